@@ -1,0 +1,7 @@
+#include "framework/version.h"
+
+namespace antichain {
+
+const char* version() { return ANTICHAIN_VERSION; }
+
+}  // namespace antichain

@@ -1,0 +1,58 @@
+// A backend is a device type: memory, copies, and a table from operator type to kernels.
+//
+// Backends register by name. "cpu" (oneDNN) is always there; "cuda" is a module loaded at run time. Looking
+// up what is not there throws one clear sentence, so that no header and no logic needs an #ifdef.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/context.h"
+#include "framework/op.h"
+
+namespace antichain {
+
+struct Node;
+
+// How an engine carries out one type of operator. `offered` are the layouts the inputs come in.
+struct KernelEntry {
+  std::function<Lowering(const Op&, std::span<const Shape> x, std::span<const Layout> offered)> lower;
+  std::function<std::unique_ptr<Kernel>(const Op&, std::span<const TensorSpec> x, const Lowering&)> make;
+};
+
+struct SgdOptions;
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;         // "cpu"
+  virtual std::string description() const = 0;  // "AMD EPYC …, AVX-512, oneDNN 2.6.3": goes into profiles
+  virtual std::shared_ptr<std::byte> allocate(int64_t bytes) const = 0;
+  virtual void copy(const Tensor& from, const Tensor& to) const = 0;  // same spec, host or device memory
+  // Called once by each rank's thread before it runs kernels (thread count, device).
+  virtual void enter(const Context&) const {}
+  // y += x, same spec: how the gradients of a tensor's consumers are folded.
+  virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
+  // One pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be empty.
+  virtual void sgd(Context&, const SgdOptions&, float rate, const Tensor& w, const Tensor& dw,
+                   const Tensor& momentum) const = 0;
+
+  // Error naming the operator, the backend and the operators it has.
+  const KernelEntry& entry(std::string_view op_type) const;
+  Tensor tensor(const TensorSpec& spec) const { return {spec, allocate(spec.bytes())}; }
+
+ protected:
+  std::map<std::string, KernelEntry, std::less<>> kernels_;
+};
+
+void register_backend(std::unique_ptr<Backend>);
+// Error listing the registered backends, with the reason why a known module could not be loaded.
+const Backend& backend(std::string_view name);
+std::vector<std::string> backend_names();
+
+}  // namespace antichain

@@ -1,0 +1,17 @@
+#include "framework/context.h"
+
+#include "framework/backend.h"
+
+namespace antichain {
+
+Context::Context(const Backend& backend, int threads) : backend_(&backend), threads_(threads) {}
+
+std::byte* Context::workspace(int64_t bytes) {
+  if (bytes > workspace_bytes_) {
+    workspace_ = backend_->allocate(bytes);
+    workspace_bytes_ = bytes;
+  }
+  return workspace_.get();
+}
+
+}  // namespace antichain

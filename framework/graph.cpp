@@ -1,0 +1,71 @@
+#include "framework/graph.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "framework/error.h"
+#include "framework/random.h"
+
+namespace antichain {
+
+TensorSpec Node::output() const {
+  TensorSpec spec = signature.y;
+  spec.layout = lowering.y;
+  return spec;
+}
+
+NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs) {
+  return add(std::move(name), std::move(op), std::move(inputs), Lowering{});
+}
+
+NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs,
+                  Lowering lowering) {
+  if (find(name) >= 0)
+    throw Error(fmt::format("model '{}' has two nodes named '{}'", model_, name), "rename one");
+  std::vector<Shape> shapes;
+  for (NodeId input : inputs) {
+    ANTICHAIN_CHECK(input >= 0 && input < size(),
+                    fmt::format("node '{}' uses a node that is not there", name));
+    shapes.push_back(shape(input));
+  }
+  Node node{std::move(name), std::move(op), std::move(inputs), {}, std::move(lowering)};
+  try {
+    node.signature = node.op->infer(shapes);
+  } catch (const Error& error) {
+    throw Error(fmt::format("model '{}', node '{}': {}", model_, node.name, error.what()), "", error.code());
+  }
+  const NodeId id = size();
+  bool gradient = !node.signature.params.empty();
+  for (NodeId input : node.inputs) {
+    gradient = gradient || needs_gradient_[input];
+    if (consumers_[input].empty() || consumers_[input].back() != id) consumers_[input].push_back(id);
+  }
+  needs_gradient_.push_back(gradient && node.role() == Role::compute);
+  consumers_.emplace_back();
+  nodes_.push_back(std::move(node));
+  return id;
+}
+
+int Graph::microbatch() const {
+  for (const Node& node : nodes_)
+    if (node.role() == Role::input) return int(node.signature.y.shape[0]);
+  throw Error(fmt::format("model '{}' has no input node", model_), "add one with input()");
+}
+
+NodeId Graph::find(std::string_view name) const {
+  for (NodeId id = 0; id < size(); ++id)
+    if (nodes_[id].name == name) return id;
+  return -1;
+}
+
+std::string Graph::hash() const {
+  std::string text = model_;
+  for (const Node& node : nodes_) {
+    text += fmt::format("\n{} {} [{}] {} {}", node.name, node.op->str(), fmt::join(node.inputs, ","),
+                        node.signature.y.shape.str(), name_of(node.lowering.y));
+    for (Layout layout : node.lowering.params) text += fmt::format(" {}", name_of(layout));
+  }
+  return fmt::format("{:016x}", hash_bytes(text));
+}
+
+}  // namespace antichain

@@ -1,0 +1,67 @@
+// A model is a function that builds a graph; the graph is a value: nodes in an order in which each uses only
+// earlier nodes, so it is sorted and acyclic by construction.
+//
+// A node has one output, named by the node. Shapes are for one micro-batch. Inputs (images, labels) are nodes
+// of role `input`: no stage owns them, every stage that uses one loads it. Losses are nodes of role `loss`.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/op.h"
+
+namespace antichain {
+
+class Backend;
+using NodeId = int;
+
+struct Node {
+  std::string name;
+  std::shared_ptr<const Op> op;
+  std::vector<NodeId> inputs;
+  Signature signature;
+  Lowering lowering;  // filled by lower(); before that all layouts are plain
+
+  TensorSpec output() const;  // signature.y in the lowering's layout
+  Role role() const { return op->role(); }
+};
+
+class Graph {
+ public:
+  explicit Graph(std::string model = {}) : model_(std::move(model)) {}
+
+  // Appends a node and infers its signature. Error when the name is taken, an input is not an earlier node,
+  // or the shapes do not fit.
+  NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs);
+  NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs, Lowering lowering);
+
+  const std::string& model() const { return model_; }
+  int size() const { return int(nodes_.size()); }
+  const Node& operator[](NodeId id) const { return nodes_[id]; }
+  auto begin() const { return nodes_.begin(); }
+  auto end() const { return nodes_.end(); }
+  const std::vector<NodeId>& consumers(NodeId id) const { return consumers_[id]; }  // ascending, no repeats
+  const Shape& shape(NodeId id) const { return nodes_[id].signature.y.shape; }
+  int microbatch() const;                    // samples per micro-batch: the first dimension of the inputs
+  NodeId find(std::string_view name) const;  // −1 when there is none
+
+  // Whether the gradient of the node's output is ever wanted: it reaches a parameter, and it is no input.
+  bool needs_gradient(NodeId id) const { return needs_gradient_[id]; }
+
+  // Over names, operators with their options, edges, shapes and layouts: what a profile and a plan are for.
+  std::string hash() const;
+
+ private:
+  std::string model_;
+  std::vector<Node> nodes_;
+  std::vector<std::vector<NodeId>> consumers_;
+  std::vector<bool> needs_gradient_;
+};
+
+// The graph with the backend's layouts chosen and "reorder" nodes where two neighbours disagree.
+Graph lower(const Graph&, const Backend&);
+
+}  // namespace antichain

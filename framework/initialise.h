@@ -1,0 +1,29 @@
+// Initial values of parameters and buffers, drawn from a generator keyed by (seed, full parameter name): a
+// parameter gets the same bits on whichever stage and rank it lives.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "framework/tensor.h"
+
+namespace antichain {
+
+struct Initialiser {
+  enum class Kind { constant, normal, uniform };
+  Kind kind = Kind::constant;
+  float a = 0;  // constant: the value; normal: the standard deviation; uniform: the half-width (−a … a)
+
+  static Initialiser constant(float value) { return {Kind::constant, value}; }
+  static Initialiser normal(double stddev) { return {Kind::normal, float(stddev)}; }
+  static Initialiser uniform(double half_width) { return {Kind::uniform, float(half_width)}; }
+  // He et al., "Delving Deep into Rectifiers", ICCV 2015: N(0, 2 / fan_out), gain of ReLU.
+  static Initialiser kaiming_normal_fan_out(int64_t fan_out);
+  // The default of PyTorch's Conv2d and Linear: U(±1 / sqrt(fan_in)) for weights and biases alike.
+  static Initialiser kaiming_uniform_fan_in(int64_t fan_in);
+};
+
+// Fills `values` (host, float32, plain layout).
+void initialise(const Tensor& values, const Initialiser&, uint64_t seed, std::string_view full_name);
+
+}  // namespace antichain

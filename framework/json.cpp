@@ -1,0 +1,141 @@
+#include "framework/json.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "framework/error.h"
+
+namespace antichain {
+
+using nlohmann::json;
+
+json parse_json(const std::string& text, const std::string& origin) {
+  std::vector<std::set<std::string>> keys;  // of the objects we are inside
+  std::string duplicate;
+  auto watch = [&](int /*depth*/, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) keys.emplace_back();
+    if (event == json::parse_event_t::object_end) keys.pop_back();
+    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
+      duplicate = parsed.get<std::string>();
+    return true;
+  };
+  json value;
+  try {
+    value = json::parse(text, watch);
+  } catch (const json::parse_error& error) {
+    const auto until =
+        text.begin() + std::min<std::ptrdiff_t>(std::ptrdiff_t(error.byte), std::ptrdiff_t(text.size()));
+    const auto line = 1 + std::count(text.begin(), until, '\n');
+    throw Error(fmt::format("{}:{}: this is no valid JSON", origin, line),
+                text.empty() ? "the file is empty"
+                             : "look for a missing comma, quote or bracket there or just before");
+  }
+  if (!duplicate.empty())
+    throw Error(fmt::format("{}: the key \"{}\" stands twice in one object", origin, duplicate),
+                "remove one");
+  return value;
+}
+
+JsonReader::JsonReader(const json& value, std::string origin, std::string path)
+    : value_(&value), origin_(std::move(origin)), path_(std::move(path)) {}
+
+void JsonReader::fail(const std::string& why) const {
+  throw Error(fmt::format("{}: {}: {}", origin_, path_.empty() ? "top level" : path_, why));
+}
+
+bool JsonReader::has(const std::string& key) const { return value_->is_object() && value_->contains(key); }
+
+JsonReader JsonReader::at(const std::string& key) {
+  if (!value_->is_object()) fail("an object {…} is expected here");
+  if (!value_->contains(key)) fail(fmt::format("the field \"{}\" is missing", key));
+  asked_.push_back(key);
+  return {(*value_)[key], origin_, path_.empty() ? key : path_ + "." + key};
+}
+
+std::vector<JsonReader> JsonReader::elements() const {
+  if (!value_->is_array()) fail("an array […] is expected here");
+  std::vector<JsonReader> all;
+  for (size_t i = 0; i < value_->size(); ++i)
+    all.emplace_back((*value_)[i], origin_, fmt::format("{}[{}]", path_, i));
+  return all;
+}
+
+std::string JsonReader::string() const {
+  if (!value_->is_string()) fail("a string is expected here");
+  return value_->get<std::string>();
+}
+
+double JsonReader::number(double minimum) const {
+  if (!value_->is_number()) fail("a number is expected here");
+  const double x = value_->get<double>();
+  if (!std::isfinite(x) || x < minimum)
+    fail(fmt::format("{} is not a finite number of at least {}", x, minimum));
+  return x;
+}
+
+int64_t JsonReader::integer(int64_t minimum, int64_t maximum) const {
+  if (!value_->is_number_integer()) fail("an integer is expected here");
+  const bool too_large = value_->is_number_unsigned() && value_->get<uint64_t>() > uint64_t(INT64_MAX);
+  const int64_t x = too_large ? INT64_MAX : value_->get<int64_t>();
+  if (x < minimum || x > maximum || too_large)
+    fail(fmt::format("{} is outside {} to {}", value_->dump(), minimum, maximum));
+  return x;
+}
+
+bool JsonReader::boolean() const {
+  if (!value_->is_boolean()) fail("true or false is expected here");
+  return value_->get<bool>();
+}
+
+void JsonReader::done() const {
+  for (const auto& [key, unused] : value_->items())
+    if (std::find(asked_.begin(), asked_.end(), key) == asked_.end())
+      fail(fmt::format("unknown field \"{}\"", key));
+}
+
+std::string read_file(const std::string& path) {
+  if (std::filesystem::is_directory(path))
+    throw Error(fmt::format("{} is a folder, not a file", path), "name the file");
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  // Reading an empty stream sets failbit on the sink, so only the source is asked.
+  if (in) text << in.rdbuf();
+  if (!in) throw Error(fmt::format("can't read {}: {}", path, std::strerror(errno)), "check the path");
+  return text.str();
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  const std::string partial = fmt::format("{}.{}.part", path, ::getpid());
+  auto fail = [&](const char* what) {
+    const int reason = errno;
+    ::unlink(partial.c_str());
+    throw Error(fmt::format("can't {} {}: {}", what, path, std::strerror(reason)),
+                "check the folder, its permissions and the free space");
+  };
+  const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) fail("create");
+  for (size_t at = 0; at < text.size();) {
+    const ssize_t n = ::write(file, text.data() + at, text.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      ::close(file);
+      fail("write");
+    }
+    at += size_t(n);
+  }
+  const bool synced = ::fsync(file) == 0;
+  if (::close(file) != 0 || !synced) fail("write");
+  if (::rename(partial.c_str(), path.c_str()) != 0) fail("rename into");
+}
+
+}  // namespace antichain

@@ -1,0 +1,40 @@
+// Reading and writing the files people edit (profiles, plans): strict on the way in, whole or not at all on
+// the way out.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace antichain {
+
+// Error with origin and line on malformed text or a duplicate key (which the parser alone would accept).
+nlohmann::json parse_json(const std::string& text, const std::string& origin);
+
+// A view of one JSON object that checks as it reads: errors name the origin and the path of the field
+// ("plan.json: stages[1].nodes: …"). `done()` refuses fields nobody asked for.
+class JsonReader {
+ public:
+  JsonReader(const nlohmann::json& value, std::string origin, std::string path = {});
+
+  JsonReader at(const std::string& key);  // Error when absent
+  bool has(const std::string& key) const;
+  std::vector<JsonReader> elements() const;  // Error when it is no array
+  std::string string() const;
+  double number(double minimum = 0) const;  // Error when below or not finite
+  int64_t integer(int64_t minimum = 0, int64_t maximum = INT64_MAX) const;
+  bool boolean() const;
+  void done() const;
+  [[noreturn]] void fail(const std::string& why) const;
+
+ private:
+  const nlohmann::json* value_;
+  std::string origin_, path_;
+  std::vector<std::string> asked_;
+};
+
+// Error naming the path and the system's reason.
+std::string read_file(const std::string& path);
+// Writes beside the target, syncs, renames: the target is the old file or the new one, never a part.
+void write_file(const std::string& path, const std::string& text);
+
+}  // namespace antichain

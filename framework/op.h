@@ -1,0 +1,111 @@
+// An operator is an immutable description; a kernel carries it out. Neither owns a tensor.
+//
+// Inputs, weights, buffers, outputs and the stash for backward come in as arguments, so that one operator
+// serves every micro-batch in flight, every weight version, recomputation, and ranks that are threads.
+//
+//   Op::infer          what every device agrees on: output shape, parameters, buffers, statistics, FLOPs
+//   Lowering           what an engine adds: layouts, what backward re-reads, the stash (static as well)
+//   Kernel             the engine's code for one node: forward, and backward in two halves that can be asked
+//   for
+//                      separately: input gradient (dx) and weight gradient (dw)
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "framework/initialise.h"
+#include "framework/tensor.h"
+
+namespace antichain {
+
+class Context;
+
+// One parameter or buffer of an operator; its full name is "node.name" ("layer1.0.conv1.weight").
+struct ParamSpec {
+  std::string name;
+  Shape shape;  // logical: O x I x H x W for convolutions, O x I for linear, C for vectors
+  Initialiser init;
+  DType dtype = DType::f32;
+};
+
+enum class Role { input, compute, loss };
+
+struct Signature {
+  TensorSpec y;                        // layout plain; the engine's Lowering refines it
+  std::vector<ParamSpec> params;       // trained by the optimiser
+  std::vector<ParamSpec> buffers;      // state that is not trained (running mean and variance)
+  std::vector<TensorSpec> statistics;  // per micro-batch, kept until the step: what buffers absorb
+  double forward_flops = 0;            // multiply-add counts as 2
+};
+
+class Op {
+ public:
+  virtual ~Op() = default;
+  virtual std::string_view type() const = 0;  // the key of the kernel table: "conv2d"
+  virtual std::string str() const = 0;        // type and options, canonical: part of the graph's hash
+  virtual Role role() const { return Role::compute; }
+  // Error (naming the shapes) when the inputs do not fit.
+  virtual Signature infer(std::span<const Shape> x) const = 0;
+};
+
+// What an engine adds to a signature. A pure function of operator, shapes and instruction set (promise 1).
+struct Lowering {
+  std::vector<Layout> x;                  // the layout wanted of each input
+  Layout y = Layout::plain;               // the layout produced
+  std::vector<Layout> params;             // the layout each parameter (and its gradient) lives in
+  std::vector<TensorSpec> stash;          // written by forward, read by backward of the same micro-batch
+  bool keeps_x = false, keeps_y = false;  // whether backward re-reads the inputs, the output
+  int64_t workspace_bytes = 0;            // the scratch that one call needs
+};
+
+enum class Mode { train, evaluate };
+
+// What a dropout mask is keyed by, besides the sample's index within the micro-batch.
+struct DropoutKey {
+  uint64_t seed = 0;
+  uint64_t step = 0;
+  uint64_t first_sample = 0;  // position of the micro-batch's first sample within the batch
+};
+
+struct Forward {
+  std::span<const Tensor> x, params, buffers;
+  Tensor y;                       // overwritten
+  std::span<const Tensor> stash;  // overwritten (train mode)
+  std::span<const Tensor> statistics;
+  Mode mode = Mode::train;
+  DropoutKey dropout;
+};
+
+enum class Into { overwrite, accumulate };
+
+// Tensors that the lowering does not keep are empty in `x` and `y`. dx[i] and dw[i] have the layout of x[i]
+// and params[i]; an empty span (or an empty tensor in it) means "not now".
+struct Backward {
+  std::span<const Tensor> x, params;
+  Tensor y, dy;  // dy is empty for a loss node
+  std::span<const Tensor> stash, statistics;
+  std::span<const Tensor> dx;    // overwritten
+  std::span<const Tensor> dw;    // overwritten by a step's first micro-batch, then accumulated
+  Into into = Into::accumulate;  // of dw
+  float loss_scale = 1;          // of a loss node: weight / batch size
+  DropoutKey dropout;
+};
+
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void forward(Context&, const Forward&) const = 0;
+  virtual void backward(Context&, const Backward&) const {}
+  // Folds one micro-batch's statistics into the buffers; the step calls it in micro-batch order.
+  virtual void absorb(Context&, std::span<const Tensor> /*statistics*/,
+                      std::span<const Tensor> /*buffers*/) const {}
+  // True where dx and dw come out of one computation: asking for dx then computes dw too (batch norm), and
+  // the halves must be asked for together.
+  virtual bool inseparable() const { return false; }
+};
+
+}  // namespace antichain

@@ -1,0 +1,52 @@
+// A transport moves tensors between ranks. Sends are posted: `send` returns at once and keeps the tensor until it
+// is delivered. Receives are posted ahead and waited for later. Nobody waits in silence: every wait reports to the
+// watchdog what it waits for.
+//
+// Implementations: ranks as threads (pipeline/thread_transport.h), MPI (pipeline/mpi_transport.h), and one rank
+// alone, which is the thread transport with one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+#include "pipeline/schedule.h"
+
+namespace antichain {
+
+// Identifies a message between two ranks within one step. `channel` numbers the distinct (message, sender,
+// receiver) triples of the schedule, the same on every rank.
+struct MessageKey {
+  int channel = 0;
+  int microbatch = 0;
+};
+
+class Transport {
+ public:
+  using Ticket = int64_t;
+
+  virtual ~Transport() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  virtual int local_rank() const = 0;       // among the ranks of this host
+  virtual int local_size() const = 0;       // ranks on this host
+  virtual std::string host() const = 0;
+
+  virtual void send(MessageKey, int peer, Tensor) = 0;         // host memory, kept until delivered
+  virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
+  virtual void wait(Ticket) = 0;
+  virtual void progress() {}                                   // called between the nodes of a stage
+  virtual void flush() = 0;                                    // until all own sends are delivered
+
+  // Control plane: small, blocking, every rank calls in the same order.
+  virtual void barrier() = 0;
+  virtual std::string broadcast(std::string bytes, int root = 0) = 0;
+  virtual std::vector<std::string> gather(const std::string& bytes) = 0;  // on rank 0 all, elsewhere empty
+
+  // Ends the whole job from any thread: peers blocked in a wait get an Error or the process ends.
+  virtual void abort(int code) = 0;
+};
+
+}  // namespace antichain
