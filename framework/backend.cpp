@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "framework/error.h"
+#include "framework/module.h"
 
 namespace antichain {
 namespace {
@@ -31,8 +32,14 @@ void register_backend(std::unique_ptr<Backend> b) {
 
 const Backend& backend(std::string_view name) {
   if (auto it = registry().find(name); it != registry().end()) return *it->second;
-  throw Error(fmt::format("there is no device '{}'", name),
-              fmt::format("this program has: {}", fmt::join(backend_names(), ", ")), ExitCode::usage);
+  std::string reason;
+  if (name == "cuda") {
+    reason = load_module("cuda");
+    if (reason.empty()) return *registry().find(name)->second;
+    reason = ": " + reason;
+  }
+  throw Error(fmt::format("there is no device '{}'{}", name, reason),
+              fmt::format("use one of: {}", fmt::join(backend_names(), ", ")), ExitCode::usage);
 }
 
 std::vector<std::string> backend_names() {

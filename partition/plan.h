@@ -25,6 +25,11 @@ struct Plan {
   int64_t states = 0;        // antichains searched
   double planning_s = 0;
 
+  // How much slower than the bound the slowest stage is, as a share of the bound. A bound of 0 without a bottleneck
+  // of 0 (a plan by hand) proves nothing.
+  double gap() const { return lower_bound_s > 0 ? bottleneck_s / lower_bound_s - 1 : 0; }
+  bool proved_optimal() const { return states > 0 && bottleneck_s <= lower_bound_s; }
+
   int ranks() const;
   std::vector<int> stage_of(int nodes) const;  // per node; −1 for input nodes
 };
@@ -33,7 +38,14 @@ struct Plan {
 // that goes backwards (a cycle between stages), a rank missing or twice, a plan for another model.
 void validate(const Plan&, const Profile&);
 
-std::string to_json(const Plan&, const Profile&);  // writes node names beside indices, and per-stage figures
+// Writes node names beside indices, and per-stage figures; validates first.
+std::string to_json(const Plan&, const Profile&);
+// Error with `origin` and the field: malformed JSON, unknown fields, a stage out of sequence, negative or repeated
+// nodes or ranks. Figures (times, bytes, names, bounds) may be absent; of these, those of stages are not read.
 Plan plan_from_json(const std::string& text, const std::string& origin);
+
+// 16 hexadecimal digits over model, graph, stages and ranks: equal on ranks that hold the same plan, whatever it cost
+// to find.
+std::string plan_hash(const Plan&);
 
 }  // namespace antichain

@@ -12,8 +12,8 @@ namespace antichain {
 
 struct PlanOptions {
   int stages = 1;
-  Link link;                                         // between neighbouring stages; 0 bytes/s: free
-  std::string objective = "compute-or-transfer";     // or "compute"
+  Link link;                                      // between neighbouring stages; 0 bytes/s: free
+  std::string objective = "compute-or-transfer";  // or "compute"
   int64_t max_states = 1'000'000;
 };
 

@@ -15,8 +15,9 @@ namespace antichain {
 
 // Times are seconds for one micro-batch, bytes are for one micro-batch (output, stash) or in all (param, buffer).
 struct NodeCost {
-  double forward_s = 0, backward_input_s = 0, backward_weight_s = 0;  // an inseparable op has it all in the second
-  double update_s = 0;        // the optimiser's pass over the parameters, once per step
+  double forward_s = 0, backward_input_s = 0,
+         backward_weight_s = 0;  // an inseparable op has it all in the second
+  double update_s = 0;           // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;
   int64_t param_bytes = 0;    // one copy of the weights
   int64_t stash_bytes = 0;    // what forward keeps for backward besides outputs
@@ -39,13 +40,15 @@ struct ProfileNode {
 struct Link {
   double bytes_per_s = 0;  // 0: free, infinitely fast
   double latency_s = 0;
-  double seconds(int64_t bytes) const { return latency_s + (bytes_per_s > 0 ? double(bytes) / bytes_per_s : 0); }
+  double seconds(int64_t bytes) const {
+    return latency_s + (bytes_per_s > 0 ? double(bytes) / bytes_per_s : 0);
+  }
 };
 
 struct Profile {
   std::string model, graph_hash, device;
-  int microbatch = 0;     // samples
-  int threads = 1;        // per rank
+  int microbatch = 0;  // samples
+  int threads = 1;     // per rank
   int ranks_at_once = 1;
   Link link;              // between neighbouring ranks of the machine it was taken on
   double overhead_s = 0;  // of one forward or backward action besides its nodes

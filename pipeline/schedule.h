@@ -4,7 +4,7 @@
 //   compute order (1F1B, GPipe, forward-only)  |>  loads and messages  |>  updates  |>  validate
 //
 // One action prints as one word: 0F3 is stage 0's forward of micro-batch 3. The legend of all words is in
-// pipeline/schedule.cpp beside the table that prints and parses them.
+// pipeline/schedule_text.cpp beside the table that prints and parses them; docs/schedules.md has pictures.
 #pragma once
 
 #include <compare>
@@ -58,10 +58,11 @@ enum class Policy { one_f_one_b, gpipe, forward_only };
 Policy policy(std::string_view name);  // "1f1b", "gpipe"; Error listing them
 std::string_view name_of(Policy);
 
+// Error on a plan that does not fit the network, a stage with replicas, no micro-batches.
 Schedule make_schedule(const Profile& network, const Plan&, Policy, int microbatches);
 
 // Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending. Each
-// term is one local consumer or one message's run.
+// term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no consumer.
 struct FoldTerm {
   int stage = 0;      // whose backward computes it
   Message message;    // consumer = the run's lowest node; local terms have one consumer each
@@ -74,18 +75,24 @@ std::string print(const Schedule&);  // one line a rank, after a header line
 Schedule parse_schedule(const std::string& text, const std::string& origin);
 
 // Error naming rank and action: a deadlock, a message sent and not received or the reverse, a forward or backward
-// missing, twice, or before what it needs, a gradient unused or used twice, weight gradients out of micro-batch
-// order, a missing step, a slot whose reuse would wait on a peer.
+// missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of order (weight
+// gradients accumulate in it, and slots are rings in it), a missing step, a slot whose reuse would wait on a peer.
 void validate(const Schedule&, const Profile& network, const Plan&);
 
-// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once.
+// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are used
+// as rings: micro-batch m has slot m mod k.
 struct Slots {
-  int microbatches = 0;  // in flight: forward done, backward not
-  int held_gradients = 0;  // input gradient done, weight gradient not (0 unless I and W are apart)
+  int microbatches = 0;        // in flight: load, activations or forward begun, backward (in evaluation: forward) not done
+  int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
+  int received_gradients = 0;  // gradients received, the backward that uses them not done
   // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that
-  // reusing one never waits on a peer.
+  // reusing one never waits on a peer. M where nothing is proved; 0 where nothing is sent.
   int sent_activations = 0, sent_gradients = 0;
+  bool operator==(const Slots&) const = default;
 };
 std::vector<Slots> slots(const Schedule&);
+
+// Error naming rank, action and slot when so many slots (one entry a rank) are too few for the schedule.
+void validate_slots(const Schedule&, const std::vector<Slots>&);
 
 }  // namespace antichain

@@ -1,7 +1,14 @@
 // The simulator interprets the very schedule that the runner executes, with profiled times and the measured link.
+//
+//   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s
+//   step                      update_s of the stage's nodes
+//   send                      0 s for the sender: sends are posted. Messages from one rank to another go one at a
+//                             time, in the order in which they are posted; each takes link.seconds(bytes)
+//   recv                      until the message is there
+//   load                      0 s: a loader thread stays ahead
 #pragma once
 
-#include <iosfwd>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,24 +24,28 @@ struct Event {
 };
 
 struct Timeline {
-  std::vector<Event> events;         // by rank, then in order of execution
-  double step_s = 0;                 // from the first action's start to the last one's end
-  std::vector<double> busy_s;        // per rank: forward, backward and update
-  double bubble_share() const;       // idle rank-seconds / all rank-seconds
+  std::vector<Event> events;    // by rank, then in order of execution
+  double step_s = 0;            // from the first action's start to the last one's end
+  std::vector<double> busy_s;   // per rank: forward, backward and update
+  double bubble_share() const;  // idle rank-seconds / all rank-seconds
 };
 
+// Error when the schedule is not valid for the plan.
 Timeline simulate(const Schedule&, const Plan&, const Profile&, const Link&);
 
 // Step time of all micro-batches on one device: no messages, no bubble.
 double one_device_step_s(const Profile&, int microbatches);
 
-// Peak bytes per rank: weights, gradients, optimiser state, slots, received and sent tensors.
+// Peak bytes per rank, from the schedule's slots (the formula is in pipeline/simulate_memory.cpp): weights,
+// gradients, momentum, what is kept for backward, received and sent tensors. Without scratch of single kernels.
 std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);
 
-// Rank x time, one character a cell (forward: the micro-batch's digit; backward: a letter or shade), `width` wide.
+// Rank x time, one character a cell: a forward is its micro-batch's last digit, a backward a letter (a for 0), with
+// a time axis in ms and a legend. Lines are at most `width` characters wide; at least 40 are used.
 std::string draw(const Timeline&, int ranks, int width);
 
 // Chrome/Perfetto trace with the schedule's labels; the measured trace of a run has the same form.
 std::vector<TraceEvent> to_trace(const Timeline&);
+std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "step"
 
 }  // namespace antichain

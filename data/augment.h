@@ -1,0 +1,37 @@
+// Training-time augmentation of one image, and the normalisation that every image gets: pad by 4 black pixels, crop
+// back to size at a random place, flip at random, scale to [0, 1], subtract the channel mean, divide by the channel
+// deviation (the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016, in
+// torchvision's order, so a padded pixel becomes −mean / deviation).
+//
+// What is drawn depends on (seed, epoch, sample) alone: any rank draws the same.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "framework/tensor.h"
+
+namespace antichain {
+
+struct Augmentation {
+  int down = 0, right = 0;  // by how many pixels the window moves, −padding … padding
+  bool flip = false;        // left to right, after the crop
+};
+
+Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int padding = 4);
+
+// (byte / 255 − mean) / deviation, per channel, from a table of the 256 possible bytes.
+class Normaliser {
+ public:
+  Normaliser(std::array<float, 3> mean, std::array<float, 3> deviation);
+  static Normaliser cifar10();  // of the training set's pixels
+
+  // `pixels`: C x H x W bytes with C = 3; `out`: as many floats.
+  void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&, std::span<float> out) const;
+
+ private:
+  std::array<std::array<float, 256>, 3> table_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,80 @@
+// Hands out the images and labels of micro-batches, decoded and augmented, by a thread that stays ahead.
+//
+// What a micro-batch holds is a pure function of (data set, options, position): the thread only changes when it is
+// computed. It works in schedule order (micro-batch after micro-batch, batch after batch) into a bounded ring; a
+// request out of that order is served all the same, and the thread goes on from there.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "data/augment.h"
+#include "data/data_set.h"
+#include "data/sampler.h"
+
+namespace antichain {
+
+struct LoaderOptions {
+  int64_t batch = 128;    // samples
+  int microbatches = 1;   // a batch is cut into; Error when that leaves a rest
+  uint64_t seed = 0;
+  bool train = true;      // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
+  bool images = true;     // false where only labels are wanted: no thread, no decoding
+  int ahead = 16;         // micro-batches the thread may be ahead
+  BatchPosition first;    // where the thread begins
+};
+
+class Loader {
+ public:
+  Loader(std::shared_ptr<const DataSet>, const LoaderOptions&);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  const Sampler& sampler() const { return sampler_; }
+  int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
+
+  // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are zero.
+  // Rethrows what went wrong in the thread.
+  void fill_images(const BatchPosition&, int microbatch, const Tensor& out);
+  // Labels into `out`: N, i32; −1 for samples that pad the last batch.
+  void fill_labels(const BatchPosition&, int microbatch, const Tensor& out);
+
+ private:
+  struct Place {
+    BatchPosition position;
+    int microbatch = 0;
+    bool operator==(const Place&) const = default;
+  };
+  struct Slot {
+    Place place;
+    Tensor images;
+  };
+  Place after(const Place&) const;
+  void decode(Sampler&, std::vector<uint8_t>& pixels, const Place&, const Tensor& out) const;
+  void check(const Tensor& out, const Shape& shape, DType dtype, int microbatch) const;
+  bool take(const Place&, const Tensor& out);
+  void work();
+
+  std::shared_ptr<const DataSet> data_;
+  LoaderOptions options_;
+  Sampler sampler_;         // of the caller's thread; the worker has its own
+  Normaliser normaliser_ = Normaliser::cifar10();
+  std::vector<uint8_t> pixels_;
+
+  std::mutex mutex_;        // guards all below
+  std::condition_variable changed_;
+  std::vector<Slot> ring_;  // filled slots: ring_[taken_ % n] … ring_[(made_ − 1) % n]
+  int64_t made_ = 0, taken_ = 0;
+  int64_t course_ = 0;      // counts restarts: a slot made for an older course is thrown away
+  Place next_;              // what the thread makes next
+  std::exception_ptr failure_;
+  bool stop_ = false;
+  std::thread thread_;      // last: it uses the others
+};
+
+}  // namespace antichain

@@ -1,0 +1,119 @@
+#include "data/obtain.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "data/cifar10.h"
+#include "data/command.h"
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+fs::path cache_folder(const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  if (const std::string xdg = environment("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "antichain";
+  if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache" / "antichain";
+  return fs::temp_directory_path() / fmt::format("antichain-cache-{}", getuid());
+}
+
+// A folder beside its final place, removed unless it is moved there: the final place is whole or not there.
+class WorkFolder {
+ public:
+  explicit WorkFolder(const fs::path& target)
+      : target_(target), path_(fmt::format("{}.{}.part", target.string(), getpid())) {
+    std::error_code failed;
+    fs::remove_all(path_, failed);
+    fs::create_directories(path_, failed);
+    if (failed) {
+      throw Error(fmt::format("can't make the folder {} ({})", path_.string(), failed.message()),
+                  "set XDG_CACHE_HOME to a folder that can be written, or give --data-dir");
+    }
+  }
+  ~WorkFolder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  const fs::path& path() const { return path_; }
+  // Another job on this machine may have been faster: then its result serves as well.
+  void move_to_target(const fs::path& inner) const {
+    std::error_code failed;
+    fs::rename(inner, target_, failed);
+    if (failed && !fs::is_directory(target_)) {
+      throw Error(fmt::format("can't rename {} to {} ({})", inner.string(), target_.string(), failed.message()));
+    }
+  }
+
+ private:
+  fs::path target_, path_;
+};
+
+// "" or why it failed.
+std::string download(const ObtainOptions& options, const fs::path& archive) {
+  const std::string limit = std::to_string(options.limit_s);
+  int status = run_command({"curl", "--fail", "--location", "--silent", "--max-time", limit, "--output",
+                            archive.string(), options.url})
+                   .status;
+  if (status == 127) {
+    status = run_command({"timeout", limit, "wget", "--quiet", "--tries=1", "--output-document", archive.string(),
+                          options.url})
+                 .status;
+  }
+  if (status == 127) return "neither curl nor wget is installed";
+  if (status != 0) return fmt::format("it could not be downloaded within {} s", options.limit_s);
+  const std::string sum = run_command({"md5sum", archive.string()}).output.substr(0, 32);
+  if (sum != options.md5) return fmt::format("the download's MD5 sum is {}, not {}", sum, options.md5);
+  return "";
+}
+
+std::string fetch(const ObtainOptions& options, const fs::path& target) {
+  const WorkFolder work(target);
+  const fs::path archive = work.path() / "archive.tar.gz";
+  if (const std::string why = download(options, archive); !why.empty()) return why;
+  if (run_command({"tar", "-xzf", archive.string(), "-C", work.path().string()}).status != 0 ||
+      !fs::is_directory(work.path() / Cifar10Format::folder)) {
+    return "the archive could not be unpacked";
+  }
+  work.move_to_target(work.path() / Cifar10Format::folder);
+  return "";
+}
+
+}  // namespace
+
+Obtained obtain_synthetic(const ObtainOptions& options) {
+  const SyntheticOptions& set = options.synthetic;
+  const fs::path folder = cache_folder(options.cache_dir) / fmt::format("generated-{}-{}-{}", set.train_images,
+                                                                        set.test_images, set.seed);
+  if (!fs::is_directory(folder)) {
+    const WorkFolder work(folder);
+    write_synthetic((work.path() / "set").string(), set);
+    work.move_to_target(work.path() / "set");
+  }
+  return {.directory = folder.string(), .note = ""};
+}
+
+Obtained obtain_cifar10(const ObtainOptions& options) {
+  if (!options.data_dir.empty()) return {.directory = options.data_dir, .note = ""};
+  if (const std::string given = environment("CIFAR10_DIR"); !given.empty()) return {.directory = given, .note = ""};
+  const fs::path cached = cache_folder(options.cache_dir) / Cifar10Format::folder;
+  if (fs::is_directory(cached)) return {.directory = cached.string(), .note = ""};
+  const std::string why = fetch(options, cached);
+  if (why.empty()) return {.directory = cached.string(), .note = "downloaded CIFAR-10 to " + cached.string()};
+  Obtained generated = obtain_synthetic(options);
+  generated.note = fmt::format(
+      "CIFAR-10 was not given (--data-dir or CIFAR10_DIR) and {}: training on generated images, which are not CIFAR-10",
+      why);
+  return generated;
+}
+
+}  // namespace antichain

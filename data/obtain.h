@@ -1,0 +1,32 @@
+// Where CIFAR-10 comes from: the user's folder, else the cache, else the official archive over the network (within a
+// time limit, checksum verified), else a generated set in the same layout, which is labelled as such everywhere.
+//
+// One process does this (rank 0); others read the folder it returns afterwards.
+#pragma once
+
+#include <string>
+
+#include "data/synthetic.h"
+
+namespace antichain {
+
+struct ObtainOptions {
+  std::string data_dir;   // the user's; "" falls back to the environment's CIFAR10_DIR
+  std::string cache_dir;  // "": $XDG_CACHE_HOME/antichain, else ~/.cache/antichain, else a folder in /tmp
+  std::string url = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
+  std::string md5 = "c32a1d4ab5d03f1284b67883e8d87530";
+  int limit_s = 10;       // for the download
+  SyntheticOptions synthetic;
+};
+
+struct Obtained {
+  std::string directory;  // for read_cifar10
+  std::string note;       // one line to tell the user, or ""
+};
+
+// A user's folder is returned as it is: reading it finds what is wrong with it. Error when the cache can't be written.
+Obtained obtain_cifar10(const ObtainOptions& options = {});
+// The generated set, whatever else there is.
+Obtained obtain_synthetic(const ObtainOptions& options = {});
+
+}  // namespace antichain

@@ -1,0 +1,41 @@
+#include "layers/batch_norm.h"
+
+#include <fmt/format.h>
+
+#include "framework/error.h"
+#include "layers/check_inputs.h"
+
+namespace antichain {
+
+BatchNorm::BatchNorm(BatchNormOptions o) : options(o) {
+  if (!(o.eps > 0) || !(o.momentum >= 0 && o.momentum <= 1))
+    throw Error(fmt::format("{} wants eps > 0 and a momentum between 0 and 1", str()));
+}
+
+std::string BatchNorm::str() const {
+  return fmt::format("batch_norm(eps {}, momentum {})", options.eps, options.momentum);
+}
+
+Signature BatchNorm::infer(std::span<const Shape> x) const {
+  check_inputs("batch_norm", x, 1, 4);
+  const Shape channels{x[0][1]};
+  if (x[0].elements() == x[0][1])
+    throw Error(fmt::format("batch_norm needs more than one value per channel, not {}", x[0].str()),
+                "use a larger micro-batch");
+  Signature s;
+  s.y = {.shape = x[0]};
+  s.params = {{"weight", channels, Initialiser::constant(1)}, {"bias", channels, Initialiser::constant(0)}};
+  s.buffers = {{"running_mean", channels, Initialiser::constant(0)},
+               {"running_var", channels, Initialiser::constant(1)},
+               {"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};
+  s.statistics = {{.shape = channels}, {.shape = channels}};
+  // Mean 1, variance 3, normalise and scale 4 per element.
+  s.forward_flops = 8.0 * double(x[0].elements());
+  return s;
+}
+
+NodeId batch_norm(Graph& graph, std::string name, NodeId x, BatchNormOptions options) {
+  return graph.add(std::move(name), std::make_shared<BatchNorm>(options), {x});
+}
+
+}  // namespace antichain

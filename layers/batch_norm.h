@@ -1,0 +1,35 @@
+// Batch normalisation over N, H and W: Ioffe & Szegedy, "Batch Normalization: Accelerating Deep Network
+// Training by Reducing Internal Covariate Shift", ICML 2015.
+//
+//   train     y = weight · (x − mean) / sqrt(variance + eps) + bias, of this micro-batch
+//   evaluate  the same with running_mean and running_var
+//
+// The operator keeps no hidden state: it writes each micro-batch's mean and biased variance as `statistics`,
+// and the step absorbs them into the running statistics in micro-batch order, as PyTorch's BatchNorm2d would:
+//   running ← (1 − momentum) · running + momentum · (mean, variance · n / (n − 1)),   n = N H W
+#pragma once
+
+#include "framework/graph.h"
+
+namespace antichain {
+
+struct BatchNormOptions {
+  float eps = 1e-5f;
+  float momentum = 0.1f;
+};
+
+// params: weight (1), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each, and
+// num_batches_tracked (i32, 1 element). statistics: mean, variance (biased), of C each, float32.
+class BatchNorm : public Op {
+ public:
+  explicit BatchNorm(BatchNormOptions options);
+  std::string_view type() const override { return "batch_norm"; }
+  std::string str() const override;
+  Signature infer(std::span<const Shape> x) const override;  // x  N x C x H x W
+
+  const BatchNormOptions options;
+};
+
+NodeId batch_norm(Graph&, std::string name, NodeId x, BatchNormOptions = {});
+
+}  // namespace antichain

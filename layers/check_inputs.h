@@ -1,0 +1,22 @@
+// What every operator's infer() begins with: the right number of inputs, of the right rank, or one clear
+// Error that names the shapes.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "framework/initialise.h"
+#include "framework/tensor.h"
+#include "layers/window.h"
+
+namespace antichain {
+
+// Error unless there are `count` inputs, each of rank `rank` (0 = any).
+void check_inputs(std::string_view op, std::span<const Shape> x, int count, int rank);
+
+// "3", or "1x7" when not square: how options are written in an operator's str().
+std::string str(Extent extent);
+std::string str(const Initialiser& init);  // "normal 0.01"
+
+}  // namespace antichain

@@ -1,0 +1,37 @@
+// Two-dimensional convolution (cross-correlation, as every framework has it), with groups and bias.
+//
+//   x  N x C x H x W      weight  K x C/groups x kernel.h x kernel.w      bias  K (optional)
+//   y  N x K x H' x W'    H' = (H + 2 pad.h − kernel.h) / stride.h + 1, rounded down; W' likewise
+#pragma once
+
+#include <optional>
+
+#include "framework/graph.h"
+#include "layers/window.h"
+
+namespace antichain {
+
+struct Conv2dOptions {
+  int64_t out = 0;  // K, the number of filters
+  Extent kernel = 3;
+  Extent stride = 1;
+  Extent pad = 0;
+  int groups = 1;
+  bool bias = true;
+  // By default U(±1 / sqrt(fan_in)) for both, as PyTorch's Conv2d.
+  std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
+};
+
+class Conv2d : public Op {
+ public:
+  explicit Conv2d(Conv2dOptions options);  // Error when an option makes no sense
+  std::string_view type() const override { return "conv2d"; }
+  std::string str() const override;
+  Signature infer(std::span<const Shape> x) const override;
+
+  const Conv2dOptions options;
+};
+
+NodeId conv2d(Graph&, std::string name, NodeId x, Conv2dOptions);
+
+}  // namespace antichain

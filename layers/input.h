@@ -1,0 +1,23 @@
+// What a model is fed: images (float32, N x C x H x W) or labels (int32, N). No stage owns an input; every
+// stage that uses one loads it.
+#pragma once
+
+#include "framework/graph.h"
+
+namespace antichain {
+
+class Input : public Op {
+ public:
+  explicit Input(TensorSpec spec);
+  std::string_view type() const override { return "input"; }
+  std::string str() const override;
+  Role role() const override { return Role::input; }
+  Signature infer(std::span<const Shape> x) const override;
+
+  const TensorSpec spec;
+};
+
+NodeId input_images(Graph&, std::string name, Shape shape);         // N x C x H x W
+NodeId input_labels(Graph&, std::string name, int64_t microbatch);  // N
+
+}  // namespace antichain

@@ -1,0 +1,37 @@
+#include "layers/linear.h"
+
+#include <fmt/format.h>
+
+#include "framework/error.h"
+#include "layers/check_inputs.h"
+
+namespace antichain {
+
+Linear::Linear(LinearOptions o) : options(o) {
+  if (o.out < 1) throw Error(fmt::format("linear wants at least one output, not {}", o.out));
+}
+
+std::string Linear::str() const {
+  std::string init;
+  if (options.weight_init) init += ", weight " + antichain::str(*options.weight_init);
+  if (options.bias_init) init += ", bias " + antichain::str(*options.bias_init);
+  return fmt::format("linear({}, {}{})", options.out, options.bias ? "bias" : "no bias", init);
+}
+
+Signature Linear::infer(std::span<const Shape> x) const {
+  check_inputs("linear", x, 1, 2);
+  const int64_t in = x[0][1];
+  const Initialiser uniform = Initialiser::kaiming_uniform_fan_in(in);
+  Signature s;
+  s.y = {.shape = {x[0][0], options.out}};
+  s.params.push_back({"weight", {options.out, in}, options.weight_init.value_or(uniform)});
+  if (options.bias) s.params.push_back({"bias", {options.out}, options.bias_init.value_or(uniform)});
+  s.forward_flops = double(s.y.shape.elements()) * double(2 * in + (options.bias ? 1 : 0));
+  return s;
+}
+
+NodeId linear(Graph& graph, std::string name, NodeId x, LinearOptions options) {
+  return graph.add(std::move(name), std::make_shared<Linear>(options), {x});
+}
+
+}  // namespace antichain

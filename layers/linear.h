@@ -1,0 +1,31 @@
+// A fully connected layer: y = x weightᵀ + bias.
+//
+//   x  N x I      weight  O x I      bias  O (optional)      y  N x O
+#pragma once
+
+#include <optional>
+
+#include "framework/graph.h"
+
+namespace antichain {
+
+struct LinearOptions {
+  int64_t out = 0;  // O
+  bool bias = true;
+  // By default U(±1 / sqrt(I)) for both, as PyTorch's Linear.
+  std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
+};
+
+class Linear : public Op {
+ public:
+  explicit Linear(LinearOptions options);
+  std::string_view type() const override { return "linear"; }
+  std::string str() const override;
+  Signature infer(std::span<const Shape> x) const override;
+
+  const LinearOptions options;
+};
+
+NodeId linear(Graph&, std::string name, NodeId x, LinearOptions);
+
+}  // namespace antichain

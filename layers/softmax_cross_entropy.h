@@ -1,0 +1,42 @@
+// Softmax and cross-entropy in one, with label smoothing: Szegedy et al., "Rethinking the Inception
+// Architecture for Computer Vision", CVPR 2016, section 7; the same definition as PyTorch's CrossEntropyLoss.
+//
+//   logits  N x K      labels  N, int32, 0 … K − 1, or −1: a padding sample, which contributes nothing
+//   y  N x 2           the sample's loss, not yet scaled, and 1 where the arg max (the first of equals) is
+//   the
+//                      label, else 0; both 0 for padding
+//
+//   target = (1 − label_smoothing) · one_hot(label) + label_smoothing / K
+//   loss   = − Σk target_k · log softmax_k        dlogits = loss_scale · (softmax − target)
+//
+// `weight` is the share of this loss in the training objective (an auxiliary head has less than 1). The
+// kernel does not apply it: whoever computes loss_scale = weight / batch size, and whoever reports the loss,
+// does.
+#pragma once
+
+#include "framework/graph.h"
+
+namespace antichain {
+
+struct LossOptions {
+  float label_smoothing = 0;
+  double weight = 1;
+};
+
+class SoftmaxCrossEntropy : public Op {
+ public:
+  explicit SoftmaxCrossEntropy(LossOptions options);
+  std::string_view type() const override { return "softmax_cross_entropy"; }
+  std::string str() const override;
+  Role role() const override { return Role::loss; }
+  Signature infer(std::span<const Shape> x) const override;  // logits, labels
+
+  const LossOptions options;
+};
+
+NodeId softmax_cross_entropy(Graph&, std::string name, NodeId logits, NodeId labels, LossOptions = {});
+
+// The weight of a loss node in the training objective. Error when the node is no loss.
+double loss_weight(const Node&);
+
+}  // namespace antichain

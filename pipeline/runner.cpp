@@ -1,0 +1,268 @@
+#include "pipeline/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId id, int microbatch,
+                       size_t count) {
+  std::vector<Tensor> tensors(count);
+  if (auto it = rings.find(id); it != rings.end())
+    for (size_t i = 0; i < count; ++i) tensors[i] = it->second[i][microbatch];
+  return tensors;
+}
+
+}  // namespace
+
+StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+                         Mode mode, Transport& transport, Progress& progress)
+    : stage_(stage),
+      graph_(stage.graph()),
+      schedule_(schedule),
+      mode_(mode),
+      transport_(transport),
+      progress_(progress),
+      context_(stage.context()),
+      channels_(schedule),
+      memory_(stage, network, plan, schedule, transport.rank(), mode) {
+  for (const Action& a : schedule.ranks[size_t(transport.rank())]) {
+    if (a.verb != Verb::recv || a.microbatch != 0) continue;
+    const Ring& ring = a.message.flow == Flow::activation ? memory_.output.at(a.message.tensor)
+                                                          : memory_.received.at(a.message);
+    const int channel = channels_(a.peer, transport.rank(), a.message);
+    receives_.push_back({.message = a.message,
+                         .peer = a.peer,
+                         .channel = channel,
+                         .ring = &ring,
+                         .tickets = std::vector<Transport::Ticket>(size_t(schedule.microbatches))});
+  }
+}
+
+StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
+  StepResult result;
+  for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
+  post_receives();
+  const double begin = now_s();
+  for (const Action& action : schedule_.ranks[size_t(transport_.rank())]) {
+    const double start = input.traced ? now_s() : 0;
+    progress_.enter(action);
+    execute(action, input, source, result);
+    if (input.traced) result.events.push_back({transport_.rank(), action, start - begin, now_s() - begin});
+  }
+  progress_.enter("waiting until the last tensors sent are delivered");
+  transport_.flush();
+  return result;
+}
+
+void StageRunner::execute(const Action& action, const StepInput& input, BatchSource& source,
+                          StepResult& result) {
+  switch (action.verb) {
+    case Verb::load:
+      return load(action.microbatch, source);
+    case Verb::recv:
+      return wait(action);
+    case Verb::forward:
+      return forward(action.microbatch, input, result);
+    case Verb::backward:
+    case Verb::backward_input:
+    case Verb::backward_weight:
+      return backward(action.microbatch, action.verb, input);
+    case Verb::send:
+      return send(action);
+    case Verb::step:
+      return step(input);
+  }
+}
+
+template <class Work>
+void StageRunner::timed(NodeId id, Verb verb, int microbatch, const Work& work) {
+  if (!clock_) return work();
+  const double start = now_s();
+  work();
+  clock_(id, verb, microbatch, now_s() - start);
+}
+
+void StageRunner::load(int microbatch, BatchSource& source) {
+  for (const auto& [id, ring] : memory_.output)
+    if (graph_[id].role() == Role::input) source.fill(graph_[id].name, microbatch, ring[microbatch]);
+}
+
+DropoutKey StageRunner::dropout_key(const StepInput& input, int m) const {
+  return {input.seed, input.step, uint64_t(m) * uint64_t(graph_.microbatch())};
+}
+
+void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
+  for (NodeId id : stage_.nodes()) {
+    const Node& node = graph_[id];
+    NodeState& state = stage_[id];
+    std::vector<Tensor> x;
+    for (NodeId i : node.inputs) x.push_back(memory_.output.at(i)[m]);
+    const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
+    const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
+    const Tensor& y = memory_.output.at(id)[m];
+    timed(id, Verb::forward, m, [&] {
+      state.kernel->forward(context_, {.x = x,
+                                       .params = state.params,
+                                       .buffers = state.buffers,
+                                       .y = y,
+                                       .stash = stash,
+                                       .statistics = statistics,
+                                       .mode = mode_,
+                                       .dropout = dropout_key(input, m)});
+    });
+    if (node.role() == Role::loss) {  // N x 2: loss and hit of each sample
+      const Tensor host = Tensor::host(y.spec());
+      context_.backend().copy(y, host);
+      for (int64_t n = 0; n < y.shape()[0]; ++n) {
+        result.loss += host.data<float>()[2 * n];
+        result.correct += host.data<float>()[2 * n + 1];
+      }
+    }
+    transport_.progress();
+  }
+  if (mode_ == Mode::evaluate) release(Flow::activation, m);
+}
+
+void StageRunner::backward(int m, Verb half, const StepInput& input) {
+  const bool input_half = half != Verb::backward_weight, weight_half = half != Verb::backward_input;
+  for (auto id = stage_.nodes().rbegin(); id != stage_.nodes().rend(); ++id) {
+    if (graph_.needs_gradient(*id) || graph_[*id].role() == Role::loss)
+      backward_node(*id, m, input_half, weight_half, input);
+    transport_.progress();
+  }
+  if (input_half) release(Flow::gradient, m);
+  if (weight_half) release(Flow::activation, m);
+}
+
+void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_half, const StepInput& input) {
+  const Node& node = graph_[id];
+  NodeState& state = stage_[id];
+  if (state.kernel->inseparable()) weight_half = input_half;
+  if (node.signature.params.empty()) weight_half = false;
+
+  std::vector<Tensor> x(node.inputs.size());
+  if (node.lowering.keeps_x)
+    for (size_t i = 0; i < x.size(); ++i) x[i] = memory_.output.at(node.inputs[i])[m];
+  const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
+  const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
+  Backward call{.x = x,
+                .params = state.params,
+                .stash = stash,
+                .statistics = statistics,
+                .into = m == 0 ? Into::overwrite : Into::accumulate,
+                .loss_scale = 1.0f / float(input.batch),
+                .dropout = dropout_key(input, m)};
+  if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
+  if (node.role() != Role::loss) call.dy = output_gradient(id, m, input_half);
+
+  std::vector<Tensor> dx;
+  if (input_half) dx = begin_folds(id, m);
+  const bool wants_dx = std::ranges::any_of(dx, [](const Tensor& t) { return bool(t); });
+  const bool apart = clock_ && wants_dx && weight_half && !state.kernel->inseparable();
+  if (wants_dx || (input_half && state.kernel->inseparable())) {
+    call.dx = dx;
+    if (weight_half && !apart) call.dw = state.gradients;
+    timed(id, Verb::backward_input, m, [&] { state.kernel->backward(context_, call); });
+    end_folds(id, m, dx);
+  }
+  if (weight_half && call.dw.empty()) {
+    call.dx = {};
+    call.dw = state.gradients;
+    timed(id, Verb::backward_weight, m, [&] { state.kernel->backward(context_, call); });
+  }
+}
+
+// Where the kernel writes each input's gradient: into the sum if it starts the fold, else beside it.
+std::vector<Tensor> StageRunner::begin_folds(NodeId id, int m) {
+  std::vector<Tensor> dx;
+  for (const Contribution& c : memory_.contributions.at(id)) {
+    if (c.wanted) fold_received(c.received_before, m, c.sum[m], c.starts);
+    dx.push_back(!c.wanted ? Tensor() : c.written_directly() ? c.sum[m] : c.term[m]);
+  }
+  return dx;
+}
+
+void StageRunner::end_folds(NodeId id, int m, const std::vector<Tensor>& dx) {
+  const auto& contributions = memory_.contributions.at(id);
+  for (size_t i = 0; i < dx.size(); ++i)
+    if (dx[i] && !contributions[i].written_directly())
+      context_.backend().add(context_, dx[i], contributions[i].sum[m]);
+}
+
+// Adds received terms to the sum in order; the first is copied where the sum is still empty.
+void StageRunner::fold_received(const std::vector<Message>& messages, int m, const Tensor& sum, bool empty) {
+  for (const Message& message : messages) {
+    const Tensor& term = memory_.received.at(message)[m];
+    if (std::exchange(empty, false))
+      context_.backend().copy(term, sum);
+    else
+      context_.backend().add(context_, term, sum);
+  }
+}
+
+// dy: the finished fold. The weight half, when it comes later, finds it finished.
+Tensor StageRunner::output_gradient(NodeId id, int m, bool finish) {
+  const OutputGradient& g = memory_.gradient.at(id);
+  if (g.sum.size() == 0) return memory_.received.at(g.received_after.front())[m];
+  if (finish) fold_received(g.received_after, m, g.sum[m], g.starts);
+  return g.sum[m];
+}
+
+void StageRunner::send(const Action& a) {
+  const Tensor& tensor = a.message.flow == Flow::activation
+                             ? memory_.output.at(a.message.tensor)[a.microbatch]
+                             : memory_.sent.at(a.message)[a.microbatch];
+  transport_.send({channels_(transport_.rank(), a.peer, a.message), a.microbatch}, a.peer, tensor);
+}
+
+StageRunner::Receive& StageRunner::receive(const Action& a) {
+  const auto it = std::ranges::find_if(
+      receives_, [&](const Receive& r) { return r.message == a.message && r.peer == a.peer; });
+  ANTICHAIN_CHECK(it != receives_.end(), "every channel receives micro-batch 0");
+  return *it;
+}
+
+void StageRunner::wait(const Action& a) {
+  Receive& r = receive(a);
+  ANTICHAIN_CHECK(r.awaited == a.microbatch && r.posted > a.microbatch,
+                  "receives are awaited in micro-batch order");
+  transport_.wait(r.tickets[size_t(a.microbatch)]);
+  ++r.awaited;
+}
+
+// A receive may be posted as soon as its buffer's previous micro-batch is used up.
+void StageRunner::post_receives() {
+  for (Receive& r : receives_)
+    for (; r.posted < schedule_.microbatches && r.posted < r.released + r.ring->size(); ++r.posted)
+      r.tickets[size_t(r.posted)] = transport_.recv({r.channel, r.posted}, r.peer, (*r.ring)[r.posted]);
+}
+
+void StageRunner::release(Flow flow, int microbatch) {
+  for (Receive& r : receives_)
+    if (r.message.flow == flow) r.released = microbatch + 1;
+  post_receives();
+}
+
+void StageRunner::step(const StepInput& input) {
+  if (mode_ == Mode::evaluate) return;
+  for (NodeId id : stage_.nodes()) {
+    NodeState& state = stage_[id];
+    const size_t count = graph_[id].signature.statistics.size();
+    for (int m = 0; count > 0 && m < schedule_.microbatches; ++m)
+      state.kernel->absorb(context_, at(memory_.statistics, id, m, count), state.buffers);
+    if (graph_.needs_gradient(id))
+      timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, input.rate); });
+    transport_.progress();
+  }
+}
+
+}  // namespace antichain

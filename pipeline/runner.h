@@ -1,0 +1,100 @@
+// The runner obeys the schedule: an interpreter, one switch over the verbs.
+//
+// It owns nothing that outlives a step but memory: weights are the Stage's, the order of actions is the Schedule's,
+// bytes travel by the Transport, samples come from a BatchSource.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "framework/sgd.h"
+#include "pipeline/channels.h"
+#include "pipeline/simulate.h"
+#include "pipeline/stage_memory.h"
+#include "pipeline/transport.h"
+#include "pipeline/watchdog.h"
+
+namespace antichain {
+
+// Where the input nodes' values come from. Every rank draws the samples it needs itself: labels are never sent.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch.
+  virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
+};
+
+struct StepInput {
+  uint64_t step = 0, seed = 0;
+  int batch = 0;   // samples: the loss divides by it
+  float rate = 0;  // learning rate
+  SgdOptions sgd;
+  bool traced = false;
+};
+
+// Sums over the samples of the loss nodes this rank owns; zero elsewhere. Padding samples count nothing.
+struct StepResult {
+  double loss = 0, correct = 0;
+  std::vector<Event> events;  // of a traced step, seconds since its begin
+};
+
+// What the profiler hears: one kernel's (or update's) duration. The verb is forward, backward_input,
+// backward_weight or step.
+using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
+
+class StageRunner {
+ public:
+  // Everything referred to must outlive the runner. Collective: channels are numbered from the schedule.
+  StageRunner(Stage&, const Profile& network, const Plan&, const Schedule&, Mode, Transport&, Progress&);
+
+  StepResult run(const StepInput&, BatchSource&);
+
+  // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
+  void set_clock(NodeClock clock) { clock_ = std::move(clock); }
+  int64_t bytes() const { return memory_.bytes(); }
+
+ private:
+  struct Receive {  // one channel's receives, posted as far ahead as its ring of buffers allows
+    Message message;
+    int peer = 0, channel = 0;
+    const Ring* ring = nullptr;
+    int posted = 0, awaited = 0, released = 0;  // micro-batches
+    std::vector<Transport::Ticket> tickets;     // by micro-batch
+  };
+
+  void execute(const Action&, const StepInput&, BatchSource&, StepResult&);
+  void load(int microbatch, BatchSource&);
+  void forward(int microbatch, const StepInput&, StepResult&);
+  void backward(int microbatch, Verb half, const StepInput&);
+  void backward_node(NodeId, int microbatch, bool input_half, bool weight_half, const StepInput&);
+  void send(const Action&);
+  void wait(const Action&);
+  void step(const StepInput&);
+
+  void post_receives();
+  void release(Flow, int microbatch);
+  Receive& receive(const Action&);
+  void fold_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);
+  Tensor output_gradient(NodeId, int microbatch, bool finish);
+  std::vector<Tensor> begin_folds(NodeId, int microbatch);
+  void end_folds(NodeId, int microbatch, const std::vector<Tensor>& dx);
+  DropoutKey dropout_key(const StepInput&, int microbatch) const;
+  template <class Work>
+  void timed(NodeId, Verb, int microbatch, const Work&);
+
+  Stage& stage_;
+  const Graph& graph_;
+  const Schedule& schedule_;
+  const Mode mode_;
+  Transport& transport_;
+  Progress& progress_;
+  Context& context_;
+  Channels channels_;
+  StageMemory memory_;
+  std::vector<Receive> receives_;
+  NodeClock clock_;
+};
+
+}  // namespace antichain

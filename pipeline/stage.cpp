@@ -1,0 +1,60 @@
+#include "pipeline/stage.h"
+
+namespace antichain {
+
+Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed)
+    : graph_(lowered), nodes_(std::move(nodes)), context_(context) {
+  const Backend& backend = context.backend();
+  for (NodeId id : nodes_) {
+    const Node& node = graph_[id];
+    std::vector<TensorSpec> x;
+    for (NodeId input : node.inputs) x.push_back(graph_[input].output());
+
+    NodeState& state = state_[id];
+    state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
+      state.gradients.push_back(backend.tensor(state.params.back().spec()));
+      state.momentum.push_back(backend.tensor(state.params.back().spec()));
+    }
+    for (const ParamSpec& buffer : node.signature.buffers)
+      state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
+  }
+}
+
+Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
+  const Tensor plain = Tensor::host({param.shape, param.dtype});
+  initialise(plain, param.init, seed, node.name + "." + param.name);
+  const Tensor host = Tensor::host({param.shape, param.dtype, layout});
+  relayout(plain, host);
+  const Tensor value = context_.backend().tensor(host.spec());
+  context_.backend().copy(host, value);
+  return value;
+}
+
+void Stage::update(NodeId id, const SgdOptions& sgd, float rate) {
+  NodeState& state = state_.at(id);
+  for (size_t i = 0; i < state.params.size(); ++i)
+    context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
+}
+
+std::map<std::string, Tensor> Stage::values() const {
+  std::map<std::string, Tensor> named;
+  auto collect = [&](const Node& node, const std::vector<ParamSpec>& specs,
+                     const std::vector<Tensor>& tensors) {
+    for (size_t i = 0; i < specs.size(); ++i) {
+      const Tensor host = Tensor::host(tensors[i].spec());
+      context_.backend().copy(tensors[i], host);
+      const Tensor plain = Tensor::host({specs[i].shape, specs[i].dtype});
+      relayout(host, plain);
+      named[node.name + "." + specs[i].name] = plain;
+    }
+  };
+  for (const auto& [id, state] : state_) {
+    collect(graph_[id], graph_[id].signature.params, state.params);
+    collect(graph_[id], graph_[id].signature.buffers, state.buffers);
+  }
+  return named;
+}
+
+}  // namespace antichain

@@ -1,0 +1,49 @@
+// A stage is what a rank owns of the model between steps: the kernels of its nodes, their weights, gradients,
+// optimiser state and buffers. What lives within a step is in StageMemory; who does what when is in the Schedule.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/backend.h"
+#include "framework/graph.h"
+#include "framework/sgd.h"
+
+namespace antichain {
+
+// Everything of one node that outlives a step. Tensors are in the device's memory and the lowering's layouts.
+struct NodeState {
+  std::unique_ptr<Kernel> kernel;
+  std::vector<Tensor> params, gradients, momentum, buffers;
+};
+
+class Stage {
+ public:
+  // `nodes` ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank they live.
+  Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed);
+
+  const Graph& graph() const { return graph_; }
+  const std::vector<NodeId>& nodes() const { return nodes_; }
+  bool owns(NodeId id) const { return state_.contains(id); }
+  NodeState& operator[](NodeId id) { return state_.at(id); }
+  const NodeState& operator[](NodeId id) const { return state_.at(id); }
+  Context& context() { return context_; }
+
+  // One pass of the optimiser over the parameters of a node.
+  void update(NodeId id, const SgdOptions&, float rate);
+
+  // Parameters and buffers by full name, in host memory and plain layout: independent of plan and device.
+  std::map<std::string, Tensor> values() const;
+
+ private:
+  Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;
+
+  const Graph& graph_;
+  std::vector<NodeId> nodes_;
+  Context& context_;
+  std::map<NodeId, NodeState> state_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,69 @@
+// The memory of one rank's step, laid out once from the schedule.
+//
+//   ring       a tensor per micro-batch in flight; micro-batch m has buffer m mod size. Kept outputs, the stash,
+//              received and sent tensors, statistics.
+//   arena      everything that is born and dies within one forward or one backward action, laid over each other by
+//              lifetime: outputs no backward re-reads, gradients on their way through the stage.
+//
+// The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "pipeline/arena.h"
+#include "pipeline/schedule.h"
+#include "pipeline/stage.h"
+
+namespace antichain {
+
+class Ring {
+ public:
+  Ring() = default;
+  explicit Ring(std::vector<Tensor> buffers) : buffers_(std::move(buffers)) {}
+  const Tensor& operator[](int microbatch) const { return buffers_[size_t(microbatch) % buffers_.size()]; }
+  int size() const { return int(buffers_.size()); }
+
+ private:
+  std::vector<Tensor> buffers_;
+};
+
+// How one gradient contribution of a local consumer enters the fold over all consumers of a tensor: first the
+// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written instead.
+struct Contribution {
+  bool wanted = false;                   // whether the input's gradient is wanted at all
+  bool starts = false;                   // the sum is still empty
+  std::vector<Message> received_before;  // remote terms between the previous local one and this one
+  Ring sum;                              // where the fold accumulates
+  Ring term;                             // where the kernel writes when it does not start the fold
+
+  bool written_directly() const { return starts && received_before.empty(); }
+};
+
+// What the fold of a node's own output gradient still lacks when its backward comes.
+struct OutputGradient {
+  Ring sum;                             // empty where the only term is a message: dy is the received tensor
+  std::vector<Message> received_after;  // remote terms after the last local one
+  bool starts = false;                  // the sum is still empty: no consumer is local
+};
+
+class StageMemory {
+ public:
+  StageMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
+
+  // Per node of the graph: outputs of own nodes, loaded inputs, received activations.
+  std::map<NodeId, Ring> output;
+  std::map<NodeId, std::vector<Ring>> stash, statistics;
+  std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
+  std::map<NodeId, OutputGradient> gradient;                  // per own node
+  std::map<Message, Ring> sent, received;                     // gradients; activations live in `output`
+
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  class Builder;
+  int64_t bytes_ = 0;
+  Tensor arena_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,58 @@
+// The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole test
+// set through the same pipeline, and tells an observer on rank 0 what happened.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "data/data_set.h"
+#include "pipeline/runner.h"
+
+namespace antichain {
+
+struct TrainOptions {
+  int batch = 128;    // samples per step; microbatches × the graph's micro-batch size
+  int epochs = 1;     // 0: as many as `steps` asks for
+  int64_t steps = 0;  // at most so many steps in all; 0: no limit but `epochs`
+  uint64_t seed = 0;
+  SgdOptions sgd;
+  std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
+  bool trace = false;                                            // record one step after warm-up
+};
+
+struct StepReport {
+  int64_t step = 0, total_steps = 0, epoch = 0;
+  double loss = 0, accuracy = 0;  // means over the batch
+  double rate = 0, seconds = 0, images_per_s = 0;
+};
+
+struct EpochReport {
+  int64_t epoch = 0, step = 0;  // steps done
+  double train_loss = 0, train_accuracy = 0, test_loss = 0, test_accuracy = 0;
+  double train_s = 0, test_s = 0;
+};
+
+// Called on rank 0 only.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_step(const StepReport&) {}
+  virtual void on_epoch(const EpochReport&) {}
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double step_s = 0;          // median of the steps after the first
+  std::vector<Event> events;  // of the traced step, all ranks (on rank 0)
+  int64_t memory_bytes = 0;   // tensors of a training step on this rank, besides weights and their state
+};
+
+// Collective. `schedule` is the training schedule; the forward-only one for evaluation is made of the same plan.
+TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
+                  Progress&, const TrainOptions&, TrainObserver&);
+
+// Steps that the options ask for, given the number of whole batches in an epoch.
+int64_t total_steps(const TrainOptions&, int64_t batches_per_epoch);
+
+}  // namespace antichain

@@ -1,0 +1,117 @@
+#include "data/cifar10.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+
+#include "tests/data/expect_error.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+std::vector<uint8_t> image_of(const DataSet& set, int64_t index) {
+  std::vector<uint8_t> pixels(3072);
+  set.image(index, pixels);
+  return pixels;
+}
+
+TEST(Cifar10, ReadsRecordsInFileOrder) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "data_batch_1.bin", records(7));
+  write_bytes(folder.path() / "data_batch_2.bin", records(5, 7));
+  write_bytes(folder.path() / "test_batch.bin", records(3, 100));
+  const DataSplits sets = read_cifar10(folder.str());
+  ASSERT_EQ(sets.train->size(), 12);
+  ASSERT_EQ(sets.test->size(), 3);
+  EXPECT_EQ(sets.train->image_shape(), (Shape{3, 32, 32}));
+  for (int64_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(sets.train->label(i), i % 10);
+    const std::vector<uint8_t> pixels = image_of(*sets.train, i);
+    for (size_t p = 0; p < pixels.size(); ++p) ASSERT_EQ(pixels[p], uint8_t((size_t(i) + p) % 256));
+  }
+  EXPECT_EQ(image_of(*sets.test, 2)[5], uint8_t(107));
+}
+
+TEST(Cifar10, FindsTheArchivesFolderAndItsClassNames) {
+  const TemporaryFolder folder;
+  const auto inner = folder.path() / "cifar-10-batches-bin";
+  write_bytes(inner / "data_batch_1.bin", records(1));
+  write_bytes(inner / "test_batch.bin", records(1));
+  std::ofstream(inner / "batches.meta.txt") << "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+  const DataSplits sets = read_cifar10(folder.str());
+  ASSERT_EQ(sets.train->classes(), 10);
+  EXPECT_EQ(sets.train->class_names()[9], "truck");
+  EXPECT_EQ(sets.train->name(), "CIFAR-10 (a subset)");
+}
+
+TEST(Cifar10, AMarkedFolderIsNeverCalledCifar10) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "data_batch_1.bin", records(1));
+  write_bytes(folder.path() / "test_batch.bin", records(1));
+  write_bytes(folder.path() / "GENERATED", {});
+  const DataSplits sets = read_cifar10(folder.str());
+  EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");
+  EXPECT_EQ(sets.test->name(), "generated (not CIFAR-10)");
+}
+
+TEST(Cifar10, NamesAMissingFolder) {
+  expect_error([] { read_cifar10("/nowhere/at/all"); }, {"/nowhere/at/all", "data_batch_1.bin"});
+}
+
+TEST(Cifar10, NamesAMissingFile) {
+  const TemporaryFolder folder;
+  expect_error([&] { read_cifar10(folder.str()); }, {folder.str() + "/data_batch_1.bin", "No such file"});
+  write_bytes(folder.path() / "data_batch_1.bin", records(1));
+  expect_error([&] { read_cifar10(folder.str()); }, {folder.str() + "/test_batch.bin", "No such file"});
+  write_bytes(folder.path() / "test_batch.bin", records(1));
+  write_bytes(folder.path() / "data_batch_3.bin", records(1));
+  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_2.bin is missing", "data_batch_3.bin"});
+}
+
+TEST(Cifar10, NamesATruncatedFileAndItsSize) {
+  const TemporaryFolder folder;
+  std::vector<uint8_t> bytes = records(2);
+  bytes.pop_back();
+  write_bytes(folder.path() / "data_batch_1.bin", bytes);
+  write_bytes(folder.path() / "test_batch.bin", records(1));
+  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_1.bin", "6145", "3073"});
+  write_bytes(folder.path() / "data_batch_1.bin", {});
+  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_1.bin", "0 bytes"});
+}
+
+TEST(Cifar10, NamesAWrongLabelByteAndItsRecord) {
+  const TemporaryFolder folder;
+  std::vector<uint8_t> bytes = records(5);
+  bytes[3 * 3073] = 10;
+  write_bytes(folder.path() / "data_batch_1.bin", records(5));
+  write_bytes(folder.path() / "data_batch_2.bin", bytes);
+  write_bytes(folder.path() / "test_batch.bin", records(1));
+  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_2.bin", "record 3", "label 10"});
+}
+
+TEST(Cifar10, TheRealDataSet) {
+  const char* directory = std::getenv("CIFAR10_DIR");
+  if (directory == nullptr) GTEST_SKIP() << "CIFAR10_DIR is not set: the real CIFAR-10 is not checked";
+  const DataSplits sets = read_cifar10(directory);
+  if (sets.train->name() != "CIFAR-10") GTEST_SKIP() << directory << " holds " << sets.train->name();
+  EXPECT_EQ(sets.train->size(), 50'000);
+  EXPECT_EQ(sets.test->size(), 10'000);
+  std::map<int, int> counts;
+  for (int64_t i = 0; i < sets.train->size(); ++i) ++counts[sets.train->label(i)];
+  for (int label = 0; label < 10; ++label) EXPECT_EQ(counts[label], 5'000);
+  // The training pixels' means, which the normalisation uses, to the three digits that any re-encoding keeps.
+  std::array<double, 3> sum{};
+  for (int64_t i = 0; i < sets.train->size(); i += 10) {
+    const std::vector<uint8_t> pixels = image_of(*sets.train, i);
+    for (size_t p = 0; p < 3072; ++p) sum[p / 1024] += pixels[p] / 255.0;
+  }
+  const std::array<double, 3> mean{0.4914, 0.4822, 0.4465};
+  // 5,000 images sampled: the standard error of a channel's mean is about 0.25 / sqrt(5000 · few) < 0.004.
+  for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(sum[c] / (5'000 * 1024.0), mean[c], 0.01);
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,110 @@
+#include "data/obtain.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "data/cifar10.h"
+#include "data/command.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Each test begins without CIFAR10_DIR, whatever the caller's environment.
+class Obtain : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const char* value = std::getenv("CIFAR10_DIR")) saved_ = value;
+    unsetenv("CIFAR10_DIR");
+  }
+  void TearDown() override {
+    if (!saved_.empty()) setenv("CIFAR10_DIR", saved_.c_str(), 1);
+  }
+  std::string cache() const { return (folder_.path() / "cache").string(); }
+  ObtainOptions options(const std::string& url, const std::string& md5) const {
+    return {.cache_dir = cache(), .url = url, .md5 = md5, .limit_s = 2,
+            .synthetic = {.train_images = 12, .test_images = 4}};
+  }
+  // A small archive in the official form, as a file:// address.
+  std::string archive(const std::string& inner = "cifar-10-batches-bin") const {
+    const fs::path source = folder_.path() / "source" / inner;
+    write_bytes(source / "data_batch_1.bin", records(6));
+    write_bytes(source / "test_batch.bin", records(2));
+    const std::string file = (folder_.path() / "archive.tar.gz").string();
+    EXPECT_EQ(run_command({"tar", "-czf", file, "-C", source.parent_path().string(), inner}).status, 0);
+    return file;
+  }
+  static std::string md5(const std::string& file) { return run_command({"md5sum", file}).output.substr(0, 32); }
+  static bool has_curl() { return run_command({"curl", "--version"}).status == 0; }
+  int parts_left() const {  // unfinished work folders
+    int count = 0;
+    for (const auto& entry : fs::directory_iterator(cache())) count += entry.path().extension() == ".part";
+    return count;
+  }
+
+  TemporaryFolder folder_;
+  std::string saved_;
+};
+
+TEST_F(Obtain, AUsersFolderIsTakenAsItIs) {
+  EXPECT_EQ(obtain_cifar10({.data_dir = "/somewhere"}).directory, "/somewhere");
+  setenv("CIFAR10_DIR", "/elsewhere", 1);
+  EXPECT_EQ(obtain_cifar10({.data_dir = "/somewhere"}).directory, "/somewhere");
+  EXPECT_EQ(obtain_cifar10({}).directory, "/elsewhere");
+  unsetenv("CIFAR10_DIR");
+}
+
+TEST_F(Obtain, UnpacksAVerifiedArchiveIntoTheCacheOnce) {
+  if (!has_curl()) GTEST_SKIP() << "curl is not installed";
+  const std::string file = archive();
+  const Obtained first = obtain_cifar10(options("file://" + file, md5(file)));
+  EXPECT_NE(first.note.find("downloaded"), std::string::npos);
+  EXPECT_EQ(read_cifar10(first.directory).train->size(), 6);
+  EXPECT_EQ(parts_left(), 0);
+  fs::remove(file);
+  const Obtained second = obtain_cifar10(options("file://" + file, "-"));
+  EXPECT_EQ(second.directory, first.directory);
+  EXPECT_EQ(second.note, "");
+}
+
+TEST_F(Obtain, AWrongChecksumIsSaidAndNothingIsKept) {
+  if (!has_curl()) GTEST_SKIP() << "curl is not installed";
+  const std::string file = archive();
+  const Obtained got = obtain_cifar10(options("file://" + file, "0123"));
+  EXPECT_NE(got.note.find("MD5 sum is " + md5(file) + ", not 0123"), std::string::npos) << got.note;
+  EXPECT_EQ(read_cifar10(got.directory).train->name(), "generated (not CIFAR-10)");
+  EXPECT_FALSE(fs::exists(fs::path(cache()) / "cifar-10-batches-bin"));
+  EXPECT_EQ(parts_left(), 0);
+}
+
+TEST_F(Obtain, AnArchiveOfSomethingElseIsSaid) {
+  if (!has_curl()) GTEST_SKIP() << "curl is not installed";
+  const std::string file = archive("other-folder");
+  const Obtained got = obtain_cifar10(options("file://" + file, md5(file)));
+  EXPECT_NE(got.note.find("could not be unpacked"), std::string::npos) << got.note;
+}
+
+TEST_F(Obtain, WithoutANetworkTheImagesAreGeneratedAndSaidToBe) {
+  const Obtained got = obtain_cifar10(options("file:///nowhere/archive.tar.gz", "0123"));
+  EXPECT_NE(got.note.find("not CIFAR-10"), std::string::npos) << got.note;
+  EXPECT_EQ(got.note.find('\n'), std::string::npos);
+  const DataSplits sets = read_cifar10(got.directory);
+  EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");
+  EXPECT_EQ(sets.train->size(), 12);
+  EXPECT_EQ(parts_left(), 0);
+  EXPECT_EQ(obtain_synthetic(options("", "")).directory, got.directory);
+}
+
+TEST(Command, ReportsOutputStatusAndAbsence) {
+  const CommandResult said = run_command({"echo", "a b", "$HOME"});
+  EXPECT_EQ(said.status, 0);
+  EXPECT_EQ(said.output, "a b $HOME\n");
+  EXPECT_EQ(run_command({"false"}).status, 1);
+  EXPECT_EQ(run_command({"antichain-no-such-program"}).status, 127);
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,38 @@
+#include "framework/backend.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+#include "tests/framework/stand_ins.h"
+
+namespace antichain {
+namespace {
+
+TEST(Backend, LookingUpWhatIsNotThereSaysWhatThereIs) {
+  const testing::StandInBackend stand_in;
+  EXPECT_NO_THROW(stand_in.entry("any"));
+  try {
+    stand_in.entry("conv9d");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "device 'stand-in' has no kernel for operator 'conv9d': it has any, blocked, plain, reorder");
+  }
+}
+
+TEST(Backend, RegistryKnowsNamesAndRefusesOthers) {
+  register_backend(std::make_unique<testing::StandInBackend>());
+  EXPECT_EQ(backend("stand-in").description(), "no arithmetic");
+  EXPECT_THROW(backend("abacus"), Error);
+}
+
+TEST(Context, WorkspaceGrowsAndIsReused) {
+  const testing::StandInBackend stand_in;
+  Context context(stand_in);
+  std::byte* small = context.workspace(100);
+  EXPECT_EQ(context.workspace(50), small);
+  EXPECT_NE(context.workspace(1 << 20), nullptr);
+}
+
+}  // namespace
+}  // namespace antichain

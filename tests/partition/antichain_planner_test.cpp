@@ -1,0 +1,241 @@
+// The exact planner against a brute force that shares nothing with it: sets as bit masks, every nested pair tried.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <tuple>
+
+#include "partition/planner.h"
+#include "tests/partition/networks.h"
+
+namespace antichain {
+namespace {
+
+using namespace testing;
+using Mask = uint32_t;
+constexpr int64_t never = std::numeric_limits<int64_t>::max();
+
+class BruteForce {
+ public:
+  BruteForce(const Profile& profile, const Link& link, bool transfers)
+      : profile_(profile), transfers_(transfers) {
+    for (size_t n = 0; n < profile.nodes.size(); ++n)
+      if (profile.nodes[n].role != Role::input) all_ |= Mask(1) << n;
+    for (Mask set = all_;; set = (set - 1) & all_) {
+      if (closed(set)) sets_.push_back(set);
+      if (set == 0) break;
+    }
+    std::reverse(sets_.begin(), sets_.end());  // ascending: a subset comes before its superset
+    for (Mask set : sets_) measure(set, link);
+  }
+
+  // The smallest bottleneck of all S-stage plans; of the plans that reach it, the fewest bytes and squares.
+  std::tuple<int64_t, int64_t, int64_t> best(int stages) const {
+    int64_t bottleneck = minimum(stages, [](int64_t so_far, int64_t stage, int64_t boundary, int64_t) {
+      return std::max({so_far, stage, boundary});
+    });
+    constexpr int64_t byte = int64_t(1)
+                             << 32;  // bytes first, then squares: both in one number, compared at once
+    int64_t tie = minimum(stages, [&](int64_t so_far, int64_t stage, int64_t boundary, int64_t bytes) {
+      return std::max(stage, boundary) > bottleneck ? never : so_far + bytes * byte + stage * stage;
+    });
+    return {bottleneck, tie / byte, tie % byte};
+  }
+
+  static int64_t work_ns(const ProfileNode& node) { return std::llround(node.cost.compute_s() * 1e9); }
+  int64_t bytes(Mask set) const { return bytes_[index(set)]; }
+
+ private:
+  bool closed(Mask set) const {
+    for (size_t n = 0; n < profile_.nodes.size(); ++n)
+      if (set >> n & 1)
+        for (int u : profile_.nodes[n].inputs)
+          if ((all_ >> u & 1) && !(set >> u & 1)) return false;
+    return true;
+  }
+
+  void measure(Mask set, const Link& link) {
+    int64_t work = 0, bytes = 0, transfer = 0;
+    for (size_t n = 0; n < profile_.nodes.size(); ++n) {
+      if (!(set >> n & 1)) continue;
+      work += work_ns(profile_.nodes[n]);
+      bool crosses = false;
+      for (size_t v = 0; v < profile_.nodes.size(); ++v)
+        for (int u : profile_.nodes[v].inputs) crosses |= u == int(n) && !(set >> v & 1);
+      if (!crosses) continue;
+      bytes += profile_.nodes[n].cost.output_bytes;
+      transfer += std::llround(2e9 * link.seconds(profile_.nodes[n].cost.output_bytes));
+    }
+    work_.push_back(work);
+    bytes_.push_back(bytes);
+    transfer_.push_back(transfers_ ? transfer : 0);
+  }
+
+  size_t index(Mask set) const { return std::lower_bound(sets_.begin(), sets_.end(), set) - sets_.begin(); }
+
+  template <class Cost>
+  int64_t minimum(int stages, Cost cost) const {
+    std::vector<int64_t> now(sets_.size(), never);
+    now[0] = 0;
+    for (int s = 0; s < stages; ++s) {
+      std::vector<int64_t> then(sets_.size(), never);
+      for (size_t a = 0; a < sets_.size(); ++a)
+        for (size_t b = a + 1; b < sets_.size(); ++b)
+          if (now[a] != never && (sets_[a] & ~sets_[b]) == 0)
+            then[b] = std::min(then[b], cost(now[a], work_[b] - work_[a], transfer_[b], bytes_[b]));
+      now = then;
+    }
+    return now.back();
+  }
+
+  const Profile& profile_;
+  bool transfers_;
+  Mask all_ = 0;
+  std::vector<Mask> sets_;
+  std::vector<int64_t> work_, bytes_, transfer_;
+};
+
+int compute_nodes(const Profile& profile) {
+  return int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
+                           [](const ProfileNode& node) { return node.role != Role::input; }));
+}
+
+// Of a plan: its bottleneck, crossing bytes, sum of squared stage times, from the plan's node lists alone.
+std::tuple<int64_t, int64_t, int64_t> figures(const Plan& plan, const Profile& profile,
+                                              const BruteForce& brute) {
+  int64_t bytes = 0, squares = 0;
+  Mask so_far = 0;
+  for (const PlanStage& stage : plan.stages) {
+    int64_t work = 0;
+    for (int n : stage.nodes) {
+      work += BruteForce::work_ns(profile.nodes[n]);
+      so_far |= Mask(1) << n;
+    }
+    squares += work * work;
+    bytes += brute.bytes(so_far);
+  }
+  return {std::llround(plan.bottleneck_s * 1e9), bytes, squares};
+}
+
+class AgainstBruteForce : public ::testing::TestWithParam<std::tuple<const char*, double>> {};
+
+TEST_P(AgainstBruteForce, bottleneck_and_tie_rule_on_600_random_networks) {
+  const auto& [objective, latency_s] = GetParam();
+  Link link = {.bytes_per_s = 1e9, .latency_s = latency_s};
+  int compared = 0;
+  int64_t states = 0;
+  for (int seed = 0; seed < 600; ++seed) {
+    Profile profile = random_network(seed, 11);
+    if (profile.nodes.size() > 18) continue;  // or trying all subsets takes seconds
+    BruteForce brute(profile, link, std::string(objective) == "compute-or-transfer");
+    for (int stages = 1; stages <= std::min(4, compute_nodes(profile)); ++stages) {
+      Plan plan = plan_antichain(profile, {.stages = stages, .link = link, .objective = objective});
+      ASSERT_NO_THROW(validate(plan, profile)) << "seed " << seed;
+      ASSERT_EQ(int(plan.stages.size()), stages);
+      ASSERT_EQ(figures(plan, profile, brute), brute.best(stages))
+          << "seed " << seed << ", " << stages << " stages";
+      ASSERT_TRUE(plan.proved_optimal());
+      ++compared;
+      states += plan.states;
+    }
+  }
+  EXPECT_GT(compared, 1800);         // nearly four stage counts for each of the 600
+  EXPECT_GT(states, 30 * compared);  // and the networks branch: 12 nodes in a chain have 13 states
+}
+
+INSTANTIATE_TEST_SUITE_P(Objectives, AgainstBruteForce,
+                         ::testing::Values(std::tuple("compute", 0.0), std::tuple("compute-or-transfer", 0.0),
+                                           std::tuple("compute-or-transfer", 4e-9)));
+
+TEST(AntichainPlanner, parallel_branches_beat_every_prefix) {
+  // Two branches of three nodes listed one after the other; cutting across both balances 3 stages perfectly.
+  Profile profile;
+  int a = -1, b = -1;
+  for (int64_t ns : {60, 20, 10}) a = add(profile, a < 0 ? std::vector<int>{} : std::vector<int>{a}, ns, 0);
+  for (int64_t ns : {30, 40, 20}) b = add(profile, b < 0 ? std::vector<int>{} : std::vector<int>{b}, ns, 0);
+  Plan whole = plan_antichain(profile, {.stages = 3, .objective = "compute"});
+  EXPECT_DOUBLE_EQ(whole.bottleneck_s, 60e-9);
+  EXPECT_EQ(whole.states, 16);
+  Plan prefixes = plan_antichain(profile, {.stages = 3, .objective = "compute", .max_states = 15});
+  EXPECT_DOUBLE_EQ(prefixes.bottleneck_s, 60e-9);
+  EXPECT_EQ(prefixes.states, 7);
+}
+
+TEST(AntichainPlanner, beyond_max_states_it_is_the_best_prefix_plan_and_tells_the_gap) {
+  int gaps = 0;
+  for (int seed = 0; seed < 200; ++seed) {
+    Profile profile = random_network(seed, 12), ordered = profile;
+    // The same network with the graph order made the only order, by edges that carry nothing.
+    for (size_t n = 0, last = 0; n < ordered.nodes.size(); ++n) {
+      if (ordered.nodes[n].role == Role::input) continue;
+      if (ordered.nodes[last].role != Role::input && last < n) ordered.nodes[n].inputs.push_back(int(last));
+      last = n;
+    }
+    int stages = std::min(3, compute_nodes(profile));
+    PlanOptions options = {.stages = stages, .objective = "compute", .max_states = 1};
+    Plan limited = plan_antichain(profile, options);
+    Plan whole = plan_antichain(profile, {.stages = stages, .objective = "compute"});
+    Plan best_prefix = plan_antichain(ordered, {.stages = stages, .objective = "compute"});
+    EXPECT_EQ(limited.bottleneck_s, best_prefix.bottleneck_s) << "seed " << seed;
+    EXPECT_LE(whole.bottleneck_s, limited.bottleneck_s);
+    EXPECT_LE(limited.lower_bound_s, whole.bottleneck_s);
+    EXPECT_EQ(limited.states, compute_nodes(profile) + 1);
+    gaps += limited.gap() > 0;
+  }
+  EXPECT_GT(gaps, 20);  // or the networks above never put the bound to the test
+}
+
+TEST(AntichainPlanner, transfers_move_a_cut_to_where_less_crosses) {
+  Profile profile;
+  int x = add(profile, {}, 100, 0, 10);
+  x = add(profile, {x}, 100, 0, 5000);
+  x = add(profile, {x}, 100, 0, 10);
+  add(profile, {x}, 100, 0, 10);
+  PlanOptions options = {.stages = 2, .link = byte_a_nanosecond, .objective = "compute"};
+  EXPECT_EQ(plan_antichain(profile, options).stages[0].nodes, std::vector<int>({0, 1}));
+  options.objective = "compute-or-transfer";
+  Plan plan = plan_antichain(profile, options);
+  EXPECT_DOUBLE_EQ(plan.bottleneck_s, 300e-9);
+  EXPECT_EQ(plan.stages[0].nodes, std::vector<int>({0}));  // a full tie with {0, 1, 2}: the earlier state
+}
+
+TEST(AntichainPlanner, one_stage_holds_everything_but_inputs) {
+  Plan plan = plan_antichain(chain(1), {.stages = 1});
+  EXPECT_EQ(plan.stages[0].nodes, std::vector<int>({1}));
+  EXPECT_EQ(plan.stages[0].ranks, std::vector<int>({0}));
+  EXPECT_DOUBLE_EQ(plan.bottleneck_s, 3e-6);
+}
+
+TEST(AntichainPlanner, an_unpriced_network_can_be_planned) {
+  Profile profile = parallel_chains(3, 6);
+  for (ProfileNode& node : profile.nodes) node.cost = {};
+  Plan plan = plan_antichain(profile, {.stages = 18});
+  validate(plan, profile);
+  EXPECT_EQ(plan.bottleneck_s, 0);
+}
+
+TEST(AntichainPlanner, gives_the_same_plan_every_time) {
+  Profile profile = parallel_chains(5, 5);  // 7,776 states, all ties: more candidates than are compared
+  std::string hash = plan_hash(plan_antichain(profile, {.stages = 4}));
+  EXPECT_EQ(plan_hash(plan_antichain(profile, {.stages = 4})), hash);
+}
+
+TEST(AntichainPlanner, plans_20000_nodes_into_16_stages) {
+  for (const Profile& profile : {chain(20000), residual_blocks(6666)}) {
+    Plan plan = plan_antichain(profile, {.stages = 16, .link = byte_a_nanosecond});
+    validate(plan, profile);
+    EXPECT_LT(plan.gap(), 1e-12);
+    EXPECT_LT(plan.bottleneck_s, 1.01 * plan_uniform(profile, {.stages = 16}).bottleneck_s);
+    EXPECT_LT(plan.planning_s, 10);  // takes 0.1 s; ten for sanitizers on a busy machine
+  }
+}
+
+TEST(AntichainPlanner, a_network_too_wide_to_enumerate_is_cut_in_graph_order) {
+  Profile profile = parallel_chains(5000, 1);
+  Plan plan = plan_antichain(profile, {.stages = 8});
+  validate(plan, profile);
+  EXPECT_EQ(plan.states, 5001);
+  EXPECT_TRUE(plan.proved_optimal());  // 625 equal nodes a stage: the bound itself
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,81 @@
+#include "tests/partition/networks.h"
+
+#include <fmt/format.h>
+
+#include <random>
+
+namespace antichain::testing {
+
+int add(Profile& profile, std::vector<int> inputs, int64_t forward_ns, int64_t backward_ns, int64_t bytes) {
+  ProfileNode node;
+  node.name = fmt::format("n{}", profile.nodes.size());
+  node.op = "work";
+  node.inputs = std::move(inputs);
+  node.needs_gradient = true;
+  node.cost.forward_s = double(forward_ns) * 1e-9;
+  node.cost.backward_input_s = double(backward_ns) * 1e-9;
+  node.cost.output_bytes = bytes;
+  profile.nodes.push_back(std::move(node));
+  return int(profile.nodes.size()) - 1;
+}
+
+int add_input(Profile& profile) {
+  int id = add(profile, {}, 0, 0);
+  profile.nodes[id].role = Role::input;
+  profile.nodes[id].needs_gradient = false;
+  return id;
+}
+
+Profile chain(int nodes) {
+  Profile profile;
+  profile.model = "chain";
+  int last = add_input(profile);
+  for (int i = 0; i < nodes; ++i) last = add(profile, {last});
+  return profile;
+}
+
+Profile parallel_chains(int chains, int length) {
+  Profile profile;
+  profile.model = "chains";
+  std::vector<int> last(chains, -1);
+  for (int i = 0; i < length; ++i)
+    for (int& node : last) node = add(profile, node < 0 ? std::vector<int>{} : std::vector<int>{node});
+  return profile;
+}
+
+Profile residual_blocks(int blocks) {
+  Profile profile;
+  profile.model = "residual";
+  int x = add(profile, {});
+  for (int i = 0; i < blocks; ++i) {
+    int a = add(profile, {x}, 1000 + i % 7);
+    int b = add(profile, {a}, 1500 + i % 3);
+    x = add(profile, {b, x}, 100);
+  }
+  return profile;
+}
+
+Profile random_network(uint64_t seed, int max_nodes) {
+  std::mt19937_64 random(
+      seed);  // its sequence is fixed by the standard; distributions are not, hence the modulo
+  auto below = [&](int n) { return int(random() % uint64_t(n)); };
+  Profile profile;
+  profile.model = "random";
+  int compute = 1 + below(max_nodes), scale = 1 + below(20), density = 1 + below(4);
+  for (int made = 0; made < compute;) {
+    if (below(6) == 0) {
+      add_input(profile);
+      continue;
+    }
+    std::vector<int> inputs;
+    for (int u = 0; u < int(profile.nodes.size()); ++u)
+      if (below(int(profile.nodes.size()) + 3) < density) inputs.push_back(u);
+    if (!inputs.empty() && below(10) == 0) inputs.push_back(inputs[0]);  // one tensor used twice by one node
+    add(profile, inputs, below(scale), below(2 * scale), below(3 * scale));
+    ++made;
+  }
+  if (below(2)) profile.nodes.back().role = Role::loss;
+  return profile;
+}
+
+}  // namespace antichain::testing

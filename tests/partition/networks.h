@@ -1,0 +1,49 @@
+// Small networks with known shapes, and random ones, for the tests of this folder.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/error.h"
+#include "partition/profile.h"
+
+namespace antichain::testing {
+
+// A compute node of `forward_ns` + `backward_ns` of work.
+int add(Profile&, std::vector<int> inputs, int64_t forward_ns = 1000, int64_t backward_ns = 2000,
+        int64_t bytes = 100);
+int add_input(Profile&);
+
+Profile chain(int nodes);
+Profile parallel_chains(int chains, int length);  // disconnected
+// A chain of residual blocks, each x -> a -> b -> (b + x).
+Profile residual_blocks(int blocks);
+
+// 1 to `max_nodes` nodes with several sources and sinks, disconnected parts, input nodes here and there, small
+// weights (many ties, some zero), and a loss at the end now and then. The same on every platform.
+Profile random_network(uint64_t seed, int max_nodes);
+
+// One nanosecond a byte, so that transfers and work are commensurable.
+inline constexpr Link byte_a_nanosecond = {.bytes_per_s = 1e9, .latency_s = 0};
+
+// The text of the Error that `f` throws; fails the test when it throws none.
+template <class F>
+std::string error_of(F f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no Error was thrown";
+  return {};
+}
+
+inline void expect_has(const std::string& text, const std::string& part) {
+  EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is missing in: " << text;
+}
+
+}  // namespace antichain::testing
