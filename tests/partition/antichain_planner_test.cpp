@@ -116,7 +116,7 @@ std::tuple<int64_t, int64_t, int64_t> figures(const Plan& plan, const Profile& p
   return {std::llround(plan.bottleneck_s * 1e9), bytes, squares};
 }
 
-class AgainstBruteForce : public ::testing::TestWithParam<std::tuple<const char*, double>> {};
+class AgainstBruteForce : public ::testing::TestWithParam<std::pair<std::string, double>> {};
 
 TEST_P(AgainstBruteForce, bottleneck_and_tie_rule_on_600_random_networks) {
   const auto& [objective, latency_s] = GetParam();
@@ -126,7 +126,7 @@ TEST_P(AgainstBruteForce, bottleneck_and_tie_rule_on_600_random_networks) {
   for (int seed = 0; seed < 600; ++seed) {
     Profile profile = random_network(seed, 11);
     if (profile.nodes.size() > 18) continue;  // or trying all subsets takes seconds
-    BruteForce brute(profile, link, std::string(objective) == "compute-or-transfer");
+    BruteForce brute(profile, link, objective == "compute-or-transfer");
     for (int stages = 1; stages <= std::min(4, compute_nodes(profile)); ++stages) {
       Plan plan = plan_antichain(profile, {.stages = stages, .link = link, .objective = objective});
       ASSERT_NO_THROW(validate(plan, profile)) << "seed " << seed;
@@ -143,21 +143,29 @@ TEST_P(AgainstBruteForce, bottleneck_and_tie_rule_on_600_random_networks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, AgainstBruteForce,
-                         ::testing::Values(std::tuple("compute", 0.0), std::tuple("compute-or-transfer", 0.0),
-                                           std::tuple("compute-or-transfer", 4e-9)));
+                         ::testing::Values(std::pair("compute", 0.0), std::pair("compute-or-transfer", 0.0),
+                                           std::pair("compute-or-transfer", 4e-9)),
+                         [](const auto& info) {
+                           std::string name =
+                               info.param.first == "compute" ? "compute" : "compute_or_transfer";
+                           return info.param.second > 0 ? name + "_with_latency" : name;
+                         });
 
-TEST(AntichainPlanner, parallel_branches_beat_every_prefix) {
-  // Two branches of three nodes listed one after the other; cutting across both balances 3 stages perfectly.
+TEST(AntichainPlanner, cutting_across_branches_beats_every_prefix) {
+  // Two branches 20 -> 40, listed one after the other. Both 20s, one 40, the other 40: perfectly even.
   Profile profile;
-  int a = -1, b = -1;
-  for (int64_t ns : {60, 20, 10}) a = add(profile, a < 0 ? std::vector<int>{} : std::vector<int>{a}, ns, 0);
-  for (int64_t ns : {30, 40, 20}) b = add(profile, b < 0 ? std::vector<int>{} : std::vector<int>{b}, ns, 0);
-  Plan whole = plan_antichain(profile, {.stages = 3, .objective = "compute"});
-  EXPECT_DOUBLE_EQ(whole.bottleneck_s, 60e-9);
-  EXPECT_EQ(whole.states, 16);
-  Plan prefixes = plan_antichain(profile, {.stages = 3, .objective = "compute", .max_states = 15});
+  for (int branch = 0; branch < 2; ++branch) add(profile, {add(profile, {}, 20, 0)}, 40, 0);
+  PlanOptions options = {.stages = 3, .objective = "compute"};
+  Plan whole = plan_antichain(profile, options);
+  EXPECT_DOUBLE_EQ(whole.bottleneck_s, 40e-9);
+  EXPECT_EQ(whole.states, 9);
+  EXPECT_EQ(whole.stages[0].nodes, std::vector<int>({0, 2}));
+  options.max_states = 8;
+  Plan prefixes = plan_antichain(profile, options);
   EXPECT_DOUBLE_EQ(prefixes.bottleneck_s, 60e-9);
-  EXPECT_EQ(prefixes.states, 7);
+  EXPECT_DOUBLE_EQ(prefixes.lower_bound_s, 40e-9);
+  EXPECT_FALSE(prefixes.proved_optimal());
+  EXPECT_EQ(prefixes.states, 5);
 }
 
 TEST(AntichainPlanner, beyond_max_states_it_is_the_best_prefix_plan_and_tells_the_gap) {

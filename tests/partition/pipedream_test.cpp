@@ -3,6 +3,8 @@
 // They are not part of this repository; ANTICHAIN_PIPEDREAM_PROFILES names a folder with files such as vgg16.txt.
 // A line is "node7 -- Conv2d(…) -- forward_compute_time=3.2, backward_compute_time=6.6, activation_size=66453504.0, …"
 // (milliseconds, bytes) or "\tnode6 -- node7", an edge.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <map>
@@ -59,12 +61,12 @@ Profile read_pipedream(const std::string& path) {
   return profile;
 }
 
-class PipeDreamProfiles : public ::testing::TestWithParam<std::pair<const char*, int>> {};
+class PipeDreamProfiles : public ::testing::TestWithParam<std::pair<std::string, int>> {};
 
 TEST_P(PipeDreamProfiles, have_the_known_number_of_down_sets_and_plan_fast) {
   const auto& [name, down_sets] = GetParam();
   const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
-  std::string path = std::string(folder ? folder : ".") + "/" + name + ".txt";
+  std::string path = fmt::format("{}/{}.txt", folder ? folder : ".", name);
   if (!folder || !std::filesystem::exists(path))
     GTEST_SKIP() << "set ANTICHAIN_PIPEDREAM_PROFILES to a folder with " << name << ".txt";
   Profile profile = read_pipedream(path);
@@ -74,9 +76,9 @@ TEST_P(PipeDreamProfiles, have_the_known_number_of_down_sets_and_plan_fast) {
     validate(plan, profile);
     EXPECT_EQ(plan.states, down_sets);
     EXPECT_LE(plan.bottleneck_s, uniform.bottleneck_s);
-    printf("  %-14s %-20s %7ld states  %8.3f ms planning  bottleneck %8.3f ms (uniform %8.3f)\n", name,
-           objective, long(plan.states), plan.planning_s * 1e3, plan.bottleneck_s * 1e3,
-           uniform.bottleneck_s * 1e3);
+    fmt::print("  {:14} {:20} {:>7} states  {:8.3f} ms planning  bottleneck {:8.3f} ms (uniform {:8.3f})\n",
+               name, objective, plan.states, plan.planning_s * 1e3, plan.bottleneck_s * 1e3,
+               uniform.bottleneck_s * 1e3);
   }
 }
 
@@ -86,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(Networks, PipeDreamProfiles,
                                            std::pair("alexnet", 23), std::pair("densenet121", 431),
                                            std::pair("squeezenet1_0", 100),
                                            std::pair("inception_v3", 221565)),
-                         [](const auto& info) { return std::string(info.param.first); });
+                         [](const auto& info) { return info.param.first; });
 
 }  // namespace
 }  // namespace antichain
