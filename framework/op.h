@@ -39,6 +39,7 @@ struct Signature {
   std::vector<ParamSpec> params;       // trained by the optimiser
   std::vector<ParamSpec> buffers;      // state that is not trained (running mean and variance)
   std::vector<TensorSpec> statistics;  // per micro-batch, kept until the step: what buffers absorb
+  double loss_weight = 0;              // of a loss node: its share in the training objective
   double forward_flops = 0;            // multiply-add counts as 2
 };
 
@@ -91,7 +92,7 @@ struct Backward {
   std::span<const Tensor> dx;    // overwritten
   std::span<const Tensor> dw;    // overwritten by a step's first micro-batch, then accumulated
   Into into = Into::accumulate;  // of dw
-  float loss_scale = 1;          // of a loss node: weight / batch size
+  float loss_scale = 1;          // of a loss node: loss_weight / batch size
   DropoutKey dropout;
 };
 

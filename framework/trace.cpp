@@ -15,8 +15,12 @@ Json metadata(const std::string& what, int rank, const Json& args) {
 }
 
 Json complete(const TraceEvent& e) {
-  return {{"name", e.label},        {"cat", e.category}, {"ph", "X"},
-          {"pid", 0},               {"tid", e.rank},     {"ts", e.start_s * 1e6},
+  return {{"name", e.label},
+          {"cat", e.category},
+          {"ph", "X"},
+          {"pid", 0},
+          {"tid", e.rank},
+          {"ts", e.start_s * 1e6},
           {"dur", (e.end_s - e.start_s) * 1e6}};
 }
 

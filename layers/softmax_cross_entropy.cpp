@@ -24,6 +24,7 @@ Signature SoftmaxCrossEntropy::infer(std::span<const Shape> x) const {
                             x[0].str(), x[1].str()));
   Signature s;
   s.y = {.shape = {x[0][0], 2}};
+  s.loss_weight = options.weight;
   // Maximum, subtraction, exponential, sum, division.
   s.forward_flops = 5.0 * double(x[0].elements());
   return s;
@@ -32,12 +33,6 @@ Signature SoftmaxCrossEntropy::infer(std::span<const Shape> x) const {
 NodeId softmax_cross_entropy(Graph& graph, std::string name, NodeId logits, NodeId labels,
                              LossOptions options) {
   return graph.add(std::move(name), std::make_shared<SoftmaxCrossEntropy>(options), {logits, labels});
-}
-
-double loss_weight(const Node& node) {
-  const auto* op = dynamic_cast<const SoftmaxCrossEntropy*>(node.op.get());
-  ANTICHAIN_CHECK(op, fmt::format("node '{}' is no loss", node.name));
-  return op->options.weight;
 }
 
 }  // namespace antichain

@@ -36,7 +36,4 @@ class SoftmaxCrossEntropy : public Op {
 
 NodeId softmax_cross_entropy(Graph&, std::string name, NodeId logits, NodeId labels, LossOptions = {});
 
-// The weight of a loss node in the training objective. Error when the node is no loss.
-double loss_weight(const Node&);
-
 }  // namespace antichain

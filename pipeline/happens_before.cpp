@@ -116,7 +116,8 @@ HappensBefore::HappensBefore(const Schedule& schedule, const Partners& partners)
 
   const std::vector<int> reached = walk(schedule, partners, [&](int r, int i) {
     const Action& action = schedule.ranks[r][i];
-    if (action.verb == Verb::recv) raise_to(now[r], travelling.extract({action.peer, partners[r][i]}).mapped());
+    if (action.verb == Verb::recv)
+      raise_to(now[r], travelling.extract({action.peer, partners[r][i]}).mapped());
     now[r][r] = i + 1;
     if (action.verb == Verb::send) travelling.emplace(std::pair(r, i), now[r]);
     if (!computes(action.verb)) return;

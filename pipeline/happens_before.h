@@ -20,7 +20,8 @@ Partners match_messages(const Schedule&);
 
 // Calls visit(rank, index) for every action, in an order in which a send comes before its recv: sends are posted,
 // so only recvs wait. Returns per rank how many actions were reached; fewer than it has means a deadlock.
-std::vector<int> walk(const Schedule&, const Partners&, const std::function<void(int rank, int index)>& visit);
+std::vector<int> walk(const Schedule&, const Partners&,
+                      const std::function<void(int rank, int index)>& visit);
 
 // Error naming every rank that did not reach its end and the action it waits in.
 void check_all_reached(const Schedule&, const std::vector<int>& reached);

@@ -44,12 +44,12 @@ Plan whole_model(const Profile& network) {
 // One model on one rank, stepping; every kernel call is timed.
 class Bench {
  public:
-  Bench(const Graph& graph, Context& context, Profile& network, int microbatches, Progress& progress)
+  Bench(const Graph& graph, Context& context, Profile& network, int microbatches)
       : network_(network),
         plan_(whole_model(network)),
         schedule_(make_schedule(network, plan_, Policy::one_f_one_b, std::min(microbatches, 2))),
         stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
-        runner_(stage_, network, plan_, schedule_, Mode::train, *alone_, progress) {
+        runner_(stage_, network, plan_, schedule_, Mode::train, *alone_) {
     runner_.set_clock([this](NodeId id, Verb verb, int microbatch, double seconds) {
       in_nodes_ += seconds;
       // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
@@ -97,13 +97,13 @@ class Bench {
 
 }  // namespace
 
-Profile measure(const Graph& lowered, Context& context, Transport& job, Progress& progress,
+Profile measure(const Graph& lowered, Context& context, Transport& job,
                 const MeasureOptions& options) {
   Profile network = unpriced(lowered, context.backend().description());
   network.threads = context.threads();
   network.ranks_at_once = job.local_size();
   {
-    Bench bench(lowered, context, network, options.microbatches, progress);
+    Bench bench(lowered, context, network, options.microbatches);
     job.barrier();
     const double warm_up_s = bench.step();
     bench.forget();
@@ -114,7 +114,7 @@ Profile measure(const Graph& lowered, Context& context, Transport& job, Progress
     for (int i = 0; i < repeats; ++i) bench.step();
     bench.price();
   }
-  progress.enter("measuring the link between neighbouring ranks");
+  job.activity().doing("measuring the link between neighbouring ranks");
   network.link = measure_link(job);
   return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(network) : ""), "the profile of rank 0");
 }

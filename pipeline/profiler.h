@@ -7,7 +7,6 @@
 
 #include "partition/profile.h"
 #include "pipeline/transport.h"
-#include "pipeline/watchdog.h"
 
 namespace antichain {
 
@@ -19,6 +18,6 @@ struct MeasureOptions {
 
 // Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured between
 // neighbouring ranks.
-Profile measure(const Graph& lowered, Context&, Transport& job, Progress&, const MeasureOptions& = {});
+Profile measure(const Graph& lowered, Context&, Transport& job, const MeasureOptions& = {});
 
 }  // namespace antichain

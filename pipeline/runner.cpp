@@ -1,5 +1,7 @@
 #include "pipeline/runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -24,41 +26,69 @@ std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId 
 }  // namespace
 
 StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
-                         Mode mode, Transport& transport, Progress& progress)
+                         Mode mode, Transport& transport)
     : stage_(stage),
       graph_(stage.graph()),
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
-      progress_(progress),
       context_(stage.context()),
       channels_(schedule),
       memory_(stage, network, plan, schedule, transport.rank(), mode) {
+  std::map<int, std::string> names;
   for (const Action& a : schedule.ranks[size_t(transport.rank())]) {
+    labels_.push_back(fmt::format("{} {}", print(a), describe(a)));
+    if (a.verb == Verb::send) names[channels_(transport.rank(), a.peer, a.message)] = describe(a.message);
     if (a.verb != Verb::recv || a.microbatch != 0) continue;
     const Ring& ring = a.message.flow == Flow::activation ? memory_.output.at(a.message.tensor)
                                                           : memory_.received.at(a.message);
     const int channel = channels_(a.peer, transport.rank(), a.message);
+    names[channel] = describe(a.message);
     receives_.push_back({.message = a.message,
                          .peer = a.peer,
                          .channel = channel,
                          .ring = &ring,
                          .tickets = std::vector<Transport::Ticket>(size_t(schedule.microbatches))});
   }
+  names_ = std::make_shared<const std::map<int, std::string>>(std::move(names));
+}
+
+std::string StageRunner::describe(const Message& message) const {
+  return fmt::format("{} of node {}", message.flow == Flow::activation ? "activation" : "gradient",
+                     graph_[message.tensor].name);
+}
+
+std::string StageRunner::describe(const Action& a) const {
+  switch (a.verb) {
+    case Verb::load: return fmt::format("loading micro-batch {}", a.microbatch);
+    case Verb::recv: return fmt::format("receiving the {}, micro-batch {}", describe(a.message), a.microbatch);
+    case Verb::send: return fmt::format("sending the {}, micro-batch {}", describe(a.message), a.microbatch);
+    case Verb::forward: return fmt::format("forward of micro-batch {}", a.microbatch);
+    case Verb::backward: return fmt::format("backward of micro-batch {}", a.microbatch);
+    case Verb::backward_input: return fmt::format("input gradients of micro-batch {}", a.microbatch);
+    case Verb::backward_weight: return fmt::format("weight gradients of micro-batch {}", a.microbatch);
+    case Verb::step: return "updating the weights";
+  }
+  return "";
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   StepResult result;
+  transport_.name_messages([names = names_](MessageKey key, int, int) {
+    const auto it = names->find(key.channel);
+    return fmt::format("{}, micro-batch {}", it == names->end() ? "a message" : it->second, key.microbatch);
+  });
   for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
   post_receives();
+  const auto& actions = schedule_.ranks[size_t(transport_.rank())];
   const double begin = now_s();
-  for (const Action& action : schedule_.ranks[size_t(transport_.rank())]) {
+  for (size_t i = 0; i < actions.size(); ++i) {
     const double start = input.traced ? now_s() : 0;
-    progress_.enter(action);
-    execute(action, input, source, result);
-    if (input.traced) result.events.push_back({transport_.rank(), action, start - begin, now_s() - begin});
+    transport_.activity().doing(labels_[i]);
+    execute(actions[i], input, source, result);
+    if (input.traced) result.events.push_back({transport_.rank(), actions[i], start - begin, now_s() - begin});
   }
-  progress_.enter("waiting until the last tensors sent are delivered");
+  transport_.activity().doing("delivering the last tensors of the step");
   transport_.flush();
   return result;
 }
@@ -123,7 +153,7 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
       const Tensor host = Tensor::host(y.spec());
       context_.backend().copy(y, host);
       for (int64_t n = 0; n < y.shape()[0]; ++n) {
-        result.loss += host.data<float>()[2 * n];
+        result.loss += node.signature.loss_weight * host.data<float>()[2 * n];
         result.correct += host.data<float>()[2 * n + 1];
       }
     }
@@ -159,7 +189,7 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
                 .stash = stash,
                 .statistics = statistics,
                 .into = m == 0 ? Into::overwrite : Into::accumulate,
-                .loss_scale = 1.0f / float(input.batch),
+                .loss_scale = float(node.signature.loss_weight / input.batch),
                 .dropout = dropout_key(input, m)};
   if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
   if (node.role() != Role::loss) call.dy = output_gradient(id, m, input_half);

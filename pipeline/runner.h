@@ -6,6 +6,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +17,6 @@
 #include "pipeline/simulate.h"
 #include "pipeline/stage_memory.h"
 #include "pipeline/transport.h"
-#include "pipeline/watchdog.h"
 
 namespace antichain {
 
@@ -47,7 +49,7 @@ using NodeClock = std::function<void(NodeId, Verb, int microbatch, double second
 class StageRunner {
  public:
   // Everything referred to must outlive the runner. Collective: channels are numbered from the schedule.
-  StageRunner(Stage&, const Profile& network, const Plan&, const Schedule&, Mode, Transport&, Progress&);
+  StageRunner(Stage&, const Profile& network, const Plan&, const Schedule&, Mode, Transport&);
 
   StepResult run(const StepInput&, BatchSource&);
 
@@ -73,6 +75,8 @@ class StageRunner {
   void wait(const Action&);
   void step(const StepInput&);
 
+  std::string describe(const Action&) const;
+  std::string describe(const Message&) const;
   void post_receives();
   void release(Flow, int microbatch);
   Receive& receive(const Action&);
@@ -89,7 +93,8 @@ class StageRunner {
   const Schedule& schedule_;
   const Mode mode_;
   Transport& transport_;
-  Progress& progress_;
+  std::vector<std::string> labels_;  // of the actions, for the watchdog
+  std::shared_ptr<const std::map<int, std::string>> names_;  // of the channels, likewise
   Context& context_;
   Channels channels_;
   StageMemory memory_;

@@ -36,7 +36,8 @@ std::string_view name_of(Policy policy) {
 
 Schedule make_schedule(const Profile& network, const Plan& plan, Policy policy, int microbatches) {
   if (microbatches < 1)
-    throw Error(fmt::format("a schedule of {} micro-batches", microbatches), "give at least 1", ExitCode::usage);
+    throw Error(fmt::format("a schedule of {} micro-batches", microbatches), "give at least 1",
+                ExitCode::usage);
   const Cut cut = cut_of(network, plan);
   const int stages = int(plan.stages.size());
 

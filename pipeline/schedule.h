@@ -17,14 +17,14 @@
 namespace antichain {
 
 enum class Verb {
-  load,            // L  put the micro-batch's samples into the input nodes this stage uses
-  recv,            // R  wait until a message has arrived (it was posted earlier)
-  forward,         // F  all nodes of the stage
-  backward,        // B  both halves
-  backward_input,  // I  input gradients only (zero-bubble schedules)
-  backward_weight, // W  weight gradients only
-  send,            // S  post a message
-  step,            // U  absorb statistics, update weights
+  load,             // L  put the micro-batch's samples into the input nodes this stage uses
+  recv,             // R  wait until a message has arrived (it was posted earlier)
+  forward,          // F  all nodes of the stage
+  backward,         // B  both halves
+  backward_input,   // I  input gradients only (zero-bubble schedules)
+  backward_weight,  // W  weight gradients only
+  send,             // S  post a message
+  step,             // U  absorb statistics, update weights
 };
 
 enum class Flow { activation, gradient };
@@ -43,9 +43,9 @@ struct Message {
 struct Action {
   Verb verb = Verb::forward;
   int stage = 0;
-  int microbatch = -1;     // −1 for step
-  Message message;         // of send and recv
-  int peer = -1;           // rank, of send and recv
+  int microbatch = -1;  // −1 for step
+  Message message;      // of send and recv
+  int peer = -1;        // rank, of send and recv
   auto operator<=>(const Action&) const = default;
 };
 
@@ -64,8 +64,8 @@ Schedule make_schedule(const Profile& network, const Plan&, Policy, int microbat
 // Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending. Each
 // term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no consumer.
 struct FoldTerm {
-  int stage = 0;      // whose backward computes it
-  Message message;    // consumer = the run's lowest node; local terms have one consumer each
+  int stage = 0;    // whose backward computes it
+  Message message;  // consumer = the run's lowest node; local terms have one consumer each
 };
 std::vector<FoldTerm> gradient_fold(const Profile& network, const std::vector<int>& stage_of, int tensor);
 
@@ -82,7 +82,8 @@ void validate(const Schedule&, const Profile& network, const Plan&);
 // Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are used
 // as rings: micro-batch m has slot m mod k.
 struct Slots {
-  int microbatches = 0;        // in flight: load, activations or forward begun, backward (in evaluation: forward) not done
+  int microbatches =
+      0;  // in flight: load, activations or forward begun, backward (in evaluation: forward) not done
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
   // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that

@@ -82,8 +82,7 @@ void append(std::vector<Action>& to, Verb verb, const Action& cause, const std::
   for (const Route& route : routes) {
     const auto [here, there] = verb == Verb::send ? std::pair(route.from_stage, route.to_stage)
                                                   : std::pair(route.to_stage, route.from_stage);
-    if (here == cause.stage)
-      to.push_back({verb, here, cause.microbatch, route.message, cut.rank_of[there]});
+    if (here == cause.stage) to.push_back({verb, here, cause.microbatch, route.message, cut.rank_of[there]});
   }
 }
 

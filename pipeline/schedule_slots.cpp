@@ -31,7 +31,8 @@ Peak most_alive(const std::vector<Action>& actions, const Is& begins, const Is& 
   int alive = 0;
   for (const Action& action : actions) {
     const std::pair key(action.stage, action.microbatch);
-    if (begins(action) && lives.try_emplace(key, Life::alive).second && ++alive > peak.count) peak = {alive, action};
+    if (begins(action) && lives.try_emplace(key, Life::alive).second && ++alive > peak.count)
+      peak = {alive, action};
     const auto life = lives.find(key);
     if (!ends(action) || life == lives.end() || life->second == Life::over) continue;
     life->second = Life::over;
@@ -108,7 +109,7 @@ int reuse_distance(const HappensBefore& before, const std::vector<int>& writes, 
   return std::min(int(first - writes.begin()), last) - send.microbatch;
 }
 
-// The least slots for sent tensors if `proved(rank, send, needed)` is called for every matched send.
+// Calls visit(clocks, writes of the sender's stage, rank, send, index of its recv on the peer or −1) for every send.
 template <class Visit>
 void each_send(const Schedule& schedule, Visit visit) {
   const Partners partners = match_messages(schedule);
@@ -122,11 +123,14 @@ void each_send(const Schedule& schedule, Visit visit) {
   }
 }
 
-int& sent(Slots& slots, Flow flow) { return flow == Flow::activation ? slots.sent_activations : slots.sent_gradients; }
+int& sent(Slots& slots, Flow flow) {
+  return flow == Flow::activation ? slots.sent_activations : slots.sent_gradients;
+}
 
-[[noreturn]] void too_few(int rank, const Action& at, std::string_view what, int given, const std::string& needed) {
-  throw Error(fmt::format("schedule, rank {}: {} finds no free slot: {} slots for {}, but {}", rank, print(at), given,
-                          what, needed));
+[[noreturn]] void too_few(int rank, const Action& at, std::string_view what, int given,
+                          const std::string& needed) {
+  throw Error(fmt::format("schedule, rank {}: {} finds no free slot: {} slots for {}, but {}", rank,
+                          print(at), given, what, needed));
 }
 
 void check_count(int rank, std::string_view what, int given, const Peak& peak) {
@@ -142,11 +146,11 @@ std::vector<Slots> slots(const Schedule& schedule) {
     all.push_back({.microbatches = in_flight(actions, training).count,
                    .held_gradients = held_gradients(actions).count,
                    .received_gradients = received_gradients(actions).count});
-  each_send(schedule, [&](const HappensBefore& before, const std::vector<int>& writes, int rank, const Action& send,
-                          int recv_index) {
+  each_send(schedule, [&](const HappensBefore& before, const std::vector<int>& writes, int rank,
+                          const Action& send, int recv_index) {
     int& needed = sent(all[rank], send.message.flow);
-    const int distance = recv_index < 0 ? schedule.microbatches
-                                        : reuse_distance(before, writes, rank, send, recv_index);
+    const int distance =
+        recv_index < 0 ? schedule.microbatches : reuse_distance(before, writes, rank, send, recv_index);
     needed = std::max(needed, distance);
   });
   return all;
@@ -158,16 +162,19 @@ void validate_slots(const Schedule& schedule, const std::vector<Slots>& given) {
   for (size_t r = 0; r < given.size(); ++r) {
     const auto& actions = schedule.ranks[r];
     check_count(int(r), "micro-batches in flight", given[r].microbatches, in_flight(actions, training));
-    check_count(int(r), "gradients held for their weight half", given[r].held_gradients, held_gradients(actions));
+    check_count(int(r), "gradients held for their weight half", given[r].held_gradients,
+                held_gradients(actions));
     check_count(int(r), "received gradients", given[r].received_gradients, received_gradients(actions));
   }
-  each_send(schedule, [&](const HappensBefore& before, const std::vector<int>& writes, int rank, const Action& send,
-                          int recv_index) {
+  each_send(schedule, [&](const HappensBefore& before, const std::vector<int>& writes, int rank,
+                          const Action& send, int recv_index) {
     Slots have = given[rank];
     const int k = sent(have, send.message.flow), next = send.microbatch + k;
     if (k >= 1 && next >= int(writes.size())) return;  // nobody uses the slot again
-    if (k >= 1 && recv_index >= 0 && writes[next] >= 0 && before(send.peer, recv_index, rank, writes[next])) return;
-    const std::string why = fmt::format("reusing it for micro-batch {} would wait for rank {}", next, send.peer);
+    if (k >= 1 && recv_index >= 0 && writes[next] >= 0 && before(send.peer, recv_index, rank, writes[next]))
+      return;
+    const std::string why =
+        fmt::format("reusing it for micro-batch {} would wait for rank {}", next, send.peer);
     too_few(rank, send, "sent tensors", k, why);
   });
 }

@@ -46,9 +46,11 @@ constexpr int largest_microbatches = 65'536;
 
 std::string legend() {
   std::string text = "# <stage><letter><micro-batch>:";
-  for (const Letter& l : letters) text += fmt::format(" {} {}{}", l.letter, l.meaning, l.letter == 'U' ? "\n" : ",");
-  return text + "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
-                ">rank to, <rank from\n";
+  for (const Letter& l : letters)
+    text += fmt::format(" {} {}{}", l.letter, l.meaning, l.letter == 'U' ? "\n" : ",");
+  return text +
+         "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
+         ">rank to, <rank from\n";
 }
 
 // Reads a word from the left.
@@ -71,7 +73,8 @@ class Reader {
   std::optional<int> number() {
     size_t digits = 0;
     int64_t value = 0;
-    while (digits < rest_.size() && std::isdigit(static_cast<unsigned char>(rest_[digits])) && value <= largest_number)
+    while (digits < rest_.size() && std::isdigit(static_cast<unsigned char>(rest_[digits])) &&
+           value <= largest_number)
       value = value * 10 + (rest_[digits++] - '0');
     const bool leading_zero = digits > 1 && rest_[0] == '0';
     if (digits == 0 || leading_zero || value > largest_number) return {};
@@ -172,7 +175,8 @@ class Parser {
     words >> word;
     if (schedule_.microbatches == 0) fail("rank " + word, "the line \"microbatches <number>\" comes first");
     const std::string expected = fmt::format("{}:", schedule_.ranks.size());
-    if (word != expected) fail("rank " + word, fmt::format("ranks are in order: \"rank {}\" is next", expected));
+    if (word != expected)
+      fail("rank " + word, fmt::format("ranks are in order: \"rank {}\" is next", expected));
     schedule_.ranks.emplace_back();
     line_of_rank_.push_back(line_);
     while (words >> word) schedule_.ranks.back().push_back(read_word(word));
@@ -225,6 +229,8 @@ std::string print(const Schedule& schedule) {
   return text;
 }
 
-Schedule parse_schedule(const std::string& text, const std::string& origin) { return Parser(text, origin).parse(); }
+Schedule parse_schedule(const std::string& text, const std::string& origin) {
+  return Parser(text, origin).parse();
+}
 
 }  // namespace antichain

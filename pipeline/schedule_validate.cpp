@@ -47,7 +47,8 @@ class Validator {
  private:
   void check_size() const {
     if (int(schedule_.ranks.size()) != stages_)
-      throw Error(fmt::format("the schedule has {} ranks, but the plan has {}", schedule_.ranks.size(), stages_));
+      throw Error(
+          fmt::format("the schedule has {} ranks, but the plan has {}", schedule_.ranks.size(), stages_));
     if (schedule_.microbatches < 1) throw Error("the schedule has no micro-batches");
   }
 
@@ -62,7 +63,8 @@ class Validator {
   }
 
   static bool learns(const Action& a) {
-    return a.verb == Verb::step || (computes(a.verb) && a.verb != Verb::forward) || a.message.flow == Flow::gradient;
+    return a.verb == Verb::step || (computes(a.verb) && a.verb != Verb::forward) ||
+           a.message.flow == Flow::gradient;
   }
 
   static std::string consequence(const Action& action) {
@@ -71,13 +73,15 @@ class Validator {
   }
 
   void check_fields(int rank, const Action& a) const {
-    if (a.stage < 0 || a.stage >= stages_) fail(rank, a, fmt::format("names no stage: the plan has {}", stages_));
+    if (a.stage < 0 || a.stage >= stages_)
+      fail(rank, a, fmt::format("names no stage: the plan has {}", stages_));
     if (cut_.rank_of[a.stage] != rank)
       fail(rank, a, fmt::format("belongs to rank {} by the plan", cut_.rank_of[a.stage]));
     const bool step = a.verb == Verb::step;
     if (step ? a.microbatch != -1 : a.microbatch < 0 || a.microbatch >= schedule_.microbatches)
       fail(rank, a, fmt::format("names no micro-batch: there are {}", schedule_.microbatches));
-    if (a.verb == Verb::load && !cut_.loads[a.stage]) fail(rank, a, "loads samples, but the stage uses no input");
+    if (a.verb == Verb::load && !cut_.loads[a.stage])
+      fail(rank, a, "loads samples, but the stage uses no input");
     if ((a.verb == Verb::send || a.verb == Verb::recv) && !asked_for(a))
       fail(rank, a, "carries a message that the plan does not ask for");
   }
@@ -86,7 +90,8 @@ class Validator {
     const auto at_peer = std::find(cut_.rank_of.begin(), cut_.rank_of.end(), a.peer);
     if (at_peer == cut_.rank_of.end()) return false;
     const int there = int(at_peer - cut_.rank_of.begin());
-    const Route route = a.verb == Verb::send ? Route{a.message, a.stage, there} : Route{a.message, there, a.stage};
+    const Route route =
+        a.verb == Verb::send ? Route{a.message, a.stage, there} : Route{a.message, there, a.stage};
     return asked_.count(route) > 0;
   }
 
@@ -102,7 +107,8 @@ class Validator {
   }
   void must_precede(const Action& first, const Action& second, const std::string& consequence = "") const {
     if (find(first) > find(second))
-      fail(rank_of(second), second, fmt::format("comes before {}, which it needs{}", print(first), consequence));
+      fail(rank_of(second), second,
+           fmt::format("comes before {}, which it needs{}", print(first), consequence));
   }
 
   // Which action computes the gradients that are sent, and which the weights'.
@@ -136,7 +142,8 @@ class Validator {
       must_precede(forward, next_forward, ": micro-batches are out of order");
       if (!training_) continue;
       must_precede(sends_gradients(s, m), sends_gradients(s, m + 1), ": micro-batches are out of order");
-      must_precede(adds_weights(s, m), adds_weights(s, m + 1), ": weight gradients add up in micro-batch order");
+      must_precede(adds_weights(s, m), adds_weights(s, m + 1),
+                   ": weight gradients add up in micro-batch order");
     }
   }
 

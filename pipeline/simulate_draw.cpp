@@ -36,14 +36,16 @@ char glyph(const Action& action) {
 // One rank's cells. Events come in order and do not overlap, so each cell has at most one that takes most of it.
 class Row {
  public:
-  Row(int cells, double cell_s) : text_(cells, '.'), most_s_(cells, 0), idle_s_(cells, cell_s), cell_s_(cell_s) {}
+  Row(int cells, double cell_s)
+      : text_(cells, '.'), most_s_(cells, 0), idle_s_(cells, cell_s), cell_s_(cell_s) {}
 
   void add(const Event& event) {
     const char c = glyph(event.action);
     if (c == 0 || cell_s_ <= 0) return;
     const int first = std::clamp(int(event.start_s / cell_s_), 0, int(text_.size()) - 1);
     for (int cell = first; cell < int(text_.size()) && cell * cell_s_ < event.end_s; ++cell) {
-      const double inside_s = std::min(event.end_s, (cell + 1) * cell_s_) - std::max(event.start_s, cell * cell_s_);
+      const double inside_s =
+          std::min(event.end_s, (cell + 1) * cell_s_) - std::max(event.start_s, cell * cell_s_);
       idle_s_[cell] -= inside_s;
       if (inside_s > most_s_[cell]) most_s_[cell] = inside_s, text_[cell] = c;
     }

@@ -48,9 +48,15 @@ class Passing {
 class StageBytes {
  public:
   StageBytes(const Profile& network, const Cut& cut, const Plan& plan, int stage, const Slots& slots,
-              const Schedule& schedule)
-      : network_(network), cut_(cut), stage_(stage), nodes_(plan.stages[stage].nodes), slots_(slots),
-        microbatches_(schedule.microbatches), training_(is_training(schedule)), consumers_(network.consumers()),
+             const Schedule& schedule)
+      : network_(network),
+        cut_(cut),
+        stage_(stage),
+        nodes_(plan.stages[stage].nodes),
+        slots_(slots),
+        microbatches_(schedule.microbatches),
+        training_(is_training(schedule)),
+        consumers_(network.consumers()),
         position_(network.nodes.size(), -1) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = int(i);
   }
@@ -91,7 +97,8 @@ class StageBytes {
   int64_t messages() const {
     int64_t sum = 0;
     for (const Route& route : cut_.activations)
-      if (route.to_stage == stage_) sum += output_bytes(route.message.tensor) * at_most_all(slots_.microbatches + 1);
+      if (route.to_stage == stage_)
+        sum += output_bytes(route.message.tensor) * at_most_all(slots_.microbatches + 1);
     if (!training_) return sum;
     for (const Route& route : cut_.gradients) {
       const int64_t bytes = output_bytes(route.message.tensor);
@@ -108,7 +115,9 @@ class StageBytes {
       const int node = nodes_[i];
       int last = i, first_gradient = 2 * n - 1 - i;
       for (int c : consumers_[node])
-        if (local(c)) last = std::max(last, position_[c]), first_gradient = std::min(first_gradient, 2 * n - 1 - position_[c]);
+        if (local(c))
+          last = std::max(last, position_[c]),
+          first_gradient = std::min(first_gradient, 2 * n - 1 - position_[c]);
       if (!kept(node) && !sent(node)) passing.lives(i, last, output_bytes(node));
       if (training_ && network_.nodes[node].needs_gradient && !consumers_[node].empty())
         passing.lives(first_gradient, 2 * n - 1 - i, output_bytes(node) * std::max(1, slots_.held_gradients));

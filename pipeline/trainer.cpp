@@ -77,19 +77,18 @@ std::vector<Event> gather_events(Transport& transport, const Schedule& schedule,
 class Trainer {
  public:
   Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
-          const DataSplits& data, Transport& transport, Progress& progress, const TrainOptions& options,
+          const DataSplits& data, Transport& transport, const TrainOptions& options,
           TrainObserver& observer)
       : transport_(transport),
         options_(options),
         observer_(observer),
         schedule_(schedule),
         evaluation_(make_schedule(network, plan, Policy::forward_only, schedule.microbatches)),
-        trainer_(stage, network, plan, schedule, Mode::train, transport, progress),
-        evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport, progress),
+        trainer_(stage, network, plan, schedule, Mode::train, transport),
+        evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport),
         train_(data.train, loading(stage, schedule.microbatches, true)),
         test_(data.test, loading(stage, schedule.microbatches, false)),
-        test_size_(data.test->size()),
-        progress_(progress) {}
+        test_size_(data.test->size()) {}
 
   TrainResult run() {
     const int64_t per_epoch = train_.sampler().batches();
@@ -139,7 +138,7 @@ class Trainer {
                                     .sgd = options_.sgd,
                                     .traced = step == traced_step(total)},
                                    train_);
-    progress_.enter("waiting for the other ranks to end the step");
+    transport_.activity().doing("waiting for the other ranks to end the step");
     const StepResult sum = gather_sums(transport_, mine);
     const double seconds = seconds_since(start);
     step_seconds.push_back(seconds);
@@ -179,7 +178,7 @@ class Trainer {
       sum.loss += part.loss;
       sum.correct += part.correct;
     }
-    progress_.enter("waiting for the other ranks to end the evaluation");
+    transport_.activity().doing("waiting for the other ranks to end the evaluation");
     return gather_sums(transport_, sum);
   }
 
@@ -191,7 +190,6 @@ class Trainer {
   StageRunner trainer_, evaluator_;
   LoaderSource train_, test_;
   const int64_t test_size_;
-  Progress& progress_;
   Clock::time_point epoch_start_;
   StepResult epoch_sums_;
 };
@@ -205,9 +203,9 @@ int64_t total_steps(const TrainOptions& options, int64_t batches_per_epoch) {
 }
 
 TrainResult train(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
-                  const DataSplits& data, Transport& transport, Progress& progress,
+                  const DataSplits& data, Transport& transport,
                   const TrainOptions& options, TrainObserver& observer) {
-  return Trainer(stage, network, plan, schedule, data, transport, progress, options, observer).run();
+  return Trainer(stage, network, plan, schedule, data, transport, options, observer).run();
 }
 
 }  // namespace antichain

@@ -50,7 +50,7 @@ struct TrainResult {
 
 // Collective. `schedule` is the training schedule; the forward-only one for evaluation is made of the same plan.
 TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
-                  Progress&, const TrainOptions&, TrainObserver&);
+                  const TrainOptions&, TrainObserver&);
 
 // Steps that the options ask for, given the number of whole batches in an epoch.
 int64_t total_steps(const TrainOptions&, int64_t batches_per_epoch);

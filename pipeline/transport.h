@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/tensor.h"
+#include "pipeline/progress.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {
@@ -47,6 +48,25 @@ class Transport {
 
   // Ends the whole job from any thread: peers blocked in a wait get an Error or the process ends.
   virtual void abort(int code) = 0;
+
+  // What this rank is doing, for the watchdog: the runner says so at each action, waits do so themselves.
+  Progress& activity() { return activity_; }
+
+  // How reports name a message ("activation of node layer2.0.add, micro-batch 3"). Called only when a wait has
+  // lasted some milliseconds, and when something is wrong.
+  using Namer = std::function<std::string(MessageKey, int from, int to)>;
+  void name_messages(Namer namer) { namer_ = std::move(namer); }
+
+ protected:
+  std::string name_of(MessageKey key, int from, int to) const {
+    return namer_ ? namer_(key, from, to)
+                  : "message of channel " + std::to_string(key.channel) + ", micro-batch " +
+                        std::to_string(key.microbatch);
+  }
+
+ private:
+  Progress activity_;
+  Namer namer_;
 };
 
 }  // namespace antichain

@@ -15,8 +15,9 @@ TEST(Backend, LookingUpWhatIsNotThereSaysWhatThereIs) {
     stand_in.entry("conv9d");
     FAIL() << "no error";
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "device 'stand-in' has no kernel for operator 'conv9d': it has any, blocked, plain, reorder");
+    EXPECT_STREQ(
+        error.what(),
+        "device 'stand-in' has no kernel for operator 'conv9d': it has any, blocked, plain, reorder");
   }
 }
 

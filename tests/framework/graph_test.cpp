@@ -60,7 +60,8 @@ TEST(Lower, PutsOneReorderWhereNeighboursDisagree) {
   const Graph lowered = lower(g, testing::StandInBackend());
   std::vector<std::string> names;
   for (const Node& node : lowered) names.push_back(node.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"images", "stem", "stem.nChw16c", "left", "right", "relu", "relu.plain", "head"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"images", "stem", "stem.nChw16c", "left", "right", "relu",
+                                             "relu.plain", "head"}));
   EXPECT_EQ(lowered[5].output().layout, Layout::nChw16c);
   EXPECT_EQ(lowered.consumers(2), (std::vector<NodeId>{3, 4}));
   EXPECT_NE(lowered.hash(), g.hash());

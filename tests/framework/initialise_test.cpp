@@ -16,7 +16,8 @@ Tensor drawn(Initialiser init, uint64_t seed = 1, std::string_view name = "w", i
 TEST(Initialise, MomentsAreThoseOfTheDistribution) {
   auto moments = [](const Tensor& t) {
     double sum = 0, squares = 0;
-    for (int64_t i = 0; i < t.elements(); ++i) sum += t.data<float>()[i], squares += std::pow(t.data<float>()[i], 2);
+    for (int64_t i = 0; i < t.elements(); ++i)
+      sum += t.data<float>()[i], squares += std::pow(t.data<float>()[i], 2);
     return std::pair(sum / double(t.elements()), std::sqrt(squares / double(t.elements())));
   };
   // Standard errors at 100,000 samples are about 0.003 of the deviation; the bounds are four of them.

@@ -18,7 +18,8 @@ TEST(Module, CudaWithoutAModuleOrADeviceIsOneSentence) {
     GTEST_SKIP() << "this machine has a CUDA device";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ExitCode::usage);
-    EXPECT_EQ(std::string(error.what()).find("there is no device 'cuda': libantichain_cuda.so"), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("there is no device 'cuda': libantichain_cuda.so"), 0u)
+        << error.what();
   }
 }
 

@@ -19,7 +19,7 @@ TEST(Philox, UniformStaysBelowOne) {
   EXPECT_LT(Philox::uniform(0xffffffff), 1.0f);
 }
 
-TEST(Hash, IsStable) {  // plans and checkpoints of today must be readable tomorrow
+TEST(Hash, IsStable) {                             // plans and checkpoints of today must be readable tomorrow
   EXPECT_EQ(hash_bytes(""), 0x2d06800538d394c2u);  // XXH3_64bits of nothing, from its specification
   EXPECT_NE(hash_bytes("conv1.weight"), hash_bytes("conv2.weight"));
   EXPECT_NE(mix(1, 2), mix(2, 1));

@@ -43,16 +43,18 @@ class StandInBackend : public Backend {
       return [choose](const Op& op, std::span<const Shape> x, std::span<const Layout> offered) {
         const Layout layout = choose(offered[0]);
         const size_t params = op.infer(x).params.size();
-        return Lowering{.x = std::vector(x.size(), layout), .y = layout, .params = std::vector(params, Layout::plain)};
+        return Lowering{
+            .x = std::vector(x.size(), layout), .y = layout, .params = std::vector(params, Layout::plain)};
       };
     };
     kernels_["blocked"] = {wants([](Layout) { return Layout::nChw16c; }), {}};
     kernels_["plain"] = {wants([](Layout) { return Layout::plain; }), {}};
     kernels_["any"] = {wants([](Layout offered) { return offered; }), {}};
     kernels_["reorder"] = {[](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
-      const bool plain = offered[0] == Layout::plain;
-      return Lowering{.x = {offered[0]}, .y = plain ? Layout::nChw16c : Layout::plain};
-    }, {}};
+                             const bool plain = offered[0] == Layout::plain;
+                             return Lowering{.x = {offered[0]}, .y = plain ? Layout::nChw16c : Layout::plain};
+                           },
+                           {}};
   }
   std::string name() const override { return "stand-in"; }
   std::string description() const override { return "no arithmetic"; }

@@ -20,16 +20,22 @@ using Folded = std::vector<int>;  // the consumers whose contributions were adde
 class DataFlow {
  public:
   DataFlow(const Schedule& schedule, const Profile& network, const Plan& plan)
-      : schedule_(schedule), network_(network), plan_(plan), next_(schedule.ranks.size(), 0),
-        stage_of_(plan.stage_of(int(network.nodes.size()))), consumers_(network.consumers()) {}
+      : schedule_(schedule),
+        network_(network),
+        plan_(plan),
+        next_(schedule.ranks.size(), 0),
+        stage_of_(plan.stage_of(int(network.nodes.size()))),
+        consumers_(network.consumers()) {}
 
   void run() {
     for (bool moved = true; moved;) {
       moved = false;
       for (int r = 0; r < int(next_.size()); ++r)
-        while (next_[r] < schedule_.ranks[r].size() && act(r, schedule_.ranks[r][next_[r]])) ++next_[r], moved = true;
+        while (next_[r] < schedule_.ranks[r].size() && act(r, schedule_.ranks[r][next_[r]]))
+          ++next_[r], moved = true;
     }
-    for (size_t r = 0; r < next_.size(); ++r) EXPECT_EQ(next_[r], schedule_.ranks[r].size()) << "rank " << r << " is stuck";
+    for (size_t r = 0; r < next_.size(); ++r)
+      EXPECT_EQ(next_[r], schedule_.ranks[r].size()) << "rank " << r << " is stuck";
     EXPECT_TRUE(mail_.empty()) << mail_.size() << " messages were never received";
     EXPECT_TRUE(gradients_.empty()) << "received gradients were never used";
   }
@@ -73,7 +79,8 @@ class DataFlow {
     ++forwards;
     for (int n : plan_.stages[s].nodes) {
       for (int x : network_.nodes[n].inputs) {
-        const bool there = network_.nodes[x].role == Role::input ? loaded_.count({s, m}) : outputs_.count({s, x, m});
+        const bool there =
+            network_.nodes[x].role == Role::input ? loaded_.count({s, m}) : outputs_.count({s, x, m});
         EXPECT_TRUE(there) << "node " << n << " lacks input " << x << " of micro-batch " << m;
       }
       EXPECT_TRUE(outputs_.insert({s, n, m}).second);
@@ -84,7 +91,9 @@ class DataFlow {
     ++backwards;
     EXPECT_EQ(weights_[s]++, m) << "weight gradients out of order on stage " << s;
     for (int n : plan_.stages[s].nodes)
-      if (network_.nodes[n].needs_gradient) EXPECT_EQ(fold(s, n, m), descending(n)) << "gradient of node " << n;
+      if (network_.nodes[n].needs_gradient) {
+        EXPECT_EQ(fold(s, n, m), descending(n)) << "gradient of node " << n;
+      }
     done_.insert({s, m});
   }
 
@@ -116,7 +125,8 @@ class DataFlow {
   Folded carried(const Action& a) const {
     std::set<int, std::greater<>> cuts;
     for (const Action& other : schedule_.ranks[plan_.stages[a.stage].ranks[0]])
-      if (other.verb == Verb::send && other.message.flow == Flow::gradient && other.message.tensor == a.message.tensor)
+      if (other.verb == Verb::send && other.message.flow == Flow::gradient &&
+          other.message.tensor == a.message.tensor)
         cuts.insert(other.message.consumer);
     Folded held;
     for (int c : descending(a.message.tensor)) {
@@ -131,10 +141,10 @@ class DataFlow {
 
   void send(int rank, const Action& a) {
     const bool gradient = a.message.flow == Flow::gradient;
-    if (gradient)
-      EXPECT_TRUE(done_.count({a.stage, a.microbatch})) << print(a);
-    else
-      EXPECT_TRUE(stage_of_[a.message.tensor] == a.stage && outputs_.count({a.stage, a.message.tensor, a.microbatch}));
+    const bool made = gradient ? done_.count({a.stage, a.microbatch}) > 0
+                               : stage_of_[a.message.tensor] == a.stage &&
+                                     outputs_.count({a.stage, a.message.tensor, a.microbatch}) > 0;
+    EXPECT_TRUE(made) << print(a);
     const Letter letter{gradient ? carried(a) : Folded{}};
     EXPECT_TRUE(mail_.emplace(std::tuple(rank, a.peer, a.message, a.microbatch), letter).second);
   }
@@ -142,10 +152,11 @@ class DataFlow {
   bool recv(int rank, const Action& a) {
     const auto letter = mail_.find({a.peer, rank, a.message, a.microbatch});
     if (letter == mail_.end()) return false;
-    if (a.message.flow == Flow::activation)
+    if (a.message.flow == Flow::activation) {
       EXPECT_TRUE(outputs_.insert({a.stage, a.message.tensor, a.microbatch}).second);
-    else
+    } else {
       gradients_[{a.stage, a.message.tensor, a.microbatch, a.message.consumer}] = letter->second.folded;
+    }
     mail_.erase(letter);
     return true;
   }

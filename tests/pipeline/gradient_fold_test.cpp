@@ -1,4 +1,5 @@
 // Where the contributions to one tensor's gradient come from, case by case.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "networks.h"
@@ -12,7 +13,8 @@ Profile fan_out() {
   Profile network = empty_network();
   network.nodes.push_back(node("image", Role::input, {}, false, {}));
   network.nodes.push_back(node("tensor", Role::compute, {0}, true, {}));
-  for (int i = 2; i <= 5; ++i) network.nodes.push_back(node("c" + std::to_string(i), Role::compute, {1}, true, {}));
+  for (int i = 2; i <= 5; ++i)
+    network.nodes.push_back(node(fmt::format("c{}", i), Role::compute, {1}, true, {}));
   return network;
 }
 
@@ -29,7 +31,9 @@ std::string fold(const std::vector<int>& stage_of_consumers) {
   return text;
 }
 
-TEST(GradientFold, LocalConsumersAreFoldedOneByOneDescending) { EXPECT_EQ(fold({0, 0, 0, 0}), "0:5 0:4 0:3 0:2 "); }
+TEST(GradientFold, LocalConsumersAreFoldedOneByOneDescending) {
+  EXPECT_EQ(fold({0, 0, 0, 0}), "0:5 0:4 0:3 0:2 ");
+}
 
 TEST(GradientFold, OneRemoteStagePreSumsEverything) { EXPECT_EQ(fold({1, 1, 1, 1}), "1:2 "); }
 

@@ -1,6 +1,8 @@
 // Small priced networks and plans, built by hand: what schedules are made of in these tests.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <random>
@@ -11,8 +13,10 @@
 
 namespace antichain::test {
 
-inline ProfileNode node(std::string name, Role role, std::vector<int> inputs, bool needs_gradient, NodeCost cost) {
-  return {std::move(name), role == Role::input ? "input" : "op", role, std::move(inputs), needs_gradient, cost};
+inline ProfileNode node(std::string name, Role role, std::vector<int> inputs, bool needs_gradient,
+                        NodeCost cost) {
+  return {
+      std::move(name), role == Role::input ? "input" : "op", role, std::move(inputs), needs_gradient, cost};
 }
 
 inline Profile empty_network() {
@@ -25,21 +29,24 @@ inline Profile empty_network() {
 }
 
 // image → n1 → n2 → … → n_length, which is the loss and uses the labels (the last node) as well.
-inline Profile chain(int length, NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1}) {
+inline Profile chain(int length,
+                     NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1}) {
   Profile network = empty_network();
   network.nodes.push_back(node("image", Role::input, {}, false, {}));
   network.nodes.push_back(node("label", Role::input, {}, false, {}));
   for (int i = 1; i <= length; ++i) {
     const int before = i == 1 ? 0 : i;
     const bool last = i == length;
-    network.nodes.push_back(node("n" + std::to_string(i), last ? Role::loss : Role::compute,
+    network.nodes.push_back(node(fmt::format("n{}", i), last ? Role::loss : Role::compute,
                                  last ? std::vector<int>{before, 1} : std::vector<int>{before}, true, cost));
   }
   return network;
 }
 
-inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages, std::vector<int> ranks = {}) {
-  Plan plan{.model = network.model, .graph_hash = network.graph_hash, .method = "by hand", .objective = "none"};
+inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages,
+                    std::vector<int> ranks = {}) {
+  Plan plan{
+      .model = network.model, .graph_hash = network.graph_hash, .method = "by hand", .objective = "none"};
   for (size_t s = 0; s < stages.size(); ++s) {
     std::sort(stages[s].begin(), stages[s].end());
     plan.stages.push_back({stages[s], {ranks.empty() ? int(s) : ranks[s]}});
@@ -68,9 +75,11 @@ inline Profile random_network(std::mt19937& random, int nodes) {
     for (int k = pick(1, 3); k > 0; --k) inputs.push_back(i == 2 || pick(0, 9) == 0 ? 0 : pick(2, i - 1));
     bool gradient = pick(0, 3) > 0;  // whether it has parameters
     for (int x : inputs) gradient = gradient || network.nodes[x].needs_gradient, used[x] = true;
-    network.nodes.push_back(node("n" + std::to_string(i), Role::compute, inputs, gradient,
-                                 {.forward_s = double(pick(1, 9)), .backward_input_s = double(pick(1, 9)),
-                                  .backward_weight_s = double(pick(0, 9)), .output_bytes = pick(1, 1000)}));
+    network.nodes.push_back(node(fmt::format("n{}", i), Role::compute, inputs, gradient,
+                                 {.forward_s = double(pick(1, 9)),
+                                  .backward_input_s = double(pick(1, 9)),
+                                  .backward_weight_s = double(pick(0, 9)),
+                                  .output_bytes = pick(1, 1000)}));
   }
   std::vector<int> ends = {1};
   for (int i = 2; i < nodes + 2; ++i)
@@ -90,7 +99,8 @@ inline Plan random_plan(std::mt19937& random, const Profile& network, int stages
     std::vector<int> ready;
     for (int i = 0; i < n; ++i) {
       const auto& inputs = network.nodes[i].inputs;
-      if (!done[i] && std::all_of(inputs.begin(), inputs.end(), [&](int x) { return bool(done[x]); })) ready.push_back(i);
+      if (!done[i] && std::all_of(inputs.begin(), inputs.end(), [&](int x) { return bool(done[x]); }))
+        ready.push_back(i);
     }
     if (ready.empty()) break;
     order.push_back(ready[random() % ready.size()]);

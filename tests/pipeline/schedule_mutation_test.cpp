@@ -15,7 +15,8 @@ class Mutation : public testing::Test {
   const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
 
   // Replaces `from` by `to` in the text, once; a word stands between spaces.
-  void refused(const std::string& from, const std::string& to, std::initializer_list<std::string> words) const {
+  void refused(const std::string& from, const std::string& to,
+               std::initializer_list<std::string> words) const {
     std::string text = print(good);
     const size_t at = text.find(from);
     ASSERT_NE(at, std::string::npos) << from;
@@ -56,8 +57,10 @@ TEST_F(Mutation, AnActionBeforeWhatItNeeds) {
 }
 
 TEST_F(Mutation, MicrobatchesOutOfOrder) {
-  refused("0R1:g2.3<1 0B1 0R2:g2.3<1 0B2", "0R2:g2.3<1 0B2 0R1:g2.3<1 0B1", {"rank 0", "0B2", "before 0B1", "order"});
-  refused("0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1", "0L1 0F1 0S1:a2>1 0L0 0F0 0S0:a2>1", {"0F1", "before 0F0", "order"});
+  refused("0R1:g2.3<1 0B1 0R2:g2.3<1 0B2", "0R2:g2.3<1 0B2 0R1:g2.3<1 0B1",
+          {"rank 0", "0B2", "before 0B1", "order"});
+  refused("0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1", "0L1 0F1 0S1:a2>1 0L0 0F0 0S0:a2>1",
+          {"0F1", "before 0F0", "order"});
 }
 
 TEST_F(Mutation, WhatThePlanDoesNotAskFor) {
@@ -67,12 +70,15 @@ TEST_F(Mutation, WhatThePlanDoesNotAskFor) {
   refused("0S2:a2>1", "0S2:a2>1 0S2:a1>1", {"0S2:a1>1", "does not ask for"});
   refused(" 1F2 ", " 0F2 ", {"rank 1", "0F2", "belongs to rank 0"});
   refused(" 1F2 ", " 5F2 ", {"rank 1", "5F2", "no stage"});
-  refused("rank 2:", "# rank 2:", {"2 ranks", "plan has 3"});
+  Schedule short_of_one = good;
+  short_of_one.ranks.pop_back();
+  expect_error([&] { validate(short_of_one, network, plan); }, {"2 ranks", "plan has 3"});
 }
 
 TEST_F(Mutation, Deadlock) {
   // Stage 0 wants the gradient of micro-batch 0 before it sends micro-batch 0: everybody waits.
-  refused("0S0:a2>1 0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1", "0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1 0S0:a2>1",
+  refused("0S0:a2>1 0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1",
+          "0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1 0S0:a2>1",
           {"deadlock", "rank 0 waits forever in 0R0:g2.3<1", "rank 1 waits forever in 1R0:a2<0",
            "rank 2 waits forever in 2R0:a3<1"});
 }

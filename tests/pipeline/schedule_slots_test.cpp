@@ -17,9 +17,10 @@ std::vector<Slots> chain_slots(int stages, Policy policy, int microbatches) {
 
 TEST(ScheduleSlots, OneForwardOneBackward) {
   // In flight, held, received gradients, sent activations, sent gradients. Stage s knows that stage s + 1 has
-  // activation m when gradient m is back, which is before forward m + (S − s). Stage 0 has gradient m when
-  // activation m + (S − s − 1 + 1) arrives …
-  const std::vector<Slots> expected = {{4, 0, 1, 4, 0}, {3, 0, 1, 3, 3}, {2, 0, 1, 2, 2}, {1, 0, 0, 0, 1}};
+  // activation m when gradient m is back, which is before its forward m + (S − s). It knows that stage s − 1 has
+  // gradient m when activation m + (S − s + 1) arrives; in the drain none arrives any more, so that the last
+  // S − s + 1 gradients need slots of their own.
+  const std::vector<Slots> expected = {{4, 0, 1, 4, 0}, {3, 0, 1, 3, 4}, {2, 0, 1, 2, 3}, {1, 0, 0, 0, 2}};
   EXPECT_EQ(chain_slots(4, Policy::one_f_one_b, 8), expected);
 }
 
@@ -39,8 +40,8 @@ TEST(ScheduleSlots, OneStageSendsNothing) {
 }
 
 TEST(ScheduleSlots, HeldGradientsWhereTheHalvesAreApart) {
-  const Schedule schedule = parse_schedule(
-      "microbatches 3\nrank 0: 0L0 0F0 0L1 0F1 0I0 0I1 0L2 0F2 0W0 0I2 0W1 0W2 0U\n", "text");
+  const Schedule schedule =
+      parse_schedule("microbatches 3\nrank 0: 0L0 0F0 0L1 0F1 0I0 0I1 0L2 0F2 0W0 0I2 0W1 0W2 0U\n", "text");
   const Profile network = chain(1);
   validate(schedule, network, one_node_each(network));
   EXPECT_EQ(slots(schedule), (std::vector<Slots>{{3, 2, 0, 0, 0}}));
@@ -75,7 +76,8 @@ bool safe(const Schedule& schedule, int rank, Flow flow, int k) {
     const Verb writes = flow == Flow::activation ? Verb::forward : Verb::backward;
     int recv = 0;  // the peer's recv of this message
     while (!(schedule.ranks[a.peer][recv].verb == Verb::recv && schedule.ranks[a.peer][recv].peer == rank &&
-             schedule.ranks[a.peer][recv].message == a.message && schedule.ranks[a.peer][recv].microbatch == a.microbatch))
+             schedule.ranks[a.peer][recv].message == a.message &&
+             schedule.ranks[a.peer][recv].microbatch == a.microbatch))
       ++recv;
     const int write = index_of(schedule, rank, {writes, a.stage, a.microbatch + k});
     if (!certainly_after(schedule, a.peer, recv, rank, write)) return false;
@@ -90,7 +92,8 @@ TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
     const Profile network = random_network(random, 4 + int(random() % 6));
     const Plan plan = random_plan(random, network, 2 + int(random() % 3));
     const int M = 2 + int(random() % 5);
-    const Schedule schedule = make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
+    const Schedule schedule =
+        make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
     const std::vector<Slots> all = slots(schedule);
     for (int r = 0; r < int(all.size()); ++r)
       for (const auto& [flow, k] : {std::pair(Flow::activation, all[r].sent_activations),
@@ -121,9 +124,11 @@ TEST(ScheduleSlots, TooFewAreRefused) {
 }
 
 TEST(HappensBefore, FollowsProgramOrderAndMessages) {
-  const Schedule schedule = parse_schedule("microbatches 2\n"
-                                           "rank 0: 0F0 0S0:a1>1 0F1 0R0:g1.2<1 0B0\n"
-                                           "rank 1: 1F1 1R0:a1<0 1F0 1S0:g1.2>0 1B0\n", "text");
+  const Schedule schedule = parse_schedule(
+      "microbatches 2\n"
+      "rank 0: 0F0 0S0:a1>1 0F1 0R0:g1.2<1 0B0\n"
+      "rank 1: 1F1 1R0:a1<0 1F0 1S0:g1.2>0 1B0\n",
+      "text");
   const HappensBefore before(schedule, match_messages(schedule));
   EXPECT_TRUE(before(0, 0, 0, 2));   // 0F0 before 0F1: program order
   EXPECT_FALSE(before(0, 2, 0, 2));  // nothing is before itself

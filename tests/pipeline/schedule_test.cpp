@@ -16,18 +16,21 @@ constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forwa
 TEST(Schedule, OneForwardOneBackwardIsThis) {
   const Profile network = chain(3);
   const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 4);
-  EXPECT_EQ(print(schedule),
-            "# <stage><letter><micro-batch>: L load, R receive, F forward, B backward, I its input half, "
-            "W its weight half, S send, U update\n"
-            "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
-            ">rank to, <rank from\n"
-            "microbatches 4\n"
-            "rank 0: 0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1 0B0 0L3 0F3 0S3:a2>1 "
-            "0R1:g2.3<1 0B1 0R2:g2.3<1 0B2 0R3:g2.3<1 0B3 0U\n"
-            "rank 1: 1R0:a2<0 1F0 1S0:a3>2 1R1:a2<0 1F1 1S1:a3>2 1R0:g3.4<2 1B0 1S0:g2.3>0 1R2:a2<0 1F2 1S2:a3>2 "
-            "1R1:g3.4<2 1B1 1S1:g2.3>0 1R3:a2<0 1F3 1S3:a3>2 1R2:g3.4<2 1B2 1S2:g2.3>0 1R3:g3.4<2 1B3 1S3:g2.3>0 1U\n"
-            "rank 2: 2L0 2R0:a3<1 2F0 2B0 2S0:g3.4>1 2L1 2R1:a3<1 2F1 2B1 2S1:g3.4>1 2L2 2R2:a3<1 2F2 2B2 2S2:g3.4>1 "
-            "2L3 2R3:a3<1 2F3 2B3 2S3:g3.4>1 2U\n");
+  EXPECT_EQ(
+      print(schedule),
+      "# <stage><letter><micro-batch>: L load, R receive, F forward, B backward, I its input half, "
+      "W its weight half, S send, U update\n"
+      "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
+      ">rank to, <rank from\n"
+      "microbatches 4\n"
+      "rank 0: 0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1 0B0 0L3 0F3 0S3:a2>1 "
+      "0R1:g2.3<1 0B1 0R2:g2.3<1 0B2 0R3:g2.3<1 0B3 0U\n"
+      "rank 1: 1R0:a2<0 1F0 1S0:a3>2 1R1:a2<0 1F1 1S1:a3>2 1R0:g3.4<2 1B0 1S0:g2.3>0 1R2:a2<0 1F2 1S2:a3>2 "
+      "1R1:g3.4<2 1B1 1S1:g2.3>0 1R3:a2<0 1F3 1S3:a3>2 1R2:g3.4<2 1B2 1S2:g2.3>0 1R3:g3.4<2 1B3 1S3:g2.3>0 "
+      "1U\n"
+      "rank 2: 2L0 2R0:a3<1 2F0 2B0 2S0:g3.4>1 2L1 2R1:a3<1 2F1 2B1 2S1:g3.4>1 2L2 2R2:a3<1 2F2 2B2 "
+      "2S2:g3.4>1 "
+      "2L3 2R3:a3<1 2F3 2B3 2S3:g3.4>1 2U\n");
 }
 
 TEST(Schedule, GpipeDoesAllForwardsThenAllBackwardsAscending) {
@@ -63,7 +66,8 @@ TEST(Schedule, HoldsForAllSmallSizes) {
     const Plan plan = one_node_each(network);
     for (int M = 1; M <= 24; ++M)
       for (Policy policy : policies) {
-        SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " + std::string(name_of(policy)));
+        SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " +
+                     std::string(name_of(policy)));
         const Schedule schedule = make_schedule(network, plan, policy, M);
         follow_data(schedule, network, plan, policy != Policy::forward_only);
         const std::vector<Slots> all = slots(schedule);
@@ -84,7 +88,8 @@ TEST(Schedule, HoldsForRandomNetworks) {
     const Plan plan = random_plan(random, network, 1 + int(random() % 5));
     const auto stage_of = plan.stage_of(int(network.nodes.size()));
     for (const auto& consumers : network.consumers())
-      for (size_t i = 1; i < consumers.size(); ++i) crossing_orders += stage_of[consumers[i]] < stage_of[consumers[i - 1]];
+      for (size_t i = 1; i < consumers.size(); ++i)
+        crossing_orders += stage_of[consumers[i]] < stage_of[consumers[i - 1]];
     const Policy policy = policies[trial % 3];
     const Schedule schedule = make_schedule(network, plan, policy, 1 + int(random() % 9));
     follow_data(schedule, network, plan, policy != Policy::forward_only);
@@ -106,7 +111,8 @@ TEST(Schedule, RefusesWhatItCannotServe) {
   Plan plan = one_node_each(network);
   expect_error([&] { make_schedule(network, plan, Policy::gpipe, 0); }, {"0 micro-batches"});
   plan.stages[1].ranks = {1, 2};
-  expect_error([&] { make_schedule(network, plan, Policy::gpipe, 1); }, {"stage 1", "2 ranks", "one rank per stage"});
+  expect_error([&] { make_schedule(network, plan, Policy::gpipe, 1); },
+               {"stage 1", "2 ranks", "one rank per stage"});
 }
 
 TEST(Schedule, PoliciesHaveNames) {

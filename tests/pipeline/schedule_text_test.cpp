@@ -33,8 +33,8 @@ TEST(ScheduleText, EveryVerbBothWays) {
 }
 
 TEST(ScheduleText, CommentsBlankLinesAndSpacesAreFree) {
-  const Schedule schedule =
-      parse_schedule("# mine\n\n  microbatches   2 \n\n# first\nrank 0:  0F0   0F1\t0B0\r\n rank 1:\n", "file");
+  const Schedule schedule = parse_schedule(
+      "# mine\n\n  microbatches   2 \n\n# first\nrank 0:  0F0   0F1\t0B0\r\n rank 1:\n", "file");
   EXPECT_EQ(schedule.microbatches, 2);
   ASSERT_EQ(schedule.ranks.size(), 2u);
   EXPECT_EQ(schedule.ranks[0].size(), 3u);
@@ -42,16 +42,26 @@ TEST(ScheduleText, CommentsBlankLinesAndSpacesAreFree) {
 }
 
 TEST(ScheduleText, WrongWordsAreNamedWithTheirLine) {
-  for (const std::string word :
-       {"F0", "0", "0X0", "0F", "0U0", "0F-1", "0F00", "00F0", "0F0x", "0f0", "0S0", "0S0:a1", "0S0:a1<1", "0R0:a1>1",
-        "0S0:g1>1", "0S0:g1.>1", "0S0:b1>1", "0S0:a1>", "0S0:a1>1>", "0F0:a1>1", "0S0a1>1", "0F99999999999999999999",
-        "0F4294967296", "+1F0", "0S0:a-1>1"})
+  for (const std::string word : {"F0",           "0",
+                                 "0X0",          "0F",
+                                 "0U0",          "0F-1",
+                                 "0F00",         "00F0",
+                                 "0F0x",         "0f0",
+                                 "0S0",          "0S0:a1",
+                                 "0S0:a1<1",     "0R0:a1>1",
+                                 "0S0:g1>1",     "0S0:g1.>1",
+                                 "0S0:b1>1",     "0S0:a1>",
+                                 "0S0:a1>1>",    "0F0:a1>1",
+                                 "0S0a1>1",      "0F99999999999999999999",
+                                 "0F4294967296", "+1F0",
+                                 "0S0:a-1>1"})
     expect_error([&] { parse_schedule("# c\nmicrobatches 2\nrank 0: 0F0 " + word + "\nrank 1:\n", "s.txt"); },
                  {"s.txt:3", "\"" + word + "\"", "not an action"});
 }
 
 TEST(ScheduleText, NumbersOutOfRangeAreNamed) {
-  expect_error([] { parse_schedule("microbatches 2\nrank 0: 0F2\n", "s.txt"); }, {"s.txt:2", "\"0F2\"", "2 micro-batches"});
+  expect_error([] { parse_schedule("microbatches 2\nrank 0: 0F2\n", "s.txt"); },
+               {"s.txt:2", "\"0F2\"", "2 micro-batches"});
   expect_error([] { parse_schedule("microbatches 2\nrank 0:\nrank 1: 0S0:a1>2\n", "s.txt"); },
                {"s.txt:3", "\"0S0:a1>2\"", "2 ranks"});
 }

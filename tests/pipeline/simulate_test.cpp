@@ -36,7 +36,8 @@ TEST(Simulate, EqualStagesTakeTheClassicTime) {
           const Profile network = chain(S, {.forward_s = forward_s, .backward_input_s = backward_s});
           const Timeline timeline = simulate(network, one_node_each(network), policy, M);
           const double expected = (M + S - 1) * (forward_s + backward_s);
-          EXPECT_NEAR(timeline.step_s, expected, rounding * expected) << S << " " << M << " " << name_of(policy);
+          EXPECT_NEAR(timeline.step_s, expected, rounding * expected)
+              << S << " " << M << " " << name_of(policy);
           EXPECT_NEAR(timeline.bubble_share(), (S - 1.0) / (M + S - 1.0), rounding);
         }
 }
@@ -97,9 +98,13 @@ TEST(Simulate, NoRankIsBusyLongerThanTheStepAndOneDeviceIsTheSum) {
   for (int trial = 0; trial < 100; ++trial) {
     const Profile network = random_network(random, 12);
     const Plan plan = random_plan(random, network, 1 + trial % 4);
-    const Timeline timeline = simulate(network, plan, Policy::one_f_one_b, 4, {.bytes_per_s = 50, .latency_s = 0.1});
+    const Timeline timeline =
+        simulate(network, plan, Policy::one_f_one_b, 4, {.bytes_per_s = 50, .latency_s = 0.1});
     double busy = 0;
-    for (double b : timeline.busy_s) busy += b, EXPECT_LE(b, timeline.step_s * (1 + rounding));
+    for (double b : timeline.busy_s) {
+      busy += b;
+      EXPECT_LE(b, timeline.step_s * (1 + rounding));
+    }
     EXPECT_NEAR(busy, one_device_step_s(network, 4), rounding * busy);
     EXPECT_GE(timeline.bubble_share(), -rounding);
   }
@@ -108,7 +113,8 @@ TEST(Simulate, NoRankIsBusyLongerThanTheStepAndOneDeviceIsTheSum) {
 TEST(Simulate, RefusesAnInvalidSchedule) {
   const Profile network = chain(1);
   const Schedule schedule = parse_schedule("microbatches 1\nrank 0: 0F0\n", "text");
-  expect_error([&] { antichain::simulate(schedule, one_node_each(network), network, {}); }, {"0L0", "missing"});
+  expect_error([&] { antichain::simulate(schedule, one_node_each(network), network, {}); },
+               {"0L0", "missing"});
 }
 
 // Chain of two one-node stages under 1F1B with M = 4: in flight 2 and 1. Per node 100 bytes of output, 7 of weights,
@@ -121,12 +127,14 @@ TEST(PeakMemory, AddsUpByHand) {
   const int64_t first = 3 * 7 + 2 * 3 + 2 * 100  // weights, stash, output (kept and sent: max(2, 2))
                         + 2 * 100                // received gradient, one posted ahead
                         + 100;                   // the output's gradient passes
-  const int64_t second = 3 * 7 + 1 * 3 + 1 * 100  // weights, stash, kept output (the loss needs no gradient sent)
-                         + 2 * 100                // received activation: 1 in flight, one posted ahead
-                         + 2 * 100;               // sent gradient: 2 slots
+  const int64_t second = 3 * 7 + 1 * 3 +
+                         1 * 100     // weights, stash, kept output (the loss needs no gradient sent)
+                         + 2 * 100   // received activation: 1 in flight, one posted ahead
+                         + 2 * 100;  // sent gradient: 2 slots
   EXPECT_EQ(bytes, (std::vector<int64_t>{first, second}));
 
-  const auto evaluation = peak_memory_bytes(make_schedule(network, plan, Policy::forward_only, 4), plan, network);
+  const auto evaluation =
+      peak_memory_bytes(make_schedule(network, plan, Policy::forward_only, 4), plan, network);
   EXPECT_EQ(evaluation, (std::vector<int64_t>{7 + 4 * 100, 7 + 2 * 100 + 100}));
 }
 
@@ -147,13 +155,16 @@ TEST(PeakMemory, OneForwardOneBackwardNeedsLessThanGpipe) {
 }
 
 TEST(Draw, IsThisPicture) {
-  const NodeCost cost{.forward_s = 1e-3, .backward_input_s = 1e-3, .backward_weight_s = 1e-3, .update_s = 1e-3};
+  const NodeCost cost{
+      .forward_s = 1e-3, .backward_input_s = 1e-3, .backward_weight_s = 1e-3, .update_s = 1e-3};
   const Profile network = chain(3, cost);
   // 6 micro-batch times of 3 ms and an update of 1 ms: 19 ms in 76 cells, four a millisecond.
   EXPECT_EQ(draw(simulate(network, one_node_each(network), Policy::one_f_one_b, 4), 3, 76 + 7 + 2),
-            "rank 0 |000011112222................aaaaaaaa3333....bbbbbbbb....cccccccc....dddddddd####|\n"
-            "rank 1 |....00001111........aaaaaaaa2222bbbbbbbb3333cccccccc....dddddddd####............|\n"
-            "rank 2 |........0000aaaaaaaa1111bbbbbbbb2222cccccccc3333dddddddd####....................|\n");
+            "rank 0 |000011112222................aaaaaaaa3333bbbbbbbb....cccccccc....dddddddd####|\n"
+            "rank 1 |....00001111........aaaaaaaa2222bbbbbbbb3333cccccccc....dddddddd####........|\n"
+            "rank 2 |........0000aaaaaaaa1111bbbbbbbb2222cccccccc3333dddddddd####................|\n"
+            "       |0                  |5                  |10                 |15 ms\n"
+            "       0-9 forward of micro-batch m mod 10   a-j its backward   # update   . idle\n");
 }
 
 TEST(Draw, FitsAnyWidthAndAnyTimeline) {
@@ -170,7 +181,8 @@ TEST(Draw, FitsAnyWidthAndAnyTimeline) {
     EXPECT_LE(int(line.size()), width);
     EXPECT_NE(line.find("ms"), std::string::npos);
   }
-  EXPECT_NE(draw(Timeline{.busy_s = {0}}, 1, 50).find("rank 0 |....."), std::string::npos);  // nothing happened
+  EXPECT_NE(draw(Timeline{.busy_s = {0}}, 1, 50).find("rank 0 |....."),
+            std::string::npos);  // nothing happened
 }
 
 TEST(Trace, IsJsonWithOneNamedTrackPerRank) {

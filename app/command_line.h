@@ -1,0 +1,26 @@
+// From the words of a command line to the one subcommand to run: settings files, help, and mistakes that are answered
+// with the nearest thing there is.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace antichain {
+
+// Adds a subcommand that takes --config, with an example for its help. Its callback is the command.
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
+                      const std::string& example);
+
+// The words with the settings of `--config FILE` put in front of the flags, which override them: a TOML file of
+// `name = value` lines, bare or in a section named as the subcommand. Error naming the file.
+std::vector<std::string> with_config(std::vector<std::string> words);
+
+// The nearest of `known` to `word`, or "" when none is near (Levenshtein 1966, at most a third of the word differs).
+std::string nearest(const std::string& word, const std::vector<std::string>& known);
+
+// Parses and runs. Usage mistakes become an Error with a hint; --help and --version print and return.
+void parse_and_run(CLI::App& app, const std::vector<std::string>& words);
+
+}  // namespace antichain

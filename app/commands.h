@@ -1,0 +1,14 @@
+// The subcommands of the program: each adds itself to the command line, one file each.
+#pragma once
+
+#include "app/command_line.h"
+
+namespace antichain {
+
+void add_info(CLI::App&);
+void add_profile(CLI::App&);
+void add_plan(CLI::App&);
+void add_simulate(CLI::App&);
+void add_train(CLI::App&);
+
+}  // namespace antichain

@@ -1,0 +1,24 @@
+// A job is the set of ranks a command runs on: threads of this process (--local N), or the processes mpirun started;
+// one process without either is a job of one rank.
+#pragma once
+
+#include <functional>
+
+#include "app/options.h"
+#include "framework/context.h"
+#include "pipeline/progress.h"
+#include "pipeline/transport.h"
+
+namespace antichain {
+
+struct Rank {
+  Transport& transport;
+  Progress& progress;
+  Context& context;
+  bool prints() const { return transport.rank() == 0; }
+};
+
+// Runs `work` on every rank of the job, on the device asked for, under the watchdog.
+void run_job(const MachineOptions&, const std::function<void(Rank&)>& work);
+
+}  // namespace antichain

@@ -1,0 +1,51 @@
+// The `antichain` program.
+//
+//   antichain info                                              which models there are
+//   antichain profile  --model resnet18 --json profile.json     what its nodes cost here
+//   antichain plan     --profile profile.json --stages 4 --json plan.json
+//   antichain simulate --profile profile.json --plan plan.json --microbatches 8
+//   antichain train    --local 4 --model resnet18 --profile profile.json --plan plan.json
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "app/commands.h"
+#include "framework/error.h"
+#include "framework/version.h"
+#include "layers/cpu/backend.h"
+#include "pipeline/launch.h"
+
+namespace antichain {
+namespace {
+
+void run(int argc, char** argv) {
+  register_cpu_backend();
+  CLI::App app("Profile, plan, and train a neural network as a pipeline.", "antichain");
+  app.set_version_flag("--version", version());
+  app.require_subcommand(1);
+  for (const auto add : {add_info, add_profile, add_plan, add_simulate, add_train}) add(app);
+  parse_and_run(app, {argv + 1, argv + argc});
+}
+
+// Before the ranks know each other, what goes wrong goes wrong on all of them: one speaks.
+int fail(const std::string& sentence, ExitCode code) {
+  if (rank_hint() == 0) fmt::print(stderr, "antichain: {}\n", sentence);
+  return int(code);
+}
+
+}  // namespace
+}  // namespace antichain
+
+int main(int argc, char** argv) {
+  using namespace antichain;
+  try {
+    run(argc, argv);
+    return int(ExitCode::ok);
+  } catch (const Error& error) {
+    return fail(error.what(), error.code());
+  } catch (const std::exception& error) {
+    return fail(error.what(), ExitCode::failure);
+  }
+}

@@ -1,0 +1,45 @@
+// The options that several subcommands share, each declared once, so that a name means the same everywhere.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+
+#include "partition/planner.h"
+
+namespace antichain {
+
+struct NetworkOptions {  // which network, and how it is fed
+  std::string model = "resnet20";
+  int batch = 128, microbatches = 8;
+  int microbatch() const;  // samples; Error when the batch can't be cut evenly
+};
+
+struct MachineOptions {  // where it runs
+  int local = 0;         // ranks as threads of this process; 0: as mpirun started us
+  std::string device = "cpu";
+  int threads = 1;       // per rank: 1, so that the bits do not depend on how ranks share a machine
+  double watchdog_s = 120;
+};
+
+struct PlanningOptions {
+  std::string profile_file, plan_file;
+  int stages = 0;  // 0: one per rank
+  std::string method = "antichain", objective = "compute-or-transfer";
+  double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile measured it
+
+  Link link(const Profile&) const;
+  Plan plan(const Profile&, int stages) const;
+};
+
+struct ScheduleOptions {
+  std::string schedule = "1f1b";  // a policy's name or a file
+};
+
+void add_network_options(CLI::App&, NetworkOptions&);
+void add_machine_options(CLI::App&, MachineOptions&);
+void add_planning_options(CLI::App&, PlanningOptions&);
+void add_schedule_option(CLI::App&, ScheduleOptions&);
+void add_json_option(CLI::App&, std::string& file);
+
+}  // namespace antichain

@@ -1,0 +1,81 @@
+#include "framework/learning_rate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numbers>
+#include <utility>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+// From `from` to `to` along half a cosine, `share` 0 … 1.
+double anneal(double from, double to, double share) {
+  return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
+}
+
+double constant_rate(const LearningRateOptions& o, int64_t, int64_t) { return o.peak; }
+
+double step_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
+  double rate = o.peak;
+  for (const double milestone : o.milestones) {
+    if (double(step) >= milestone * double(steps)) rate *= o.decay;
+  }
+  return rate;
+}
+
+double cosine_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
+  return anneal(o.peak, 0, double(step) / double(std::max<int64_t>(steps, 1)));
+}
+
+double one_cycle_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
+  const double start = o.peak / o.start_divisor, end = start / o.end_divisor;
+  const double top = o.rise_share * double(steps) - 1, last = double(steps) - 1;  // steps at the peak, at the end
+  const double at = double(step);
+  if (at <= top) return top > 0 ? anneal(start, o.peak, at / top) : o.peak;
+  return anneal(o.peak, end, std::min(1.0, (at - std::max(top, 0.0)) / std::max(last - std::max(top, 0.0), 1.0)));
+}
+
+}  // namespace
+
+struct LearningRateTable {
+  struct Entry {
+    const char* name;
+    LearningRate::Formula formula;
+  };
+  static constexpr std::array<Entry, 4> entries{{{"constant", constant_rate},
+                                                 {"step", step_rate},
+                                                 {"cosine", cosine_rate},
+                                                 {"one-cycle", one_cycle_rate}}};
+};
+
+LearningRate::LearningRate(LearningRateOptions options) : options_(std::move(options)), formula_(nullptr) {
+  for (const auto& [name, formula] : LearningRateTable::entries) {
+    if (options_.schedule == name) formula_ = formula;
+  }
+  if (formula_ == nullptr) {
+    throw Error(fmt::format("no learning-rate schedule is called '{}'", options_.schedule),
+                fmt::format("there are {}", fmt::join(learning_rate_names(), ", ")), ExitCode::usage);
+  }
+  if (!(options_.peak > 0) || !std::isfinite(options_.peak) || options_.warmup_steps < 0) {
+    throw Error(fmt::format("a learning rate of {} after {} warm-up steps", options_.peak, options_.warmup_steps),
+                "the rate must be positive and the steps not negative", ExitCode::usage);
+  }
+}
+
+double LearningRate::rate(int64_t step, int64_t total_steps) const {
+  if (step < options_.warmup_steps) return options_.peak * double(step + 1) / double(options_.warmup_steps);
+  return formula_(options_, step - options_.warmup_steps, total_steps - options_.warmup_steps);
+}
+
+std::vector<std::string> learning_rate_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : LearningRateTable::entries) names.emplace_back(entry.name);
+  return names;
+}
+
+}  // namespace antichain

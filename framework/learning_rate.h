@@ -1,0 +1,45 @@
+// The learning rate of a step: a schedule by name, after an optional linear warm-up.
+//
+//   constant   the peak
+//   step       the peak, times `decay` from each of the milestones (fractions of the steps after warm-up) on
+//   cosine     peak · (1 + cos(π t / T)) / 2: Loshchilov and Hutter, "SGDR: Stochastic Gradient Descent with Warm
+//              Restarts", ICLR 2017
+//   one-cycle  up from peak / 25 by a cosine over 30 % of the steps, then down to 1 / 10,000 of where it began:
+//              Smith and Topin, "Super-Convergence", 2018, with the constants of PyTorch's OneCycleLR (the momentum
+//              stays as it is)
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace antichain {
+
+struct LearningRateOptions {
+  std::string schedule = "one-cycle";
+  double peak = 0.1;
+  int64_t warmup_steps = 0;  // rise linearly: peak / warmup_steps at step 0
+  std::vector<double> milestones = {0.5, 0.75};
+  double decay = 0.1;
+  double rise_share = 0.3, start_divisor = 25, end_divisor = 1e4;  // of one-cycle
+};
+
+class LearningRate {
+ public:
+  // Error when there is no such schedule (it lists them), or a number makes no sense.
+  explicit LearningRate(LearningRateOptions);
+
+  // Steps count from 0; `total_steps` are those of the whole run, warm-up included.
+  double rate(int64_t step, int64_t total_steps) const;
+
+ private:
+  using Formula = double (*)(const LearningRateOptions&, int64_t step, int64_t steps);
+  LearningRateOptions options_;
+  Formula formula_;
+  friend struct LearningRateTable;
+};
+
+std::vector<std::string> learning_rate_names();
+
+}  // namespace antichain

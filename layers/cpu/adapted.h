@@ -1,0 +1,49 @@
+// A oneDNN primitive between tensors whose memory formats may not be those it is fast with: arguments that differ
+// are reordered through the workspace. What is equal is passed straight through, which is the rule.
+#pragma once
+
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+#include "layers/cpu/dnnl.h"
+
+namespace antichain::cpu {
+
+enum class Direction { in, out };
+
+// How one argument is held by us, and how the primitive wants it.
+struct Slot {
+  int id;  // DNNL_ARG_…
+  Direction direction;
+  Desc have, want;
+};
+
+class Adapted {
+ public:
+  Adapted() = default;
+  template <class PrimitiveDesc>
+  Adapted(std::string_view what, const PrimitiveDesc& desc, const std::vector<Slot>& slots)
+      : primitive_(what, desc) {
+    for (const Slot& slot : slots) add(slot);
+  }
+
+  int64_t workspace_bytes() const;
+  // `data` in the order of the slots. An output that is null is computed and thrown away.
+  void run(Workspace&, std::initializer_list<void*> data) const;
+
+ private:
+  struct Converted {
+    Slot slot;
+    Primitive reorder;  // not there when `have` and `want` are equal
+  };
+  void add(const Slot&);
+
+  Primitive primitive_;
+  std::vector<Converted> slots_;
+};
+
+// dw ← dw + fresh, `n` floats.
+void accumulate(const float* fresh, float* dw, int64_t n);
+
+}  // namespace antichain::cpu

@@ -1,0 +1,100 @@
+#include "layers/cpu/backend.h"
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <cstring>
+#include <fstream>
+
+#include "framework/error.h"
+#include "framework/sgd.h"
+#include "layers/cpu/adapted.h"
+#include "layers/cpu/light_kernels.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(std::min(line.find(':') + 2, line.size()));
+  return "unknown CPU";
+}
+
+std::string version() {
+  const dnnl_version_t* v = dnnl_version();
+  return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
+}
+
+// w, dw and v element by element, so that neither threads nor vector width change a bit. `has_v` without
+// momentum is compiled out of the loop.
+template <bool has_v, bool nesterov>
+void sgd_pass(const SgdOptions& o, float rate, int64_t n, float* w, const float* dw, float* v) {
+#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
+  for (int64_t i = 0; i < n; ++i) {
+    const float g = dw[i] + o.weight_decay * w[i];
+    float step = g;
+    if constexpr (has_v) {
+      v[i] = o.momentum * v[i] + g;
+      step = nesterov ? g + o.momentum * v[i] : v[i];
+    }
+    w[i] -= rate * step;
+  }
+}
+
+class CpuBackend : public Backend {
+ public:
+  CpuBackend() {
+    kernels_ = {{"add", cpu::add_entry()},
+                {"average_pool", cpu::average_pool_entry()},
+                {"batch_norm", cpu::batch_norm_entry()},
+                {"concat", cpu::concat_entry()},
+                {"conv2d", cpu::conv2d_entry()},
+                {"dropout", cpu::dropout_entry()},
+                {"flatten", cpu::flatten_entry()},
+                {"global_average_pool", cpu::global_average_pool_entry()},
+                {"linear", cpu::linear_entry()},
+                {"max_pool", cpu::max_pool_entry()},
+                {"relu", cpu::relu_entry()},
+                {"reorder", cpu::reorder_entry()},
+                {"softmax_cross_entropy", cpu::softmax_cross_entropy_entry()}};
+  }
+
+  std::string name() const override { return "cpu"; }
+  std::string description() const override {
+    return fmt::format("{}, {}, {}", cpu_model(), cpu::has_avx512() ? "AVX-512" : "AVX2 or older", version());
+  }
+  std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
+
+  void copy(const Tensor& from, const Tensor& to) const override {
+    ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
+    std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
+  }
+
+  void enter(const Context& context) const override { omp_set_num_threads(context.threads()); }
+
+  void add(Context&, const Tensor& x, const Tensor& y) const override {
+    ANTICHAIN_CHECK(x.spec() == y.spec() && x.dtype() == DType::f32, "add takes two equal float32 tensors");
+    cpu::accumulate(x.data<float>(), y.data<float>(), x.elements());
+  }
+
+  void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
+           const Tensor& momentum) const override {
+    float *weights = w.data<float>(), *v = momentum.data<float>();
+    const float* gradient = dw.data<float>();
+    if (!momentum)
+      sgd_pass<false, false>(o, rate, w.elements(), weights, gradient, nullptr);
+    else if (o.nesterov)
+      sgd_pass<true, true>(o, rate, w.elements(), weights, gradient, v);
+    else
+      sgd_pass<true, false>(o, rate, w.elements(), weights, gradient, v);
+  }
+};
+
+}  // namespace
+
+void register_cpu_backend() { register_backend(std::make_unique<CpuBackend>()); }
+
+}  // namespace antichain

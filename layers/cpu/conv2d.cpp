@@ -1,0 +1,218 @@
+// Convolution by oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain); weights
+// live in the format of oneDNN's forward pass, which its Winograd kernels share in all three passes.
+//
+// The algorithm of each pass is a function of shape and instruction set only, never of timing (promise 1).
+#include <algorithm>
+#include <optional>
+
+#include "layers/conv2d.h"
+#include "layers/cpu/adapted.h"
+#include "layers/cpu/backend.h"
+
+namespace antichain::cpu {
+namespace {
+
+using dnnl::algorithm;
+using dnnl::prop_kind;
+using Dims = dnnl::memory::dims;
+using ForwardDesc = dnnl::convolution_forward::primitive_desc;
+using BackwardDataDesc = dnnl::convolution_backward_data::primitive_desc;
+using BackwardWeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
+
+constexpr int64_t plain_channels = 4;  // images: oneDNN reads them as they are
+
+struct Geometry {
+  Geometry(const Conv2d& op, const Shape& input)
+      : o(op.options), x(input), y(op.infer({&input, 1}).y.shape), weight(op.infer({&input, 1}).params[0].shape) {}
+
+  int64_t block() const { return has_avx512() ? 16 : 8; }
+  bool image() const { return x[1] <= plain_channels; }
+  Layout x_layout() const { return image() ? Layout::plain : blocked(); }
+  Layout weight_layout() const {
+    if (image() || o.groups > 1) return Layout::plain;
+    return has_avx512() ? Layout::OIhw16i16o : Layout::OIhw8i8o;
+  }
+  // Groups whose channels do not fill blocks: oneDNN picks the formats, and we reorder around it.
+  bool ragged_groups() const {
+    const int64_t in = x[1] / o.groups, out = y[1] / o.groups;
+    return o.groups > 1 && !(in == 1 && out == 1) && (in % block() || out % block());
+  }
+
+  Desc x_have() const { return describe(x, x_layout()); }
+  Desc y_have() const { return describe(y, blocked()); }
+  Desc w_have() const { return o.groups == 1 ? describe(weight, weight_layout()) : describe_plain(w_dims()); }
+  Desc x_want() const { return ragged_groups() ? any({x.begin(), x.end()}) : x_have(); }
+  Desc y_want() const { return ragged_groups() ? any({y.begin(), y.end()}) : y_have(); }
+  Desc w_want() const { return any(w_dims()); }
+  Desc bias() const { return o.bias ? describe_plain({o.out}) : Desc(); }
+
+  Dims w_dims() const {
+    if (o.groups == 1) return {weight.begin(), weight.end()};
+    return {o.groups, weight[0] / o.groups, weight[1], weight[2], weight[3]};
+  }
+  Dims stride() const { return {o.stride.h, o.stride.w}; }
+  Dims pad() const { return {o.pad.h, o.pad.w}; }
+  static Desc any(const Dims& dims) {
+    return Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  }
+
+  const Conv2dOptions o;
+  const Shape x, y, weight;
+};
+
+// Winograd's minimal filtering F(4x4, 3x3): Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks",
+// CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a pixel, this one 36 a tile of 4 x 4
+// pixels plus the transform of the filter, worth about `filter_cost` pixels' work (measured with oneDNN 2.6.3 on
+// AVX-512: 320 for outputs and input gradients, 160 for weight gradients, whose direct form is slower). Below
+// 32 channels the transform of the image costs more than is saved.
+bool winograd_pays(const Geometry& g, int64_t filter_cost) {
+  const Conv2dOptions& o = g.o;
+  const bool possible = has_avx512() && o.groups == 1 && o.kernel == Extent(3) && o.stride == Extent(1) &&
+                        o.pad == Extent(1) && g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
+  if (!possible || std::min(g.x[1], g.y[1]) < 32) return false;
+  const int64_t tiles = g.y[0] * ((g.y[2] + 3) / 4) * ((g.y[3] + 3) / 4);
+  return 4 * tiles + filter_cost < g.y[0] * g.y[2] * g.y[3];
+}
+
+algorithm choose(const Geometry& g, int64_t filter_cost) {
+  return winograd_pays(g, filter_cost) ? algorithm::convolution_winograd : algorithm::convolution_direct;
+}
+constexpr int64_t data_filter_cost = 320, weight_filter_cost = 160;
+
+ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
+  return checked("describe a convolution", [&] {
+    const dnnl::convolution_forward::desc desc =
+        g.o.bias ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
+                                                   g.y_want(), g.stride(), g.pad(), g.pad())
+                 : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.y_want(),
+                                                   g.stride(), g.pad(), g.pad());
+    return ForwardDesc(desc, user_scratchpad(), engine());
+  });
+}
+
+// The input gradient of plain images is computed blocked: oneDNN has only reference code for it plain.
+BackwardDataDesc backward_data_desc(const Geometry& g) {
+  const Desc x = g.image() ? describe(g.x, blocked()) : g.x_want();
+  const algorithm how = choose(g, data_filter_cost);
+  return checked("describe a convolution's input gradient", [&] {
+    return BackwardDataDesc({how, x, g.w_want(), g.y_want(), g.stride(), g.pad(), g.pad()}, user_scratchpad(),
+                            engine(), forward_desc(g, how, x));
+  });
+}
+
+BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
+  const algorithm how = choose(g, weight_filter_cost);
+  return checked("describe a convolution's weight gradient", [&] {
+    const dnnl::convolution_backward_weights::desc desc =
+        g.o.bias ? dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.bias(), g.y_want(),
+                                                            g.stride(), g.pad(), g.pad())
+                 : dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.y_want(), g.stride(),
+                                                            g.pad(), g.pad());
+    return BackwardWeightsDesc(desc, user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
+  });
+}
+
+Adapted forward_pass(const Geometry& g) {
+  const ForwardDesc d = forward_desc(g, choose(g, data_filter_cost), g.x_want());
+  std::vector<Slot> slots = {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
+                             {DNNL_ARG_WEIGHTS, Direction::in, g.w_have(), d.weights_desc()},
+                             {DNNL_ARG_DST, Direction::out, g.y_have(), d.dst_desc()}};
+  if (g.o.bias) slots.push_back({DNNL_ARG_BIAS, Direction::in, g.bias(), g.bias()});
+  return {"create a convolution", d, slots};
+}
+
+Adapted backward_data_pass(const Geometry& g) {
+  const BackwardDataDesc d = backward_data_desc(g);
+  return {"create a convolution's input gradient",
+          d,
+          {{DNNL_ARG_DIFF_SRC, Direction::out, g.x_have(), d.diff_src_desc()},
+           {DNNL_ARG_WEIGHTS, Direction::in, g.w_have(), d.weights_desc()},
+           {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
+}
+
+Adapted backward_weights_pass(const Geometry& g) {
+  const BackwardWeightsDesc d = backward_weights_desc(g);
+  std::vector<Slot> slots = {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
+                             {DNNL_ARG_DIFF_WEIGHTS, Direction::out, g.w_have(), d.diff_weights_desc()},
+                             {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}};
+  if (g.o.bias) slots.push_back({DNNL_ARG_DIFF_BIAS, Direction::out, g.bias(), g.bias()});
+  return {"create a convolution's weight gradient", d, slots};
+}
+
+class Conv2dKernel : public Kernel {
+ public:
+  explicit Conv2dKernel(const Geometry& g)
+      : has_bias_(g.o.bias),
+        weight_bytes_(int64_t(g.w_have().get_size())),
+        bias_bytes_(has_bias_ ? int64_t(g.bias().get_size()) : 0),
+        forward_(forward_pass(g)),
+        backward_data_(backward_data_pass(g)),
+        backward_weights_(backward_weights_pass(g)) {}
+
+  int64_t workspace_bytes() const {
+    return std::max({forward_.workspace_bytes(), backward_data_.workspace_bytes(), weights_workspace_bytes()});
+  }
+
+  void forward(Context& context, const Forward& f) const override {
+    Workspace workspace(context, forward_.workspace_bytes());
+    if (has_bias_)
+      forward_.run(workspace, {f.x[0].raw(), f.params[0].raw(), f.y.raw(), f.params[1].raw()});
+    else
+      forward_.run(workspace, {f.x[0].raw(), f.params[0].raw(), f.y.raw()});
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (!b.dw.empty()) backward_weights(context, b);
+    if (!b.dx.empty() && b.dx[0]) {
+      Workspace workspace(context, backward_data_.workspace_bytes());
+      backward_data_.run(workspace, {b.dx[0].raw(), b.params[0].raw(), b.dy.raw()});
+    }
+  }
+
+ private:
+  int64_t weights_workspace_bytes() const {
+    return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_) + Workspace::rounded(bias_bytes_);
+  }
+
+  void backward_weights(Context& context, const Backward& b) const {
+    const Tensor dw = b.dw[0], db = has_bias_ && b.dw.size() > 1 ? b.dw[1] : Tensor();
+    if (!dw && !db) return;
+    Workspace workspace(context, weights_workspace_bytes());
+    const bool fresh = b.into == Into::overwrite;
+    std::byte* to_w = fresh ? dw.raw() : workspace.take(weight_bytes_);
+    if (!has_bias_) {
+      backward_weights_.run(workspace, {b.x[0].raw(), to_w, b.dy.raw()});
+    } else {
+      std::byte* to_b = fresh ? db.raw() : workspace.take(bias_bytes_);
+      backward_weights_.run(workspace, {b.x[0].raw(), to_w, b.dy.raw(), to_b});
+      if (!fresh && db) accumulate(reinterpret_cast<float*>(to_b), db.data<float>(), bias_bytes_ / 4);
+    }
+    if (!fresh && dw) accumulate(reinterpret_cast<float*>(to_w), dw.data<float>(), weight_bytes_ / 4);
+  }
+
+  bool has_bias_;
+  int64_t weight_bytes_, bias_bytes_;
+  Adapted forward_, backward_data_, backward_weights_;
+};
+
+Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>) {
+  const Geometry g(dynamic_cast<const Conv2d&>(op), x[0]);
+  Lowering l;
+  l.x = {g.x_layout()};
+  l.y = blocked();
+  l.params = {g.weight_layout()};
+  if (g.o.bias) l.params.push_back(Layout::plain);
+  l.keeps_x = true;
+  l.workspace_bytes = Conv2dKernel(g).workspace_bytes();
+  return l;
+}
+
+}  // namespace
+
+KernelEntry conv2d_entry() {
+  return {lower, [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return std::make_unique<Conv2dKernel>(Geometry(dynamic_cast<const Conv2d&>(op), x[0].shape));
+          }};
+}
+
+}  // namespace antichain::cpu

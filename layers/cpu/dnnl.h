@@ -1,0 +1,94 @@
+// The few lines of oneDNN that every kernel here needs: our tensors as oneDNN memory, primitives that take
+// their scratch from the Context, and oneDNN's exceptions as our Errors.
+//
+// Everything a kernel creates (primitives, descriptors) is immutable, and scratchpads are the caller's, so that
+// one kernel may run on several threads at once. A primitive fixes its thread count when it is created: create
+// kernels on a thread that has called Backend::enter().
+#pragma once
+
+#include <cstdint>
+#include <dnnl.hpp>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "framework/context.h"
+#include "framework/op.h"
+#include "framework/tensor.h"
+
+namespace antichain::cpu {
+
+using Desc = dnnl::memory::desc;
+
+const dnnl::engine& engine();
+
+// Whether oneDNN uses AVX-512 on this machine (ONEDNN_MAX_CPU_ISA can say no).
+bool has_avx512();
+// The layout in which convolutions want their activations: nChw16c with AVX-512, nChw8c without.
+Layout blocked();
+// For operators that work on any layout: the one offered if it is one that kernels here share, else `blocked()`.
+inline Layout accept(Layout offered) { return offered == Layout::nhwc ? blocked() : offered; }
+
+// A tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank 1 `x`.
+Desc describe(const TensorSpec&);
+inline Desc describe(const Shape& shape, Layout layout) { return describe(TensorSpec{shape, DType::f32, layout}); }
+// A dense row-major descriptor.
+Desc describe_plain(const dnnl::memory::dims&,
+                    dnnl::memory::data_type = dnnl::memory::data_type::f32);
+
+// Runs `create`, turning dnnl::error into Error("oneDNN can't …: …").
+[[noreturn]] void rethrow(const dnnl::error&, std::string_view doing);
+template <class F>
+auto checked(std::string_view doing, F&& create) {
+  try {
+    return create();
+  } catch (const dnnl::error& error) {
+    rethrow(error, doing);
+  }
+}
+
+// Hands out 64-byte aligned pieces of one call's workspace.
+class Workspace {
+ public:
+  Workspace(Context& context, int64_t bytes) : next_(context.workspace(bytes)), left_(bytes) {}
+  static int64_t rounded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+  std::byte* take(int64_t bytes);
+
+ private:
+  std::byte* next_;
+  int64_t left_;
+};
+
+// The attribute of every primitive here: the scratchpad is passed to each execution.
+dnnl::primitive_attr user_scratchpad();
+
+// One argument of an execution.
+struct Argument {
+  int id;  // DNNL_ARG_…
+  Desc desc;
+  void* data;
+};
+
+// A primitive and the scratch it needs. Default-constructed: not there.
+class Primitive {
+ public:
+  Primitive() = default;
+  template <class PrimitiveDesc>
+  Primitive(std::string_view what, const PrimitiveDesc& desc)
+      : scratchpad_(desc.scratchpad_desc()),
+        primitive_(checked(what, [&] { return dnnl::primitive(desc.get()); })) {}
+
+  explicit operator bool() const { return bool(primitive_); }
+  int64_t scratch_bytes() const { return Workspace::rounded(int64_t(scratchpad_.get_size())); }
+  void run(Workspace&, std::span<const Argument> arguments) const;
+  void run(Workspace& workspace, std::initializer_list<Argument> arguments) const {
+    run(workspace, std::span(arguments.begin(), arguments.size()));
+  }
+
+ private:
+  Desc scratchpad_;
+  dnnl::primitive primitive_;
+};
+
+}  // namespace antichain::cpu

@@ -1,0 +1,57 @@
+#include "pipeline/launch.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+int number(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text && *text ? std::atoi(text) : otherwise;
+}
+
+}  // namespace
+
+int rank_hint() {
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const int rank = number(variable, -1); rank >= 0) return rank;
+  return 0;
+}
+
+bool launched_in_parallel() {
+  return number("OMPI_COMM_WORLD_SIZE", 1) > 1 ||
+         (std::getenv("SLURM_STEP_ID") && number("SLURM_STEP_NUM_TASKS", 1) > 1);
+}
+
+int available_cores() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  if (::sched_getaffinity(0, sizeof cores, &cores) != 0) return available_cores_on_host();
+  return CPU_COUNT(&cores);
+}
+
+int available_cores_on_host() { return int(::sysconf(_SC_NPROCESSORS_ONLN)); }
+
+void check_launch(int world_size) {
+  const int tasks = number("SLURM_STEP_NUM_TASKS", 1);
+  if (world_size == 1 && tasks > 1 && std::getenv("SLURM_STEP_ID"))
+    throw Error(fmt::format("Slurm started {} tasks, but each of them sees an MPI world of 1 rank", tasks),
+                "start them with: srun --mpi=pmix -n " + std::to_string(tasks) + " antichain …",
+                ExitCode::usage);
+}
+
+std::string crowding_warning(int ranks_on_host, int threads_per_rank) {
+  const int cores = available_cores_on_host();
+  if (ranks_on_host * threads_per_rank <= cores) return "";
+  return fmt::format(
+      "{} ranks of {} thread(s) share {} core(s) of this host: results are the same, speed is not",
+      ranks_on_host, threads_per_rank, cores);
+}
+
+}  // namespace antichain

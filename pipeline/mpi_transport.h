@@ -1,0 +1,30 @@
+// Ranks as MPI processes. Sends are MPI_Isend (MPI_Issend when ANTICHAIN_SYNCHRONOUS_SENDS is set, which proves that
+// nothing relies on MPI's buffering); waits poll, so that sends progress meanwhile and the watchdog's thread gets in.
+#pragma once
+
+#include <memory>
+
+#include "pipeline/transport.h"
+#include "pipeline/watchdog.h"
+
+namespace antichain {
+
+// MPI from begin to end of the program. Leaving its scope by an exception does not finalize: the program then ends
+// the job with end_job().
+class MpiSession {
+ public:
+  MpiSession();  // MPI_THREAD_MULTIPLE: the watchdog talks too. Error when MPI was built without it.
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+
+  Transport& transport() { return *transport_; }
+  std::unique_ptr<StatusBoard> make_board(const Progress&);
+
+  // Prints the sentence once for the whole job, however many ranks fail, and ends all of them with `code`.
+  [[noreturn]] void end_job(const std::string& sentence, int code);
+
+ private:
+  std::unique_ptr<Transport> transport_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,81 @@
+// What one rank is doing right now, written by the rank's thread and read by the watchdog's.
+//
+// Writing is cheap enough for every action (tens of nanoseconds, no allocation, no lock): a counter of beats, and
+// two short texts that a reader can copy while they change. The texts are a sequence lock: Lameter, "Effective
+// Synchronization on Linux/NUMA Systems", Gelato Federation Meeting 2005.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace antichain {
+
+// The record as the watchdog sees it; trivially copyable, because MPI ranks send it to each other as it is.
+struct RankState {
+  static constexpr int not_waiting = -2, anybody = -1;  // values of waiting_for besides a rank
+
+  uint64_t beats = 0;  // grows with everything the rank finishes
+  double limit_s = 0;  // how long this phase may go without a beat; 0: for ever
+  int32_t waiting_for = not_waiting;
+  int32_t finished = 0;             // 1: the rank has left its work, well or not
+  std::array<char, 128> action{};   // zero-terminated, such as "0F3 forward of micro-batch 3 on stage 0"
+  std::array<char, 128> waiting{};  // zero-terminated; empty until a wait has lasted some milliseconds
+
+  bool is_waiting() const { return waiting_for != not_waiting || finished; }
+};
+
+// A text of at most 127 bytes that one thread writes and others read meanwhile.
+class SharedText {
+ public:
+  void write(std::string_view text);
+  std::array<char, 128> read() const;
+
+ private:
+  std::atomic<uint32_t> version_{0};  // odd while a write is under way
+  std::array<std::atomic<uint64_t>, 16> words_{};
+};
+
+class Progress {
+ public:
+  // Called by the rank's thread only.
+  void limit(double seconds) { limit_s_.store(seconds, std::memory_order_relaxed); }
+  void beat() { beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
+  void doing(std::string_view action) {
+    action_.write(action);
+    beat();
+  }
+  void finish();
+
+  // Called by any thread.
+  RankState read() const;
+  double limit_s() const { return limit_s_.load(std::memory_order_relaxed); }
+
+  // Held while the rank's thread waits for rank `peer` (or RankState::anybody).
+  class Wait {
+   public:
+    Wait(Progress& progress, int peer) : progress_(progress) { progress_.begin_wait(peer); }
+    ~Wait() { progress_.end_wait(); }
+    Wait(const Wait&) = delete;
+    // What it waits for; worth saying only once the wait has lasted (it costs a formatted text).
+    void explain(std::string_view text) { progress_.explain(text); }
+
+   private:
+    Progress& progress_;
+  };
+
+ private:
+  void begin_wait(int peer);
+  void explain(std::string_view text);
+  void end_wait();
+
+  std::atomic<uint64_t> beats_{0};
+  std::atomic<double> limit_s_{0};
+  std::atomic<int32_t> waiting_for_{RankState::not_waiting};
+  std::atomic<bool> explained_{false}, finished_{false};
+  SharedText action_, waiting_;
+};
+
+}  // namespace antichain

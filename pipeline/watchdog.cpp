@@ -1,0 +1,149 @@
+#include "pipeline/watchdog.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace antichain {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class ThreadStates : public RankStates {
+ public:
+  explicit ThreadStates(std::vector<const Progress*> ranks) : ranks_(std::move(ranks)) {}
+  void refresh() override {}
+  int size() const override { return int(ranks_.size()); }
+  RankState state(int rank) const override { return ranks_[rank]->read(); }
+  double unheard_s(int) const override { return 0; }
+  std::string host(int) const override { return {}; }
+  bool leave() override { return true; }
+
+ private:
+  std::vector<const Progress*> ranks_;
+};
+
+bool over(double seconds, const RankState& s) { return s.limit_s > 0 && seconds > s.limit_s; }
+
+// The rank's process is stopped, gone, or cut off: not even its watchdog speaks.
+bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.state); }
+bool hung(const RankView& v) { return !v.state.is_waiting() && over(v.still_s, v.state); }
+bool starved(const RankView& v) {
+  return v.state.is_waiting() && (v.state.finished || over(v.still_s, v.state));
+}
+
+std::string who(const std::vector<RankView>& ranks, int r) {
+  return ranks[r].host.empty() ? fmt::format("rank {}", r) : fmt::format("rank {} on {}", r, ranks[r].host);
+}
+
+std::string action(const RankState& s) {
+  return s.action[0] ? fmt::format("its last action was \"{}\"", s.action.data()) : "before its first action";
+}
+
+std::string waits_for(const RankState& s) {
+  if (s.finished) return "has finished";
+  if (s.waiting[0]) return fmt::format("waits for the {}", s.waiting.data());
+  return s.waiting_for < 0 ? "waits for the other ranks" : fmt::format("waits for rank {}", s.waiting_for);
+}
+
+std::string others_wait(const std::vector<RankView>& ranks, const std::vector<bool>& culprit) {
+  std::string text;
+  constexpr int most = 8;  // lines: a large job would drown the first one
+  int lines = 0;
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    if (culprit[r] || !ranks[r].state.is_waiting() || ranks[r].state.finished) continue;
+    if (++lines <= most) text += fmt::format("\n  {} {}", who(ranks, int(r)), waits_for(ranks[r].state));
+  }
+  if (lines > most) text += fmt::format("\n  and {} more ranks wait", lines - most);
+  return text;
+}
+
+}  // namespace
+
+std::unique_ptr<RankStates> states_of_threads(std::vector<const Progress*> ranks) {
+  return std::make_unique<ThreadStates>(std::move(ranks));
+}
+
+Verdict judge(const std::vector<RankView>& ranks) {
+  Verdict verdict;
+  std::vector<bool> culprit(ranks.size());
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const RankView& v = ranks[r];
+    if (!lost(v) && !hung(v)) continue;
+    culprit[r] = verdict.stuck = true;
+    verdict.message += fmt::format(
+        "{}{} {} for {:.1f} s (limit {:g} s): {}", verdict.message.empty() ? "" : "\n", who(ranks, int(r)),
+        lost(v) ? "has not been heard from (stopped, lost, or cut off)" : "has made no progress",
+        lost(v) ? v.unheard_s : v.still_s, v.state.limit_s, action(v.state));
+  }
+  const bool all_starved = std::all_of(ranks.begin(), ranks.end(), starved) &&
+                           !std::all_of(ranks.begin(), ranks.end(), [](auto& v) { return v.state.finished; });
+  if (!verdict.stuck && all_starved) {
+    verdict.stuck = true;
+    verdict.message =
+        "every rank waits for another one and none has made progress within its limit (a deadlock)";
+  }
+  verdict.message += others_wait(ranks, culprit);
+  while (verdict.speaker + 1 < int(ranks.size()) && lost(ranks[verdict.speaker])) ++verdict.speaker;
+  return verdict;
+}
+
+Watchdog::Watchdog(std::unique_ptr<RankStates> states, OnStuck on_stuck)
+    : states_(std::move(states)),
+      on_stuck_(std::move(on_stuck)),
+      beats_(states_->size()),
+      changed_at_s_(states_->size(), now_s()),
+      thread_([this] { run(); }) {}
+
+Watchdog::~Watchdog() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+std::vector<RankView> Watchdog::look() {
+  states_->refresh();
+  std::vector<RankView> views(states_->size());
+  const double now = now_s();
+  for (int r = 0; r < states_->size(); ++r) {
+    const RankState state = states_->state(r);
+    if (state.beats != beats_[r]) {
+      beats_[r] = state.beats;
+      changed_at_s_[r] = now;
+    }
+    views[r] = {state, now - changed_at_s_[r], states_->unheard_s(r), states_->host(r)};
+  }
+  return views;
+}
+
+// Often enough to be late by a twentieth of the limit at most, rarely enough to cost nothing.
+double Watchdog::pause_s(const std::vector<RankView>& views, bool stopping) const {
+  if (stopping) return 1e-3;
+  double pause = 0.25;
+  for (const RankView& v : views)
+    if (v.state.limit_s > 0) pause = std::min(pause, v.state.limit_s / 20);
+  return std::max(pause, 5e-3);
+}
+
+void Watchdog::run() {
+  for (;;) {
+    const std::vector<RankView> views = look();
+    const Verdict verdict = judge(views);
+    if (verdict.stuck) return on_stuck_(verdict);
+    std::unique_lock lock(mutex_);
+    if (stopping_ && states_->leave()) return;
+    wake_.wait_for(lock, std::chrono::duration<double>(pause_s(views, stopping_)), [&] { return stopping_; });
+    if (stopping_) {  // the peers' answers arrive by polling
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+}  // namespace antichain

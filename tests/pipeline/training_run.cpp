@@ -1,0 +1,92 @@
+#include "tests/pipeline/training_run.h"
+
+#include "layers/cpu/backend.h"
+#include "models/model.h"
+#include "pipeline/state_hash.h"
+#include "pipeline/thread_transport.h"
+#include "pipeline/trainer.h"
+
+namespace antichain::testing {
+namespace {
+
+// A few random images, by index.
+class NoiseSet : public DataSet {
+ public:
+  explicit NoiseSet(int64_t size) : size_(size) {}
+  std::string name() const override { return "noise"; }
+  int64_t size() const override { return size_; }
+  Shape image_shape() const override { return {3, 32, 32}; }
+  std::span<const std::string> class_names() const override { return names_; }
+  void image(int64_t index, std::span<uint8_t> out) const override {
+    const Philox random{uint64_t(index)};
+    for (size_t i = 0; i < out.size(); ++i) out[i] = uint8_t(random.words(i)[0]);
+  }
+  int label(int64_t index) const override { return int(index * 7 % 10); }
+
+ private:
+  int64_t size_;
+  std::vector<std::string> names_{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+};
+
+class Recorder : public TrainObserver {
+ public:
+  explicit Recorder(TrainingRun& run) : run_(run) {}
+  void on_step(const StepReport& report) override { run_.losses.push_back(report.loss); }
+  void on_epoch(const EpochReport& report) override { run_.test_accuracy = report.test_accuracy; }
+
+ private:
+  TrainingRun& run_;
+};
+
+}  // namespace
+
+TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& make_plan,
+                             const MakeSchedule& make_schedule) {
+  register_cpu_backend();
+  const Backend& cpu = backend("cpu");
+  const int batch = c.microbatch * c.microbatches;
+  // The test set's last batch is uneven, and so is the training set's, which is dropped.
+  const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1),
+                        std::make_shared<NoiseSet>(batch + 3)};
+  TrainingRun run;
+  run_ranks(stages, [&](Transport& transport) {
+    Context context(cpu);
+    cpu.enter(context);
+    const Graph graph = lower(make_model(c.model, {.microbatch = c.microbatch}), cpu);
+    const Profile network = priced_by_flops(unpriced(graph, cpu.description()));
+    const Plan plan = make_plan(network, stages);
+    validate(plan, network);
+    const Schedule schedule = make_schedule(network, plan, c.microbatches);
+    validate(schedule, network, plan);
+    Stage stage(graph, plan.stages[size_t(plan_stage_of_rank(plan, transport.rank()))].nodes, context,
+                c.seed);
+    Recorder recorder(run);
+    TrainOptions options{.batch = batch,
+                         .epochs = c.epoch ? 1 : 0,
+                         .steps = c.epoch ? 0 : c.steps,
+                         .seed = c.seed,
+                         .rate = [](int64_t, int64_t) { return 0.05f; }};
+      train(stage, network, plan, schedule, data, transport, options, recorder);
+    const StateHash state = state_hash(stage, transport);
+    if (transport.rank() == 0) run.state = state.all;
+  });
+  return run;
+}
+
+MakeSchedule by_policy(Policy policy) {
+  return [policy](const Profile& network, const Plan& plan, int microbatches) {
+    return make_schedule(network, plan, policy, microbatches);
+  };
+}
+
+Profile priced_by_flops(Profile network) {
+  for (ProfileNode& node : network.nodes) {
+    NodeCost& cost = node.cost;
+    cost.forward_s = cost.flops / 1e11 + double(cost.output_bytes) / 1e10 + 1e-6;
+    cost.backward_input_s = cost.forward_s;
+    if (cost.param_bytes > 0) cost.backward_weight_s = cost.forward_s;
+  }
+  return network;
+}
+
+}  // namespace antichain::testing
