@@ -68,8 +68,10 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
                       const std::string& example) {
   CLI::App& command = *app.add_subcommand(name, description);
   command.footer("Example:\n  " + example);
-  command.add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
-      ->type_name("FILE")->group("Output");
+  command
+      .add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
+      ->type_name("FILE")
+      ->group("Output");
   return command;
 }
 
@@ -88,7 +90,7 @@ std::vector<std::string> with_config(std::vector<std::string> words) {
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {
   std::string best;
-  size_t best_distance = std::max<size_t>(word.size() / 3, 1) + 1;
+  size_t best_distance = std::max<size_t>(word.size() / 3, 2) + 1;  // 2: swapped letters
   for (const std::string& candidate : known) {
     const size_t distance = edit_distance(word, candidate);
     if (distance < best_distance) {

@@ -59,8 +59,14 @@ void list_models() {
 void list_nodes(const InfoOptions& options) {
   const Graph graph = lowered_network(options.network, options.machine);
   using enum Table::Align;
-  Table table({{"node"}, {"name", left}, {"operator", left}, {"inputs", left}, {"output", left}, {"layout", left},
-               {"parameters"}, {"forward GFLOP"}});
+  Table table({{"node"},
+               {"name", left},
+               {"operator", left},
+               {"inputs", left},
+               {"output", left},
+               {"layout", left},
+               {"parameters"},
+               {"forward GFLOP"}});
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& node = graph[id];
     table.add({std::to_string(id), node.name, std::string(node.op->type()),
@@ -69,9 +75,9 @@ void list_nodes(const InfoOptions& options) {
                gigaflops(node.signature.forward_flops)});
   }
   const Totals sum = totals(graph);
-  fmt::print("{}, micro-batches of {}, on {}: {} nodes, {} parameters, {} GFLOP forward\ngraph {}\n{}", graph.model(),
-             graph.microbatch(), options.machine.device, graph.size(), grouped(sum.parameters), gigaflops(sum.flops),
-             graph.hash(), table.str());
+  fmt::print("{}, micro-batches of {}, on {}: {} nodes, {} parameters, {} GFLOP forward\ngraph {}\n{}",
+             graph.model(), graph.microbatch(), options.machine.device, graph.size(), grouped(sum.parameters),
+             gigaflops(sum.flops), graph.hash(), table.str());
   if (!options.json_file.empty()) {
     write_file(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
   }
@@ -85,10 +91,15 @@ void add_info(CLI::App& app) {
                                   "antichain info --model squeezenet --batch 32");
   command.add_option("--model", options->network.model, "show this model's nodes")->group("Network");
   command.add_option("--batch", options->network.batch, "samples")
-      ->capture_default_str()->check(CLI::PositiveNumber)->group("Network");
-  command.add_option("--device", options->machine.device, "whose layouts to show")->capture_default_str()->group("Machine");
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group("Network");
+  command.add_option("--device", options->machine.device, "whose layouts to show")
+      ->capture_default_str()
+      ->group("Machine");
   command.add_option("--json", options->json_file, "write the model as an unpriced profile")
-      ->type_name("FILE")->group("Output");
+      ->type_name("FILE")
+      ->group("Output");
   command.callback([options] { options->network.model.empty() ? list_models() : list_nodes(*options); });
 }
 

@@ -6,14 +6,12 @@
 
 #include "app/options.h"
 #include "framework/context.h"
-#include "pipeline/progress.h"
 #include "pipeline/transport.h"
 
 namespace antichain {
 
 struct Rank {
   Transport& transport;
-  Progress& progress;
   Context& context;
   bool prints() const { return transport.rank() == 0; }
 };

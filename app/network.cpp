@@ -13,8 +13,10 @@
 
 namespace antichain {
 
-Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
-  return lower(make_model(network.model, {.microbatch = network.microbatch()}), backend(machine.device));
+Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine, float label_smoothing) {
+  return lower(
+      make_model(network.model, {.microbatch = network.microbatch(), .label_smoothing = label_smoothing}),
+      backend(machine.device));
 }
 
 Profile read_profile(const std::string& file) { return profile_from_json(read_file(file), file); }
@@ -26,22 +28,24 @@ Plan read_plan(const std::string& file, const Profile& profile) {
 }
 
 Profile obtain_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                       Context& context, Transport& transport, Progress& progress) {
+                       Context& context, Transport& transport) {
   if (planning.profile_file.empty()) {
-    return measure(lowered, context, transport, progress, {.microbatches = network.microbatches});
+    return measure(lowered, context, transport, {.microbatches = network.microbatches});
   }
   const std::string& file = planning.profile_file;
   const Profile profile = profile_from_json(on_rank_zero(transport, [&] { return read_file(file); }), file);
   if (profile.graph_hash != lowered.hash()) {
-    throw Error(fmt::format("{} is the profile of {} with micro-batches of {}, which is not the network of this run",
-                            file, profile.model, profile.microbatch),
-                fmt::format("this run is {} with micro-batches of {} on this machine's layouts: profile it again",
-                            lowered.model(), lowered.microbatch()));
+    throw Error(
+        fmt::format("{} is the profile of {} with micro-batches of {}, which is not the network of this run",
+                    file, profile.model, profile.microbatch),
+        fmt::format("this run is {} with micro-batches of {} on this machine's layouts: profile it again",
+                    lowered.model(), lowered.microbatch()));
   }
   return profile;
 }
 
-Schedule obtain_schedule(const std::string& name_or_file, const Profile& profile, const Plan& plan, int microbatches) {
+Schedule obtain_schedule(const std::string& name_or_file, const Profile& profile, const Plan& plan,
+                         int microbatches) {
   if (!std::filesystem::is_regular_file(name_or_file)) {
     return make_schedule(profile, plan, policy(name_or_file), microbatches);
   }

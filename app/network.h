@@ -6,7 +6,6 @@
 
 #include "app/options.h"
 #include "framework/graph.h"
-#include "pipeline/progress.h"
 #include "pipeline/schedule.h"
 #include "pipeline/transport.h"
 
@@ -21,8 +20,8 @@ Plan read_plan(const std::string& file, const Profile&);
 
 // Collective: the profile of --profile (read by rank 0), else measured under the load of this job. Error when a file's
 // profile is for another network than `lowered`.
-Profile obtain_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Context&, Transport&,
-                       Progress&);
+Profile obtain_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Context&,
+                       Transport&);
 
 // A policy's schedule, or the one in a file; validated.
 Schedule obtain_schedule(const std::string& name_or_file, const Profile&, const Plan&, int microbatches);

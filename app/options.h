@@ -18,7 +18,7 @@ struct NetworkOptions {  // which network, and how it is fed
 struct MachineOptions {  // where it runs
   int local = 0;         // ranks as threads of this process; 0: as mpirun started us
   std::string device = "cpu";
-  int threads = 1;       // per rank: 1, so that the bits do not depend on how ranks share a machine
+  int threads = 1;  // per rank: 1, so that the bits do not depend on how ranks share a machine
   double watchdog_s = 120;
 };
 

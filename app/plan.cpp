@@ -24,8 +24,9 @@ struct PlanCommandOptions {
 
 void plan_and_print(const PlanCommandOptions& options, const Profile& profile, int ranks) {
   const PlanningOptions& planning = options.planning;
-  const Plan plan = planning.plan_file.empty() ? planning.plan(profile, planning.stages > 0 ? planning.stages : ranks)
-                                               : read_plan(planning.plan_file, profile);
+  const Plan plan = planning.plan_file.empty()
+                        ? planning.plan(profile, planning.stages > 0 ? planning.stages : ranks)
+                        : read_plan(planning.plan_file, profile);
   validate(plan, profile);
   fmt::print("{}", describe(plan, profile));
   if (!options.json_file.empty()) write_file(options.json_file, to_json(plan, profile));
@@ -38,8 +39,7 @@ void run(const PlanCommandOptions& options) {
   }
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
-    const Profile profile =
-        obtain_profile({}, options.network, graph, rank.context, rank.transport, rank.progress);
+    const Profile profile = obtain_profile({}, options.network, graph, rank.context, rank.transport);
     if (rank.prints()) plan_and_print(options, profile, rank.transport.size());
   });
 }

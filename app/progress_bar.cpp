@@ -17,9 +17,11 @@ std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int wi
   const double share = s.total > 0 ? double(s.done) / double(s.total) : 0;
   const auto filled = size_t(share * width);
   const double left_s = s.done > 0 ? elapsed_s * double(s.total - s.done) / double(s.done) : 0;
-  const std::string bar = width > 0 ? "[" + std::string(filled, '=') + std::string(size_t(width) - filled, ' ') + "] " : "";
-  return fmt::format("{}epoch {}  step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  left {}", bar, s.epoch + 1,
-                     s.done, s.total, s.loss, s.accuracy * 100, s.images_per_s, duration(left_s));
+  const std::string bar =
+      width > 0 ? "[" + std::string(filled, '=') + std::string(size_t(width) - filled, ' ') + "] " : "";
+  return fmt::format("{}epoch {}  step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  left {}", bar,
+                     s.epoch + 1, s.done, s.total, s.loss, s.accuracy * 100, s.images_per_s,
+                     duration(left_s));
 }
 
 ProgressBar::ProgressBar(std::FILE* out) : out_(out), terminal_(isatty(fileno(out)) == 1) {}

@@ -12,7 +12,8 @@ namespace {
 
 struct StageFigures {
   double compute_s = 0;
-  int64_t param_bytes = 0, sent_bytes = 0;  // sent: outputs of one micro-batch that later stages use, once per stage
+  int64_t param_bytes = 0,
+          sent_bytes = 0;  // sent: outputs of one micro-batch that later stages use, once per stage
 };
 
 StageFigures figures(const Plan& plan, const Profile& profile, int stage) {
@@ -38,36 +39,46 @@ StageFigures figures(const Plan& plan, const Profile& profile, int stage) {
 
 std::string describe(const Plan& plan, const Profile& profile) {
   using enum Table::Align;
-  Table table({{"stage"}, {"ranks"}, {"nodes"}, {"first node", left}, {"last node", left}, {"weights MiB"},
-               {"compute ms"}, {"sends MiB"}});
+  Table table({{"stage"},
+               {"ranks"},
+               {"nodes"},
+               {"first node", left},
+               {"last node", left},
+               {"weights MiB"},
+               {"compute ms"},
+               {"sends MiB"}});
   for (int s = 0; s < int(plan.stages.size()); ++s) {
     const PlanStage& stage = plan.stages[size_t(s)];
     const StageFigures sum = figures(plan, profile, s);
-    table.add({std::to_string(s), fmt::format("{}", fmt::join(stage.ranks, ",")), std::to_string(stage.nodes.size()),
-               profile.nodes[size_t(stage.nodes.front())].name, profile.nodes[size_t(stage.nodes.back())].name,
-               mebibytes(sum.param_bytes), milliseconds(sum.compute_s), mebibytes(sum.sent_bytes)});
+    table.add({std::to_string(s), fmt::format("{}", fmt::join(stage.ranks, ",")),
+               std::to_string(stage.nodes.size()), profile.nodes[size_t(stage.nodes.front())].name,
+               profile.nodes[size_t(stage.nodes.back())].name, mebibytes(sum.param_bytes),
+               milliseconds(sum.compute_s), mebibytes(sum.sent_bytes)});
   }
   std::string text = fmt::format("Plan for {}, micro-batches of {}: {} stages by '{}'\n{}", plan.model,
                                  profile.microbatch, plan.stages.size(), plan.method, table.str());
   if (plan.states > 0) {
-    text += fmt::format("  slowest stage {} ms per micro-batch, lower bound {} ms; {} antichains searched in {} ms\n",
-                        milliseconds(plan.bottleneck_s), milliseconds(plan.lower_bound_s), grouped(plan.states),
-                        milliseconds(plan.planning_s));
+    text += fmt::format(
+        "  slowest stage {} ms per micro-batch, lower bound {} ms; {} antichains searched in {} ms\n",
+        milliseconds(plan.bottleneck_s), milliseconds(plan.lower_bound_s), grouped(plan.states),
+        milliseconds(plan.planning_s));
   }
   return text;
 }
 
-std::string describe(const Timeline& timeline, const Plan& plan, const Profile& profile, const Schedule& schedule) {
+std::string describe(const Timeline& timeline, const Plan& plan, const Profile& profile,
+                     const Schedule& schedule) {
   const double alone_s = one_device_step_s(profile, schedule.microbatches);
   const double images = double(profile.microbatch) * schedule.microbatches;
-  std::string text = fmt::format("Predicted step: {} ms ({:.1f} images/s), bubble {} %, speedup over one device {:.2f}\n",
-                                 milliseconds(timeline.step_s), images / timeline.step_s,
-                                 percent(timeline.bubble_share()), alone_s / timeline.step_s);
+  std::string text =
+      fmt::format("Predicted step: {} ms ({:.1f} images/s), bubble {} %, speedup over one device {:.2f}\n",
+                  milliseconds(timeline.step_s), images / timeline.step_s, percent(timeline.bubble_share()),
+                  alone_s / timeline.step_s);
   Table table({{"rank"}, {"busy ms"}, {"busy %"}, {"peak memory MiB"}});
   const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
   for (size_t r = 0; r < memory.size(); ++r) {
-    table.add({std::to_string(r), milliseconds(timeline.busy_s[r]), percent(timeline.busy_s[r] / timeline.step_s),
-               mebibytes(memory[r])});
+    table.add({std::to_string(r), milliseconds(timeline.busy_s[r]),
+               percent(timeline.busy_s[r] / timeline.step_s), mebibytes(memory[r])});
   }
   return text + table.str();
 }

@@ -27,8 +27,9 @@ void run(const SimulateOptions& options) {
   if (options.planning.plan_file.empty() && options.planning.stages == 0) {
     throw Error("simulate needs a plan", "give --plan FILE or --stages S", ExitCode::usage);
   }
-  const Plan plan = options.planning.plan_file.empty() ? options.planning.plan(profile, options.planning.stages)
-                                                       : read_plan(options.planning.plan_file, profile);
+  const Plan plan = options.planning.plan_file.empty()
+                        ? options.planning.plan(profile, options.planning.stages)
+                        : read_plan(options.planning.plan_file, profile);
   // 2. Who does what when.
   const Schedule schedule = obtain_schedule(options.schedule.schedule, profile, plan, options.microbatches);
   // 3. How long that takes.
@@ -36,7 +37,8 @@ void run(const SimulateOptions& options) {
   fmt::print("{}\n{}\n{}", describe(plan, profile), draw(timeline, plan.ranks(), options.width),
              describe(timeline, plan, profile, schedule));
   // 4. Files.
-  if (!options.json_file.empty()) write_file(options.json_file, simulation_json(timeline, plan, profile, schedule));
+  if (!options.json_file.empty())
+    write_file(options.json_file, simulation_json(timeline, plan, profile, schedule));
   if (!options.schedule_file.empty()) write_file(options.schedule_file, print(schedule));
   if (!options.trace_file.empty()) {
     write_file(options.trace_file, to_chrome_trace(to_trace(timeline), "predicted: " + profile.model));
@@ -54,14 +56,23 @@ void add_simulate(CLI::App& app) {
   command.get_option("--profile")->required();
   add_schedule_option(command, options->schedule);
   command.add_option("--microbatches", options->microbatches, "micro-batches of a step")
-      ->capture_default_str()->check(CLI::PositiveNumber)->group("Schedule");
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber)
+      ->group("Schedule");
   command.add_option("--width", options->width, "of the drawn grid, in characters")
-      ->capture_default_str()->check(CLI::Range(40, 1000))->group("Output");
+      ->capture_default_str()
+      ->check(CLI::Range(40, 1000))
+      ->group("Output");
   add_json_option(command, options->json_file);
-  command.add_option("--trace", options->trace_file, "write a timeline for ui.perfetto.dev or chrome://tracing")
-      ->type_name("FILE")->group("Output");
-  command.add_option("--write-schedule", options->schedule_file, "write the schedule as text, for --schedule FILE")
-      ->type_name("FILE")->group("Output");
+  command
+      .add_option("--trace", options->trace_file, "write a timeline for ui.perfetto.dev or chrome://tracing")
+      ->type_name("FILE")
+      ->group("Output");
+  command
+      .add_option("--write-schedule", options->schedule_file,
+                  "write the schedule as text, for --schedule FILE")
+      ->type_name("FILE")
+      ->group("Output");
   command.callback([options] { run(*options); });
 }
 

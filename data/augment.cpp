@@ -9,7 +9,9 @@ Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int
   const Philox random(mix(seed, hash_bytes("augmentation")));
   const auto words = random.words(uint64_t(sample), uint64_t(epoch));
   // word · places / 2^32: the bias is below places / 2^32, some 2e-9 here.
-  const auto place = [&](uint32_t word) { return int((uint64_t(word) * uint64_t(2 * padding + 1)) >> 32) - padding; };
+  const auto place = [&](uint32_t word) {
+    return int((uint64_t(word) * uint64_t(2 * padding + 1)) >> 32) - padding;
+  };
   return {.down = place(words[0]), .right = place(words[1]), .flip = (words[2] >> 31) != 0};
 }
 
@@ -26,7 +28,8 @@ Normaliser Normaliser::cifar10() { return {{0.4914f, 0.4822f, 0.4465f}, {0.2470f
 void Normaliser::operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation& draw,
                             std::span<float> out) const {
   ANTICHAIN_CHECK(chw.rank() == 3 && chw[0] == 3, "images have three channels");
-  ANTICHAIN_CHECK(int64_t(pixels.size()) == chw.elements() && pixels.size() == out.size(), "buffers of the image's size");
+  ANTICHAIN_CHECK(int64_t(pixels.size()) == chw.elements() && pixels.size() == out.size(),
+                  "buffers of the image's size");
   const int64_t height = chw[1], width = chw[2];
   for (int64_t c = 0; c < 3; ++c) {
     for (int64_t y = 0; y < height; ++y) {

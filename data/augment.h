@@ -28,7 +28,8 @@ class Normaliser {
   static Normaliser cifar10();  // of the training set's pixels
 
   // `pixels`: C x H x W bytes with C = 3; `out`: as many floats.
-  void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&, std::span<float> out) const;
+  void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&,
+                  std::span<float> out) const;
 
  private:
   std::array<std::array<float, 256>, 3> table_;

@@ -72,8 +72,8 @@ void append_file(const fs::path& file, std::vector<uint8_t>& records) {
   }
   const auto bytes = int64_t(fs::file_size(file));
   if (bytes == 0 || bytes % Format::record_bytes != 0) {
-    throw Error(fmt::format("{} is truncated: {} bytes, not a multiple of the {} bytes of a record", file.string(),
-                            bytes, Format::record_bytes),
+    throw Error(fmt::format("{} is truncated: {} bytes, not a multiple of the {} bytes of a record",
+                            file.string(), bytes, Format::record_bytes),
                 "fetch or unpack the data set again");
   }
   const size_t first = records.size();
@@ -93,8 +93,8 @@ std::vector<uint8_t> read_train_files(const fs::path& folder) {
     if (!fs::exists(file)) {
       ended = true;
     } else if (ended) {
-      throw Error(fmt::format("{} is missing though {} is there", (folder / Format::train_file(number - 1)).string(),
-                              Format::train_file(number)),
+      throw Error(fmt::format("{} is missing though {} is there",
+                              (folder / Format::train_file(number - 1)).string(), Format::train_file(number)),
                   "fetch or unpack the data set again");
     } else {
       append_file(file, records);

@@ -78,7 +78,8 @@ Loader::Place Loader::after(const Place& place) const {
   return {sampler_.after(place.position), 0};
 }
 
-void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place& place, const Tensor& out) const {
+void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place& place,
+                    const Tensor& out) const {
   const Shape chw = data_->image_shape();
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
     const std::span<float> image(out.data<float>() + n * chw.elements(), size_t(chw.elements()));

@@ -19,13 +19,13 @@
 namespace antichain {
 
 struct LoaderOptions {
-  int64_t batch = 128;    // samples
-  int microbatches = 1;   // a batch is cut into; Error when that leaves a rest
+  int64_t batch = 128;   // samples
+  int microbatches = 1;  // a batch is cut into; Error when that leaves a rest
   uint64_t seed = 0;
-  bool train = true;      // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
-  bool images = true;     // false where only labels are wanted: no thread, no decoding
-  int ahead = 16;         // micro-batches the thread may be ahead
-  BatchPosition first;    // where the thread begins
+  bool train = true;    // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
+  bool images = true;   // false where only labels are wanted: no thread, no decoding
+  int ahead = 16;       // micro-batches the thread may be ahead
+  BatchPosition first;  // where the thread begins
 };
 
 class Loader {
@@ -62,19 +62,19 @@ class Loader {
 
   std::shared_ptr<const DataSet> data_;
   LoaderOptions options_;
-  Sampler sampler_;         // of the caller's thread; the worker has its own
+  Sampler sampler_;  // of the caller's thread; the worker has its own
   Normaliser normaliser_ = Normaliser::cifar10();
   std::vector<uint8_t> pixels_;
 
-  std::mutex mutex_;        // guards all below
+  std::mutex mutex_;  // guards all below
   std::condition_variable changed_;
   std::vector<Slot> ring_;  // filled slots: ring_[taken_ % n] … ring_[(made_ − 1) % n]
   int64_t made_ = 0, taken_ = 0;
-  int64_t course_ = 0;      // counts restarts: a slot made for an older course is thrown away
-  Place next_;              // what the thread makes next
+  int64_t course_ = 0;  // counts restarts: a slot made for an older course is thrown away
+  Place next_;          // what the thread makes next
   std::exception_ptr failure_;
   bool stop_ = false;
-  std::thread thread_;      // last: it uses the others
+  std::thread thread_;  // last: it uses the others
 };
 
 }  // namespace antichain

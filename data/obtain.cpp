@@ -23,7 +23,8 @@ std::string environment(const char* name) {
 fs::path cache_folder(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
   if (const std::string xdg = environment("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "antichain";
-  if (const std::string home = environment("HOME"); !home.empty()) return fs::path(home) / ".cache" / "antichain";
+  if (const std::string home = environment("HOME"); !home.empty())
+    return fs::path(home) / ".cache" / "antichain";
   return fs::temp_directory_path() / fmt::format("antichain-cache-{}", getuid());
 }
 
@@ -50,7 +51,8 @@ class WorkFolder {
     std::error_code failed;
     fs::rename(inner, target_, failed);
     if (failed && !fs::is_directory(target_)) {
-      throw Error(fmt::format("can't rename {} to {} ({})", inner.string(), target_.string(), failed.message()));
+      throw Error(
+          fmt::format("can't rename {} to {} ({})", inner.string(), target_.string(), failed.message()));
     }
   }
 
@@ -65,8 +67,8 @@ std::string download(const ObtainOptions& options, const fs::path& archive) {
                             archive.string(), options.url})
                    .status;
   if (status == 127) {
-    status = run_command({"timeout", limit, "wget", "--quiet", "--tries=1", "--output-document", archive.string(),
-                          options.url})
+    status = run_command({"timeout", limit, "wget", "--quiet", "--tries=1", "--output-document",
+                          archive.string(), options.url})
                  .status;
   }
   if (status == 127) return "neither curl nor wget is installed";
@@ -92,8 +94,8 @@ std::string fetch(const ObtainOptions& options, const fs::path& target) {
 
 Obtained obtain_synthetic(const ObtainOptions& options) {
   const SyntheticOptions& set = options.synthetic;
-  const fs::path folder = cache_folder(options.cache_dir) / fmt::format("generated-{}-{}-{}", set.train_images,
-                                                                        set.test_images, set.seed);
+  const fs::path folder = cache_folder(options.cache_dir) /
+                          fmt::format("generated-{}-{}-{}", set.train_images, set.test_images, set.seed);
   if (!fs::is_directory(folder)) {
     const WorkFolder work(folder);
     write_synthetic((work.path() / "set").string(), set);
@@ -104,14 +106,16 @@ Obtained obtain_synthetic(const ObtainOptions& options) {
 
 Obtained obtain_cifar10(const ObtainOptions& options) {
   if (!options.data_dir.empty()) return {.directory = options.data_dir, .note = ""};
-  if (const std::string given = environment("CIFAR10_DIR"); !given.empty()) return {.directory = given, .note = ""};
+  if (const std::string given = environment("CIFAR10_DIR"); !given.empty())
+    return {.directory = given, .note = ""};
   const fs::path cached = cache_folder(options.cache_dir) / Cifar10Format::folder;
   if (fs::is_directory(cached)) return {.directory = cached.string(), .note = ""};
   const std::string why = fetch(options, cached);
   if (why.empty()) return {.directory = cached.string(), .note = "downloaded CIFAR-10 to " + cached.string()};
   Obtained generated = obtain_synthetic(options);
   generated.note = fmt::format(
-      "CIFAR-10 was not given (--data-dir or CIFAR10_DIR) and {}: training on generated images, which are not CIFAR-10",
+      "CIFAR-10 was not given (--data-dir or CIFAR10_DIR) and {}: training on generated images, which are "
+      "not CIFAR-10",
       why);
   return generated;
 }

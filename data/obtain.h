@@ -15,7 +15,7 @@ struct ObtainOptions {
   std::string cache_dir;  // "": $XDG_CACHE_HOME/antichain, else ~/.cache/antichain, else a folder in /tmp
   std::string url = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
   std::string md5 = "c32a1d4ab5d03f1284b67883e8d87530";
-  int limit_s = 10;       // for the download
+  int limit_s = 10;  // for the download
   SyntheticOptions synthetic;
 };
 

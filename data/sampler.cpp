@@ -24,11 +24,13 @@ std::vector<int64_t> permutation(int64_t size, uint64_t seed, int64_t epoch) {
 }
 
 Sampler::Sampler(int64_t samples, const SamplerOptions& options) : options_(options), samples_(samples) {
-  if (options.batch < 1) throw Error(fmt::format("a batch of {} samples", options.batch), "a batch has at least one");
+  if (options.batch < 1)
+    throw Error(fmt::format("a batch of {} samples", options.batch), "a batch has at least one");
   const bool drops = options.last == LastBatch::drop;
   batches_ = (samples + (drops ? 0 : options.batch - 1)) / options.batch;
   if (batches_ == 0) {
-    throw Error(fmt::format("the data set has {} samples, which is less than one batch of {}", samples, options.batch),
+    throw Error(fmt::format("the data set has {} samples, which is less than one batch of {}", samples,
+                            options.batch),
                 "use a smaller --batch or more data");
   }
 }

@@ -34,10 +34,10 @@ class Sampler {
   // Error when there is not one whole batch to train on.
   Sampler(int64_t samples, const SamplerOptions&);
 
-  int64_t batches() const { return batches_; }       // per epoch
-  int64_t samples() const { return samples_; }       // of the data set
-  int64_t real_samples(int64_t batch) const;         // samples of the batch that are not padding
-  BatchPosition after(const BatchPosition&) const;   // the next batch, of the next epoch if need be
+  int64_t batches() const { return batches_; }      // per epoch
+  int64_t samples() const { return samples_; }      // of the data set
+  int64_t real_samples(int64_t batch) const;        // samples of the batch that are not padding
+  BatchPosition after(const BatchPosition&) const;  // the next batch, of the next epoch if need be
   // Data-set index of the k-th sample of a batch; `padding` beyond the end of the set.
   int64_t sample(const BatchPosition&, int64_t k);
 

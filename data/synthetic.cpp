@@ -21,11 +21,13 @@ using Format = Cifar10Format;
 
 // Where a pixel lies within the figure: centred coordinates in units of its size, and a fixed period for textures.
 struct Point {
-  float x, y;        // relative to the figure's centre, 1 = its half-size
+  float x, y;          // relative to the figure's centre, 1 = its half-size
   float u, v, period;  // pixels from the texture's origin, and the pixels of one repetition
 };
 
-bool striped(float position, float period) { return position / period - std::floor(position / period) < 0.5f; }
+bool striped(float position, float period) {
+  return position / period - std::floor(position / period) < 0.5f;
+}
 float radius(const Point& p) { return std::sqrt(p.x * p.x + p.y * p.y); }
 float square_radius(const Point& p) { return std::max(std::fabs(p.x), std::fabs(p.y)); }
 
@@ -43,14 +45,15 @@ constexpr std::array<ClassFigure, Format::classes> figures{{
     {"disc", [](const Point& p) { return radius(p) < 1; }},
     {"ring", [](const Point& p) { return radius(p) < 1 && radius(p) > 0.6f; }},
     {"frame", [](const Point& p) { return square_radius(p) < 0.9f && square_radius(p) > 0.55f; }},
-    {"cross", [](const Point& p) {
-       return square_radius(p) < 1 && std::min(std::fabs(p.x), std::fabs(p.y)) < 0.25f;
-     }},
-    {"triangle", [](const Point& p) { return p.y < 0.8f && p.y > -0.9f && std::fabs(p.x) < (p.y + 0.9f) * 0.58f; }},
+    {"cross",
+     [](const Point& p) { return square_radius(p) < 1 && std::min(std::fabs(p.x), std::fabs(p.y)) < 0.25f; }},
+    {"triangle",
+     [](const Point& p) { return p.y < 0.8f && p.y > -0.9f && std::fabs(p.x) < (p.y + 0.9f) * 0.58f; }},
 }};
 
 struct Colours {
-  std::array<float, 3> back, slope, front;  // per channel; the background shades along the diagonal by `slope`
+  std::array<float, 3> back, slope,
+      front;  // per channel; the background shades along the diagonal by `slope`
 };
 
 // A foreground that differs from the background by 50 to 110 levels in every channel, up or down at random: the
@@ -69,11 +72,13 @@ Colours draw_colours(const Philox& random) {
 
 // Sum of four uniform numbers, standard deviation 1: noise need not be exactly normal.
 float noise(const std::array<uint32_t, 4>& w) {
-  const float sum = Philox::uniform(w[0]) + Philox::uniform(w[1]) + Philox::uniform(w[2]) + Philox::uniform(w[3]);
+  const float sum =
+      Philox::uniform(w[0]) + Philox::uniform(w[1]) + Philox::uniform(w[2]) + Philox::uniform(w[3]);
   return (sum - 2) * 1.7320508f;
 }
 
-void write_split(const fs::path& folder, const std::string& file, int64_t first, int64_t images, uint64_t seed) {
+void write_split(const fs::path& folder, const std::string& file, int64_t first, int64_t images,
+                 uint64_t seed) {
   std::ofstream out(folder / file, std::ios::binary | std::ios::trunc);
   std::vector<uint8_t> record(Format::record_bytes);
   for (int64_t index = first; index < first + images; ++index) {
@@ -105,13 +110,17 @@ void draw_synthetic(uint64_t seed, int64_t index, int label, std::span<uint8_t> 
   const float centre_x = 16 + (32 - 2 * size) * (Philox::uniform(place[1]) - 0.5f);
   const float centre_y = 16 + (32 - 2 * size) * (Philox::uniform(place[2]) - 0.5f);
   const float period = 4 + 6 * Philox::uniform(texture[0]);
-  const float offset_u = period * Philox::uniform(texture[1]), offset_v = period * Philox::uniform(texture[2]);
+  const float offset_u = period * Philox::uniform(texture[1]),
+              offset_v = period * Philox::uniform(texture[2]);
   const Colours colours = draw_colours(random);
   const float noise_levels = 8 + 20 * Philox::uniform(texture[3]);
   for (int64_t y = 0; y < Format::side; ++y) {
     for (int64_t x = 0; x < Format::side; ++x) {
-      const Point point{.x = (float(x) + 0.5f - centre_x) / size, .y = (float(y) + 0.5f - centre_y) / size,
-                        .u = float(x) + offset_u, .v = float(y) + offset_v, .period = period};
+      const Point point{.x = (float(x) + 0.5f - centre_x) / size,
+                        .y = (float(y) + 0.5f - centre_y) / size,
+                        .u = float(x) + offset_u,
+                        .v = float(y) + offset_v,
+                        .period = period};
       const bool inside = figures[size_t(label)].inside(point);
       for (int64_t c = 0; c < 3; ++c) {
         const int64_t at = (c * Format::side + y) * Format::side + x;
@@ -128,13 +137,15 @@ void write_synthetic(const std::string& folder, const SyntheticOptions& options)
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) {
-    throw Error("can't make the folder " + folder + " (" + failed.message() + ")", "choose another data folder");
+    throw Error("can't make the folder " + folder + " (" + failed.message() + ")",
+                "choose another data folder");
   }
   // The marker first: at no time is there a folder of generated images without it.
-  write_text(fs::path(folder) / Format::generated_marker,
-             fmt::format("These images were generated by antichain (seed {}, {} + {} images) in CIFAR-10's file\n"
-                         "layout. They are not CIFAR-10.\n",
-                         options.seed, options.train_images, options.test_images));
+  write_text(
+      fs::path(folder) / Format::generated_marker,
+      fmt::format("These images were generated by antichain (seed {}, {} + {} images) in CIFAR-10's file\n"
+                  "layout. They are not CIFAR-10.\n",
+                  options.seed, options.train_images, options.test_images));
   std::string names;
   for (const ClassFigure& figure : figures) names += std::string(figure.name) + "\n";
   write_text(fs::path(folder) / Format::names_file, names);

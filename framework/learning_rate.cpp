@@ -34,10 +34,12 @@ double cosine_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
 
 double one_cycle_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
   const double start = o.peak / o.start_divisor, end = start / o.end_divisor;
-  const double top = o.rise_share * double(steps) - 1, last = double(steps) - 1;  // steps at the peak, at the end
+  const double top = o.rise_share * double(steps) - 1,
+               last = double(steps) - 1;  // steps at the peak, at the end
   const double at = double(step);
   if (at <= top) return top > 0 ? anneal(start, o.peak, at / top) : o.peak;
-  return anneal(o.peak, end, std::min(1.0, (at - std::max(top, 0.0)) / std::max(last - std::max(top, 0.0), 1.0)));
+  return anneal(o.peak, end,
+                std::min(1.0, (at - std::max(top, 0.0)) / std::max(last - std::max(top, 0.0), 1.0)));
 }
 
 }  // namespace
@@ -62,8 +64,9 @@ LearningRate::LearningRate(LearningRateOptions options) : options_(std::move(opt
                 fmt::format("there are {}", fmt::join(learning_rate_names(), ", ")), ExitCode::usage);
   }
   if (!(options_.peak > 0) || !std::isfinite(options_.peak) || options_.warmup_steps < 0) {
-    throw Error(fmt::format("a learning rate of {} after {} warm-up steps", options_.peak, options_.warmup_steps),
-                "the rate must be positive and the steps not negative", ExitCode::usage);
+    throw Error(
+        fmt::format("a learning rate of {} after {} warm-up steps", options_.peak, options_.warmup_steps),
+        "the rate must be positive and the steps not negative", ExitCode::usage);
   }
 }
 

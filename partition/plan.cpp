@@ -111,4 +111,11 @@ std::string plan_hash(const Plan& plan) {
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
+const PlanStage& stage_of_rank(const Plan& plan, int rank) {
+  for (const PlanStage& stage : plan.stages)
+    if (std::find(stage.ranks.begin(), stage.ranks.end(), rank) != stage.ranks.end()) return stage;
+  throw Error(fmt::format("the plan for model '{}' has no stage for rank {}", plan.model, rank),
+              fmt::format("start {} ranks, or plan for more stages", plan.ranks()));
+}
+
 }  // namespace antichain

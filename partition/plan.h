@@ -34,6 +34,9 @@ struct Plan {
   std::vector<int> stage_of(int nodes) const;  // per node; −1 for input nodes
 };
 
+// The stage a rank works on. Error when the plan has none for it.
+const PlanStage& stage_of_rank(const Plan&, int rank);
+
 // Error naming the offending stage or node: empty plan, empty stage, node missing or twice, unknown node, an edge
 // that goes backwards (a cycle between stages), a rank missing or twice, a plan for another model.
 void validate(const Plan&, const Profile&);

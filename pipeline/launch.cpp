@@ -29,6 +29,12 @@ bool launched_in_parallel() {
          (std::getenv("SLURM_STEP_ID") && number("SLURM_STEP_NUM_TASKS", 1) > 1);
 }
 
+std::string host_name() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 int available_cores() {
   cpu_set_t cores;
   CPU_ZERO(&cores);

@@ -11,6 +11,8 @@ int rank_hint();
 // Whether a launcher started more than one process of this job.
 bool launched_in_parallel();
 
+std::string host_name();
+
 int available_cores();          // that this process may run on
 int available_cores_on_host();  // online on this host
 

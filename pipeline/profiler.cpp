@@ -8,7 +8,7 @@
 #include "framework/random.h"
 #include "pipeline/link_probe.h"
 #include "pipeline/runner.h"
-#include "pipeline/thread_transport.h"
+#include "pipeline/solo_transport.h"
 
 namespace antichain {
 namespace {
@@ -49,7 +49,7 @@ class Bench {
         plan_(whole_model(network)),
         schedule_(make_schedule(network, plan_, Policy::one_f_one_b, std::min(microbatches, 2))),
         stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
-        runner_(stage_, network, plan_, schedule_, Mode::train, *alone_) {
+        runner_(stage_, network, plan_, schedule_, Mode::train, alone_) {
     runner_.set_clock([this](NodeId id, Verb verb, int microbatch, double seconds) {
       in_nodes_ += seconds;
       // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
@@ -86,7 +86,7 @@ class Bench {
   Profile& network_;
   Plan plan_;
   Schedule schedule_;
-  std::unique_ptr<Transport> alone_ = make_solo_transport();
+  SoloTransport alone_;
   Stage stage_;
   StageRunner runner_;
   RandomSource source_;

@@ -40,7 +40,8 @@ TEST(Cifar10, FindsTheArchivesFolderAndItsClassNames) {
   const auto inner = folder.path() / "cifar-10-batches-bin";
   write_bytes(inner / "data_batch_1.bin", records(1));
   write_bytes(inner / "test_batch.bin", records(1));
-  std::ofstream(inner / "batches.meta.txt") << "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
+  std::ofstream(inner / "batches.meta.txt")
+      << "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
   const DataSplits sets = read_cifar10(folder.str());
   ASSERT_EQ(sets.train->classes(), 10);
   EXPECT_EQ(sets.train->class_names()[9], "truck");

@@ -20,7 +20,8 @@ std::vector<float> values(const Tensor& tensor) {
 }
 
 // What a micro-batch must hold, worked out without the loader.
-std::vector<float> expected_images(const DataSet& set, const LoaderOptions& options, BatchPosition at, int microbatch) {
+std::vector<float> expected_images(const DataSet& set, const LoaderOptions& options, BatchPosition at,
+                                   int microbatch) {
   const int64_t samples = options.batch / options.microbatches;
   const std::vector<int64_t> order = permutation(set.size(), options.seed, at.epoch);
   std::vector<float> result;
@@ -61,10 +62,11 @@ TEST(Loader, ServesAnyOrderWithTheSameBits) {
   Loader loader(set, options);
   const Tensor x = images(4);
   const std::pair<BatchPosition, int> places[] = {{{2, 1}, 1}, {{2, 2}, 0}, {{0, 0}, 1}, {{0, 0}, 0},
-                                                 {{0, 0}, 1}, {{0, 0}, 1}, {{1, 4}, 1}, {{2, 0}, 0}};
+                                                  {{0, 0}, 1}, {{0, 0}, 1}, {{1, 4}, 1}, {{2, 0}, 0}};
   for (const auto& [position, m] : places) {
     loader.fill_images(position, m, x);
-    EXPECT_EQ(values(x), expected_images(*set, options, position, m)) << position.epoch << " " << position.batch;
+    EXPECT_EQ(values(x), expected_images(*set, options, position, m))
+        << position.epoch << " " << position.batch;
   }
 }
 
@@ -72,7 +74,8 @@ TEST(Loader, TheThreadStaysAheadAndNoFurther) {
   const auto set = std::make_shared<MemorySet>(1000);
   Loader loader(set, {.batch = 10, .microbatches = 5, .ahead = 3});
   const auto settled = [&](int count) {  // the thread decodes 2 images per micro-batch
-    for (int i = 0; i < 500 && set->decoded < count; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    for (int i = 0; i < 500 && set->decoded < count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
     return set->decoded.load();
   };

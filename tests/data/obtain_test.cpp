@@ -25,7 +25,10 @@ class Obtain : public testing::Test {
   }
   std::string cache() const { return (folder_.path() / "cache").string(); }
   ObtainOptions options(const std::string& url, const std::string& md5) const {
-    return {.cache_dir = cache(), .url = url, .md5 = md5, .limit_s = 2,
+    return {.cache_dir = cache(),
+            .url = url,
+            .md5 = md5,
+            .limit_s = 2,
             .synthetic = {.train_images = 12, .test_images = 4}};
   }
   // A small archive in the official form, as a file:// address.
@@ -37,7 +40,9 @@ class Obtain : public testing::Test {
     EXPECT_EQ(run_command({"tar", "-czf", file, "-C", source.parent_path().string(), inner}).status, 0);
     return file;
   }
-  static std::string md5(const std::string& file) { return run_command({"md5sum", file}).output.substr(0, 32); }
+  static std::string md5(const std::string& file) {
+    return run_command({"md5sum", file}).output.substr(0, 32);
+  }
   static bool has_curl() { return run_command({"curl", "--version"}).status == 0; }
   int parts_left() const {  // unfinished work folders
     int count = 0;

@@ -78,7 +78,8 @@ TEST(Synthetic, TheNearestMeanDoesNotSolveIt) {
 }
 
 TEST(Synthetic, NamesAFolderThatCantBeWritten) {
-  expect_error([] { write_synthetic("/proc/antichain", {.train_images = 1, .test_images = 1}); }, {"/proc/antichain"});
+  expect_error([] { write_synthetic("/proc/antichain", {.train_images = 1, .test_images = 1}); },
+               {"/proc/antichain"});
 }
 
 }  // namespace

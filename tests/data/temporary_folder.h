@@ -27,8 +27,8 @@ class TemporaryFolder {
 
 inline void write_bytes(const std::filesystem::path& file, const std::vector<uint8_t>& bytes) {
   std::filesystem::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary).write(reinterpret_cast<const char*>(bytes.data()),
-                                              std::streamsize(bytes.size()));
+  std::ofstream(file, std::ios::binary)
+      .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
 }
 
 // Records of the CIFAR-10 layout: record r has label (first + r) % 10, and its pixel p is (first + r + p) % 256.

@@ -1,5 +1,6 @@
 #include "tests/pipeline/training_run.h"
 
+#include "framework/random.h"
 #include "layers/cpu/backend.h"
 #include "models/model.h"
 #include "pipeline/state_hash.h"
@@ -58,7 +59,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
     validate(plan, network);
     const Schedule schedule = make_schedule(network, plan, c.microbatches);
     validate(schedule, network, plan);
-    Stage stage(graph, plan.stages[size_t(plan_stage_of_rank(plan, transport.rank()))].nodes, context,
+    Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context,
                 c.seed);
     Recorder recorder(run);
     TrainOptions options{.batch = batch,

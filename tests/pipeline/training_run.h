@@ -1,6 +1,7 @@
 // Trains a model on ranks that are threads and returns what it learned, for comparing cuts.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 

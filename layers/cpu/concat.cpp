@@ -1,0 +1,73 @@
+// Joining channels: per image, the channel blocks of each input are one run of bytes. That holds in a blocked
+// layout too, if every input but the last fills its blocks; otherwise the plain layout is asked for.
+#include "layers/concat.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "layers/cpu/activation.h"
+#include "layers/cpu/light_kernels.h"
+#include "layers/cpu/dnnl.h"
+
+namespace antichain::cpu {
+namespace {
+
+// Bytes of one image of a tensor, padding channels included.
+int64_t image_bytes(const TensorSpec& spec) { return spec.bytes() / spec.shape[0]; }
+
+class ConcatKernel : public Kernel {
+ public:
+  explicit ConcatKernel(std::span<const TensorSpec> x) {
+    for (const TensorSpec& spec : x) {
+      starts_.push_back(image_);
+      image_ += image_bytes(spec);
+    }
+  }
+
+  void forward(Context& context, const Forward& f) const override {
+    for (size_t i = 0; i < f.x.size(); ++i) {
+      const int64_t bytes = image_bytes(f.x[i].spec());
+      for (int64_t n = 0; n < f.y.shape()[0]; ++n)
+        std::memcpy(f.y.raw() + n * image_ + starts_[i], f.x[i].raw() + n * bytes, size_t(bytes));
+    }
+  }
+
+  void backward(Context&, const Backward& b) const override {
+    for (size_t i = 0; i < b.dx.size(); ++i) {
+      if (!b.dx[i]) continue;
+      const int64_t bytes = image_bytes(b.dx[i].spec());
+      for (int64_t n = 0; n < b.dy.shape()[0]; ++n)
+        std::memcpy(b.dx[i].raw() + n * bytes, b.dy.raw() + n * image_ + starts_[i], size_t(bytes));
+    }
+  }
+
+ private:
+  std::vector<int64_t> starts_;  // of each input within an image of y, in bytes
+  int64_t image_ = 0;            // bytes of an image of y
+};
+
+// The first blocked layout offered, if the channels allow it.
+Layout joint_layout(std::span<const Shape> x, std::span<const Layout> offered) {
+  for (Layout layout : offered) {
+    if (layout == Layout::plain || layout == Layout::nhwc) continue;
+    const int64_t block = Activation::block_of(layout);
+    const auto fills = [&](const Shape& shape) { return shape[1] % block == 0; };
+    return std::all_of(x.begin(), x.end() - 1, fills) ? layout : Layout::plain;
+  }
+  return Layout::plain;
+}
+
+}  // namespace
+
+KernelEntry concat_entry() {
+  return {.lower =
+              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered) {
+                const Layout layout = joint_layout(x, offered);
+                return Lowering{.x = std::vector<Layout>(x.size(), layout), .y = layout};
+              },
+          .make = [](const Op&, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+            return std::make_unique<ConcatKernel>(x);
+          }};
+}
+
+}  // namespace antichain::cpu

@@ -1,0 +1,86 @@
+// Dropout on any layout: the mask of a sample is drawn in logical order, then applied where the elements lie.
+// Backward draws the same mask again.
+#include "layers/dropout.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "layers/cpu/activation.h"
+#include "layers/cpu/light_kernels.h"
+#include "layers/cpu/dnnl.h"
+
+namespace antichain::cpu {
+namespace {
+
+class DropoutKernel : public Kernel {
+ public:
+  DropoutKernel(const Dropout& op, const TensorSpec& x)
+      : op_(op.p, op.node_name), view_(x.shape.rank() == 4 ? x : as_image(x)) {}
+
+  void forward(Context& context, const Forward& f) const override {
+    if (f.mode == Mode::evaluate)
+      std::memcpy(f.y.raw(), f.x[0].raw(), size_t(f.y.bytes()));
+    else
+      apply(context, f.dropout, f.x[0].data<float>(), f.y.data<float>());
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    apply(context, b.dropout, b.dy.data<float>(), b.dx[0].data<float>());
+  }
+
+  static int64_t mask_bytes(const Shape& x) { return (x.elements() / x[0] + 3) / 4 * 4; }
+
+ private:
+  // N x … as N x … x 1 x 1: no layout but plain comes with other than four dimensions.
+  static TensorSpec as_image(const TensorSpec& x) {
+    return {.shape = {x.shape[0], x.shape.elements() / x.shape[0], 1, 1}};
+  }
+
+  void apply(Context& context, const DropoutKey& key, const float* from, float* to) const {
+    const int64_t count = view_.channels * view_.pixels();
+    auto* kept = reinterpret_cast<uint8_t*>(context.workspace(mask_bytes({1, count})));
+    for (int64_t n = 0; n < view_.images; ++n) {
+      const DropoutMask mask(op_, key, n);
+      for (int64_t quad = 0; quad * 4 < count; ++quad) {
+        const auto four = mask.kept(quad);
+        std::copy_n(four.begin(), 4, kept + quad * 4);
+      }
+      const int64_t start = n * view_.blocks * view_.plane();
+      apply_sample(kept, from + start, to + start);
+    }
+  }
+
+  void apply_sample(const uint8_t* kept, const float* from, float* to) const {
+    const float scale = float(1.0 / (1.0 - op_.p));
+    const int64_t block = view_.block, pixels = view_.pixels();
+    for (int64_t k = 0; k < view_.blocks; ++k) {
+      for (int64_t p = 0; p < pixels; ++p) {
+        for (int64_t c = 0; c < block; ++c) {
+          const int64_t channel = k * block + c, i = (k * pixels + p) * block + c;
+          const bool keep = channel < view_.channels && kept[channel * pixels + p];
+          to[i] = keep ? from[i] * scale : 0.0f;
+        }
+      }
+    }
+  }
+
+  const Dropout op_;
+  const Activation view_;
+};
+
+}  // namespace
+
+KernelEntry dropout_entry() {
+  return {
+      .lower =
+          [](const Op&, std::span<const Shape> x, std::span<const Layout> offered) {
+            const Layout layout = accept(offered[0]);
+            return Lowering{.x = {layout}, .y = layout, .workspace_bytes = DropoutKernel::mask_bytes(x[0])};
+          },
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<DropoutKernel>(static_cast<const Dropout&>(op), x[0]);
+      }};
+}
+
+}  // namespace antichain::cpu

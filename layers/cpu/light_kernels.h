@@ -1,0 +1,19 @@
+// The operators whose kernels are our own loops: they move bytes rather than multiply, and work on any
+// activation layout. The backend enters each into its kernel table under the operator's type.
+#pragma once
+
+#include "framework/backend.h"
+
+namespace antichain::cpu {
+
+KernelEntry relu_entry();
+KernelEntry max_pool_entry();
+KernelEntry average_pool_entry();
+KernelEntry global_average_pool_entry();
+KernelEntry add_entry();
+KernelEntry concat_entry();
+KernelEntry flatten_entry();
+KernelEntry dropout_entry();
+KernelEntry softmax_cross_entropy_entry();
+
+}  // namespace antichain::cpu

@@ -1,0 +1,193 @@
+// Max and average pooling, a vector of one channel block at a time. Max pooling stashes, per output element,
+// which pixel of its window was the first largest; windows scatter their gradients in row-major order.
+#include "layers/pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "layers/cpu/activation.h"
+#include "layers/cpu/dnnl.h"
+#include "layers/cpu/light_kernels.h"
+
+namespace antichain::cpu {
+namespace {
+
+// The part of a window that lies in the image, and where in the window that part begins.
+struct Window {
+  int64_t top, bottom, left, right;  // rows top … bottom − 1, columns left … right − 1 of the image
+  int64_t row, column;               // of the window itself, may be negative
+  int64_t padded_area;               // cut off at the padded image
+};
+
+class PoolKernel : public Kernel {
+ public:
+  PoolKernel(const Pool& op, const TensorSpec& x, const Shape& y)
+      : options_(op.options), x_(x), height_(y[2]), width_(y[3]) {}
+
+ protected:
+  Window window(int64_t oy, int64_t ox) const {
+    const PoolOptions& o = options_;
+    const int64_t row = oy * o.stride.h - o.pad.h, column = ox * o.stride.w - o.pad.w;
+    const int64_t bottom = std::min(row + o.kernel.h, x_.height + o.pad.h);
+    const int64_t right = std::min(column + o.kernel.w, x_.width + o.pad.w);
+    return {std::max<int64_t>(row, 0),
+            std::min(bottom, x_.height),
+            std::max<int64_t>(column, 0),
+            std::min(right, x_.width),
+            row,
+            column,
+            (bottom - row) * (right - column)};
+  }
+
+  // f(window, index of its output element's first channel within the plane of y)
+  template <class F>
+  void for_each_window(F&& f) const {
+    for (int64_t oy = 0; oy < height_; ++oy)
+      for (int64_t ox = 0; ox < width_; ++ox) f(window(oy, ox), (oy * width_ + ox) * x_.block);
+  }
+
+  int64_t y_plane() const { return height_ * width_ * x_.block; }
+
+  const PoolOptions options_;
+  const Activation x_;
+  const int64_t height_, width_;  // of y
+};
+
+class MaxPoolKernel : public PoolKernel {
+ public:
+  using PoolKernel::PoolKernel;
+
+  void forward(Context& context, const Forward& f) const override {
+    const bool stashes = f.mode == Mode::train && !f.stash.empty();
+    with_block(x_.block, [&]<int B>() {
+      for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
+        uint8_t* at = stashes ? f.stash[0].data<uint8_t>() + plane * y_plane() : nullptr;
+        pool_plane<B>(f.x[0].data<float>() + plane * x_.plane(), f.y.data<float>() + plane * y_plane(), at);
+      });
+    });
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    with_block(x_.block, [&]<int B>() {
+      for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
+        const uint8_t* at = b.stash[0].data<uint8_t>() + plane * y_plane();
+        const float* dy = b.dy.data<float>() + plane * y_plane();
+        float* dx = b.dx[0].data<float>() + plane * x_.plane();
+        std::fill_n(dx, x_.plane(), 0.0f);
+        for_each_window([&](const Window& w, int64_t out) {
+          for (int c = 0; c < B; ++c) {
+            const int64_t row = w.row + at[out + c] / options_.kernel.w;
+            const int64_t column = w.column + at[out + c] % options_.kernel.w;
+            dx[(row * x_.width + column) * B + c] += dy[out + c];
+          }
+        });
+      });
+    });
+  }
+
+ private:
+  template <int B>
+  void pool_plane(const float* x, float* y, uint8_t* at) const {
+    for_each_window([&](const Window& w, int64_t out) {
+      float best[B];
+      int32_t where[B];
+      const int first = int((w.top - w.row) * options_.kernel.w + w.left - w.column);
+      std::fill_n(best, B, -std::numeric_limits<float>::infinity());
+      std::fill_n(where, B, first);
+      for (int64_t r = w.top; r < w.bottom; ++r) {
+        for (int64_t q = w.left; q < w.right; ++q) {
+          const float* pixel = x + (r * x_.width + q) * B;
+          const int index = int((r - w.row) * options_.kernel.w + q - w.column);
+          for (int c = 0; c < B; ++c) {
+            const bool better = pixel[c] > best[c] || pixel[c] != pixel[c];  // NaN wins, to be seen
+            best[c] = better ? pixel[c] : best[c];
+            where[c] = better ? index : where[c];
+          }
+        }
+      }
+      std::copy_n(best, B, y + out);
+      if (at) std::copy_n(where, B, at + out);
+    });
+  }
+};
+
+class AveragePoolKernel : public PoolKernel {
+ public:
+  using PoolKernel::PoolKernel;
+
+  void forward(Context& context, const Forward& f) const override {
+    with_block(x_.block, [&]<int B>() {
+      for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
+        const float* x = f.x[0].data<float>() + plane * x_.plane();
+        float* y = f.y.data<float>() + plane * y_plane();
+        for_each_window([&](const Window& w, int64_t out) {
+          float sum[B] = {};
+          for (int64_t r = w.top; r < w.bottom; ++r)
+            for (int64_t q = w.left; q < w.right; ++q)
+              for (int c = 0; c < B; ++c) sum[c] += x[(r * x_.width + q) * B + c];
+          for (int c = 0; c < B; ++c) y[out + c] = sum[c] * share(w);
+        });
+      });
+    });
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    with_block(x_.block, [&]<int B>() {
+      for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
+        const float* dy = b.dy.data<float>() + plane * y_plane();
+        float* dx = b.dx[0].data<float>() + plane * x_.plane();
+        std::fill_n(dx, x_.plane(), 0.0f);
+        for_each_window([&](const Window& w, int64_t out) {
+          for (int64_t r = w.top; r < w.bottom; ++r)
+            for (int64_t q = w.left; q < w.right; ++q)
+              for (int c = 0; c < B; ++c) dx[(r * x_.width + q) * B + c] += dy[out + c] * share(w);
+        });
+      });
+    });
+  }
+
+ private:
+  float share(const Window& w) const {
+    const int64_t real = (w.bottom - w.top) * (w.right - w.left);
+    return 1.0f / float(options_.count_include_pad ? w.padded_area : real);
+  }
+};
+
+// Any layout goes in and comes out.
+Lowering same_layout(std::span<const Layout> offered) {
+  const Layout layout = accept(offered[0]);
+  return {.x = {layout}, .y = layout};
+}
+
+Lowering lower_max_pool(const Op& op, std::span<const Shape> x, std::span<const Layout> offered) {
+  const PoolOptions& o = static_cast<const Pool&>(op).options;
+  if (o.kernel.h * o.kernel.w > 256)
+    throw Error(
+        fmt::format("{} has a window of more than the 256 pixels the cpu engine can number", op.str()));
+  Lowering lowering = same_layout(offered);
+  lowering.stash = {{.shape = op.infer(x).y.shape, .dtype = DType::u8, .layout = lowering.y}};
+  return lowering;
+}
+
+template <class PoolKernelType>
+std::unique_ptr<Kernel> make_pool(const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+  const Shape y = op.infer({&x[0].shape, 1}).y.shape;
+  return std::make_unique<PoolKernelType>(static_cast<const Pool&>(op), x[0], y);
+}
+
+}  // namespace
+
+KernelEntry max_pool_entry() { return {.lower = lower_max_pool, .make = make_pool<MaxPoolKernel>}; }
+
+KernelEntry average_pool_entry() {
+  return {.lower = [](const Op&, std::span<const Shape>,
+                      std::span<const Layout> offered) { return same_layout(offered); },
+          .make = make_pool<AveragePoolKernel>};
+}
+
+}  // namespace antichain::cpu

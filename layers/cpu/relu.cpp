@@ -1,0 +1,44 @@
+// Rectified linear unit on the bytes as they lie: any layout, padding included (zero stays zero).
+#include "layers/relu.h"
+
+#include "layers/cpu/dnnl.h"
+#include "layers/cpu/light_kernels.h"
+
+namespace antichain::cpu {
+namespace {
+
+class ReluKernel : public Kernel {
+ public:
+  void forward(Context& context, const Forward& f) const override {
+    const float* x = f.x[0].data<float>();
+    float* y = f.y.data<float>();
+    const int64_t count = f.y.elements();
+#pragma omp parallel for simd num_threads(context.threads()) schedule(static) if (context.threads() > 1)
+    for (int64_t i = 0; i < count; ++i) y[i] = x[i] < 0 ? 0.0f : x[i];  // lets NaN through, to be seen
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    const float* y = b.y.data<float>();
+    const float* dy = b.dy.data<float>();
+    float* dx = b.dx[0].data<float>();
+    const int64_t count = b.dy.elements();
+#pragma omp parallel for simd num_threads(context.threads()) schedule(static) if (context.threads() > 1)
+    for (int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0f;
+  }
+};
+
+}  // namespace
+
+KernelEntry relu_entry() {
+  return {.lower =
+              [](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
+                const Layout layout = accept(offered[0]);
+                return Lowering{.x = {layout}, .y = layout, .keeps_y = true};
+              },
+          .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
+            return std::make_unique<ReluKernel>();
+          }};
+}
+
+}  // namespace antichain::cpu

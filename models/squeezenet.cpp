@@ -1,0 +1,73 @@
+#include "models/squeezenet.h"
+
+#include <cmath>
+
+#include "layers/concat.h"
+#include "layers/conv2d.h"
+#include "layers/dropout.h"
+#include "layers/flatten.h"
+#include "layers/global_pool.h"
+#include "layers/pool.h"
+#include "layers/relu.h"
+
+namespace antichain {
+namespace {
+
+// Weights U(±sqrt(6 / fan_in)) and biases 0, as torchvision's SqueezeNet (kaiming_uniform).
+Conv2dOptions filters(int64_t in, int64_t out, int kernel) {
+  return {.out = out,
+          .kernel = kernel,
+          .pad = kernel / 2,
+          .weight_init = Initialiser::uniform(std::sqrt(6.0 / double(in * kernel * kernel))),
+          .bias_init = Initialiser::constant(0)};
+}
+
+NodeId conv_relu(Graph& g, const std::string& name, NodeId x, int64_t out, int kernel) {
+  x = conv2d(g, name, x, filters(g.shape(x)[1], out, kernel));
+  return relu(g, name + "_activation", x);
+}
+
+// Section 3.2: a 1 x 1 layer squeezes the channels, then 1 x 1 and 3 x 3 layers of equal width expand them side by
+// side.
+NodeId fire(Graph& g, const std::string& name, NodeId x, int64_t squeeze, int64_t expand) {
+  x = conv_relu(g, name + ".squeeze", x, squeeze, 1);
+  const NodeId narrow = conv_relu(g, name + ".expand1x1", x, expand, 1);
+  const NodeId wide = conv_relu(g, name + ".expand3x3", x, expand, 3);
+  return concat(g, name, {narrow, wide});
+}
+
+NodeId pool(Graph& g, std::string name, NodeId x) {
+  return max_pool(g, std::move(name), x, {.kernel = 3, .stride = 2, .ceil_mode = true});
+}
+
+}  // namespace
+
+Graph squeezenet(const ModelOptions& options) {
+  Graph g("squeezenet");
+  const ModelInputs in = add_inputs(g, options);
+  NodeId x = conv2d(g, "features.0", in.images, filters(3, 96, 3));
+  x = relu(g, "features.1", x);
+  x = pool(g, "features.2", x);
+  x = fire(g, "features.3", x, 16, 64);
+  x = fire(g, "features.4", x, 16, 64);
+  x = fire(g, "features.5", x, 32, 128);
+  x = pool(g, "features.6", x);
+  x = fire(g, "features.7", x, 32, 128);
+  x = fire(g, "features.8", x, 48, 192);
+  x = fire(g, "features.9", x, 48, 192);
+  x = fire(g, "features.10", x, 64, 256);
+  x = pool(g, "features.11", x);
+  x = fire(g, "features.12", x, 64, 256);
+
+  // The last convolution is the classifier: one channel per class, averaged over the image.
+  x = dropout(g, "classifier.0", x, 0.5);
+  Conv2dOptions last = filters(512, options.classes, 1);
+  last.weight_init = Initialiser::normal(0.01);  // as torchvision
+  x = conv2d(g, "classifier.1", x, last);
+  x = relu(g, "classifier.2", x);
+  x = flatten(g, "flatten", global_average_pool(g, "classifier.3", x));
+  add_loss(g, in, x, options);
+  return g;
+}
+
+}  // namespace antichain

@@ -1,0 +1,31 @@
+# The Debian packages the project needs; sourced by run.sh, test.sh and .ci/run. The one list there is.
+build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libeigen3-dev
+  nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libbenchmark-dev libxxhash-dev curl ca-certificates"
+check_packages="clang-format"  # of .ci/run only
+
+# Installs those of the given packages that are missing.
+install_missing() {
+  local missing=""
+  for package in "$@"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"
+  done
+  [ -z "$missing" ] && return
+  local as_root=""
+  if [ "$(id -u)" != 0 ]; then
+    command -v sudo >/dev/null || { echo "please install as root:$missing" >&2; exit 1; }
+    as_root=sudo
+  fi
+  echo "installing$missing"
+  $as_root apt-get update -qq
+  $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
+
+# build FOLDER [cmake option …]: configures (once per change) and builds what is out of date.
+build() {
+  local folder="$1"; shift
+  local launcher=""
+  command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
+  mkdir -p "$folder"
+  cmake -S . -B "$folder" -G Ninja $launcher "$@" >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
+  ninja -C "$folder"
+}

@@ -1,0 +1,83 @@
+// Promise 1: with a synchronous schedule the same bits come out whatever the cut. Each model is trained for a few
+// steps on one stage; then on more stages, under every schedule, with plans of the planner and with cuts at random
+// places inside blocks, and every loss and every bit of the state afterwards must be the same.
+#include <gtest/gtest.h>
+
+#include "partition/planner.h"
+#include "tests/pipeline/networks.h"
+#include "tests/pipeline/training_run.h"
+
+namespace antichain {
+namespace {
+
+using namespace testing;
+
+Plan by_antichains(const Profile& network, int stages) {
+  return plan_antichain(network, {.stages = stages, .link = {.bytes_per_s = 1e9}});
+}
+
+MakePlan at_random(unsigned seed) {
+  return [seed](const Profile& network, int stages) {
+    std::mt19937 random(seed);
+    Plan plan = test::random_plan(random, network, stages);
+    return plan;
+  };
+}
+
+void expect_same(const TrainingRun& one, const TrainingRun& many, const std::string& what) {
+  EXPECT_EQ(one.losses, many.losses) << what;  // doubles, all bits
+  EXPECT_EQ(one.state, many.state) << what;
+  EXPECT_EQ(one.test_accuracy, many.test_accuracy) << what;
+}
+
+class SameNumbers : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SameNumbers, WhateverTheCut) {
+  const TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 4, .steps = 3};
+  const auto one_f_one_b = by_policy(Policy::one_f_one_b), gpipe = by_policy(Policy::gpipe);
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, one_f_one_b);
+  ASSERT_EQ(one.losses.size(), 3u);
+  ASSERT_NE(one.losses[0], one.losses[1]);
+  expect_same(one, train_on_threads(c, 1, by_antichains, one_f_one_b), "twice");
+  for (int stages = 2; stages <= 4; ++stages) {
+    expect_same(one, train_on_threads(c, stages, by_antichains, one_f_one_b), "1f1b, " + std::to_string(stages));
+    expect_same(one, train_on_threads(c, stages, by_antichains, gpipe), "gpipe, " + std::to_string(stages));
+  }
+  for (unsigned seed = 0; seed < 3; ++seed)
+    expect_same(one, train_on_threads(c, 4, at_random(seed), one_f_one_b), "random cuts " + std::to_string(seed));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SameNumbers, ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet"));
+
+// Backward's halves apart: the first half of each B becomes I, the second comes as late as the order allows.
+Schedule halves_apart(const Profile& network, const Plan& plan, int microbatches) {
+  Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+  for (auto& actions : schedule.ranks) {
+    std::vector<Action> halves;
+    for (Action& a : actions) {
+      if (a.verb == Verb::backward) {
+        halves.push_back({.verb = Verb::backward_weight, .stage = a.stage, .microbatch = a.microbatch});
+        a.verb = Verb::backward_input;
+      }
+    }
+    actions.insert(actions.end() - 1, halves.begin(), halves.end());  // before the update
+  }
+  return schedule;
+}
+
+TEST(SameNumbers, WithBackwardsHalvesApart) {
+  const TrainingCase c{.model = "resnet20"};
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  for (int stages = 1; stages <= 3; ++stages)
+    expect_same(one, train_on_threads(c, stages, by_antichains, halves_apart), std::to_string(stages) + " stages");
+}
+
+TEST(SameNumbers, InEvaluationOverAnUnevenSet) {
+  const TrainingCase c{.model = "squeezenet", .epoch = true};
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  EXPECT_GE(one.test_accuracy, 0);
+  expect_same(one, train_on_threads(c, 3, by_antichains, by_policy(Policy::gpipe)), "3 stages");
+}
+
+}  // namespace
+}  // namespace antichain

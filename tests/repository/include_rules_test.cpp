@@ -1,0 +1,119 @@
+// Reads the #include lines of the whole repository: who may include whom (CONTRIBUTING.md, "Boundaries"), and which
+// libraries only some folders see. So there are no cycles between folders.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <regex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = ANTICHAIN_SOURCE_DIR;
+const std::map<std::string, std::set<std::string>> may_include{
+    {"framework", {}},
+    {"layers", {"framework"}},
+    {"models", {"layers", "framework"}},
+    {"partition", {"framework"}},
+    {"data", {"framework"}},
+    {"pipeline", {"partition", "data", "framework"}},
+    {"app", {"pipeline", "partition", "data", "models", "layers", "framework"}},
+};
+
+struct Include {
+  std::string file, target;  // relative to the root; as written
+  std::string folder() const { return file.substr(0, file.find('/')); }
+};
+
+std::vector<Include> includes_in(const fs::path& file) {
+  static const std::regex line_form(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
+  std::vector<Include> found;
+  std::ifstream in(file);
+  std::smatch match;
+  for (std::string line; std::getline(in, line);) {
+    if (std::regex_search(line, match, line_form))
+      found.push_back({fs::relative(file, root).string(), match[1]});
+  }
+  return found;
+}
+
+std::vector<Include> all_includes() {
+  static const std::set<std::string> source_ends{".h", ".cpp", ".cu", ".cuh"};
+  std::vector<Include> all;
+  for (const auto& [folder, allowed] : may_include) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (!source_ends.contains(entry.path().extension().string())) continue;
+      const std::vector<Include> some = includes_in(entry.path());
+      all.insert(all.end(), some.begin(), some.end());
+    }
+  }
+  return all;
+}
+
+// "" when the include is allowed, else why it isn't.
+std::string objection(const Include& include) {
+  const std::string target_folder = include.target.substr(0, include.target.find('/'));
+  if (may_include.contains(target_folder) && target_folder != include.folder() &&
+      !may_include.at(include.folder()).contains(target_folder)) {
+    return include.folder() + "/ may not include " + target_folder + "/";
+  }
+  const auto only_in = [&](const std::string& pattern, const std::string& places) -> std::string {
+    const bool concerned = std::regex_search(include.target, std::regex(pattern));
+    const bool allowed = std::regex_search(include.file, std::regex(places));
+    return concerned && !allowed ? "only files that match '" + places + "' may include it" : "";
+  };
+  for (const auto& [pattern, places] : std::map<std::string, std::string>{
+           {"^mpi\\.h$", "^pipeline/"},
+           {"^nccl", "^pipeline/"},
+           {"(^|/)dnnl\\.hp?p?$|^oneapi/", "^layers/cpu/"},
+           {"^(cuda|cudnn|cublas)", "(^|/)cuda/|^pipeline/nccl"},
+           {"^hdf5", "^framework/hdf5"},
+           {"^CLI/", "^app/"},
+       }) {
+    if (const std::string why = only_in(pattern, places); !why.empty()) return why;
+  }
+  return "";
+}
+
+TEST(IncludeRules, EveryIncludeIsAllowed) {
+  const std::vector<Include> all = all_includes();
+  ASSERT_GT(all.size(), 100u) << "the sources were not found below " << root;
+  for (const Include& include : all) {
+    const std::string why = objection(include);
+    EXPECT_EQ(why, "") << include.file << " includes " << include.target;
+  }
+}
+
+TEST(IncludeRules, TheRulesCatchWhatTheyMust) {
+  EXPECT_NE(objection({"framework/graph.h", "layers/conv2d.h"}), "");
+  EXPECT_NE(objection({"partition/plan.h", "pipeline/schedule.h"}), "");
+  EXPECT_NE(objection({"data/loader.h", "models/resnet.h"}), "");
+  EXPECT_NE(objection({"app/main.cpp", "mpi.h"}), "");
+  EXPECT_NE(objection({"layers/conv2d.cpp", "oneapi/dnnl/dnnl.hpp"}), "");
+  EXPECT_NE(objection({"framework/backend.cpp", "cuda_runtime.h"}), "");
+  EXPECT_EQ(objection({"layers/cpu/conv2d.cpp", "dnnl.hpp"}), "");
+  EXPECT_EQ(objection({"layers/cpu/conv2d.cpp", "layers/cpu/dnnl.h"}), "");
+  EXPECT_EQ(objection({"pipeline/mpi_transport.cpp", "mpi.h"}), "");
+  EXPECT_EQ(objection({"pipeline/runner.h", "partition/plan.h"}), "");
+}
+
+TEST(IncludeRules, EveryHeaderIsIncludedOnce) {
+  for (const auto& [folder, allowed] : may_include) {
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      if (entry.path().extension() != ".h") continue;
+      std::ifstream in(entry.path());
+      const std::string text{std::istreambuf_iterator<char>(in), {}};
+      EXPECT_NE(text.find("#pragma once"), std::string::npos) << entry.path();
+      EXPECT_EQ(text.rfind("//", 0), 0u) << entry.path() << " does not begin by saying its idea";
+    }
+  }
+}
+
+}  // namespace
+}  // namespace antichain
