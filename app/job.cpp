@@ -24,13 +24,12 @@ void work_as(Transport& transport, const MachineOptions& machine, const std::fun
   Context context(device, machine.threads);
   device.enter(context);
   warn_of_crowding(transport, machine);
-  transport.activity().limit(machine.watchdog_s);
   Rank rank{transport, context};
   work(rank);
 }
 
 void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
-  MpiSession session;
+  MpiSession session(machine.watchdog_s);
   try {
     check_launch(session.transport().size());
     work_as(session.transport(), machine, work);

@@ -7,6 +7,7 @@
 #include <array>
 #include <numeric>
 #include <utility>
+#include <utility>
 
 #include "framework/error.h"
 #include "layers/input.h"

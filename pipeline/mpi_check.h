@@ -1,4 +1,5 @@
-// One line per MPI call: with MPI_ERRORS_RETURN set on every communicator, an error names the call and MPI's own words.
+// One line per MPI call, and communicators that clean up after themselves. MPI_ERRORS_RETURN is set on every
+// communicator: otherwise MPI ends the process itself and no check ever fires.
 #pragma once
 
 #include <mpi.h>
@@ -9,15 +10,27 @@
 
 namespace antichain {
 
-inline std::string mpi_error_text(int status) {
-  char text[MPI_MAX_ERROR_STRING] = "";
-  int length = 0;
-  MPI_Error_string(status, text, &length);
-  return text;
-}
+std::string mpi_error_text(int code);
+
+// A duplicate of the world: messages of one never meet those of another.
+class Communicator {
+ public:
+  Communicator();
+  ~Communicator();  // frees it, except while an exception is on its way: freeing waits for ranks that may be gone
+  Communicator(const Communicator&) = delete;
+
+  operator MPI_Comm() const { return comm_; }
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+
+ private:
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1;
+};
 
 }  // namespace antichain
 
+// An error names the call and MPI's own words.
 #define ANTICHAIN_MPI(call)                                                                              \
   do {                                                                                                   \
     if (const int mpi_code = (call); mpi_code != MPI_SUCCESS)                                            \

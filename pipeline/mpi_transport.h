@@ -9,22 +9,23 @@
 
 namespace antichain {
 
-// MPI from begin to end of the program. Leaving its scope by an exception does not finalize: the program then ends
-// the job with end_job().
+// MPI from begin to end of the program, with its watchdog. An exception that leaves its scope skips everything
+// collective; the program then ends the job with end_job().
 class MpiSession {
  public:
-  MpiSession();  // MPI_THREAD_MULTIPLE: the watchdog talks too. Error when MPI was built without it.
+  // Asks for MPI_THREAD_MULTIPLE, because the watchdog talks too; Error when MPI was built without it.
+  explicit MpiSession(double watchdog_s);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
 
   Transport& transport() { return *transport_; }
-  std::unique_ptr<StatusBoard> make_board(const Progress&);
 
   // Prints the sentence once for the whole job, however many ranks fail, and ends all of them with `code`.
   [[noreturn]] void end_job(const std::string& sentence, int code);
 
  private:
   std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Watchdog> watchdog_;
 };
 
 }  // namespace antichain

@@ -97,8 +97,7 @@ class Bench {
 
 }  // namespace
 
-Profile measure(const Graph& lowered, Context& context, Transport& job,
-                const MeasureOptions& options) {
+Profile measure(const Graph& lowered, Context& context, Transport& job, const MeasureOptions& options) {
   Profile network = unpriced(lowered, context.backend().description());
   network.threads = context.threads();
   network.ranks_at_once = job.local_size();

@@ -60,14 +60,22 @@ std::string StageRunner::describe(const Message& message) const {
 
 std::string StageRunner::describe(const Action& a) const {
   switch (a.verb) {
-    case Verb::load: return fmt::format("loading micro-batch {}", a.microbatch);
-    case Verb::recv: return fmt::format("receiving the {}, micro-batch {}", describe(a.message), a.microbatch);
-    case Verb::send: return fmt::format("sending the {}, micro-batch {}", describe(a.message), a.microbatch);
-    case Verb::forward: return fmt::format("forward of micro-batch {}", a.microbatch);
-    case Verb::backward: return fmt::format("backward of micro-batch {}", a.microbatch);
-    case Verb::backward_input: return fmt::format("input gradients of micro-batch {}", a.microbatch);
-    case Verb::backward_weight: return fmt::format("weight gradients of micro-batch {}", a.microbatch);
-    case Verb::step: return "updating the weights";
+    case Verb::load:
+      return fmt::format("loading micro-batch {}", a.microbatch);
+    case Verb::recv:
+      return fmt::format("receiving the {}, micro-batch {}", describe(a.message), a.microbatch);
+    case Verb::send:
+      return fmt::format("sending the {}, micro-batch {}", describe(a.message), a.microbatch);
+    case Verb::forward:
+      return fmt::format("forward of micro-batch {}", a.microbatch);
+    case Verb::backward:
+      return fmt::format("backward of micro-batch {}", a.microbatch);
+    case Verb::backward_input:
+      return fmt::format("input gradients of micro-batch {}", a.microbatch);
+    case Verb::backward_weight:
+      return fmt::format("weight gradients of micro-batch {}", a.microbatch);
+    case Verb::step:
+      return "updating the weights";
   }
   return "";
 }
@@ -86,7 +94,8 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
     const double start = input.traced ? now_s() : 0;
     transport_.activity().doing(labels_[i]);
     execute(actions[i], input, source, result);
-    if (input.traced) result.events.push_back({transport_.rank(), actions[i], start - begin, now_s() - begin});
+    if (input.traced)
+      result.events.push_back({transport_.rank(), actions[i], start - begin, now_s() - begin});
   }
   transport_.activity().doing("delivering the last tensors of the step");
   transport_.flush();

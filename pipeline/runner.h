@@ -93,7 +93,7 @@ class StageRunner {
   const Schedule& schedule_;
   const Mode mode_;
   Transport& transport_;
-  std::vector<std::string> labels_;  // of the actions, for the watchdog
+  std::vector<std::string> labels_;                          // of the actions, for the watchdog
   std::shared_ptr<const std::map<int, std::string>> names_;  // of the channels, likewise
   Context& context_;
   Channels channels_;

@@ -77,8 +77,7 @@ std::vector<Event> gather_events(Transport& transport, const Schedule& schedule,
 class Trainer {
  public:
   Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
-          const DataSplits& data, Transport& transport, const TrainOptions& options,
-          TrainObserver& observer)
+          const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : transport_(transport),
         options_(options),
         observer_(observer),
@@ -203,8 +202,8 @@ int64_t total_steps(const TrainOptions& options, int64_t batches_per_epoch) {
 }
 
 TrainResult train(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
-                  const DataSplits& data, Transport& transport,
-                  const TrainOptions& options, TrainObserver& observer) {
+                  const DataSplits& data, Transport& transport, const TrainOptions& options,
+                  TrainObserver& observer) {
   return Trainer(stage, network, plan, schedule, data, transport, options, observer).run();
 }
 

@@ -31,15 +31,15 @@ class Transport {
   virtual ~Transport() = default;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  virtual int local_rank() const = 0;       // among the ranks of this host
-  virtual int local_size() const = 0;       // ranks on this host
+  virtual int local_rank() const = 0;  // among the ranks of this host
+  virtual int local_size() const = 0;  // ranks on this host
   virtual std::string host() const = 0;
 
   virtual void send(MessageKey, int peer, Tensor) = 0;         // host memory, kept until delivered
   virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
   virtual void wait(Ticket) = 0;
-  virtual void progress() {}                                   // called between the nodes of a stage
-  virtual void flush() = 0;                                    // until all own sends are delivered
+  virtual void progress() {}  // called between the nodes of a stage
+  virtual void flush() = 0;   // until all own sends are delivered
 
   // Control plane: small, blocking, every rank calls in the same order.
   virtual void barrier() = 0;

@@ -132,6 +132,14 @@ double Watchdog::pause_s(const std::vector<RankView>& views, bool stopping) cons
 }
 
 void Watchdog::run() {
+  try {
+    watch();
+  } catch (const std::exception& error) {  // the ranks can't hear each other any more
+    on_stuck_({.stuck = true, .message = std::string("the watchdog stops: ") + error.what()});
+  }
+}
+
+void Watchdog::watch() {
   for (;;) {
     const std::vector<RankView> views = look();
     const Verdict verdict = judge(views);

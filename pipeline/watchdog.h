@@ -60,6 +60,7 @@ class Watchdog {
 
  private:
   void run();
+  void watch();
   std::vector<RankView> look();
   double pause_s(const std::vector<RankView>&, bool stopping) const;
 

@@ -1,0 +1,92 @@
+// Batch normalisation, channel by channel. Its statistics are written by forward and read by backward.
+#include "layers/batch_norm.h"
+
+#include <cmath>
+
+#include "tests/layers/reference/reference.h"
+
+namespace antichain::reference {
+namespace {
+
+class BatchNormKernel : public Kernel {
+ public:
+  BatchNormKernel(BatchNormOptions options, const Shape& x)
+      : options_(options), channels_(x[1]), pixels_(x[2] * x[3]), count_(x[0] * pixels_) {}
+
+  void forward(Context&, const Forward& f) const override {
+    const bool train = f.mode == Mode::train;
+    for (int64_t c = 0; c < channels_; ++c) {
+      const double* x = f.x[0].data<double>();
+      double mean = 0, variance = 0;
+      if (train) {
+        each(c, [&](int64_t i) { mean += x[i] / double(count_); });
+        each(c, [&](int64_t i) { variance += (x[i] - mean) * (x[i] - mean) / double(count_); });
+        f.statistics[0].data<double>()[c] = mean;
+        f.statistics[1].data<double>()[c] = variance;
+      } else {
+        mean = f.buffers[0].data<double>()[c];
+        variance = f.buffers[1].data<double>()[c];
+      }
+      const double scale = f.params[0].data<double>()[c] / std::sqrt(variance + options_.eps);
+      const double shift = f.params[1].data<double>()[c];
+      each(c, [&](int64_t i) { f.y.data<double>()[i] = (x[i] - mean) * scale + shift; });
+    }
+  }
+
+  // Ioffe & Szegedy 2015, the chain rule of section 3, gathered.
+  void backward(Context&, const Backward& b) const override {
+    double* dx = wanted(b.dx, 0, Into::overwrite);
+    double* dweight = wanted(b.dw, 0, b.into);
+    double* dbias = wanted(b.dw, 1, b.into);
+    for (int64_t c = 0; c < channels_; ++c) {
+      const double *x = b.x[0].data<double>(), *dy = b.dy.data<double>();
+      const double mean = b.statistics[0].data<double>()[c];
+      const double inverse = 1 / std::sqrt(b.statistics[1].data<double>()[c] + options_.eps);
+      double sum = 0, product = 0;
+      each(c, [&](int64_t i) {
+        sum += dy[i];
+        product += dy[i] * (x[i] - mean) * inverse;
+      });
+      if (dweight) dweight[c] += product;
+      if (dbias) dbias[c] += sum;
+      const double scale = b.params[0].data<double>()[c] * inverse, n = double(count_);
+      if (dx)
+        each(c,
+             [&](int64_t i) { dx[i] = scale * (dy[i] - sum / n - (x[i] - mean) * inverse * product / n); });
+    }
+  }
+
+  void absorb(Context&, std::span<const Tensor> statistics, std::span<const Tensor> buffers) const override {
+    const double m = options_.momentum, unbiased = double(count_) / double(count_ - 1);
+    for (int64_t c = 0; c < channels_; ++c) {
+      double& mean = buffers[0].data<double>()[c];
+      double& variance = buffers[1].data<double>()[c];
+      mean = (1 - m) * mean + m * statistics[0].data<double>()[c];
+      variance = (1 - m) * variance + m * statistics[1].data<double>()[c] * unbiased;
+    }
+    ++*buffers[2].data<int32_t>();
+  }
+
+ private:
+  template <class F>
+  void each(int64_t c, F&& f) const {
+    for (int64_t n = 0; n < count_ / pixels_; ++n)
+      for (int64_t p = 0; p < pixels_; ++p) f((n * channels_ + c) * pixels_ + p);
+  }
+
+  const BatchNormOptions options_;
+  const int64_t channels_, pixels_, count_;
+};
+
+}  // namespace
+
+KernelEntry batch_norm() {
+  return {
+      .lower = [](const Op& op, std::span<const Shape> x,
+                  std::span<const Layout>) { return plain_lowering(op, x); },
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<BatchNormKernel>(static_cast<const BatchNorm&>(op).options, x[0].shape);
+      }};
+}
+
+}  // namespace antichain::reference

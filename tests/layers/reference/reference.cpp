@@ -1,0 +1,96 @@
+#include "tests/layers/reference/reference.h"
+
+#include <cstring>
+
+#include "framework/sgd.h"
+
+namespace antichain::reference {
+namespace {
+
+class ReferenceBackend : public Backend {
+ public:
+  ReferenceBackend() {
+    kernels_ = {{"add", reference::add()},
+                {"average_pool", pool()},
+                {"batch_norm", batch_norm()},
+                {"concat", concat()},
+                {"conv2d", conv2d()},
+                {"dropout", dropout()},
+                {"flatten", flatten()},
+                {"global_average_pool", global_average_pool()},
+                {"linear", linear()},
+                {"max_pool", pool()},
+                {"relu", relu()},
+                {"softmax_cross_entropy", softmax_cross_entropy()}};
+  }
+
+  std::string name() const override { return "reference"; }
+  std::string description() const override { return "double precision, one thread"; }
+  std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
+  void copy(const Tensor& from, const Tensor& to) const override {
+    std::memcpy(to.raw(), from.raw(), size_t(to.bytes()));
+  }
+  void add(Context&, const Tensor& x, const Tensor& y) const override {
+    for (int64_t i = 0; i < y.elements(); ++i) y.data<double>()[i] += x.data<double>()[i];
+  }
+  void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
+           const Tensor& momentum) const override {
+    for (int64_t i = 0; i < w.elements(); ++i) {
+      double& weight = w.data<double>()[i];
+      const double g = dw.data<double>()[i] + o.weight_decay * weight;
+      double v = g;
+      if (momentum) v = momentum.data<double>()[i] = o.momentum * momentum.data<double>()[i] + g;
+      weight -= rate * (o.nesterov ? g + o.momentum * v : v);
+    }
+  }
+};
+
+class FunctionKernel : public Kernel {
+ public:
+  FunctionKernel(const Op& op, ForwardFunction forward, BackwardFunction backward)
+      : op_(&op), forward_(forward), backward_(backward) {}
+  void forward(Context&, const Forward& f) const override { forward_(*op_, f); }
+  void backward(Context&, const Backward& b) const override { backward_(*op_, b); }
+
+ private:
+  const Op* op_;
+  ForwardFunction forward_;
+  BackwardFunction backward_;
+};
+
+}  // namespace
+
+const Backend& backend() {
+  static const bool registered = (register_backend(std::make_unique<ReferenceBackend>()), true);
+  (void)registered;
+  return antichain::backend("reference");
+}
+
+TensorSpec in_double(TensorSpec spec) {
+  spec.layout = Layout::plain;
+  if (spec.dtype == DType::f32) spec.dtype = DType::f64;
+  return spec;
+}
+
+Lowering plain_lowering(const Op& op, std::span<const Shape> x) {
+  return {.x = std::vector<Layout>(x.size(), Layout::plain),
+          .params = std::vector<Layout>(op.infer(x).params.size(), Layout::plain),
+          .keeps_x = true,
+          .keeps_y = true};
+}
+
+KernelEntry entry_of(ForwardFunction forward, BackwardFunction backward) {
+  return {.lower = [](const Op& op, std::span<const Shape> x,
+                      std::span<const Layout>) { return plain_lowering(op, x); },
+          .make = [=](const Op& op, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
+            return std::make_unique<FunctionKernel>(op, forward, backward);
+          }};
+}
+
+double* wanted(std::span<const Tensor> gradients, size_t i, Into into) {
+  if (i >= gradients.size() || !gradients[i]) return nullptr;
+  if (into == Into::overwrite) std::memset(gradients[i].raw(), 0, size_t(gradients[i].bytes()));
+  return gradients[i].data<double>();
+}
+
+}  // namespace antichain::reference

@@ -1,0 +1,47 @@
+// A second engine, "reference": every operator in double precision, on plain layouts, written as the formula
+// stands in the operator's header. Whatever runs an engine's kernels runs these as well, on float64 tensors.
+#pragma once
+
+#include "framework/backend.h"
+
+namespace antichain::reference {
+
+// Registers the backend "reference" on first use. Float tensors of its kernels are f64, plain.
+const Backend& backend();
+// The same tensor in double precision, plain: what a signature's f32 means to this engine.
+TensorSpec in_double(TensorSpec spec);
+
+KernelEntry conv2d();
+KernelEntry linear();
+KernelEntry batch_norm();
+KernelEntry relu();
+KernelEntry pool();
+KernelEntry global_average_pool();
+KernelEntry add();
+KernelEntry concat();
+KernelEntry flatten();
+KernelEntry dropout();
+KernelEntry softmax_cross_entropy();
+
+// An entry whose kernels are two functions; they may read everything, inputs and output.
+using ForwardFunction = void (*)(const Op&, const Forward&);
+using BackwardFunction = void (*)(const Op&, const Backward&);
+KernelEntry entry_of(ForwardFunction, BackwardFunction);
+Lowering plain_lowering(const Op&, std::span<const Shape> x);
+
+// N x C x H x W by index.
+struct Image {
+  double* values;
+  int64_t n, c, h, w;
+  explicit Image(const Tensor& t)
+      : values(t.data<double>()), n(t.shape()[0]), c(t.shape()[1]), h(t.shape()[2]), w(t.shape()[3]) {}
+  double& operator()(int64_t i, int64_t j, int64_t y, int64_t x) const {
+    return values[((i * c + j) * h + y) * w + x];
+  }
+  bool inside(int64_t y, int64_t x) const { return y >= 0 && y < h && x >= 0 && x < w; }
+};
+
+// dx[i] or dw[i] when it is asked for, else nullptr; overwritten gradients come zeroed.
+double* wanted(std::span<const Tensor> gradients, size_t i, Into into);
+
+}  // namespace antichain::reference
