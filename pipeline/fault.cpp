@@ -25,10 +25,11 @@ Fault parse(const char* text) {
   int end = 0;
   const int fields = std::sscanf(text, "%15[a-z]:rank=%d:step=%ld%n", kind, &fault.rank, &fault.step, &end);
   fault.kind = kind;
-  const bool known = fault.kind == "hang" || fault.kind == "exit" || fault.kind == "throw";
+  const bool known = fault.kind == "hang" || fault.kind == "stop" || fault.kind == "exit" ||
+                     fault.kind == "throw";
   if (fields != 3 || !known || text[end] != '\0')
     throw Error(fmt::format("ANTICHAIN_FAULT={} can't be understood", text),
-                "write hang|exit|throw:rank=R:step=N", ExitCode::usage);
+                "write hang|stop|exit|throw:rank=R:step=N", ExitCode::usage);
   return fault;
 }
 
@@ -42,6 +43,10 @@ void fault_point(int rank, int64_t step) {
   if (fault.kind == "exit") ::kill(::getpid(), SIGKILL);
   if (fault.kind == "throw")
     throw Error(fmt::format("rank {} was told to fail at step {}", rank, step), "unset ANTICHAIN_FAULT");
+  if (fault.kind == "stop") {
+    ::kill(::getpid(), SIGSTOP);  // and goes on from here when SIGCONT comes
+    return;
+  }
   for (;;) ::pause();
 }
 

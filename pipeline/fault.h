@@ -1,7 +1,10 @@
 // Faults on demand, for tests of everything that must survive them. The environment variable ANTICHAIN_FAULT says
 // what happens to whom and when; unset, nothing does:
 //
-//   hang:rank=1:step=3    the rank sleeps forever     exit:…  it is killed      throw:…  it throws an Error
+//   hang:rank=1:step=3    the rank sleeps for ever
+//   stop:…                its process is stopped (SIGSTOP) until somebody continues it
+//   exit:…                its process is killed (SIGKILL)
+//   throw:…               it throws an Error
 #pragma once
 
 #include <cstdint>

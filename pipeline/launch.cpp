@@ -19,13 +19,13 @@ int number(const char* variable, int otherwise) {
 }  // namespace
 
 int rank_hint() {
-  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_PROCID"})
+  for (const char* variable : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
     if (const int rank = number(variable, -1); rank >= 0) return rank;
   return 0;
 }
 
 bool launched_in_parallel() {
-  return number("OMPI_COMM_WORLD_SIZE", 1) > 1 ||
+  return number("OMPI_COMM_WORLD_SIZE", 1) > 1 || number("PMI_SIZE", 1) > 1 ||
          (std::getenv("SLURM_STEP_ID") && number("SLURM_STEP_NUM_TASKS", 1) > 1);
 }
 

@@ -6,7 +6,7 @@
 
 namespace antichain {
 
-// This process's rank as its launcher (Open MPI, PMIx, Slurm) says before MPI is up; 0 when nobody says.
+// This process's rank as its launcher (Open MPI, PMIx, MPICH's Hydra, Slurm) says before MPI is up; 0 when nobody says.
 int rank_hint();
 // Whether a launcher started more than one process of this job.
 bool launched_in_parallel();

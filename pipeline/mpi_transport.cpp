@@ -20,7 +20,7 @@
 namespace antichain {
 namespace {
 
-constexpr int microbatches_per_channel = 65'536;
+constexpr int microbatches_per_channel = 4096;  // leaves 2048 channels where tags have 23 bits (UCX)
 
 // How many cores the ranks of one host may use between them, as they were bound.
 int cores_of(MPI_Comm host) {
@@ -77,18 +77,16 @@ class MpiTransport : public Transport {
     ANTICHAIN_CHECK(it != receives_.end(), "a receive is posted once and waited for once");
     Posted& posted = it->second;
     MPI_Status status;
+    bool fits = true;
     poll(
         posted.peer,
         [&] { return fmt::format("{} from rank {}", name_of(posted.key, posted.peer, rank_), posted.peer); },
-        [&] { return test(posted.request, &status); });
+        [&] { return received(posted.request, &status, fits); });
+    const Posted done = std::move(posted);
+    receives_.erase(it);
     int bytes = 0;
     ANTICHAIN_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    if (bytes != posted.tensor.bytes())
-      throw Error(
-          fmt::format("rank {} expects {} bytes for the {} from rank {}, but got {}", rank_,
-                      posted.tensor.bytes(), name_of(posted.key, posted.peer, rank_), posted.peer, bytes),
-          "the ranks do not hold the same graph", ExitCode::failure);
-    receives_.erase(it);
+    if (!fits || bytes != done.tensor.bytes()) throw wrong_size(done.key, done.peer, done.tensor.bytes(), bytes);
   }
 
   void progress() override {
@@ -170,6 +168,16 @@ class MpiTransport : public Transport {
   static bool test(MPI_Request& request, MPI_Status* status) {
     int done = 0;
     ANTICHAIN_MPI(MPI_Test(&request, &done, status));
+    return done != 0;
+  }
+
+  // A message too large for its receive ends it as an error.
+  static bool received(MPI_Request& request, MPI_Status* status, bool& fits) {
+    int done = 0, kind = MPI_SUCCESS;
+    const int code = MPI_Test(&request, &done, status);
+    if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
+    if (kind == MPI_ERR_TRUNCATE) return !(fits = false);
+    ANTICHAIN_MPI(code);
     return done != 0;
   }
 

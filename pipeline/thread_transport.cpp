@@ -78,11 +78,9 @@ class ThreadTransport : public Transport {
     const MessageKey key = posted->key;
     const int peer = posted->peer;
     Progress::Wait waiting(activity(), peer);
-    const auto text = [&] { return fmt::format("{} from rank {}", name_of(key, peer, rank_), peer); };
-    while (find(ticket)) {
-      block(waiting, text, [&] { return any_arrived(); });
-      deliver_arrived();
-    }
+    block(
+        waiting, [&] { return fmt::format("{} from rank {}", name_of(key, peer, rank_), peer); },
+        [&] { return !find(ticket); });
   }
 
   void progress() override {
@@ -140,27 +138,33 @@ class ThreadTransport : public Transport {
     return nullptr;
   }
 
-  // Blocks until `ready()`, called under the lock. Looks a few times first: waking a sleeping thread takes longer
-  // than most short waits, but is the better choice where ranks share a core.
+  // Blocks until `ready()`, called under the lock, taking in what arrives meanwhile: a peer's flush may be waiting for
+  // that. Looks a few times first: waking a sleeping thread takes longer than most short waits, but is the better
+  // choice where ranks share a core.
   template <class Text, class Ready>
   void block(Progress::Wait& waiting, const Text& text, const Ready& ready) {
-    for (int i = crowded_ ? 2 : 50; i > 0; --i) {
-      {
-        std::lock_guard lock(hub_.mutex);
-        check_aborted();
-        if (ready()) return;
+    for (int looks = crowded_ ? 2 : 50;; --looks) {
+      deliver_arrived();
+      std::unique_lock lock(hub_.mutex);
+      check_aborted();
+      if (ready()) return;
+      if (looks > 0) {
+        lock.unlock();
+        std::this_thread::yield();
+      } else {
+        sleep(lock, waiting, text, [&] { return hub_.aborted || ready() || any_arrived(); });
       }
-      std::this_thread::yield();
     }
-    std::unique_lock lock(hub_.mutex);
-    const auto done = [&] { return hub_.aborted || ready(); };
-    if (!hub_.wake[rank_].wait_for(lock, std::chrono::milliseconds(20), done)) {
-      lock.unlock();
-      waiting.explain(text());
-      lock.lock();
-      hub_.wake[rank_].wait(lock, done);
-    }
-    check_aborted();
+  }
+
+  template <class Text, class Ready>
+  void sleep(std::unique_lock<std::mutex>& lock, Progress::Wait& waiting, const Text& text, const Ready& ready) {
+    auto& wake = hub_.wake[rank_];
+    if (wake.wait_for(lock, std::chrono::milliseconds(20), ready)) return;
+    lock.unlock();
+    waiting.explain(text());
+    lock.lock();
+    wake.wait(lock, ready);
   }
 
   void check_aborted() const {
@@ -185,32 +189,30 @@ class ThreadTransport : public Transport {
   // Takes every message that is there for a posted receive, in the order of posting: equal keys match in order.
   void deliver_arrived() {
     for (size_t i = 0; i < posted_.size();) {
-      Tensor from;
-      {
-        std::lock_guard lock(hub_.mutex);
-        check_aborted();
-        auto it = arrived(posted_[i]);
-        auto& box = hub_.mailbox(posted_[i].peer, rank_);
-        if (it != box.end()) {
-          from = std::move(it->tensor);
-          box.erase(it);
-        }
-      }
-      if (from) {
-        deliver(from, posted_[i]);
+      if (Tensor from = take(posted_[i])) {
+        const Posted to = std::move(posted_[i]);
         posted_.erase(posted_.begin() + int64_t(i));
+        deliver(std::move(from), to);
       } else {
         ++i;
       }
     }
   }
 
-  void deliver(Tensor& from, const Posted& to) {
-    if (from.bytes() != to.into.bytes())
-      throw Error(fmt::format("rank {} expects {} bytes for the {} from rank {}, but got {}", rank_,
-                              to.into.bytes(), name_of(to.key, to.peer, rank_), to.peer, from.bytes()),
-                  "the ranks do not hold the same graph", ExitCode::failure);
-    std::memcpy(to.into.raw(), from.raw(), size_t(from.bytes()));
+  Tensor take(const Posted& posted) {
+    std::lock_guard lock(hub_.mutex);
+    check_aborted();
+    auto& box = hub_.mailbox(posted.peer, rank_);
+    const auto it = arrived(posted);
+    if (it == box.end()) return {};
+    Tensor tensor = std::move(it->tensor);
+    box.erase(it);
+    return tensor;
+  }
+
+  void deliver(Tensor from, const Posted& to) {
+    const int64_t bytes = from.bytes();
+    if (bytes == to.into.bytes()) std::memcpy(to.into.raw(), from.raw(), size_t(bytes));
     from = Tensor();  // before the sender may reuse its bytes
     {
       std::lock_guard lock(hub_.mutex);
@@ -218,6 +220,7 @@ class ThreadTransport : public Transport {
     }
     hub_.wake[to.peer].notify_one();
     activity().beat();
+    if (bytes != to.into.bytes()) throw wrong_size(to.key, to.peer, to.into.bytes(), bytes);
   }
 
   // Every collective is this one: all give, all see everything. The last to arrive publishes the result.

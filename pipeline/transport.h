@@ -2,8 +2,8 @@
 // is delivered. Receives are posted ahead and waited for later. Nobody waits in silence: every wait reports to the
 // watchdog what it waits for.
 //
-// Implementations: ranks as threads (pipeline/thread_transport.h), MPI (pipeline/mpi_transport.h), and one rank
-// alone, which is the thread transport with one thread.
+// Implementations: ranks as threads (pipeline/thread_transport.h; one rank alone is one thread), and MPI
+// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/error.h"
 #include "framework/tensor.h"
 #include "pipeline/progress.h"
 #include "pipeline/schedule.h"
@@ -37,7 +38,7 @@ class Transport {
 
   virtual void send(MessageKey, int peer, Tensor) = 0;         // host memory, kept until delivered
   virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
-  virtual void wait(Ticket) = 0;
+  virtual void wait(Ticket) = 0;  // once per ticket; Error when the message has another size
   virtual void progress() {}  // called between the nodes of a stage
   virtual void flush() = 0;   // until all own sends are delivered
 
@@ -62,6 +63,13 @@ class Transport {
     return namer_ ? namer_(key, from, to)
                   : "message of channel " + std::to_string(key.channel) + ", micro-batch " +
                         std::to_string(key.microbatch);
+  }
+
+  Error wrong_size(MessageKey key, int from, int64_t expected_bytes, int64_t got_bytes) const {
+    return Error("rank " + std::to_string(rank()) + " expects " + std::to_string(expected_bytes) +
+                     " bytes for the " + name_of(key, from, rank()) + " from rank " + std::to_string(from) +
+                     ", but got " + std::to_string(got_bytes),
+                 "the ranks do not hold the same graph", ExitCode::failure);
   }
 
  private:

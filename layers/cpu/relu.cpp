@@ -1,6 +1,8 @@
 // Rectified linear unit on the bytes as they lie: any layout, padding included (zero stays zero).
 #include "layers/relu.h"
 
+#include <bit>
+
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/light_kernels.h"
 
@@ -24,7 +26,11 @@ class ReluKernel : public Kernel {
     float* dx = b.dx[0].data<float>();
     const int64_t count = b.dy.elements();
 #pragma omp parallel for simd num_threads(context.threads()) schedule(static) if (context.threads() > 1)
-    for (int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0 ? dy[i] : 0.0f;
+    for (int64_t i = 0; i < count; ++i) {
+      // A mask, because a condition on signs that are as good as random would be a branch, mispredicted half the time.
+      const uint32_t mask = -uint32_t(y[i] > 0);
+      dx[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(dy[i]) & mask);
+    }
   }
 };
 

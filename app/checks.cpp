@@ -1,0 +1,110 @@
+#include "app/checks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <numeric>
+#include <utility>
+
+#include "app/table.h"
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
+    }
+  }
+  return row.back();
+}
+
+// The whole text as a number, or false.
+template <typename Number>
+bool read(const std::string& text, Number& value) {
+  const char* end = text.data() + text.size();
+  const auto [stop, failed] = std::from_chars(text.data(), end, value);
+  return failed == std::errc() && stop == end && !text.empty();
+}
+
+[[noreturn]] void refuse_value(const std::string& option, const std::string& wanted,
+                               const std::string& given) {
+  throw Error(fmt::format("{} takes {}, not '{}'", option, wanted, given), "", ExitCode::usage);
+}
+
+}  // namespace
+
+CLI::Option* check_whole(CLI::Option* option, int64_t least, int64_t most) {
+  return option->check([=, name = option->get_name()](const std::string& text) {
+    int64_t value = 0;
+    if (!read(text, value) || value < least || value > most)
+      refuse_value(name, fmt::format("a whole number from {} to {}", grouped(least), grouped(most)), text);
+    return std::string();
+  });
+}
+
+CLI::Option* check_number(CLI::Option* option, double least, double most) {
+  return option->check([=, name = option->get_name()](const std::string& text) {
+    double value = 0;
+    if (!read(text, value) || !(value >= least && value <= most))  // so written, it refuses NaN
+      refuse_value(name, fmt::format("a number from {:g} to {:g}", least, most), text);
+    return std::string();
+  });
+}
+
+CLI::Option* check_name(CLI::Option* option, const std::string& what, std::vector<std::string> known) {
+  return option->check([what, known = std::move(known)](const std::string& name) {
+    if (std::ranges::find(known, name) == known.end()) refuse_name(what, name, known);
+    return std::string();
+  });
+}
+
+void refuse_name(const std::string& what, const std::string& name, const std::vector<std::string>& known) {
+  const std::string near = nearest(name, known);
+  throw Error(
+      fmt::format("there is no {} '{}'", what, name),
+      fmt::format("{}known are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near), fmt::join(known, ", ")),
+      ExitCode::usage);
+}
+
+std::string nearest(const std::string& word, const std::vector<std::string>& known) {
+  std::string best;
+  size_t best_distance = std::max<size_t>(word.size() / 3, 2) + 1;  // 2: swapped letters
+  for (const std::string& candidate : known) {
+    const size_t distance = edit_distance(word, candidate);
+    if (distance < best_distance) {
+      best_distance = distance;
+      best = candidate;
+    }
+  }
+  return best;
+}
+
+void check_writable(const std::vector<std::string>& files) {
+  namespace fs = std::filesystem;
+  for (const std::string& file : files) {
+    if (file.empty()) continue;
+    std::error_code ignored;
+    const fs::path folder = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : fs::path(".");
+    const auto refuse = [&](const std::string& why, const char* hint) {
+      throw Error(fmt::format("can't write {}: {}", file, why), hint);
+    };
+    if (!fs::is_directory(folder, ignored)) refuse("there is no folder " + folder.string(), "make it first");
+    if (fs::is_directory(file, ignored)) refuse("it is a folder", "name a file in it");
+    if (::access(folder.c_str(), W_OK | X_OK) != 0)
+      refuse("the folder " + folder.string() + " is read-only", "name a file in a folder of yours");
+  }
+}
+
+}  // namespace antichain

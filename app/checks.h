@@ -1,0 +1,29 @@
+// What an option accepts. A value outside is answered by one sentence that names the option, what it takes and what
+// was given, before anything is computed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace antichain {
+
+// Each returns the option, for chaining, and throws an Error (ExitCode::usage) while the command line is parsed.
+CLI::Option* check_whole(CLI::Option*, int64_t least, int64_t most);  // a whole number, both ends included
+CLI::Option* check_number(CLI::Option*, double least, double most);   // finite, both ends included
+// One of `known`; else the nearest is suggested. `what` names the kind: "model".
+CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::string> known);
+
+[[noreturn]] void refuse_name(const std::string& what, const std::string& name,
+                              const std::vector<std::string>& known);
+
+// The nearest of `known` to `word`, or "" when none is near (Levenshtein, "Binary codes capable of correcting
+// deletions, insertions, and reversals", 1966: at most a third of the word, or two letters, differ).
+std::string nearest(const std::string& word, const std::vector<std::string>& known);
+
+// Whether files can be written there, found out before the work whose result they shall hold; "" is no file. Error
+// naming the file when its folder is missing or read-only, or it is itself a folder.
+void check_writable(const std::vector<std::string>& files);
+
+}  // namespace antichain

@@ -1,0 +1,81 @@
+#include "app/help.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace antichain {
+namespace {
+
+constexpr size_t text_width = 100, option_width = 26;
+
+// `head` at the left, `text` beside it, wrapped at blanks.
+std::string entry(const std::string& head, const std::string& text) {
+  std::string result, line = fmt::format("  {:<{}}", head, option_width - 2);
+  const std::string indent(option_width, ' ');
+  if (head.size() + 3 > option_width) {
+    result = "  " + head + "\n";
+    line = indent;
+  }
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (line.size() + 1 + word.size() > text_width) {
+      result += line + "\n";
+      line = indent;
+    }
+    line += (line.size() == option_width ? "" : " ") + word;
+  }
+  return result + line + "\n";
+}
+
+std::string entry(const CLI::Option& option) {
+  std::string head = "--" + option.get_lnames().front();
+  if (option.get_items_expected_max() > 0 && !option.get_type_name().empty())
+    head += " " + option.get_type_name();
+  std::string text = option.get_description();
+  if (option.get_required()) text += " [required]";
+  if (!option.get_default_str().empty()) text += fmt::format(" [{}]", option.get_default_str());
+  return entry(head, text);
+}
+
+std::string commands_of(const CLI::App& app) {
+  std::string text = "\nCommands\n";
+  for (const CLI::App* command : app.get_subcommands({}))
+    text += entry(command->get_name(), command->get_description());
+  return text + "\nantichain COMMAND --help lists the options of a command.\n";
+}
+
+std::string options_of(const CLI::App& command) {
+  std::vector<std::string> groups;  // help comes first with CLI11, and last here
+  for (const CLI::Option* option : command.get_options()) {
+    if (option != command.get_help_ptr() && std::ranges::find(groups, option->get_group()) == groups.end())
+      groups.push_back(option->get_group());
+  }
+  std::string text;
+  for (const std::string& group : groups) {
+    text += "\n" + group + "\n";
+    for (const CLI::Option* option : command.get_options())
+      if (option != command.get_help_ptr() && option->get_group() == group) text += entry(*option);
+  }
+  return text;
+}
+
+class Help : public CLI::FormatterBase {
+ public:
+  std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
+    const bool root = app->get_parent() == nullptr;
+    const std::string name = (root ? "" : "antichain ") + app->get_name();
+    return fmt::format("{}: {}\n\nUsage: {} {}[OPTIONS]\n{}{}", name, app->get_description(), name,
+                       root ? "COMMAND " : "", root ? commands_of(*app) : options_of(*app),
+                       app->get_footer().empty() ? "" : "\n" + app->get_footer() + "\n");
+  }
+};
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_formatter() { return std::make_shared<Help>(); }
+
+}  // namespace antichain

@@ -1,0 +1,13 @@
+// The text of --help: groups in the order in which their options were declared, defaults in brackets, within 100
+// columns; docs/cli.md is made of it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+namespace antichain {
+
+// For CLI::App::formatter, before subcommands are added (they inherit it).
+std::shared_ptr<CLI::FormatterBase> help_formatter();
+
+}  // namespace antichain

@@ -1,0 +1,299 @@
+#include "tests/layers/op_harness.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "framework/random.h"
+#include "tests/layers/reference/reference.h"
+
+namespace antichain::harness {
+namespace {
+
+constexpr int64_t guard_bytes = 4096;
+constexpr std::byte guard{0xA5};
+
+// A tensor between two guard zones.
+class Guarded {
+ public:
+  Guarded(std::string name, TensorSpec spec) : name_(std::move(name)) {
+    memory_ = allocate_host(spec.bytes() + 2 * guard_bytes);
+    std::memset(memory_.get(), int(guard), size_t(spec.bytes() + 2 * guard_bytes));
+    tensor_ = Tensor(spec, std::shared_ptr<std::byte>(memory_, memory_.get() + guard_bytes));
+    std::memset(tensor_.raw(), 0xFF, size_t(spec.bytes()));  // NaN in float32 and float64, −1 in int32
+  }
+
+  const Tensor& tensor() const { return tensor_; }
+
+  void load(const Numbers& plain) const { relayout(as_plain(plain), tensor_); }
+
+  Numbers read() const {
+    TensorSpec spec = tensor_.spec();
+    spec.layout = Layout::plain;
+    const Tensor plain = Tensor::host(spec);
+    relayout(tensor_, plain);
+    Numbers numbers(size_t(plain.elements()));
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      numbers[i] = spec.dtype == DType::f64   ? plain.data<double>()[i]
+                   : spec.dtype == DType::i32 ? plain.data<int32_t>()[i]
+                                              : plain.data<float>()[i];
+    }
+    return numbers;
+  }
+
+  void check_guards() const {
+    const auto intact = [](const std::byte* from) {
+      return std::all_of(from, from + guard_bytes, [](std::byte b) { return b == guard; });
+    };
+    EXPECT_TRUE(intact(memory_.get())) << "something wrote before " << name_;
+    EXPECT_TRUE(intact(tensor_.raw() + tensor_.bytes())) << "something wrote past " << name_;
+  }
+
+  // Stored values equal those of the same logical tensor with zero padding.
+  void check_padding() const {
+    const Tensor clean = Tensor::host(tensor_.spec());
+    relayout(as_plain(read()), clean);
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < clean.elements() && tensor_.dtype() == DType::f32; ++i)
+      wrong += clean.data<float>()[i] != tensor_.data<float>()[i];
+    EXPECT_EQ(wrong, 0) << "padding (or a value that is NaN) of " << name_ << " in layout "
+                        << name_of(tensor_.layout());
+  }
+
+ private:
+  Tensor as_plain(const Numbers& numbers) const {
+    TensorSpec spec = tensor_.spec();
+    spec.layout = Layout::plain;
+    const Tensor plain = Tensor::host(spec);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (spec.dtype == DType::f64) plain.data<double>()[i] = numbers[i];
+      if (spec.dtype == DType::f32) plain.data<float>()[i] = float(numbers[i]);
+      if (spec.dtype == DType::i32) plain.data<int32_t>()[i] = int32_t(numbers[i]);
+    }
+    return plain;
+  }
+
+  std::string name_;
+  std::shared_ptr<std::byte> memory_;
+  Tensor tensor_;
+};
+
+struct Bank {
+  std::vector<Guarded> guarded;
+  std::vector<Tensor> tensors;
+
+  void add(std::string name, const TensorSpec& spec) {
+    guarded.emplace_back(std::move(name), spec);
+    tensors.push_back(guarded.back().tensor());
+  }
+  void load(const std::vector<Numbers>& values) {
+    for (size_t i = 0; i < values.size(); ++i) guarded[i].load(values[i]);
+  }
+  std::vector<Numbers> read() const {
+    std::vector<Numbers> all;
+    for (const Guarded& g : guarded) all.push_back(g.read());
+    return all;
+  }
+};
+
+// Distinct numbers in (−1, 1), none nearer to 0 than 0.5 / count: no maximum is a tie, no ReLU at its kink.
+Numbers distinct(int64_t count, const Philox& random, uint64_t stream) {
+  std::vector<int64_t> order(static_cast<size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t i = count - 1; i > 0; --i)
+    std::swap(order[size_t(i)], order[random.words(uint64_t(i), stream)[0] % uint64_t(i + 1)]);
+  Numbers numbers;
+  for (int64_t k : order) numbers.push_back(float((2.0 * double(k) + 0.5) / double(count) - 1.0));
+  return numbers;
+}
+
+// All the tensors of one node, for one backend.
+class OpRun {
+ public:
+  OpRun(const Backend& backend, const OpCase& c, const Values& values, const Ask& ask)
+      : case_(c), ask_(ask), double_(backend.name() == "reference"), context_(backend, ask.threads) {
+    backend.enter(context_);
+    std::vector<Layout> offered;
+    for (const Shape& shape : c.x) offered.push_back(shape.rank() == 4 ? ask.offered : Layout::plain);
+    const KernelEntry& entry = backend.entry(c.op->type());
+    signature_ = c.op->infer(c.x);
+    lowering_ = entry.lower(*c.op, c.x, offered);
+    std::vector<TensorSpec> x;
+    for (size_t i = 0; i < c.x.size(); ++i)
+      x.push_back(spec({c.x[i], is_label(c, i) ? DType::i32 : DType::f32}, lowering_.x[i]));
+    kernel_ = entry.make(*c.op, x, lowering_);
+    allocate(x);
+    load(values);
+  }
+
+  bool inseparable() const { return kernel_->inseparable(); }
+
+  Results run() {
+    Results results;
+    results.evaluated = evaluate();
+    forward(Mode::train);
+    results.y = y_.guarded[0].read();
+    y_.guarded[0].check_padding();
+    backward();
+    kernel_->absorb(context_, statistics_.tensors, buffers_.tensors);
+    for (const Bank* bank : {&dx_, &dw_})
+      for (const Guarded& g : bank->guarded)
+        if (g.tensor()) g.check_padding();
+    for (const Bank* bank : {&x_, &params_, &buffers_, &statistics_, &stash_, &y_, &dy_, &dx_, &dw_})
+      for (const Guarded& g : bank->guarded) g.check_guards();
+    results.statistics = statistics_.read();
+    results.buffers = buffers_.read();
+    results.dw = dw_.read();
+    for (size_t i = 0; i < case_.x.size(); ++i)
+      if (!is_label(case_, i)) results.dx.push_back(dx_.guarded[i].read());
+    return results;
+  }
+
+ private:
+  TensorSpec spec(TensorSpec s, Layout layout) const {
+    s.layout = layout;
+    return double_ ? reference::in_double(s) : s;
+  }
+
+  void allocate(const std::vector<TensorSpec>& x) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      x_.add(fmt::format("x[{}]", i), x[i]);
+      dx_.add(fmt::format("dx[{}]", i), x[i]);
+      if (is_label(case_, i)) dx_.tensors[i] = Tensor();
+    }
+    for (size_t i = 0; i < signature_.params.size(); ++i) {
+      const TensorSpec s = spec({signature_.params[i].shape}, lowering_.params[i]);
+      params_.add(signature_.params[i].name, s);
+      dw_.add("gradient of " + signature_.params[i].name, s);
+    }
+    for (const ParamSpec& b : signature_.buffers)
+      buffers_.add(b.name, spec({b.shape, b.dtype}, Layout::plain));
+    for (const TensorSpec& s : signature_.statistics) statistics_.add("statistics", spec(s, s.layout));
+    for (const TensorSpec& s : lowering_.stash) stash_.add("stash", s);
+    y_.add("y", spec(signature_.y, lowering_.y));
+    dy_.add("dy", spec(signature_.y, lowering_.y));
+  }
+
+  void load(const Values& values) {
+    x_.load(values.x);
+    params_.load(values.params);
+    buffers_.load(values.buffers);
+    dy_.load({values.dy});
+    if (ask_.into == Into::accumulate)
+      for (const Guarded& g : dw_.guarded)
+        g.load(Numbers(size_t(g.tensor().shape().elements()), ask_.dw_before));
+  }
+
+  void forward(Mode mode) {
+    Forward f{.x = x_.tensors, .params = params_.tensors, .buffers = buffers_.tensors};
+    f.y = y_.tensors[0];
+    f.mode = mode;
+    f.dropout = key_;
+    if (mode == Mode::train) {
+      f.stash = stash_.tensors;
+      f.statistics = statistics_.tensors;
+    }
+    kernel_->forward(context_, f);
+  }
+
+  // Without stash and statistics: evaluation has none.
+  Numbers evaluate() {
+    forward(Mode::evaluate);
+    Numbers y = y_.guarded[0].read();
+    y_.guarded[0].check_padding();
+    std::memset(y_.tensors[0].raw(), 0xFF, size_t(y_.tensors[0].bytes()));
+    return y;
+  }
+
+  void backward() {
+    const std::vector<Tensor> nothing(x_.tensors.size());
+    Backward b{.x = lowering_.keeps_x ? x_.tensors : nothing, .params = params_.tensors};
+    if (lowering_.keeps_y) b.y = y_.tensors[0];
+    if (case_.op->role() != Role::loss) b.dy = dy_.tensors[0];
+    b.stash = stash_.tensors;
+    b.statistics = statistics_.tensors;
+    b.into = ask_.into;
+    b.loss_scale = float(loss_scale_of(case_));
+    b.dropout = key_;
+    if (ask_.halves == Halves::together) {
+      b.dx = dx_.tensors;
+      b.dw = dw_.tensors;
+      return kernel_->backward(context_, b);
+    }
+    b.dx = dx_.tensors;
+    kernel_->backward(context_, b);
+    b.dx = {};
+    b.dw = dw_.tensors;
+    kernel_->backward(context_, b);
+  }
+
+  const OpCase& case_;
+  const Ask ask_;
+  const bool double_;
+  Context context_;
+  Signature signature_;
+  Lowering lowering_;
+  std::unique_ptr<Kernel> kernel_;
+  Bank x_, params_, buffers_, statistics_, stash_, y_, dy_, dx_, dw_;
+  const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
+};
+
+}  // namespace
+
+bool is_label(const OpCase& c, size_t input) { return c.op->role() == Role::loss && input == 1; }
+
+double loss_scale_of(const OpCase& c) { return c.op->role() == Role::loss ? double(0.3f) : 1.0; }
+
+Values draw(const OpCase& c, uint64_t seed) {
+  const Philox random(seed);
+  const Signature signature = c.op->infer(c.x);
+  uint64_t stream = 0;
+  Values values;
+  for (size_t i = 0; i < c.x.size(); ++i) {
+    values.x.push_back(distinct(c.x[i].elements(), random, ++stream));
+    const int64_t labels = c.x[0][1] + 1;  // −1 (padding), 0, 1, … in turn
+    for (size_t n = 0; is_label(c, i) && n < values.x[i].size(); ++n)
+      values.x[i][n] = double(int64_t(n) % labels) - 1;
+  }
+  for (const ParamSpec& p : signature.params)
+    values.params.push_back(distinct(p.shape.elements(), random, ++stream));
+  for (const ParamSpec& b : signature.buffers) {
+    values.buffers.push_back(distinct(b.shape.elements(), random, ++stream));
+    for (double& v : values.buffers.back()) v = b.dtype == DType::i32 ? 5 : float(v + 1.5);  // variances > 0
+  }
+  values.dy = distinct(signature.y.shape.elements(), random, ++stream);
+  return values;
+}
+
+Results run(const Backend& backend, const OpCase& c, const Values& values, const Ask& ask) {
+  return OpRun(backend, c, values, ask).run();
+}
+
+bool inseparable(const Backend& backend, const OpCase& c) {
+  return OpRun(backend, c, draw(c), {}).inseparable();
+}
+
+double objective(const OpCase& c, const Values& values, const Numbers& y) {
+  if (c.op->role() != Role::loss) return std::inner_product(y.begin(), y.end(), values.dy.begin(), 0.0);
+  double sum = 0;
+  for (size_t i = 0; i < y.size(); i += 2) sum += y[i];
+  return loss_scale_of(c) * sum;
+}
+
+double difference(const Numbers& a, const Numbers& b) {
+  if (a.size() != b.size()) return std::numeric_limits<double>::infinity();
+  double largest = 0, worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (!std::isfinite(a[i]) || !std::isfinite(b[i])) return std::numeric_limits<double>::infinity();
+    largest = std::max(largest, std::abs(b[i]));
+    worst = std::max(worst, std::abs(a[i] - b[i]));
+  }
+  return worst == 0 ? 0 : worst / largest;
+}
+
+}  // namespace antichain::harness

@@ -1,0 +1,66 @@
+// One harness for every operator: runs a kernel of any backend on guarded, poisoned memory, and hands all it
+// computed back in double precision and plain layout, so that engines compare whatever their layouts.
+//
+//   guards     every tensor lies between two zones filled with a pattern: no write outside may go unseen
+//   poison     outputs start as NaN: an element (or padding) that is not written shows
+//   keeps      backward gets x and y only where the lowering declares that it reads them
+//   padding    of every blocked tensor that a kernel writes must be zero
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/backend.h"
+
+namespace antichain::harness {
+
+struct OpCase {
+  std::string name;  // letters, digits and underscores
+  std::shared_ptr<const Op> op;
+  std::vector<Shape> x;
+  // Of the largest absolute value of a tensor. Float32 has 6e-8 per operation; the longest sums here have a few
+  // thousand terms of random sign, and cost about its square root: 50 times that.
+  double tolerance = 5e-6;
+};
+
+using Numbers = std::vector<double>;
+
+// What a kernel is given: float32 values of either precision exactly.
+struct Values {
+  std::vector<Numbers> x, params, buffers;
+  Numbers dy;
+};
+Values draw(const OpCase&, uint64_t seed = 1);
+bool is_label(const OpCase&, size_t input);
+double loss_scale_of(const OpCase&);  // float32 exactly, not a power of two
+
+// What a kernel gave back.
+struct Results {
+  Numbers y, evaluated;
+  std::vector<Numbers> dx, dw, statistics, buffers;  // buffers after one micro-batch is absorbed
+  bool operator==(const Results&) const = default;   // bit for bit (NaN equals nothing)
+};
+
+enum class Halves { together, separately };
+
+struct Ask {
+  Layout offered = Layout::plain;  // of every input of four dimensions
+  Halves halves = Halves::together;
+  Into into = Into::overwrite;
+  double dw_before = 0;  // what dw holds before backward, when it accumulates
+  int threads = 1;
+};
+
+// Reports guard, poison and padding violations as test failures.
+Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
+bool inseparable(const Backend&, const OpCase&);
+
+// The number whose gradient backward computes: Σ y · dy, or a loss node's scaled sum of losses.
+double objective(const OpCase&, const Values&, const Numbers& y);
+
+// max |a − b| / max |b|; infinite where sizes differ or a number is no number.
+double difference(const Numbers& a, const Numbers& b);
+
+}  // namespace antichain::harness

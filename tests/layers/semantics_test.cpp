@@ -1,0 +1,96 @@
+// What operators promise beyond their formulas: ties, keys of random numbers, and clear errors.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "framework/error.h"
+#include "layers/concat.h"
+#include "layers/conv2d.h"
+#include "layers/cpu/backend.h"
+#include "layers/dropout.h"
+#include "layers/pool.h"
+#include "layers/softmax_cross_entropy.h"
+#include "tests/layers/op_harness.h"
+
+namespace antichain {
+namespace {
+
+const Backend& engine() {
+  register_cpu_backend();
+  return backend("cpu");
+}
+
+void expect_error(const std::function<void()>& call, std::initializer_list<const char*> words) {
+  try {
+    call();
+    ADD_FAILURE() << "no Error was thrown";
+  } catch (const Error& error) {
+    for (const char* word : words)
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos)
+          << word << " not in: " << error.what();
+  }
+}
+
+TEST(MaxPool, FirstOfEqualsGetsTheGradient) {
+  const harness::OpCase c{"ties", std::make_shared<Pool>(Pool::Kind::max, PoolOptions{}), {{1, 1, 2, 4}}};
+  for (Layout offered : {Layout::plain, Layout::nChw16c}) {
+    const harness::Values values{.x = {{0, 5, 7, 7, 5, 5, 7, 7}}, .dy = {1, 2}};
+    const harness::Results results = harness::run(engine(), c, values, {.offered = offered});
+    EXPECT_EQ(results.dx[0], (harness::Numbers{0, 1, 2, 0, 0, 0, 0, 0}));
+  }
+}
+
+std::vector<bool> mask(uint64_t step, uint64_t first_sample, int64_t sample,
+                       const std::string& node = "drop") {
+  const Dropout op(0.3, node);
+  const DropoutMask drawn(op, {.seed = 1, .step = step, .first_sample = first_sample}, sample);
+  std::vector<bool> kept;
+  for (int64_t quad = 0; quad < 2500; ++quad)
+    for (bool k : drawn.kept(quad)) kept.push_back(k);
+  return kept;
+}
+
+TEST(Dropout, MaskDependsOnThePositionInTheBatchNotOnTheMicroBatch) {
+  EXPECT_EQ(mask(4, 0, 6), mask(4, 4, 2));
+  EXPECT_NE(mask(4, 0, 6), mask(4, 0, 7));
+  EXPECT_NE(mask(4, 0, 6), mask(5, 0, 6));
+  EXPECT_NE(mask(4, 0, 6), mask(4, 0, 6, "other"));
+}
+
+TEST(Dropout, KeepsTheRightShare) {
+  const auto kept = mask(0, 0, 0);
+  // 10,000 draws: the standard deviation is 46; five of them.
+  EXPECT_NEAR(double(std::count(kept.begin(), kept.end(), true)), 7000, 230);
+}
+
+TEST(SoftmaxCrossEntropy, RefusesALabelThatIsNoClass) {
+  const harness::OpCase c{"label", std::make_shared<SoftmaxCrossEntropy>(LossOptions{}), {{2, 3}, {2}}};
+  const harness::Values values{.x = {{0, 0, 0, 0, 0, 0}, {1, 3}}, .dy = {0, 0, 0, 0}};
+  expect_error([&] { harness::run(engine(), c, values); }, {"sample 1", "label 3", "classes 0 to 2"});
+}
+
+TEST(Infer, NamesTheShapesThatDoNotFit) {
+  const auto infer = [](const Op& op, std::vector<Shape> x) { return [&op, x] { op.infer(x); }; };
+  const Conv2d grouped({.out = 8, .groups = 4}), large({.out = 8, .kernel = 5});
+  expect_error(infer(grouped, {{1, 6, 8, 8}}), {"6 channels", "4 groups"});
+  expect_error(infer(large, {{1, 6, 4, 4}}), {"5 x 5", "1 x 6 x 4 x 4"});
+  expect_error(infer(large, {{1, 6}}), {"4 dimensions", "1 x 6"});
+  expect_error(infer(Concat(), {{1, 6, 4, 4}, {1, 6, 4, 5}}), {"1 x 6 x 4 x 5", "channels"});
+  expect_error([] { Conv2d({.out = 9, .groups = 2}); }, {"9 filters", "2 groups"});
+  expect_error([] { Dropout(1.0, "d"); }, {"p < 1"});
+}
+
+TEST(Str, TellsOptionsApart) {
+  const auto text = [](Conv2dOptions o) { return Conv2d(o).str(); };
+  const Conv2dOptions base{.out = 8};
+  for (const Conv2dOptions& other :
+       {Conv2dOptions{.out = 9}, Conv2dOptions{.out = 8, .kernel = {3, 1}},
+        Conv2dOptions{.out = 8, .stride = 2}, Conv2dOptions{.out = 8, .pad = 1},
+        Conv2dOptions{.out = 8, .groups = 2}, Conv2dOptions{.out = 8, .bias = false},
+        Conv2dOptions{.out = 8, .weight_init = Initialiser::constant(0)}})
+    EXPECT_NE(text(other), text(base));
+}
+
+}  // namespace
+}  // namespace antichain

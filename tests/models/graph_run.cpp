@@ -1,0 +1,159 @@
+#include "tests/models/graph_run.h"
+
+#include <cstring>
+
+#include "framework/backend.h"
+#include "framework/random.h"
+#include "tests/layers/reference/reference.h"
+
+namespace antichain {
+namespace {
+
+// Host values in plain layout, as a tensor of a backend.
+Tensor to_backend(const Tensor& plain, Layout layout, bool in_double) {
+  TensorSpec spec = plain.spec();
+  spec.layout = layout;
+  if (in_double) spec = reference::in_double(spec);
+  const Tensor tensor = Tensor::host(spec);
+  if (spec.dtype == plain.dtype())
+    relayout(plain, tensor);
+  else
+    for (int64_t i = 0; i < plain.elements(); ++i) tensor.data<double>()[i] = plain.data<float>()[i];
+  return tensor;
+}
+
+std::vector<double> numbers(const Tensor& tensor) {
+  TensorSpec spec = tensor.spec();
+  spec.layout = Layout::plain;
+  const Tensor plain = Tensor::host(spec);
+  relayout(tensor, plain);
+  std::vector<double> values;
+  for (int64_t i = 0; i < plain.elements(); ++i)
+    values.push_back(spec.dtype == DType::f64 ? plain.data<double>()[i] : plain.data<float>()[i]);
+  return values;
+}
+
+class GraphRun {
+ public:
+  GraphRun(const Graph& graph, const Backend& backend, uint64_t seed)
+      : graph_(lower(graph, backend)),
+        backend_(backend),
+        context_(backend),
+        in_double_(backend.name() == "reference"),
+        nodes_(size_t(graph_.size())) {
+    backend.enter(context_);
+    for (NodeId id = 0; id < graph_.size(); ++id) allocate(id, seed);
+  }
+
+  GraphResults run() && {
+    for (NodeId id = 0; id < graph_.size(); ++id) forward(id);
+    for (NodeId id = graph_.size() - 1; id >= 0; --id) backward(id);
+    GraphResults results;
+    const std::vector<double> loss = numbers(nodes_[size_t(graph_.find("loss"))].y);
+    for (size_t i = 0; i < loss.size(); i += 2) results.losses.push_back(loss[i]);
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      for (size_t i = 0; i < nodes_[size_t(id)].dw.size(); ++i)
+        results.gradients[graph_[id].name + "." + graph_[id].signature.params[i].name] =
+            numbers(nodes_[size_t(id)].dw[i]);
+    return results;
+  }
+
+ private:
+  struct Memory {
+    std::unique_ptr<Kernel> kernel;
+    Tensor y, dy;
+    std::vector<Tensor> x, params, buffers, dw, stash, statistics;
+  };
+
+  Tensor tensor(TensorSpec spec) const {
+    return Tensor::host(in_double_ ? reference::in_double(spec) : spec);
+  }
+
+  // Images uniform in [−1, 1), labels 0, 1, 2, …: keyed like a parameter, so the same for every backend.
+  Tensor input(const Node& node, uint64_t seed) const {
+    const Tensor plain = Tensor::host(node.signature.y);
+    if (plain.dtype() == DType::f32) initialise(plain, Initialiser::uniform(1), seed, node.name);
+    for (int64_t i = 0; plain.dtype() == DType::i32 && i < plain.elements(); ++i)
+      plain.data<int32_t>()[i] = int32_t(i);
+    return to_backend(plain, Layout::plain, in_double_);
+  }
+
+  void allocate(NodeId id, uint64_t seed) {
+    const Node& node = graph_[id];
+    Memory& m = nodes_[size_t(id)];
+    if (node.role() == Role::input) {
+      m.y = input(node, seed);
+      return;
+    }
+    std::vector<TensorSpec> x;
+    for (NodeId from : node.inputs) {
+      m.x.push_back(nodes_[size_t(from)].y);
+      x.push_back(m.x.back().spec());
+    }
+    m.kernel = backend_.entry(node.op->type()).make(*node.op, x, node.lowering);
+    m.y = tensor(node.output());
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ParamSpec& p = node.signature.params[i];
+      const Tensor plain = Tensor::host({.shape = p.shape});
+      initialise(plain, p.init, seed, node.name + "." + p.name);
+      m.params.push_back(to_backend(plain, node.lowering.params[i], in_double_));
+      m.dw.push_back(Tensor::host(m.params.back().spec()));
+    }
+    for (const ParamSpec& b : node.signature.buffers) m.buffers.push_back(tensor({b.shape, b.dtype}));
+    for (const TensorSpec& s : node.signature.statistics) m.statistics.push_back(tensor(s));
+    for (const TensorSpec& s : node.lowering.stash) m.stash.push_back(Tensor::host(s));
+  }
+
+  void forward(NodeId id) {
+    Memory& m = nodes_[size_t(id)];
+    if (!m.kernel) return;
+    Forward f{.x = m.x, .params = m.params, .buffers = m.buffers, .y = m.y, .stash = m.stash};
+    f.statistics = m.statistics;
+    m.kernel->forward(context_, f);
+  }
+
+  void backward(NodeId id) {
+    const Node& node = graph_[id];
+    Memory& m = nodes_[size_t(id)];
+    if (!m.kernel) return;
+    std::vector<Tensor> dx;
+    for (size_t i = 0; i < m.x.size(); ++i)
+      dx.push_back(graph_.needs_gradient(node.inputs[i]) ? Tensor::host(m.x[i].spec()) : Tensor());
+    const std::vector<Tensor> nothing(m.x.size());
+    Backward b{.x = node.lowering.keeps_x ? m.x : nothing, .params = m.params};
+    if (node.lowering.keeps_y) b.y = m.y;
+    b.dy = m.dy;
+    b.stash = m.stash;
+    b.statistics = m.statistics;
+    b.dx = dx;
+    b.dw = m.dw;
+    b.into = Into::overwrite;
+    b.loss_scale = 1.0f / float(graph_.microbatch());
+    m.kernel->backward(context_, b);
+    for (size_t i = 0; i < dx.size(); ++i)
+      if (dx[i]) fold(dx[i], nodes_[size_t(node.inputs[i])].dy);
+    m.dy = Tensor();
+  }
+
+  // A tensor's gradient is the sum over its consumers, in descending node order.
+  void fold(const Tensor& gradient, Tensor& sum) {
+    if (sum)
+      backend_.add(context_, gradient, sum);
+    else
+      sum = gradient;
+  }
+
+  const Graph graph_;
+  const Backend& backend_;
+  Context context_;
+  const bool in_double_;
+  std::vector<Memory> nodes_;
+};
+
+}  // namespace
+
+GraphResults run_graph(const Graph& graph, const Backend& backend, uint64_t seed) {
+  return GraphRun(graph, backend, seed).run();
+}
+
+}  // namespace antichain

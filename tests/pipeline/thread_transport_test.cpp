@@ -1,0 +1,62 @@
+// Ranks as threads keep what every transport promises, and end together when one fails.
+#include "pipeline/thread_transport.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "tests/pipeline/expect_error.h"
+#include "tests/pipeline/transport_checks.h"
+
+namespace antichain::testing {
+namespace {
+
+class ThreadTransportKeeps : public ::testing::TestWithParam<std::tuple<TransportCheck, int>> {};
+
+TEST_P(ThreadTransportKeeps, Promise) {
+  const auto& [check, ranks] = GetParam();
+  run_ranks(ranks, check.run, {.watchdog_s = 30});  // a deadlock ends the test program instead of hanging it
+}
+
+INSTANTIATE_TEST_SUITE_P(Transport, ThreadTransportKeeps,
+                         ::testing::Combine(::testing::ValuesIn(transport_checks().begin(), transport_checks().end()),
+                                            ::testing::Values(1, 2, 3, 4)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "On" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(ThreadTransport, FirstOriginalErrorIsRethrownAndWakesThePeers) {
+  std::atomic<int> woken{0};
+  const auto body = [&](Transport& t) {
+    if (t.rank() == 1) throw Error("rank 1 has had enough", "");
+    try {
+      t.wait(t.recv({0, 0}, 1, Tensor::host({{8}, DType::u8})));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::peer_failed);
+      ++woken;
+      throw;
+    }
+  };
+  test::expect_error([&] { run_ranks(3, body, {.watchdog_s = 30}); }, {"rank 1 has had enough"});
+  EXPECT_EQ(woken, 2);
+}
+
+TEST(ThreadTransport, AFailureWakesRanksInABarrierAndInAFlush) {
+  const auto body = [](Transport& t) {
+    if (t.rank() == 0) throw std::runtime_error("not even an Error");
+    if (t.rank() == 1) t.barrier();
+    t.send({0, 0}, 0, Tensor::host({{8}, DType::u8}));
+    t.flush();
+  };
+  EXPECT_THROW(run_ranks(3, body, {.watchdog_s = 30}), std::runtime_error);
+}
+
+TEST(ThreadTransport, RefusesPeersThatAreNotThere) {
+  const auto body = [](Transport& t) { t.send({0, 0}, 2, Tensor::host({{8}, DType::u8})); };
+  test::expect_error([&] { run_ranks(2, body); }, {"addresses rank 2", "2 ranks"});
+  test::expect_error([&] { run_ranks(0, body); }, {"at least one rank"});
+}
+
+}  // namespace
+}  // namespace antichain::testing
