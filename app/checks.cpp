@@ -72,10 +72,10 @@ CLI::Option* check_name(CLI::Option* option, const std::string& what, std::vecto
 
 void refuse_name(const std::string& what, const std::string& name, const std::vector<std::string>& known) {
   const std::string near = nearest(name, known);
-  throw Error(
-      fmt::format("there is no {} '{}'", what, name),
-      fmt::format("{}known are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near), fmt::join(known, ", ")),
-      ExitCode::usage);
+  throw Error(fmt::format("there is no {} '{}'", what, name),
+              fmt::format("{}known are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
+                          fmt::join(known, ", ")),
+              ExitCode::usage);
 }
 
 std::string nearest(const std::string& word, const std::vector<std::string>& known) {

@@ -1,29 +1,17 @@
 #include "app/command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iostream>
-#include <numeric>
 
+#include "app/checks.h"
 #include "framework/error.h"
 #include "framework/json.h"
 
 namespace antichain {
 namespace {
-
-size_t edit_distance(const std::string& a, const std::string& b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = std::exchange(row[j], std::min({replaced, row[j] + 1, row[j - 1] + 1}));
-    }
-  }
-  return row.back();
-}
 
 bool names_option(const std::string& word, const std::string& option) {
   return word == option || word.starts_with(option + "=");
@@ -44,22 +32,47 @@ std::vector<std::string> settings(const std::string& file, const std::vector<std
   return result;
 }
 
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+void check_command(const CLI::App& app, const std::vector<std::string>& words) {
+  const std::vector<std::string> names = command_names(app);
+  if (words.empty()) {
+    throw Error("a command is missing", fmt::format("give one of {}", fmt::join(names, ", ")),
+                ExitCode::usage);
+  }
+  if (!words[0].starts_with("-") && std::ranges::find(names, words[0]) == names.end())
+    refuse_name("command", words[0], names);
+}
+
+std::string hint(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return fmt::format("see antichain {}--help", commands.empty() ? "" : commands[0]->get_name() + " ");
+}
+
 // Unknown words are reported with the nearest option of the subcommand.
-[[noreturn]] void refuse_extras(const CLI::App& app, const CLI::ExtrasError& error) {
+[[noreturn]] void refuse_extras(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   const CLI::App& command = commands.empty() ? app : *commands[0];
-  std::vector<std::string> known, extras = app.remaining(true);
-  if (commands.empty()) {
-    for (const CLI::App* c : app.get_subcommands({})) known.push_back(c->get_name());
+  const std::string extra = app.remaining(true).at(0), word = extra.substr(0, extra.find('='));
+  if (!word.starts_with("-")) {
+    throw Error(fmt::format("antichain {} has no use for the word '{}'", command.get_name(), word), hint(app),
+                ExitCode::usage);
   }
-  for (const CLI::Option* option : command.get_options()) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
     for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
-  }
-  if (extras.empty()) throw Error(error.what(), "see --help", ExitCode::usage);
-  const std::string word = extras[0].substr(0, extras[0].find('='));
   const std::string near = nearest(word, known);
-  throw Error(fmt::format("there is no {} '{}'", word.starts_with("-") ? "option" : "command", word),
-              near.empty() ? "see --help" : fmt::format("did you mean {}?", near), ExitCode::usage);
+  throw Error(fmt::format("there is no option '{}'", word),
+              near.empty() ? hint(app) : fmt::format("did you mean {}?", near), ExitCode::usage);
+}
+
+// CLI11 says "--batch: 1 required INT missing".
+std::string one_value(const std::string& sentence) {
+  return sentence.substr(0, sentence.find(':')) + " takes one value";
 }
 
 }  // namespace
@@ -67,7 +80,7 @@ std::vector<std::string> settings(const std::string& file, const std::vector<std
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example) {
   CLI::App& command = *app.add_subcommand(name, description);
-  command.footer("Example:\n  " + example);
+  command.footer("Example\n  " + example);
   command
       .add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
       ->type_name("FILE")
@@ -88,20 +101,8 @@ std::vector<std::string> with_config(std::vector<std::string> words) {
   return words;
 }
 
-std::string nearest(const std::string& word, const std::vector<std::string>& known) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(word.size() / 3, 2) + 1;  // 2: swapped letters
-  for (const std::string& candidate : known) {
-    const size_t distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
-      best_distance = distance;
-      best = candidate;
-    }
-  }
-  return best;
-}
-
 void parse_and_run(CLI::App& app, const std::vector<std::string>& words) {
+  check_command(app, words);
   std::vector<std::string> reversed = with_config(words);
   std::ranges::reverse(reversed);  // CLI11 takes the words last to first
   try {
@@ -111,10 +112,12 @@ void parse_and_run(CLI::App& app, const std::vector<std::string>& words) {
     std::cout << (commands.empty() ? app : *commands[0]).help();
   } catch (const CLI::CallForVersion& version) {
     std::cout << version.what() << "\n";
-  } catch (const CLI::ExtrasError& error) {
-    refuse_extras(app, error);
+  } catch (const CLI::ExtrasError&) {
+    refuse_extras(app);
+  } catch (const CLI::ArgumentMismatch& error) {
+    throw Error(one_value(error.what()), hint(app), ExitCode::usage);
   } catch (const CLI::ParseError& error) {
-    throw Error(error.what(), "see --help", ExitCode::usage);
+    throw Error(error.what(), hint(app), ExitCode::usage);
   }
 }
 

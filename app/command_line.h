@@ -17,9 +17,6 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
 // `name = value` lines, bare or in a section named as the subcommand. Error naming the file.
 std::vector<std::string> with_config(std::vector<std::string> words);
 
-// The nearest of `known` to `word`, or "" when none is near (Levenshtein 1966, at most a third of the word or two letters differ).
-std::string nearest(const std::string& word, const std::vector<std::string>& known);
-
 // Parses and runs. Usage mistakes become an Error with a hint; --help and --version print and return.
 void parse_and_run(CLI::App& app, const std::vector<std::string>& words);
 

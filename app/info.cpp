@@ -1,12 +1,11 @@
 // antichain info: which models there are, and what one is made of.
-//
-//   antichain info                     all models with parameters, FLOPs and nodes
-//   antichain info --model resnet18    its nodes in order, in this device's layouts
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/checks.h"
 #include "app/commands.h"
 #include "app/network.h"
 #include "app/table.h"
@@ -43,41 +42,63 @@ Totals totals(const Graph& graph) {
   return sum;
 }
 
-std::string gigaflops(double flops) { return fmt::format("{:.4f}", flops * 1e-9); }
+std::string megaflops(double flops) { return fmt::format("{:.2f}", flops * 1e-6); }
 
-void list_models() {
-  Table table({{"model", Table::Align::left}, {"parameters"}, {"forward GFLOP/image"}, {"nodes"}});
+// Blanks cost columns: "128x64x32x32".
+std::string narrow(std::string shape) {
+  std::erase(shape, ' ');
+  return shape;
+}
+
+void list_models(const InfoOptions& options) {
+  Table table({{"model", Table::Align::left}, {"nodes"}, {"weights"}, {"forward\nMFLOP/image"}});
+  nlohmann::ordered_json models = nlohmann::ordered_json::array(), devices = models;
   for (const std::string& name : model_names()) {
     const Graph graph = make_model(name, {.microbatch = 1});
     const Totals sum = totals(graph);
-    table.add({name, grouped(sum.parameters), gigaflops(sum.flops), std::to_string(graph.size())});
+    table.add({name, std::to_string(graph.size()), grouped(sum.parameters), megaflops(sum.flops)});
+    models.push_back({{"model", name},
+                      {"nodes", graph.size()},
+                      {"weights", sum.parameters},
+                      {"forward_flops_per_image", sum.flops}});
   }
   fmt::print("antichain {}\n\nModels\n{}\nDevices\n", version(), table.str());
-  for (const std::string& name : backend_names()) fmt::print("  {}: {}\n", name, backend(name).description());
+  for (const std::string& name : backend_names()) {
+    fmt::print("  {}: {}\n", name, backend(name).description());
+    devices.push_back({{"device", name}, {"description", backend(name).description()}});
+  }
+  if (options.json_file.empty()) return;
+  const nlohmann::ordered_json all = {{"version", version()}, {"models", models}, {"devices", devices}};
+  write_file(options.json_file, all.dump(2) + "\n");
+}
+
+Table node_table(const Graph& graph) {
+  using enum Table::Align;
+  Table table({{"node"},
+               {"name", left, 24},
+               {"operator", left, 14},
+               {"inputs", left},
+               {"output", left},
+               {"layout", left},
+               {"weights"},
+               {"forward\nMFLOP"}});
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    table.add({std::to_string(id), node.name, std::string(node.op->type()),
+               fmt::format("{}", fmt::join(node.inputs, ",")), narrow(graph.shape(id).str()),
+               std::string(name_of(node.output().layout)),
+               parameters(node) == 0 ? "-" : grouped(parameters(node)),
+               megaflops(node.signature.forward_flops)});
+  }
+  return table;
 }
 
 void list_nodes(const InfoOptions& options) {
   const Graph graph = lowered_network(options.network, options.machine);
-  using enum Table::Align;
-  Table table({{"node"},
-               {"name", left},
-               {"operator", left},
-               {"inputs", left},
-               {"output", left},
-               {"layout", left},
-               {"parameters"},
-               {"forward GFLOP"}});
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph[id];
-    table.add({std::to_string(id), node.name, std::string(node.op->type()),
-               fmt::format("{}", fmt::join(node.inputs, ",")), graph.shape(id).str(),
-               std::string(name_of(node.output().layout)), grouped(parameters(node)),
-               gigaflops(node.signature.forward_flops)});
-  }
   const Totals sum = totals(graph);
-  fmt::print("{}, micro-batches of {}, on {}: {} nodes, {} parameters, {} GFLOP forward\ngraph {}\n{}",
-             graph.model(), graph.microbatch(), options.machine.device, graph.size(), grouped(sum.parameters),
-             gigaflops(sum.flops), graph.hash(), table.str());
+  fmt::print("{} in micro-batches of {} on {}: {}, {}, forward {} MFLOP; graph {}\n\n{}", graph.model(),
+             graph.microbatch(), options.machine.device, counted(graph.size(), "node"),
+             counted(sum.parameters, "weight"), megaflops(sum.flops), graph.hash(), node_table(graph).str());
   if (!options.json_file.empty()) {
     write_file(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
   }
@@ -87,20 +108,18 @@ void list_nodes(const InfoOptions& options) {
 
 void add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  CLI::App& command = add_command(app, "info", "list the models, or one model's nodes",
+  CLI::App& command = add_command(app, "info", "list the models and devices, or the nodes of one model",
                                   "antichain info --model squeezenet --batch 32");
-  command.add_option("--model", options->network.model, "show this model's nodes")->group("Network");
-  command.add_option("--batch", options->network.batch, "samples")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group("Network");
-  command.add_option("--device", options->machine.device, "whose layouts to show")
-      ->capture_default_str()
-      ->group("Machine");
-  command.add_option("--json", options->json_file, "write the model as an unpriced profile")
-      ->type_name("FILE")
-      ->group("Output");
-  command.callback([options] { options->network.model.empty() ? list_models() : list_nodes(*options); });
+  add_model_option(command, options->network)->description("list this model's nodes [all models]");
+  CLI::Option* batch = command.add_option("--batch", options->network.batch, "images, with --model");
+  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Network");
+  add_device_option(command, options->machine)->description("whose layouts to list, with --model");
+  add_output_option(command, "--json", options->json_file,
+                    "write the list; with --model a profile without times");
+  command.callback([options] {
+    check_writable({options->json_file});
+    options->network.model.empty() ? list_models(*options) : list_nodes(*options);
+  });
 }
 
 }  // namespace antichain

@@ -14,16 +14,10 @@
 namespace antichain {
 namespace {
 
-void warn_of_crowding(const Transport& transport, const MachineOptions& machine) {
-  const std::string warning = crowding_warning(transport.local_size(), machine.threads);
-  if (transport.rank() == 0 && !warning.empty()) fmt::print(stderr, "antichain: {}\n", warning);
-}
-
 void work_as(Transport& transport, const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   const Backend& device = backend(machine.device);
   Context context(device, machine.threads);
   device.enter(context);
-  warn_of_crowding(transport, machine);
   Rank rank{transport, context};
   work(rank);
 }
@@ -41,6 +35,11 @@ void run_processes(const MachineOptions& machine, const std::function<void(Rank&
 }
 
 }  // namespace
+
+void warn_of_crowding(const Rank& rank) {
+  const std::string warning = crowding_warning(rank.transport.local_size(), rank.context.threads());
+  if (rank.prints() && !warning.empty()) fmt::print(stderr, "antichain: {}\n", warning);
+}
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   if (launched_in_parallel()) {

@@ -16,6 +16,10 @@ struct Rank {
   bool prints() const { return transport.rank() == 0; }
 };
 
+// On rank 0, one line on stderr when ranks outnumber cores: once the job has what it needs, so that a job that is refused
+// says only why.
+void warn_of_crowding(const Rank&);
+
 // Runs `work` on every rank of the job, on the device asked for, under the watchdog.
 void run_job(const MachineOptions&, const std::function<void(Rank&)>& work);
 

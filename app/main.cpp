@@ -1,17 +1,14 @@
-// The `antichain` program.
-//
-//   antichain info                                              which models there are
-//   antichain profile  --model resnet18 --json profile.json     what its nodes cost here
-//   antichain plan     --profile profile.json --stages 4 --json plan.json
-//   antichain simulate --profile profile.json --plan plan.json --microbatches 8
-//   antichain train    --local 4 --model resnet18 --profile profile.json --plan plan.json
+// The `antichain` program: one subcommand, or one sentence that says what is wrong.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "app/commands.h"
+#include "app/help.h"
 #include "framework/error.h"
 #include "framework/version.h"
 #include "layers/cpu/backend.h"
@@ -23,14 +20,23 @@ namespace {
 void run(int argc, char** argv) {
   register_cpu_backend();
   CLI::App app("Profile, plan, and train a neural network as a pipeline.", "antichain");
+  app.formatter(help_formatter());
+  app.footer(
+      "Example\n"
+      "  antichain profile  --model resnet18 --json profile.json\n"
+      "  antichain plan     --profile profile.json --stages 4 --json plan.json\n"
+      "  antichain simulate --profile profile.json --plan plan.json --microbatches 8\n"
+      "  antichain train    --model resnet18 --profile profile.json --plan plan.json --local 4");
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
   for (const auto add : {add_info, add_profile, add_plan, add_simulate, add_train}) add(app);
   parse_and_run(app, {argv + 1, argv + argc});
 }
 
-// Before the ranks know each other, what goes wrong goes wrong on all of them: one speaks.
+// Before the ranks know each other, what goes wrong goes wrong on all of them: one speaks. The others let it end first,
+// because mpirun kills all that are left when the first one ends.
 int fail(const std::string& sentence, ExitCode code) {
+  if (rank_hint() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
   if (rank_hint() == 0) fmt::print(stderr, "antichain: {}\n", sentence);
   return int(code);
 }

@@ -14,45 +14,37 @@ MetricsFile::MetricsFile(const std::string& file, std::string data) : file_(file
   if (!out_) throw Error("can't write the metrics file " + file, "does its folder exist?");
 }
 
-void MetricsFile::line(const std::string& text) {
+void MetricsFile::write(const std::string& text) {
   if (file_.empty()) return;
   out_ << text << '\n' << std::flush;  // whoever follows the file sees whole lines
   if (!out_) throw Error("can't write the metrics file " + file_, "is the disk full?");
 }
 
 void MetricsFile::step(const StepReport& r) {
-  line(Json{{"step", r.step},
-            {"epoch", r.epoch},
-            {"loss", r.loss},
-            {"accuracy", r.accuracy},
-            {"rate", r.rate},
-            {"seconds", r.seconds},
-            {"images_per_s", r.images_per_s},
-            {"data", data_}}
-           .dump());
+  write(Json{{"step", r.step + 1},
+             {"epoch", r.epoch + 1},
+             {"loss", r.loss},
+             {"accuracy", r.accuracy},
+             {"rate", r.rate},
+             {"seconds", r.seconds},
+             {"images_per_s", r.images_per_s},
+             {"data", data_}}
+            .dump());
 }
 
 void MetricsFile::epoch(const EpochReport& r) {
-  line(Json{{"epoch", r.epoch},
-            {"steps", r.step},
-            {"train_loss", r.train_loss},
-            {"train_accuracy", r.train_accuracy},
-            {"test_loss", r.test_loss},
-            {"test_accuracy", r.test_accuracy},
-            {"train_s", r.train_s},
-            {"test_s", r.test_s},
-            {"data", data_}}
-           .dump());
+  write(Json{{"epoch", r.epoch + 1},
+             {"steps", r.step},
+             {"train_loss", r.train_loss},
+             {"train_accuracy", r.train_accuracy},
+             {"test_loss", r.test_loss},
+             {"test_accuracy", r.test_accuracy},
+             {"train_s", r.train_s},
+             {"test_s", r.test_s},
+             {"data", data_}}
+            .dump());
 }
 
-void MetricsFile::summary(double predicted_step_s, double measured_step_s, int64_t steps,
-                          const std::string& state) {
-  line(Json{{"steps", steps},
-            {"predicted_step_s", predicted_step_s},
-            {"measured_step_s", measured_step_s},
-            {"state", state},
-            {"data", data_}}
-           .dump());
-}
+void MetricsFile::summary(const std::string& json) { write(json); }
 
 }  // namespace antichain

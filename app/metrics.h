@@ -1,5 +1,5 @@
 // The metrics file: one JSON object a line, for scripts. Steps have step, loss and images_per_s; epochs have epoch and
-// test_accuracy; the last line sums up the run. Every line names the data.
+// test_accuracy; the last line sums up the run. Steps and epochs count from 1. Every line names the data.
 #pragma once
 
 #include <fstream>
@@ -15,10 +15,10 @@ class MetricsFile {
   MetricsFile(const std::string& file, std::string data);
   void step(const StepReport&);
   void epoch(const EpochReport&);
-  void summary(double predicted_step_s, double measured_step_s, int64_t steps, const std::string& state);
+  void summary(const std::string& json);  // an object in one line
 
  private:
-  void line(const std::string& text);
+  void write(const std::string& text);
   std::string file_, data_;
   std::ofstream out_;
 };

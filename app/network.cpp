@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
+#include "app/checks.h"
+#include "app/table.h"
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -12,46 +15,89 @@
 #include "pipeline/profiler.h"
 
 namespace antichain {
+namespace {
 
-Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine, float label_smoothing) {
-  return lower(
-      make_model(network.model, {.microbatch = network.microbatch(), .label_smoothing = label_smoothing}),
-      backend(machine.device));
+const std::vector<std::string> training_policies = {"1f1b", "gpipe"};
+
+bool is_policy(const std::string& name) {
+  return std::ranges::find(training_policies, name) != training_policies.end();
 }
 
-Profile read_profile(const std::string& file) { return profile_from_json(read_file(file), file); }
+std::string read_schedule(const std::string& name) {
+  if (is_policy(name)) return "";
+  if (!std::filesystem::exists(name)) {
+    std::vector<std::string> known = training_policies;
+    known.push_back("schedule files");
+    refuse_name("schedule", name, known);
+  }
+  return read_file(name);
+}
 
-Plan read_plan(const std::string& file, const Profile& profile) {
-  Plan plan = plan_from_json(read_file(file), file);
+std::string read_if_given(const std::string& file) { return file.empty() ? "" : read_file(file); }
+
+void check_subject(const Profile& profile, const std::string& file, const Graph& lowered) {
+  if (profile.graph_hash == lowered.hash()) return;
+  throw Error(
+      fmt::format("{} is the profile of {} in micro-batches of {} on {} (graph {}), but this run is {} in "
+                  "micro-batches of {} (graph {})",
+                  file, profile.model, profile.microbatch, profile.device, profile.graph_hash,
+                  lowered.model(), lowered.microbatch(), lowered.hash()),
+      "profile this network on this machine");
+}
+
+}  // namespace
+
+Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
+  return lower(make_model(network.model, {.microbatch = network.microbatch(),
+                                          .label_smoothing = float(network.label_smoothing)}),
+               backend(machine.device));
+}
+
+GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {
+  return {.profile = read_if_given(planning.profile_file),
+          .plan = read_if_given(planning.plan_file),
+          .schedule = read_schedule(schedule)};
+}
+
+GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule,
+                            const std::vector<std::string>& outputs, Transport& transport) {
+  GivenFiles mine;
+  on_rank_zero(transport, [&] {
+    check_writable(outputs);
+    mine = read_given_files(planning, schedule);
+    return "";
+  });
+  return {.profile = transport.broadcast(mine.profile),
+          .plan = transport.broadcast(mine.plan),
+          .schedule = transport.broadcast(mine.schedule)};
+}
+
+Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
+                       const NetworkOptions& network, const Graph& lowered, Context& context,
+                       Transport& transport) {
+  if (planning.profile_file.empty()) {
+    return measure(lowered, context, transport, {.microbatches = network.microbatches});
+  }
+  const Profile profile = profile_from_json(given.profile, planning.profile_file);
+  check_subject(profile, planning.profile_file, lowered);
+  return profile;
+}
+
+Plan obtain_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
+                 int stages) {
+  if (planning.plan_file.empty()) return planning.plan(profile, stages);
+  const Plan plan = plan_from_json(given.plan, planning.plan_file);
   validate(plan, profile);
   return plan;
 }
 
-Profile obtain_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                       Context& context, Transport& transport) {
-  if (planning.profile_file.empty()) {
-    return measure(lowered, context, transport, {.microbatches = network.microbatches});
-  }
-  const std::string& file = planning.profile_file;
-  const Profile profile = profile_from_json(on_rank_zero(transport, [&] { return read_file(file); }), file);
-  if (profile.graph_hash != lowered.hash()) {
-    throw Error(
-        fmt::format("{} is the profile of {} with micro-batches of {}, which is not the network of this run",
-                    file, profile.model, profile.microbatch),
-        fmt::format("this run is {} with micro-batches of {} on this machine's layouts: profile it again",
-                    lowered.model(), lowered.microbatch()));
-  }
-  return profile;
-}
-
-Schedule obtain_schedule(const std::string& name_or_file, const Profile& profile, const Plan& plan,
-                         int microbatches) {
-  if (!std::filesystem::is_regular_file(name_or_file)) {
-    return make_schedule(profile, plan, policy(name_or_file), microbatches);
-  }
-  const Schedule schedule = parse_schedule(read_file(name_or_file), name_or_file);
+Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,
+                         const Plan& plan, int microbatches) {
+  if (is_policy(name)) return make_schedule(profile, plan, policy(name), microbatches);
+  const Schedule schedule = parse_schedule(given.schedule, name);
   if (schedule.microbatches != microbatches) {
-    throw Error(fmt::format("{} is a schedule of {} micro-batches", name_or_file, schedule.microbatches),
+    throw Error(fmt::format("{} is a schedule of {}", name,
+                            counted(schedule.microbatches, "micro-batch", "micro-batches")),
                 fmt::format("give --microbatches {}", schedule.microbatches), ExitCode::usage);
   }
   validate(schedule, profile, plan);

@@ -1,10 +1,30 @@
 #include "app/options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
+
+#include "app/checks.h"
+#include "framework/backend.h"
 #include "framework/error.h"
+#include "models/model.h"
+#include "partition/planner.h"
 
 namespace antichain {
+namespace {
+
+constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks = 1024;
+constexpr double most_seconds = 1e6;
+
+// What a build has, and the module that is loaded when it is asked for.
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = backend_names();
+  if (std::ranges::find(names, "cuda") == names.end()) names.push_back("cuda");
+  return names;
+}
+
+}  // namespace
 
 int NetworkOptions::microbatch() const {
   if (batch % microbatches != 0) {
@@ -26,79 +46,91 @@ Plan PlanningOptions::plan(const Profile& profile, int wanted) const {
   return planner(method)(profile, {.stages = wanted, .link = link(profile), .objective = objective});
 }
 
+CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
+  CLI::Option* model =
+      app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
+  return check_name(model, "model", model_names())->type_name("NAME")->group("Network");
+}
+
+CLI::Option* add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
+  CLI::Option* option = app.add_option(
+      "--microbatches", microbatches,
+      "parts of equal size that a batch is cut into, one after the other through the pipeline");
+  return check_whole(option, 1, most_microbatches)->type_name("N")->capture_default_str()->group(group);
+}
+
 void add_network_options(CLI::App& app, NetworkOptions& o) {
-  const std::string group = "Network";
-  app.add_option("--model", o.model, "the network (`antichain info` lists them)")
+  add_model_option(app, o)->capture_default_str();
+  CLI::Option* batch = app.add_option("--batch", o.batch, "samples per step");
+  check_whole(batch, 1, most_samples)->type_name("N")->capture_default_str()->group("Network");
+  add_microbatches_option(app, o.microbatches, "Network");
+  CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
+                                          "share of the target that is spread over all classes");
+  check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+}
+
+CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* device =
+      app.add_option("--device", o.device, "the backend that computes: cpu; cuda where its module is built");
+  return check_name(device, "device", device_names())
+      ->type_name("NAME")
       ->capture_default_str()
-      ->group(group);
-  app.add_option("--batch", o.batch, "samples per step")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("--microbatches", o.microbatches,
-                 "parts that a batch is cut into, each sent through the pipeline")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group(group);
+      ->group("Machine");
 }
 
 void add_machine_options(CLI::App& app, MachineOptions& o) {
   const std::string group = "Machine";
-  app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun")
-      ->type_name("N")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("--device", o.device, "the backend that computes")->capture_default_str()->group(group);
-  app.add_option("--threads", o.threads, "threads of each rank; results are reproducible for equal counts")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so many seconds")
-      ->type_name("SECONDS")
-      ->capture_default_str()
-      ->check(CLI::PositiveNumber)
-      ->group(group);
+  CLI::Option* local =
+      app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun");
+  check_whole(local, 1, most_ranks)->type_name("N")->group(group);
+  add_device_option(app, o);
+  CLI::Option* threads =
+      app.add_option("--threads", o.threads, "threads of each rank; equal counts give equal bits");
+  check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group(group);
+  CLI::Option* watchdog =
+      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
+  check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group(group);
 }
 
 void add_planning_options(CLI::App& app, PlanningOptions& o) {
   const std::string group = "Planning";
   app.add_option("--profile", o.profile_file,
-                 "use this profile (`antichain profile --json`) instead of measuring")
+                 "use this profile (of antichain profile --json), measure nothing")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--plan", o.plan_file, "use this plan (`antichain plan --json`)")
+  app.add_option("--plan", o.plan_file, "use this plan (of antichain plan --json, edited or not)")
       ->type_name("FILE")
       ->group(group);
-  app.add_option("--stages", o.stages, "stages to cut the network into (default: one per rank)")
-      ->type_name("S")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(planner_names(), ", ")))
+  CLI::Option* stages = app.add_option("--stages", o.stages, "stages to cut the network into [one per rank]");
+  check_whole(stages, 1, most_ranks)->type_name("N")->group(group);
+  CLI::Option* method =
+      app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(planner_names(), ", ")));
+  check_name(method, "planner", planner_names())->type_name("NAME")->capture_default_str()->group(group);
+  CLI::Option* objective =
+      app.add_option("--objective", o.objective,
+                     "what is made small in the slowest stage: compute-or-transfer, or compute alone");
+  check_name(objective, "objective", {"compute-or-transfer", "compute"})
+      ->type_name("NAME")
       ->capture_default_str()
       ->group(group);
-  app.add_option("--objective", o.objective,
-                 "what the slowest stage minimises: compute-or-transfer, or compute alone")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--link-bytes-per-s", o.link_bytes_per_s, "plan for this bandwidth between ranks (0: free)")
-      ->type_name("NUMBER")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
-  app.add_option("--link-latency-s", o.link_latency_s, "plan for this latency between ranks")
-      ->type_name("NUMBER")
-      ->check(CLI::NonNegativeNumber)
-      ->group(group);
+  CLI::Option* speed = app.add_option("--link-bytes-per-s", o.link_bytes_per_s,
+                                      "bandwidth between ranks, 0: infinite [the profile's]");
+  check_number(speed, 0, 1e15)->type_name("X")->group(group);
+  CLI::Option* latency =
+      app.add_option("--link-latency-s", o.link_latency_s, "latency between ranks [the profile's]");
+  check_number(latency, 0, most_seconds)->type_name("SECONDS")->group(group);
 }
 
 void add_schedule_option(CLI::App& app, ScheduleOptions& o) {
-  app.add_option("--schedule", o.schedule,
-                 "1f1b, gpipe, or a schedule file (`antichain simulate --write-schedule`)")
-      ->capture_default_str()
-      ->group("Schedule");
+  CLI::Option* schedule =
+      app.add_option("--schedule", o.schedule,
+                     "1f1b, gpipe, or a file (of antichain simulate --write-schedule, edited or not)");
+  schedule->type_name("NAME")->capture_default_str()->group("Schedule");
 }
 
-void add_json_option(CLI::App& app, std::string& file) {
-  app.add_option("--json", file, "write the result to this file as well")->type_name("FILE")->group("Output");
+CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
+                               const std::string& description) {
+  return app.add_option(name, file, description)->type_name("FILE")->group("Output");
 }
 
 }  // namespace antichain

@@ -12,7 +12,8 @@ namespace antichain {
 struct NetworkOptions {  // which network, and how it is fed
   std::string model = "resnet20";
   int batch = 128, microbatches = 8;
-  int microbatch() const;  // samples; Error when the batch can't be cut evenly
+  double label_smoothing = 0;  // part of the network: its last node depends on it
+  int microbatch() const;      // samples; Error when the batch can't be cut evenly
 };
 
 struct MachineOptions {  // where it runs
@@ -36,10 +37,15 @@ struct ScheduleOptions {
   std::string schedule = "1f1b";  // a policy's name or a file
 };
 
+CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
 void add_network_options(CLI::App&, NetworkOptions&);
+CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
+CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 void add_machine_options(CLI::App&, MachineOptions&);
 void add_planning_options(CLI::App&, PlanningOptions&);
 void add_schedule_option(CLI::App&, ScheduleOptions&);
-void add_json_option(CLI::App&, std::string& file);
+// An option of the group Output that names a file to write.
+CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,
+                               const std::string& description);
 
 }  // namespace antichain

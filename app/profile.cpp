@@ -20,48 +20,70 @@ struct ProfileOptions {
   std::string json_file;
 };
 
-void print(const Profile& profile) {
+Table node_table(const Profile& profile) {
   using enum Table::Align;
   Table table({{"node"},
-               {"name", left},
-               {"operator", left},
-               {"forward ms"},
-               {"input grad ms"},
-               {"weight grad ms"},
-               {"update ms"},
-               {"output MiB"},
-               {"weights MiB"},
-               {"stash MiB"},
-               {"GFLOP/s"}});
-  NodeCost sum;
+               {"name", left, 24},
+               {"operator", left, 14},
+               {"forward\nms"},
+               {"input\ngrad. ms"},
+               {"weight\ngrad. ms"},
+               {"output\nMiB"},
+               {"weights\nMiB"},
+               {"stash\nMiB"}});
   for (size_t id = 0; id < profile.nodes.size(); ++id) {
-    const auto& [name, op, role, inputs, needs_gradient, cost] = profile.nodes[id];
-    const double rate = cost.forward_s > 0 ? cost.flops / cost.forward_s * 1e-9 : 0;
-    table.add({std::to_string(id), name, op, milliseconds(cost.forward_s),
-               milliseconds(cost.backward_input_s), milliseconds(cost.backward_weight_s),
-               milliseconds(cost.update_s), mebibytes(cost.output_bytes), mebibytes(cost.param_bytes),
-               mebibytes(cost.stash_bytes), fmt::format("{:.0f}", rate)});
-    sum.forward_s += cost.forward_s;
-    sum.backward_input_s += cost.backward_input_s;
-    sum.backward_weight_s += cost.backward_weight_s;
-    sum.update_s += cost.update_s;
+    const ProfileNode& node = profile.nodes[id];
+    const NodeCost& cost = node.cost;
+    table.add({std::to_string(id), node.name, node.op, milliseconds_or_dash(cost.forward_s),
+               milliseconds_or_dash(cost.backward_input_s), milliseconds_or_dash(cost.backward_weight_s),
+               mebibytes_or_dash(cost.output_bytes), mebibytes_or_dash(cost.param_bytes),
+               mebibytes_or_dash(cost.stash_bytes)});
   }
-  fmt::print("Profile of {}, micro-batches of {}, on {}\n{} thread(s) a rank, {} rank(s) at once\n{}",
-             profile.model, profile.microbatch, profile.device, profile.threads, profile.ranks_at_once,
-             table.str());
-  fmt::print("  all: forward {} ms, input gradients {} ms, weight gradients {} ms, update {} ms\n",
-             milliseconds(sum.forward_s), milliseconds(sum.backward_input_s),
-             milliseconds(sum.backward_weight_s), milliseconds(sum.update_s));
+  return table;
+}
+
+NodeCost sum_of(const Profile& profile) {
+  NodeCost sum;
+  for (const ProfileNode& node : profile.nodes) {
+    sum.forward_s += node.cost.forward_s;
+    sum.backward_input_s += node.cost.backward_input_s;
+    sum.backward_weight_s += node.cost.backward_weight_s;
+    sum.update_s += node.cost.update_s;
+    sum.param_bytes += node.cost.param_bytes;
+    sum.flops += node.cost.flops;
+  }
+  return sum;
+}
+
+void print(const Profile& profile) {
+  const NodeCost sum = sum_of(profile);
+  fmt::print("Profile of {} in micro-batches of {} on {}: {} at once, {} each\n\n{}\n", profile.model,
+             profile.microbatch, profile.device, counted(profile.ranks_at_once, "rank"),
+             counted(profile.threads, "thread"), node_table(profile).str());
+  fmt::print(
+      "All nodes, one micro-batch\n  forward          {:>9} ms   ({:.0f} GFLOP/s)\n  input gradients  {:>9} "
+      "ms\n"
+      "  weight gradients {:>9} ms\nUpdate, once a step {:>8} ms\nWeights            {:>9} MiB\n",
+      milliseconds(sum.forward_s), sum.flops / sum.forward_s * 1e-9, milliseconds(sum.backward_input_s),
+      milliseconds(sum.backward_weight_s), milliseconds(sum.update_s), mebibytes(sum.param_bytes));
   if (profile.link.bytes_per_s > 0) {
-    fmt::print("  link: {:.2f} GB/s, latency {:.1f} us\n", profile.link.bytes_per_s * 1e-9,
+    fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us\n", profile.link.bytes_per_s * 1e-9,
                profile.link.latency_s * 1e6);
   }
 }
 
 void run(const ProfileOptions& options) {
+  const PlanningOptions nothing_given;
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
-    const Profile profile = obtain_profile({}, options.network, graph, rank.context, rank.transport);
+    // 1. Whether the result can be kept.
+    const GivenFiles given =
+        read_given_files(nothing_given, ScheduleOptions().schedule, {options.json_file}, rank.transport);
+    warn_of_crowding(rank);
+    // 2. Measure.
+    const Profile profile =
+        obtain_profile(given, nothing_given, options.network, graph, rank.context, rank.transport);
+    // 3. Tell.
     if (!rank.prints()) return;
     print(profile);
     if (!options.json_file.empty()) write_file(options.json_file, to_json(profile));
@@ -77,7 +99,7 @@ void add_profile(CLI::App& app) {
       "mpirun -n 4 antichain profile --model resnet18 --batch 128 --microbatches 8 --json profile.json");
   add_network_options(command, options->network);
   add_machine_options(command, options->machine);
-  add_json_option(command, options->json_file);
+  add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
   command.callback([options] { run(*options); });
 }
 

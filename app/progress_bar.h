@@ -13,24 +13,32 @@ struct ProgressState {
   int64_t done = 0, total = 0;  // steps
   int64_t epoch = 0;
   double loss = 0, accuracy = 0, images_per_s = 0;
+  std::string note;  // stands at the end: what must not be forgotten about this run
 };
 
 class ProgressBar {
  public:
   explicit ProgressBar(std::FILE* out);
+  ~ProgressBar() { finish(); }  // so that what is said about a failure stands on a line of its own
   void show(const ProgressState&);
   // Prints a line of its own, above the bar.
   void say(const std::string& line);
   void finish();  // leaves the last state standing
 
-  static std::string render(const ProgressState&, double elapsed_s, int width);
+  // One line of at most `columns` characters; with a drawn bar where it has room, none for 0 columns (no limit).
+  static std::string render(const ProgressState&, double elapsed_s, int columns);
 
  private:
   using Clock = std::chrono::steady_clock;
   std::FILE* out_;
-  bool terminal_, open_ = false;
+  int columns_;  // of the terminal; 0: it is none
+  bool open_ = false;
   Clock::time_point start_ = Clock::now(), shown_{};
 };
+
+// The terminal's width, or 0 where `out` is none. mpirun gives every rank a terminal of its own, of no width, whatever
+// its own output goes to: then it is mpirun's output that counts.
+int terminal_columns(std::FILE* out);
 
 // "3:07", "1:02:45"
 std::string duration(double seconds);

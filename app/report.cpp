@@ -35,52 +35,56 @@ StageFigures figures(const Plan& plan, const Profile& profile, int stage) {
   return sum;
 }
 
+// Of a plan that was searched for: how good it is proved to be. A plan by hand, or edited, says nothing.
+std::string search(const Plan& plan) {
+  if (plan.states == 0) return "";
+  return fmt::format("Slowest stage {} ms per micro-batch, no plan is below {} ms; {} searched in {} ms\n",
+                     milliseconds(plan.bottleneck_s), milliseconds(plan.lower_bound_s),
+                     counted(plan.states, "antichain"), milliseconds(plan.planning_s));
+}
+
 }  // namespace
 
 std::string describe(const Plan& plan, const Profile& profile) {
   using enum Table::Align;
   Table table({{"stage"},
-               {"ranks"},
+               {"rank"},
                {"nodes"},
-               {"first node", left},
-               {"last node", left},
-               {"weights MiB"},
-               {"compute ms"},
-               {"sends MiB"}});
+               {"first node", left, 24},
+               {"last node", left, 24},
+               {"weights\nMiB"},
+               {"compute\nms"},
+               {"sends\nMiB"}});
   for (int s = 0; s < int(plan.stages.size()); ++s) {
     const PlanStage& stage = plan.stages[size_t(s)];
     const StageFigures sum = figures(plan, profile, s);
     table.add({std::to_string(s), fmt::format("{}", fmt::join(stage.ranks, ",")),
                std::to_string(stage.nodes.size()), profile.nodes[size_t(stage.nodes.front())].name,
                profile.nodes[size_t(stage.nodes.back())].name, mebibytes(sum.param_bytes),
-               milliseconds(sum.compute_s), mebibytes(sum.sent_bytes)});
+               milliseconds(sum.compute_s), mebibytes_or_dash(sum.sent_bytes)});
   }
-  std::string text = fmt::format("Plan for {}, micro-batches of {}: {} stages by '{}'\n{}", plan.model,
-                                 profile.microbatch, plan.stages.size(), plan.method, table.str());
-  if (plan.states > 0) {
-    text += fmt::format(
-        "  slowest stage {} ms per micro-batch, lower bound {} ms; {} antichains searched in {} ms\n",
-        milliseconds(plan.bottleneck_s), milliseconds(plan.lower_bound_s), grouped(plan.states),
-        milliseconds(plan.planning_s));
-  }
-  return text;
+  return fmt::format("Plan for {} in micro-batches of {}: {}, method {}\n{}{}", plan.model,
+                     profile.microbatch, counted(int64_t(plan.stages.size()), "stage"), plan.method,
+                     table.str(), search(plan));
 }
 
 std::string describe(const Timeline& timeline, const Plan& plan, const Profile& profile,
                      const Schedule& schedule) {
   const double alone_s = one_device_step_s(profile, schedule.microbatches);
   const double images = double(profile.microbatch) * schedule.microbatches;
-  std::string text =
-      fmt::format("Predicted step: {} ms ({:.1f} images/s), bubble {} %, speedup over one device {:.2f}\n",
-                  milliseconds(timeline.step_s), images / timeline.step_s, percent(timeline.bubble_share()),
-                  alone_s / timeline.step_s);
-  Table table({{"rank"}, {"busy ms"}, {"busy %"}, {"peak memory MiB"}});
   const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
-  for (size_t r = 0; r < memory.size(); ++r) {
-    table.add({std::to_string(r), milliseconds(timeline.busy_s[r]),
-               percent(timeline.busy_s[r] / timeline.step_s), mebibytes(memory[r])});
+  Table table({{"stage"}, {"rank"}, {"busy\nms"}, {"busy\n%"}, {"peak memory\nMiB"}});
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    for (const int rank : plan.stages[s].ranks) {
+      const double busy_s = timeline.busy_s[size_t(rank)];
+      table.add({std::to_string(s), std::to_string(rank), milliseconds(busy_s),
+                 percent(busy_s / timeline.step_s), mebibytes(memory[size_t(rank)])});
+    }
   }
-  return text + table.str();
+  return fmt::format(
+      "Predicted step of {}: {} ms ({:.1f} images/s), bubble {} %, speedup over one device {:.2f}\n{}",
+      counted(schedule.microbatches, "micro-batch", "micro-batches"), milliseconds(timeline.step_s),
+      images / timeline.step_s, percent(timeline.bubble_share()), alone_s / timeline.step_s, table.str());
 }
 
 std::string simulation_json(const Timeline& timeline, const Plan& plan, const Profile& profile,

@@ -19,17 +19,23 @@ std::string padded(const std::string& text, size_t width, Table::Align align) {
   return align == Table::Align::left ? text + blanks : blanks + text;
 }
 
+// Plain letters only are cut; nothing else is long.
+std::string shortened(const std::string& text, size_t most) {
+  return width_of(text) <= most ? text : text.substr(0, most - 1) + "…";
+}
+
 }  // namespace
 
 void Table::add(std::vector<std::string> cells) {
   ANTICHAIN_CHECK(cells.size() == columns_.size(), "a table row has one cell per column");
+  for (size_t c = 0; c < cells.size(); ++c) cells[c] = shortened(cells[c], columns_[c].most);
   rows_.push_back(std::move(cells));
 }
 
 std::string Table::str() const {
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    widths.push_back(width_of(columns_[c].header));
+    widths.push_back(std::max(width_of(header(c, 0)), width_of(header(c, 1))));
     for (const auto& row : rows_) widths[c] = std::max(widths[c], width_of(row[c]));
   }
   std::string text;
@@ -37,17 +43,32 @@ std::string Table::str() const {
     std::string row;
     for (size_t c = 0; c < columns_.size(); ++c) row += "  " + padded(cell(c), widths[c], columns_[c].align);
     row.erase(row.find_last_not_of(' ') + 1);
-    text += row + "\n";
+    text += row.empty() ? "" : row + "\n";
   };
-  line([&](size_t c) { return columns_[c].header; });
+  line([&](size_t c) { return header(c, 0); });
+  line([&](size_t c) { return header(c, 1); });
   line([&](size_t c) { return std::string(widths[c], '-'); });
   for (const auto& row : rows_) line([&](size_t c) { return row[c]; });
   return text;
 }
 
+std::string Table::header(size_t column, int line) const {
+  const std::string& all = columns_[column].header;
+  const size_t end = all.find('\n');
+  if (line == 0) return all.substr(0, end);
+  return end == std::string::npos ? "" : all.substr(end + 1);
+}
+
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.2f}", double(bytes) / (1 << 20)); }
 std::string percent(double share) { return fmt::format("{:.1f}", share * 100); }
+
+std::string milliseconds_or_dash(double seconds) { return seconds == 0 ? "-" : milliseconds(seconds); }
+std::string mebibytes_or_dash(int64_t bytes) { return bytes == 0 ? "-" : mebibytes(bytes); }
+
+std::string counted(int64_t count, const std::string& thing, const std::string& things) {
+  return grouped(count) + " " + (count == 1 ? thing : things.empty() ? thing + "s" : things);
+}
 
 std::string grouped(int64_t count) {
   std::string digits = std::to_string(count);

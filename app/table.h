@@ -1,6 +1,7 @@
-// A text table: columns aligned, numbers to the right, units in the headers.
+// A text table: columns aligned, numbers to the right, units in a second header line; and numbers as text shows them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,8 +11,9 @@ class Table {
  public:
   enum class Align { left, right };
   struct Column {
-    std::string header;  // with the unit: "time ms"
+    std::string header;  // with the unit in a second line: "forward\nms"
     Align align = Align::right;
+    size_t most = 1000;  // characters; longer cells end in "…"
   };
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -19,6 +21,7 @@ class Table {
   std::string str() const;                   // lines indented by two blanks, the header underlined
 
  private:
+  std::string header(size_t column, int line) const;
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
@@ -28,5 +31,11 @@ std::string milliseconds(double seconds);  // "12.34"
 std::string mebibytes(int64_t bytes);      // "3.50"
 std::string percent(double share);         // "12.3"
 std::string grouped(int64_t count);        // "11,173,962"
+// "1 stage", "2 stages"; `things` where it is not made by an s.
+std::string counted(int64_t count, const std::string& thing, const std::string& things = "");
+
+// In columns where most numbers are nothing: "-" for exactly 0.
+std::string milliseconds_or_dash(double seconds);
+std::string mebibytes_or_dash(int64_t bytes);
 
 }  // namespace antichain

@@ -25,8 +25,8 @@ Fault parse(const char* text) {
   int end = 0;
   const int fields = std::sscanf(text, "%15[a-z]:rank=%d:step=%ld%n", kind, &fault.rank, &fault.step, &end);
   fault.kind = kind;
-  const bool known = fault.kind == "hang" || fault.kind == "stop" || fault.kind == "exit" ||
-                     fault.kind == "throw";
+  const bool known =
+      fault.kind == "hang" || fault.kind == "stop" || fault.kind == "exit" || fault.kind == "throw";
   if (fields != 3 || !known || text[end] != '\0')
     throw Error(fmt::format("ANTICHAIN_FAULT={} can't be understood", text),
                 "write hang|stop|exit|throw:rank=R:step=N", ExitCode::usage);
@@ -37,7 +37,7 @@ Fault parse(const char* text) {
 
 void fault_point(int rank, int64_t step) {
   const char* text = std::getenv("ANTICHAIN_FAULT");
-  if (!text) return;
+  if (!text || !*text) return;
   const Fault fault = parse(text);
   if (fault.rank != rank || fault.step != step) return;
   if (fault.kind == "exit") ::kill(::getpid(), SIGKILL);

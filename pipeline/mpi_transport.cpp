@@ -86,7 +86,8 @@ class MpiTransport : public Transport {
     receives_.erase(it);
     int bytes = 0;
     ANTICHAIN_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    if (!fits || bytes != done.tensor.bytes()) throw wrong_size(done.key, done.peer, done.tensor.bytes(), bytes);
+    if (!fits || bytes != done.tensor.bytes())
+      throw wrong_size(done.key, done.peer, done.tensor.bytes(), bytes);
   }
 
   void progress() override {

@@ -158,7 +158,8 @@ class ThreadTransport : public Transport {
   }
 
   template <class Text, class Ready>
-  void sleep(std::unique_lock<std::mutex>& lock, Progress::Wait& waiting, const Text& text, const Ready& ready) {
+  void sleep(std::unique_lock<std::mutex>& lock, Progress::Wait& waiting, const Text& text,
+             const Ready& ready) {
     auto& wake = hub_.wake[rank_];
     if (wake.wait_for(lock, std::chrono::milliseconds(20), ready)) return;
     lock.unlock();

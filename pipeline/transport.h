@@ -39,8 +39,8 @@ class Transport {
   virtual void send(MessageKey, int peer, Tensor) = 0;         // host memory, kept until delivered
   virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
   virtual void wait(Ticket) = 0;  // once per ticket; Error when the message has another size
-  virtual void progress() {}  // called between the nodes of a stage
-  virtual void flush() = 0;   // until all own sends are delivered
+  virtual void progress() {}      // called between the nodes of a stage
+  virtual void flush() = 0;       // until all own sends are delivered
 
   // Control plane: small, blocking, every rank calls in the same order.
   virtual void barrier() = 0;
@@ -59,18 +59,9 @@ class Transport {
   void name_messages(Namer namer) { namer_ = std::move(namer); }
 
  protected:
-  std::string name_of(MessageKey key, int from, int to) const {
-    return namer_ ? namer_(key, from, to)
-                  : "message of channel " + std::to_string(key.channel) + ", micro-batch " +
-                        std::to_string(key.microbatch);
-  }
-
-  Error wrong_size(MessageKey key, int from, int64_t expected_bytes, int64_t got_bytes) const {
-    return Error("rank " + std::to_string(rank()) + " expects " + std::to_string(expected_bytes) +
-                     " bytes for the " + name_of(key, from, rank()) + " from rank " + std::to_string(from) +
-                     ", but got " + std::to_string(got_bytes),
-                 "the ranks do not hold the same graph", ExitCode::failure);
-  }
+  std::string name_of(MessageKey, int from, int to) const;
+  Error wrong_size(MessageKey, int from, int64_t expected_bytes,
+                   int64_t got_bytes) const;  // of a receive here
 
  private:
   Progress activity_;

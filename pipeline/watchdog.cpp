@@ -111,13 +111,18 @@ std::vector<RankView> Watchdog::look() {
   states_->refresh();
   std::vector<RankView> views(states_->size());
   const double now = now_s();
+  // Whoever stopped this process (a terminal, a batch system) may have stopped them all: what went before counts for
+  // nothing then, and everybody gets the whole limit again.
+  if (now - looked_at_s_ > 2) awake_since_s_ = now;
+  looked_at_s_ = now;
   for (int r = 0; r < states_->size(); ++r) {
     const RankState state = states_->state(r);
     if (state.beats != beats_[r]) {
       beats_[r] = state.beats;
       changed_at_s_[r] = now;
     }
-    views[r] = {state, now - changed_at_s_[r], states_->unheard_s(r), states_->host(r)};
+    views[r] = {state, now - std::max(changed_at_s_[r], awake_since_s_),
+                std::min(states_->unheard_s(r), now - awake_since_s_), states_->host(r)};
   }
   return views;
 }

@@ -68,6 +68,7 @@ class Watchdog {
   OnStuck on_stuck_;
   std::vector<uint64_t> beats_;
   std::vector<double> changed_at_s_;
+  double looked_at_s_ = 0, awake_since_s_ = 0;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

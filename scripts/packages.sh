@@ -1,7 +1,10 @@
-# The Debian packages the project needs; sourced by run.sh, test.sh and .ci/run. The one list there is.
+# What run.sh, test.sh and .ci/run share: the Debian packages the project needs, the one list there is, and how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libbenchmark-dev libxxhash-dev curl ca-certificates"
 check_packages="clang-format"  # of .ci/run only
+
+# Open MPI refuses root unless told otherwise; in a container there is nobody else.
+if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
 # Installs those of the given packages that are missing.
 install_missing() {
@@ -20,12 +23,13 @@ install_missing() {
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# build FOLDER [cmake option …]: configures (once per change) and builds what is out of date.
+# build FOLDER TARGET [cmake option …]: configures, and builds what is out of date.
 build() {
-  local folder="$1"; shift
+  local folder="$1" target="$2"; shift 2
   local launcher=""
   command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
   mkdir -p "$folder"
   cmake -S . -B "$folder" -G Ninja $launcher "$@" >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
-  ninja -C "$folder"
+  grep "CUDA module" "$folder/configure.log" || true
+  ninja -C "$folder" "$target"
 }

@@ -19,7 +19,8 @@ TEST_P(ThreadTransportKeeps, Promise) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, ThreadTransportKeeps,
-                         ::testing::Combine(::testing::ValuesIn(transport_checks().begin(), transport_checks().end()),
+                         ::testing::Combine(::testing::ValuesIn(transport_checks().begin(),
+                                                                transport_checks().end()),
                                             ::testing::Values(1, 2, 3, 4)),
                          [](const auto& info) {
                            return std::string(std::get<0>(info.param).name) + "On" +

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -56,8 +57,11 @@ TEST_P(WatchdogJudges, Situation) {
   const Situation& s = GetParam();
   const Verdict verdict = judge(s.ranks);
   EXPECT_EQ(verdict.stuck, s.stuck) << verdict.message;
-  if (s.stuck) EXPECT_EQ(verdict.speaker, s.speaker);
-  for (const auto& words : s.says) EXPECT_NE(verdict.message.find(words), std::string::npos) << verdict.message;
+  if (s.stuck) {
+    EXPECT_EQ(verdict.speaker, s.speaker);
+  }
+  for (const auto& words : s.says)
+    EXPECT_NE(verdict.message.find(words), std::string::npos) << verdict.message;
   for (const auto& words : s.does_not_say)
     EXPECT_EQ(verdict.message.find(words), std::string::npos) << verdict.message;
 }
@@ -81,19 +85,33 @@ std::vector<Situation> situations() {
       {"HangsBeforeItsFirstAction", {computing(11, "")}, true, {"rank 0", "before its first action"}},
       {"NamesTheHost", {waiting(12, 1), elsewhere}, true, {"rank 1 on node7"}, {"rank 0 on"}},
       {"SilentRankIsNamed", {waiting(12, 1), silent(11)}, true, {"rank 1 has not been heard from", "11.0 s"}},
-      {"SilentRankThatLastWaitedIsNamed", {computing(1), silent_waiter}, true, {"rank 1 has not been heard from"}},
-      {"LowestAudibleRankSpeaks", {silent(11), silent(12), waiting(12, 0)}, true, {"rank 0", "rank 1"}, {}, 2},
+      {"SilentRankThatLastWaitedIsNamed",
+       {computing(1), silent_waiter},
+       true,
+       {"rank 1 has not been heard from"}},
+      {"LowestAudibleRankSpeaks",
+       {silent(11), silent(12), waiting(12, 0)},
+       true,
+       {"rank 0", "rank 1"},
+       {},
+       2},
       {"TwoHang", {computing(11), computing(12), waiting(11, 0)}, true, {"rank 0 has", "\nrank 1 has"}},
       {"Deadlock",
        {waiting(11, 1), waiting(12, 0)},
        true,
        {"deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0"}},
       {"DeadlockNotYetSure", {waiting(11, 1), waiting(9, 0)}, false},
-      {"WaitsForARankThatFinished", {finished(), waiting(11, 0)}, true, {"deadlock", "rank 1 waits for rank 0"}},
+      {"WaitsForARankThatFinished",
+       {finished(), waiting(11, 0)},
+       true,
+       {"deadlock", "rank 1 waits for rank 0"}},
       {"AllFinished", {finished(), finished()}, false},
       {"SomeFinishedOthersCompute", {finished(), computing(2)}, false},
       {"FinishedRanksHideNoHang", {finished(), computing(11)}, true, {"rank 1 has made no progress"}},
-      {"WaitsForEverybody", {waiting(11, RankState::anybody), computing(11)}, true, {"rank 0 waits for the other"}},
+      {"WaitsForEverybody",
+       {waiting(11, RankState::anybody), computing(11)},
+       true,
+       {"rank 0 waits for the other"}},
       {"NoLimit", {unlimited, waiting(1e6, 0)}, false},
   };
 }
@@ -122,7 +140,10 @@ TEST(Progress, AWaitIsSeenAndItsTextOnlyWhenExplained) {
   }
   EXPECT_FALSE(progress.read().is_waiting());
   EXPECT_GT(progress.read().beats, before);
-  { Progress::Wait wait(progress, 1); EXPECT_STREQ(progress.read().waiting.data(), ""); }
+  {
+    Progress::Wait wait(progress, 1);
+    EXPECT_STREQ(progress.read().waiting.data(), "");
+  }
   EXPECT_STREQ(progress.read().action.data(), "forward");
 }
 
@@ -183,32 +204,32 @@ TEST(Watchdog, IsQuietWhileThereAreBeatsAndWhenTheLimitIsOff) {
   EXPECT_EQ(reports, 0);
 }
 
-using WatchdogDeathTest = ::testing::Test;
-
 TEST(WatchdogDeathTest, AHungThreadEndsTheProgramAndIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {
-    run_ranks(
-        3,
-        [](Transport& t) {
-          t.activity().doing("multiplying");
-          if (t.rank() == 1)
-            for (;;) std::this_thread::sleep_for(1h);
-          t.wait(t.recv({4, 2}, 1, Tensor::host({{8}, DType::u8})));
-        },
-        {.watchdog_s = 0.5});
+    run_ranks(3,
+              [](Transport& t) {
+                t.activity().doing("multiplying");
+                if (t.rank() == 1)
+                  for (;;) std::this_thread::sleep_for(1h);
+                t.wait(t.recv({4, 2}, 1, Tensor::host({{8}, DType::u8})));
+              },
+              {.watchdog_s = 0.5});
   };
-  EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
-              "rank 1 .*no progress.*multiplying(.|\n)*rank 0 waits for the message of channel 4, micro-batch 2 from "
-              "rank 1(.|\n)*rank 2 waits");
+  EXPECT_EXIT(
+      job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
+      "rank 1 .*no progress.*multiplying(.|\n)*rank 0 waits for the message of channel 4, micro-batch 2 from "
+      "rank 1(.|\n)*rank 2 waits");
 }
 
 TEST(WatchdogDeathTest, ADeadlockOfThreadsEndsTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {
-    run_ranks(
-        2, [](Transport& t) { t.wait(t.recv({0, 0}, 1 - t.rank(), Tensor::host({{8}, DType::u8}))); },
-        {.watchdog_s = 0.5});
+    run_ranks(2,
+              [](Transport& t) {
+                t.wait(t.recv({0, 0}, 1 - t.rank(), Tensor::host({{8}, DType::u8})));
+              },
+              {.watchdog_s = 0.5});
   };
   EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)), "deadlock");
 }

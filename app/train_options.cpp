@@ -1,0 +1,105 @@
+#include "app/train_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "app/checks.h"
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t most_steps = 1'000'000'000;
+constexpr int most_epochs = 1'000'000;
+
+void add_data_options(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* dataset = app.add_option("--dataset", o.dataset, "cifar10, or synthetic: generated images");
+  check_name(dataset, "data set", {"cifar10", "synthetic"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Data");
+  app.add_option("--data-dir", o.data_dir,
+                 "folder of CIFAR-10's binary files [$CIFAR10_DIR, else the cache, else downloaded]")
+      ->type_name("DIR")
+      ->group("Data");
+}
+
+void add_length_options(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* epochs =
+      app.add_option("--epochs", o.epochs, "passes over the training set [1, or as many as --steps needs]");
+  check_whole(epochs, 1, most_epochs)->type_name("N")->group("Training");
+  CLI::Option* steps = app.add_option("--steps", o.steps, "end after so many steps [whole epochs]");
+  check_whole(steps, 1, most_steps)->type_name("N")->group("Training");
+  CLI::Option* seed = app.add_option("--seed", o.seed, "of weights, order, augmentation and dropout");
+  check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
+}
+
+void add_rate_options(CLI::App& app, TrainCommandOptions& o) {
+  const std::string group = "Training";
+  CLI::Option* peak = app.add_option("--lr", o.rate.peak, "the learning rate's peak");
+  check_number(peak, 1e-12, 1e6)->type_name("X")->capture_default_str()->group(group);
+  CLI::Option* shape = app.add_option("--lr-schedule", o.rate.schedule,
+                                      fmt::format("its course: {}", fmt::join(learning_rate_names(), ", ")));
+  check_name(shape, "learning-rate schedule", learning_rate_names())
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group(group);
+  CLI::Option* steps = app.add_option("--warmup-steps", o.rate.warmup_steps,
+                                      "rise linearly to the peak for so many steps first");
+  check_whole(steps, 0, most_steps)->type_name("N")->capture_default_str()->group(group);
+  CLI::Option* epochs =
+      app.add_option("--warmup-epochs", o.warmup_epochs, "the same in epochs, also parts of one");
+  check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->capture_default_str()->group(group);
+}
+
+void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* momentum = app.add_option("--momentum", o.sgd.momentum, "of stochastic gradient descent");
+  check_number(momentum, 0, 1)->type_name("X")->default_str("0.9")->group("Training");
+  CLI::Option* decay =
+      app.add_option("--weight-decay", o.sgd.weight_decay, "times the weight, added to its gradient");
+  check_number(decay, 0, 1e6)->type_name("X")->default_str("0.0005")->group("Training");
+  app.add_flag("--no-nesterov", o.no_nesterov, "plain momentum instead of Nesterov's")->group("Training");
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& app, TrainCommandOptions& o) {
+  add_network_options(app, o.network);
+  add_data_options(app, o);
+  add_length_options(app, o);
+  add_rate_options(app, o);
+  add_sgd_options(app, o);
+  add_planning_options(app, o.planning);
+  add_schedule_option(app, o.schedule);
+  add_machine_options(app, o.machine);
+  add_output_option(app, "--metrics", o.metrics_file, "write one JSON line per step and epoch");
+  add_output_option(app, "--trace", o.trace_file,
+                    "write one measured step for ui.perfetto.dev or chrome://tracing");
+  add_output_option(app, "--json", o.json_file, "write what came of it");
+}
+
+void check(const TrainCommandOptions& o) {
+  o.network.microbatch();
+  const LearningRate checked(o.rate);
+  if (o.dataset == "synthetic" && !o.data_dir.empty()) {
+    throw Error("--data-dir is given, but the data set synthetic is generated",
+                "leave out --data-dir, or say --dataset cifar10", ExitCode::usage);
+  }
+}
+
+TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+  LearningRateOptions rate = o.rate;
+  if (o.warmup_epochs > 0) rate.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
+  SgdOptions sgd = o.sgd;
+  sgd.nesterov = !o.no_nesterov;
+  const LearningRate schedule(rate);
+  return {.batch = o.network.batch,
+          .epochs = o.epochs == 0 && o.steps == 0 ? 1 : o.epochs,
+          .steps = o.steps,
+          .seed = o.seed,
+          .sgd = sgd,
+          .rate = [schedule](int64_t step, int64_t total) { return float(schedule.rate(step, total)); },
+          .trace = !o.trace_file.empty()};
+}
+
+}  // namespace antichain

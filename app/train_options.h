@@ -1,0 +1,37 @@
+// What `antichain train` can be told.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "app/options.h"
+#include "framework/learning_rate.h"
+#include "framework/sgd.h"
+#include "pipeline/trainer.h"
+
+namespace antichain {
+
+struct TrainCommandOptions {
+  NetworkOptions network;
+  MachineOptions machine;
+  PlanningOptions planning;
+  ScheduleOptions schedule;
+  std::string dataset = "cifar10", data_dir;
+  int epochs = 0;     // 0: as many as `steps` needs, or 1
+  int64_t steps = 0;  // 0: whole epochs
+  uint64_t seed = 0;
+  LearningRateOptions rate{.peak = 0.3};
+  double warmup_epochs = 0;
+  SgdOptions sgd;
+  bool no_nesterov = false;
+  std::string metrics_file, trace_file, json_file;
+};
+
+void add_train_options(CLI::App&, TrainCommandOptions&);
+
+// Error on what no single option shows to be wrong.
+void check(const TrainCommandOptions&);
+
+TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
+
+}  // namespace antichain

@@ -1,0 +1,44 @@
+// What a run of `antichain train` tells while it goes on, and at its end.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/metrics.h"
+#include "app/progress_bar.h"
+#include "pipeline/trainer.h"
+
+namespace antichain {
+
+// Progress bar and metrics, on rank 0.
+class TrainReporter : public TrainObserver {
+ public:
+  TrainReporter(MetricsFile&, const DataSet&);
+  void on_step(const StepReport&) override;
+  void on_epoch(const EpochReport&) override;
+  void finish() { bar_.finish(); }
+
+  const StepReport& last_step() const { return step_; }
+  const std::optional<EpochReport>& last_epoch() const { return epoch_; }  // none before the first one's end
+
+ private:
+  MetricsFile& metrics_;
+  std::string note_;
+  ProgressBar bar_;
+  StepReport step_;
+  std::optional<EpochReport> epoch_;
+};
+
+// What came of it, beside what was predicted.
+struct TrainSummary {
+  std::string model, data, plan_hash, state;
+  int64_t test_images = 0, steps = 0, memory_bytes = 0;
+  int ranks = 1;
+  double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
+  double loss = 0;  // of the last step
+  std::optional<EpochReport> epoch;
+};
+std::string describe(const TrainSummary&);
+std::string to_json(const TrainSummary&, int indent);  // −1: in one line
+
+}  // namespace antichain

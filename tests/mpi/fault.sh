@@ -1,0 +1,93 @@
+#!/bin/bash
+# One fault in a training run of the real program: how the job ends, how soon, and what it says.
+#
+#   fault.sh build/antichain hang|hang_local|hang_crowded|stop|continue|exit|throw|throw_local
+set -uo pipefail
+program=$1 case=$2
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+limit_s=3 ranks=2 rank=1 step=3
+case $case in *_crowded) ranks=4 rank=2 ;; *_local) ranks=3 ;; esac
+
+fail() {
+  echo "FAILED ($case): $*"
+  echo "--- standard error:"; cat "$folder/err"
+  exit 1
+}
+
+now_ms() { date +%s%3N; }
+
+# train NAME FAULT: $folder/NAME.json grows a line per step; sets code and end_ms.
+train() {
+  local launch=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train)
+  [[ $case == *_local ]] && launch=("$program" train --local "$ranks")
+  ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 --dataset synthetic --batch 16 --microbatches 4 --epochs 0 \
+    --steps 6 --watchdog $limit_s --metrics "$folder/$1.json" >"$folder/out" 2>"$folder/err"
+  code=$?
+  end_ms=$(now_ms)
+  return $code
+}
+
+# Time from the last step's line in the metrics to the end of the job: start-up does not count.
+after_last_step_ms() { echo $((end_ms - $(date -r "$folder/faulty.json" +%s%3N))); }
+
+expect_code() { [ "$code" = "$1" ] || fail "exit code $code instead of $1"; }
+expect_steps() { [ "$(wc -l <"$folder/faulty.json")" = "$1" ] || fail "not $1 steps: $(cat "$folder/faulty.json")"; }
+expect_once() { [ "$(grep -cE "$1" "$folder/err")" = 1 ] || fail "not once in standard error: $1"; }
+expect_end_within_ms() {
+  local ms; ms=$(after_last_step_ms)
+  echo "$case: ended $ms ms after the last step"
+  [ "$ms" -le "$1" ] || fail "ended $ms ms after the last step, more than $1"
+  [ "$ms" -ge "$2" ] || fail "ended $ms ms after the last step, before the limit of $2"
+}
+expect_nobody_left() {
+  local i
+  for i in $(seq 20); do pgrep -f "$folder" >/dev/null || return 0; sleep 0.1; done
+  fail "processes are left: $(pgrep -af "$folder")"
+}
+state_of() { sed -n 's/.*"state":"\([0-9a-f]*\)".*/\1/p' "$folder/$1.json"; }
+
+case $case in
+  hang | hang_local | hang_crowded)
+    train faulty "hang:rank=$rank:step=$step"
+    expect_code 75
+    expect_steps $step
+    expect_once "rank $rank( on [^ ]+)? has made no progress for [0-9.]+ s \(limit $limit_s s\): its last action was \".+\""
+    expect_once "rank 0( on [^ ]+)? waits for the .*(activation|gradient|loss|results|barrier)"
+    expect_end_within_ms $((limit_s * 1000 + 2000)) $((limit_s * 1000)) ;;
+  stop)
+    train faulty "stop:rank=$rank:step=$step"
+    expect_code 75
+    expect_steps $step
+    expect_once "rank $rank( on [^ ]+)? has not been heard from .* for [0-9.]+ s \(limit $limit_s s\)"
+    expect_once "rank 0( on [^ ]+)? waits for"
+    expect_end_within_ms $((limit_s * 1000 + 2000)) $((limit_s * 1000 - 300)) ;;  # the last heartbeat is a bit older
+  continue)
+    train undisturbed ""
+    expect_code 0
+    train faulty "stop:rank=$rank:step=$step" &
+    for i in $(seq 300); do
+      stopped=$(for p in $(pgrep -f "$folder/faulty.json"); do
+        grep -q '^State:.*T (stopped)' /proc/$p/status 2>/dev/null && echo $p; done)
+      [ -n "$stopped" ] && break; sleep 0.1
+    done
+    [ -n "$stopped" ] || { cat "$folder/err"; echo "FAILED: rank $rank never stopped"; exit 1; }
+    sleep 1.5
+    kill -CONT $stopped
+    wait $! ; code=$?
+    [ "$(state_of faulty)" = "$(state_of undisturbed)" ] && [ -n "$(state_of faulty)" ] ||
+      fail "final states '$(state_of undisturbed)' and '$(state_of faulty)' differ" ;;
+  exit)
+    train faulty "exit:rank=$rank:step=$step"
+    [ "$code" != 0 ] || fail "exit code 0"
+    expect_steps $step
+    expect_end_within_ms 5000 0 ;;
+  throw | throw_local)
+    train faulty "throw:rank=$rank:step=$step"
+    expect_code 3
+    expect_steps $step
+    expect_once "rank $rank was told to fail at step $step"
+    expect_end_within_ms 4000 0 ;;
+  *) fail "there is no case $case" ;;
+esac
+expect_nobody_left

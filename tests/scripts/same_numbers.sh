@@ -1,0 +1,53 @@
+#!/bin/bash
+# Trains each model for a few steps as 1, 2, 3 and 4 ranks, processes and threads, with both schedules, and compares
+# every loss and the final weights bit by bit. Each run profiles and plans for itself.
+#
+#   tests/scripts/same_numbers.sh build/antichain                 all four models
+#   tests/scripts/same_numbers.sh build/antichain resnet20        some of them
+set -uo pipefail
+program=$1
+shift
+models=("$@")
+[ $# -gt 0 ] || models=(resnet20 resnet18 squeezenet inception-v3)
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+export OMPI_MCA_rmaps_base_oversubscribe=1
+bad=0
+
+# What must agree: loss and accuracy of each step with all their digits, and the hash of weights and statistics.
+numbers() { sed -nE 's/.*"step":([0-9]+).*"loss":([^,]+),"accuracy":([^,]+).*/\1 \2 \3/p; s/.*"state":"([0-9a-f]+)".*/\1/p' "$1"; }
+
+# train MODEL NAME LAUNCH… : $folder/NAME.json
+train() {
+  local model=$1 name=$2
+  shift 2
+  "$@" --model "$model" --dataset synthetic --batch 16 --microbatches 4 --epochs 0 --steps 5 \
+    --metrics "$folder/$name.json" >"$folder/out" 2>&1 && return
+  echo "FAILED: $model, $name: $(tail -n 5 "$folder/out")"
+  return 1
+}
+
+# compare MODEL NAME LAUNCH… : against $folder/alone.json
+compare() {
+  train "$@" || { bad=1; return; }
+  if diff <(numbers "$folder/alone.json") <(numbers "$folder/$2.json") >"$folder/diff"; then
+    echo "$1, $2: same"
+  else
+    bad=1
+    echo "FAILED: $1, $2 differs from one rank:"; cat "$folder/diff"
+  fi
+}
+
+for model in "${models[@]}"; do
+  train "$model" alone "$program" train --local 1 || exit 1
+  [ "$(numbers "$folder/alone.json" | wc -l)" = 6 ] || { echo "FAILED: not 5 losses and a state"; exit 1; }
+  echo "$model, one rank: state $(numbers "$folder/alone.json" | tail -n 1)"
+  for ranks in 2 3 4; do
+    for schedule in 1f1b gpipe; do
+      compare "$model" "mpi-$ranks-$schedule" "${MPIRUN:-mpirun}" -n $ranks "$program" train --schedule $schedule
+      compare "$model" "local-$ranks-$schedule" "$program" train --local $ranks --schedule $schedule
+    done
+  done
+  ANTICHAIN_SYNCHRONOUS_SENDS=1 compare "$model" mpi-3-synchronous "${MPIRUN:-mpirun}" -n 3 "$program" train
+done
+exit $bad
