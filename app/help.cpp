@@ -49,11 +49,13 @@ std::string commands_of(const CLI::App& app) {
 }
 
 std::string options_of(const CLI::App& command) {
-  std::vector<std::string> groups;  // help comes first with CLI11, and last here
+  std::vector<std::string> groups;  // in the order of declaration
   for (const CLI::Option* option : command.get_options()) {
     if (option != command.get_help_ptr() && std::ranges::find(groups, option->get_group()) == groups.end())
       groups.push_back(option->get_group());
   }
+  if (const auto output = std::ranges::find(groups, "Output"); output != groups.end())
+    std::rotate(output, output + 1, groups.end());  // --config, which every command has, declared it first
   std::string text;
   for (const std::string& group : groups) {
     text += "\n" + group + "\n";

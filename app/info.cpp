@@ -96,9 +96,9 @@ Table node_table(const Graph& graph) {
 void list_nodes(const InfoOptions& options) {
   const Graph graph = lowered_network(options.network, options.machine);
   const Totals sum = totals(graph);
-  fmt::print("{} in micro-batches of {} on {}: {}, {}, forward {} MFLOP; graph {}\n\n{}", graph.model(),
-             graph.microbatch(), options.machine.device, counted(graph.size(), "node"),
-             counted(sum.parameters, "weight"), megaflops(sum.flops), graph.hash(), node_table(graph).str());
+  fmt::print("{} in micro-batches of {} on {}, graph {}\n{}, {}, forward {} MFLOP\n\n{}", graph.model(),
+             graph.microbatch(), options.machine.device, graph.hash(), counted(graph.size(), "node"),
+             counted(sum.parameters, "weight"), megaflops(sum.flops), node_table(graph).str());
   if (!options.json_file.empty()) {
     write_file(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
   }

@@ -57,7 +57,7 @@ NodeCost sum_of(const Profile& profile) {
 
 void print(const Profile& profile) {
   const NodeCost sum = sum_of(profile);
-  fmt::print("Profile of {} in micro-batches of {} on {}: {} at once, {} each\n\n{}\n", profile.model,
+  fmt::print("Profile of {} in micro-batches of {} on {}\n{} at once, {} each\n\n{}\n", profile.model,
              profile.microbatch, profile.device, counted(profile.ranks_at_once, "rank"),
              counted(profile.threads, "thread"), node_table(profile).str());
   fmt::print(

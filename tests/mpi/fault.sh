@@ -21,7 +21,7 @@ now_ms() { date +%s%3N; }
 train() {
   local launch=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train)
   [[ $case == *_local ]] && launch=("$program" train --local "$ranks")
-  ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 --dataset synthetic --batch 16 --microbatches 4 --epochs 0 \
+  ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 --dataset synthetic --batch 16 --microbatches 4 \
     --steps 6 --watchdog $limit_s --metrics "$folder/$1.json" >"$folder/out" 2>"$folder/err"
   code=$?
   end_ms=$(now_ms)

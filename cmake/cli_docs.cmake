@@ -1,0 +1,16 @@
+# Writes docs/cli.md from docs/cli.md.in and what the program says to --help. Run by the target cli_docs; a test runs it
+# into a file of its own and compares.
+#
+#   cmake -DPROGRAM=build/antichain -DSOURCE=docs/cli.md.in -DTARGET=docs/cli.md -P cmake/cli_docs.cmake
+foreach(command info profile plan simulate train)
+  execute_process(COMMAND ${PROGRAM} ${command} --help OUTPUT_VARIABLE help_${command} COMMAND_ERROR_IS_FATAL ANY)
+  string(STRIP "${help_${command}}" help_${command})
+endforeach()
+configure_file(${SOURCE} ${TARGET} @ONLY NEWLINE_STYLE LF)
+if(EXPECTED)
+  file(READ ${EXPECTED} expected)
+  file(READ ${TARGET} made)
+  if(NOT expected STREQUAL made)
+    message(FATAL_ERROR "${EXPECTED} is stale: build the target cli_docs, which writes it again")
+  endif()
+endif()
