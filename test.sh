@@ -10,7 +10,7 @@ cd "$(dirname "$0")"
 folder=build; options=(); select=()
 if [ "${1:-}" = --sanitize ]; then
   folder="build-${2//,/-}"
-  options=(-DANTICHAIN_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DANTICHAIN_BENCHMARKS=OFF -DANTICHAIN_CUDA=OFF)
+  options=(-DANTICHAIN_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo -DANTICHAIN_CUDA=OFF)
   select=(-L unit)
   export ASAN_OPTIONS=detect_leaks=0  # MPI keeps memory to its end
   shift 2

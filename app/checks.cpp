@@ -6,7 +6,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <numeric>
 #include <utility>
@@ -36,6 +36,15 @@ bool read(const std::string& text, Number& value) {
   const char* end = text.data() + text.size();
   const auto [stop, failed] = std::from_chars(text.data(), end, value);
   return failed == std::errc() && stop == end && !text.empty();
+}
+
+// Asked by making one: permissions do not tell it to root, nor on a read-only file system.
+bool takes_files(const std::filesystem::path& folder) {
+  std::string name = (folder / ".antichain-XXXXXX").string();
+  const int file = ::mkstemp(name.data());
+  if (file < 0) return false;
+  ::close(file);
+  return ::unlink(name.c_str()) == 0;
 }
 
 [[noreturn]] void refuse_value(const std::string& option, const std::string& wanted,
@@ -102,8 +111,10 @@ void check_writable(const std::vector<std::string>& files) {
     };
     if (!fs::is_directory(folder, ignored)) refuse("there is no folder " + folder.string(), "make it first");
     if (fs::is_directory(file, ignored)) refuse("it is a folder", "name a file in it");
-    if (::access(folder.c_str(), W_OK | X_OK) != 0)
-      refuse("the folder " + folder.string() + " is read-only", "name a file in a folder of yours");
+    if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
+      refuse("it is no plain file, and would be replaced", "name a file");
+    if (!takes_files(folder))
+      refuse("the folder " + folder.string() + " takes no files", "name a file in a folder of yours");
   }
 }
 

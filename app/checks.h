@@ -23,7 +23,8 @@ CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
 // Whether files can be written there, found out before the work whose result they shall hold; "" is no file. Error
-// naming the file when its folder is missing or read-only, or it is itself a folder.
+// naming the file when its folder is missing or takes no files, or it is itself no plain file: results replace what
+// was there by renaming, which a device or a pipe would not survive.
 void check_writable(const std::vector<std::string>& files);
 
 }  // namespace antichain

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <iostream>
 
 #include "app/checks.h"
@@ -17,16 +18,39 @@ bool names_option(const std::string& word, const std::string& option) {
   return word == option || word.starts_with(option + "=");
 }
 
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+void check_setting(const CLI::ConfigItem& item, const std::string& file, const CLI::App& command) {
+  const bool plain =
+      std::ranges::all_of(item.name, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
+  if (!plain)
+    throw Error(file + " is no settings file", "write lines of the form name = value", ExitCode::usage);
+  const std::vector<std::string> known = option_names(command);
+  if (std::ranges::find(known, item.name) == known.end()) {
+    const std::string near = nearest(item.name, known);
+    throw Error(fmt::format("{}: {} has no option '{}'", file, command.get_name(), item.name),
+                near.empty() ? "" : fmt::format("did you mean '{}'?", near), ExitCode::usage);
+  }
+  if (item.inputs.size() != 1)
+    throw Error(fmt::format("{}: '{}' must have one value", file, item.name), "", ExitCode::usage);
+}
+
 // What the file says for this subcommand, as --name=value words; what the command line says itself is left out.
-std::vector<std::string> settings(const std::string& file, const std::vector<std::string>& words) {
+std::vector<std::string> settings(const std::string& file, const CLI::App& command,
+                                  const std::vector<std::string>& words) {
   std::istringstream text(read_file(file));
   std::vector<std::string> result;
   for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
     if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's begin and end
     if (!item.parents.empty() && item.parents != std::vector<std::string>{words[0]}) continue;
+    check_setting(item, file, command);
     const std::string option = "--" + item.name;
     if (std::ranges::any_of(words, [&](const std::string& w) { return names_option(w, option); })) continue;
-    if (item.inputs.size() != 1) throw Error(fmt::format("{}: '{}' must have one value", file, item.name));
     result.push_back(option + "=" + item.inputs[0]);
   }
   return result;
@@ -62,9 +86,8 @@ std::string hint(const CLI::App& app) {
     throw Error(fmt::format("antichain {} has no use for the word '{}'", command.get_name(), word), hint(app),
                 ExitCode::usage);
   }
-  std::vector<std::string> known;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  std::vector<std::string> known = option_names(command);
+  for (std::string& name : known) name = "--" + name;
   const std::string near = nearest(word, known);
   throw Error(fmt::format("there is no option '{}'", word),
               near.empty() ? hint(app) : fmt::format("did you mean {}?", near), ExitCode::usage);
@@ -88,13 +111,13 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
   return command;
 }
 
-std::vector<std::string> with_config(std::vector<std::string> words) {
+std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words) {
   for (size_t i = 1; i < words.size(); ++i) {
     if (!names_option(words[i], "--config")) continue;
     const bool joined = words[i].starts_with("--config=");
     if (!joined && i + 1 == words.size()) break;  // the parser says what is missing
     const std::string file = joined ? words[i].substr(9) : words[i + 1];
-    const std::vector<std::string> more = settings(file, words);
+    const std::vector<std::string> more = settings(file, *app.get_subcommand(words[0]), words);
     words.insert(words.begin() + 1, more.begin(), more.end());
     break;
   }
@@ -103,7 +126,7 @@ std::vector<std::string> with_config(std::vector<std::string> words) {
 
 void parse_and_run(CLI::App& app, const std::vector<std::string>& words) {
   check_command(app, words);
-  std::vector<std::string> reversed = with_config(words);
+  std::vector<std::string> reversed = with_config(app, words);
   std::ranges::reverse(reversed);  // CLI11 takes the words last to first
   try {
     app.parse(reversed);

@@ -1,6 +1,7 @@
 #include "app/network.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -45,6 +46,20 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
       "profile this network on this machine");
 }
 
+// What forward keeps for backward of one micro-batch, spread evenly over the ranks, has to fit into this host at the very
+// least: better said before measuring than answered by the system with a killed process.
+void check_memory(const Graph& lowered, const Transport& transport) {
+  double kept_bytes = 0;
+  for (const ProfileNode& node : unpriced(lowered, "").nodes)
+    kept_bytes += node.cost.keeps_output ? double(node.cost.output_bytes) : 0;
+  const double wanted = kept_bytes / transport.size() * transport.local_size();
+  const double there = double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE));
+  if (wanted <= there) return;
+  throw Error(fmt::format("micro-batches of {} need more than {:.0f} GiB on a host of {:.0f} GiB",
+                          lowered.microbatch(), wanted / (1 << 30), there / (1 << 30)),
+              "use a smaller --batch or more --microbatches");
+}
+
 }  // namespace
 
 Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
@@ -76,6 +91,7 @@ Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
                        const NetworkOptions& network, const Graph& lowered, Context& context,
                        Transport& transport) {
   if (planning.profile_file.empty()) {
+    check_memory(lowered, transport);
     return measure(lowered, context, transport, {.microbatches = network.microbatches});
   }
   const Profile profile = profile_from_json(given.profile, planning.profile_file);

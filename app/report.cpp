@@ -38,7 +38,7 @@ StageFigures figures(const Plan& plan, const Profile& profile, int stage) {
 // Of a plan that was searched for: how good it is proved to be. A plan by hand, or edited, says nothing.
 std::string search(const Plan& plan) {
   if (plan.states == 0) return "";
-  return fmt::format("Slowest stage {} ms per micro-batch, no plan is below {} ms; {} searched in {} ms\n",
+  return fmt::format("Slowest stage {} ms a micro-batch, lower bound {} ms; {} searched in {} ms\n",
                      milliseconds(plan.bottleneck_s), milliseconds(plan.lower_bound_s),
                      counted(plan.states, "antichain"), milliseconds(plan.planning_s));
 }
@@ -82,7 +82,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
     }
   }
   return fmt::format(
-      "Predicted step of {}: {} ms ({:.1f} images/s), bubble {} %, speedup over one device {:.2f}\n{}",
+      "Predicted step of {}: {} ms, {:.1f} images/s\nBubble share {} %, speedup over one device {:.2f}\n{}",
       counted(schedule.microbatches, "micro-batch", "micro-batches"), milliseconds(timeline.step_s),
       images / timeline.step_s, percent(timeline.bubble_share()), alone_s / timeline.step_s, table.str());
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <climits>
 #include <cstdio>
@@ -240,7 +241,9 @@ MpiSession::MpiSession(double watchdog_s) {
   transport_ = std::make_unique<MpiTransport>();
   transport_->activity().limit(watchdog_s);
   const auto end_stuck = [rank = transport_->rank()](const Verdict& verdict) {
-    if (rank != verdict.speaker) std::this_thread::sleep_for(std::chrono::seconds(1));
+    // The speaker takes the others down before they repeat it; they stand in for it, should it be stopped right now.
+    if (rank != verdict.speaker)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
     std::fprintf(stderr, "\nantichain: %s\n", verdict.message.c_str());
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, int(ExitCode::watchdog));

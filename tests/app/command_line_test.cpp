@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "app/checks.h"
 #include "app/commands.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -38,7 +39,9 @@ TEST(CommandLine, SuggestsTheNearestOption) {
   expect_error([] { parse({"train", "--bacth=3"}); }, {"no option '--bacth'", "did you mean --batch?"});
   expect_error([] { parse({"train", "--zzzzzzzz"}); }, {"no option '--zzzzzzzz'", "--help"});
   expect_error([] { parse({"train", "--batch", "many"}); }, {"many", "--help"});
-  expect_error([] { parse({}); }, {"--help"});
+  expect_error([] { parse({"train", "--batch"}); }, {"--batch takes one value"});
+  expect_error([] { parse({"train", "more"}); }, {"'more'"});
+  expect_error([] { parse({}); }, {"command is missing", "train"});
 }
 
 TEST(CommandLine, NearestIsNearOrNothing) {
@@ -59,8 +62,41 @@ TEST(CommandLine, SettingsComeFromAFileAndFlagsOverrideThem) {
   write_file(file, "[train]\nbatch = 9\n");
   EXPECT_EQ(parse({"train", "--config", file}).batch, 9);
   write_file(file, "bacth = 9\n");
-  expect_error([&] { parse({"train", "--config", file}); }, {"'--bacth'", "--batch"});
+  expect_error([&] { parse({"train", "--config", file}); }, {file, "'bacth'", "'batch'"});
+  write_file(file, std::string("\x06\x01\x02 = \xff"));
+  expect_error([&] { parse({"train", "--config", file}); }, {file, "no settings file"});
+  write_file(file, "batch = [1, 2]\n");
+  expect_error([&] { parse({"train", "--config", file}); }, {file, "one value"});
   expect_error([] { parse({"train", "--config", "/nowhere.toml"}); }, {"/nowhere.toml"});
+}
+
+TEST(Checks, NumbersOutsideAreRefusedWithTheirOption) {
+  const auto given = [](const std::string& word) {
+    CLI::App app("a test", "test");
+    CLI::App& command = add_command(app, "train", "trains", "test train");
+    int batch = 1;
+    double rate = 1;
+    check_whole(command.add_option("--batch", batch), 1, 2000);
+    check_number(command.add_option("--lr", rate), 0, 10);
+    parse_and_run(app, {"train", word});
+  };
+  for (const char* good : {"--batch=1", "--batch=2000", "--lr=0", "--lr=1e1", "--lr=.5"})
+    EXPECT_NO_THROW(given(good));
+  for (const char* bad : {"0", "2001", "-1", "1.5", "1e2", "99999999999999999999", "3x", "nan"})
+    expect_error([&] { given(std::string("--batch=") + bad); },
+                 {"--batch takes a whole number from 1 to 2,000", std::string("'") + bad + "'"});
+  for (const char* bad : {"-0.1", "11", "nan", "inf", "-inf", "x", "1 2"})
+    expect_error([&] { given(std::string("--lr=") + bad); }, {"--lr takes a number from 0 to 10"});
+}
+
+TEST(Checks, WritableIsFoundOutBeforeWriting) {
+  const TemporaryFolder folder;
+  EXPECT_NO_THROW(check_writable({"", folder.str() + "/new.json", "new.json"}));
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path())) << "nothing is left of the attempt";
+  expect_error([&] { check_writable({"", folder.str() + "/no/x"}); }, {"there is no folder", "/no"});
+  expect_error([&] { check_writable({"/dev/null"}); }, {"/dev/null", "no plain file"});
+  expect_error([&] { check_writable({folder.str()}); }, {"it is a folder"});
+  expect_error([&] { check_writable({"/proc/x.json"}); }, {"/proc/x.json", "takes no files"});
 }
 
 // Mistakes that need neither a device nor data.

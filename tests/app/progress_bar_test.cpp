@@ -7,11 +7,32 @@ namespace {
 
 TEST(ProgressBar, ShowsHowFarAndHowLong) {
   const ProgressState state{
-      .done = 50, .total = 200, .epoch = 1, .loss = 1.23456, .accuracy = 0.5, .images_per_s = 812};
-  EXPECT_EQ(ProgressBar::render(state, 60, 8),
-            "[==      ] epoch 2  step 50/200  loss 1.2346  accuracy 50.0 %  812 images/s  left 3:00");
-  EXPECT_EQ(ProgressBar::render({.done = 0, .total = 5}, 1, 0),
-            "epoch 1  step 0/5  loss 0.0000  accuracy 0.0 %  0 images/s  left 0:00");
+      .done = 50, .total = 200, .epoch = 2, .loss = 1.23456, .accuracy = 0.5, .images_per_s = 812};
+  const std::string text = "epoch 2  step 50/200  loss 1.2346  accuracy 50.0 %  812 images/s  left 3:00";
+  EXPECT_EQ(ProgressBar::render(state, 60, 0), text);
+  const int columns = int(text.size());
+  EXPECT_EQ(ProgressBar::render(state, 60, columns + 11), "[==      ] " + text);
+  EXPECT_EQ(ProgressBar::render(state, 60, columns + 10), text) << "no room for a bar worth drawing";
+  EXPECT_EQ(ProgressBar::render(state, 60, 10), text.substr(0, 10)) << "a longer line would wrap and pile up";
+  EXPECT_EQ(ProgressBar::render({.done = 0, .total = 5, .epoch = 1, .note = "generated"}, 1, 0),
+            "epoch 1  step 0/5  loss 0.0000  accuracy 0.0 %  0 images/s  left 0:00  generated");
+}
+
+TEST(ProgressBar, IsPlainAndRareWhereThereIsNoTerminal) {
+  std::FILE* file = std::tmpfile();
+  {
+    ProgressBar bar(file);
+    for (int step = 1; step <= 5000; ++step) bar.show({.done = step, .total = 5000, .epoch = 1});
+  }
+  std::rewind(file);
+  int lines = 0, controls = 0;
+  for (int c; (c = std::fgetc(file)) != EOF;) {
+    lines += c == '\n';
+    controls += c == '\r' || c == '\x1b';
+  }
+  std::fclose(file);
+  EXPECT_EQ(lines, 2) << "the first and the last step: 5000 take far less than 10 s";
+  EXPECT_EQ(controls, 0);
 }
 
 TEST(ProgressBar, Durations) {

@@ -19,6 +19,18 @@ TEST(Table, AlignsByCharactersNotBytes) {
   EXPECT_THROW(table.add({"one cell"}), Error);
 }
 
+TEST(Table, UnitsStandInASecondLineAndLongCellsAreCut) {
+  Table table({{"name", Table::Align::left, 6}, {"forward\nms"}});
+  table.add({"convolution", "1.50"});
+  table.add({"conv12", "2.50"});
+  EXPECT_EQ(table.str(),
+            "  name    forward\n"
+            "               ms\n"
+            "  ------  -------\n"
+            "  convo…     1.50\n"
+            "  conv12     2.50\n");
+}
+
 TEST(Table, Numbers) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");
@@ -28,6 +40,12 @@ TEST(Table, Numbers) {
   EXPECT_EQ(milliseconds(0.0123456), "12.35");
   EXPECT_EQ(mebibytes(3 << 19), "1.50");
   EXPECT_EQ(percent(0.125), "12.5");
+  EXPECT_EQ(counted(1, "stage"), "1 stage");
+  EXPECT_EQ(counted(0, "stage"), "0 stages");
+  EXPECT_EQ(counted(2000, "micro-batch", "micro-batches"), "2,000 micro-batches");
+  EXPECT_EQ(milliseconds_or_dash(0), "-");
+  EXPECT_EQ(milliseconds_or_dash(1e-9), "0.00");
+  EXPECT_EQ(mebibytes_or_dash(1 << 20), "1.00");
 }
 
 }  // namespace

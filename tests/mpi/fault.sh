@@ -1,12 +1,12 @@
 #!/bin/bash
 # One fault in a training run of the real program: how the job ends, how soon, and what it says.
 #
-#   fault.sh build/antichain hang|hang_local|hang_crowded|stop|continue|exit|throw|throw_local
+#   fault.sh build/antichain hang|hang_local|hang_crowded|stop|continue|suspend|exit|throw|throw_local|alike
 set -uo pipefail
 program=$1 case=$2
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-limit_s=3 ranks=2 rank=1 step=3
+limit_s=3 ranks=2 rank=1 step=3 options=()
 case $case in *_crowded) ranks=4 rank=2 ;; *_local) ranks=3 ;; esac
 
 fail() {
@@ -22,7 +22,8 @@ train() {
   local launch=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train)
   [[ $case == *_local ]] && launch=("$program" train --local "$ranks")
   ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 --dataset synthetic --batch 16 --microbatches 4 \
-    --steps 6 --watchdog $limit_s --metrics "$folder/$1.json" >"$folder/out" 2>"$folder/err"
+    --steps 6 --watchdog $limit_s --metrics "$folder/$1.json" \
+    "${options[@]}" >"$folder/out" 2>"$folder/err"
   code=$?
   end_ms=$(now_ms)
   return $code
@@ -40,10 +41,20 @@ expect_end_within_ms() {
   [ "$ms" -le "$1" ] || fail "ended $ms ms after the last step, more than $1"
   [ "$ms" -ge "$2" ] || fail "ended $ms ms after the last step, before the limit of $2"
 }
+# The ids of this run's processes: the metrics file is in their command lines.
+processes() { grep -lF -f <(echo "$folder") /proc/[0-9]*/cmdline 2>/dev/null | cut -d / -f 3; }
+stopped() {
+  local p
+  for p in $(processes); do grep -q '^State:.*T (stopped)' "/proc/$p/status" 2>/dev/null && echo "$p"; done
+}
+ranks_of_job() {
+  local p
+  for p in $(processes); do [ "$(cat "/proc/$p/comm" 2>/dev/null)" = "$(basename "$program")" ] && echo "$p"; done
+}
 expect_nobody_left() {
   local i
-  for i in $(seq 20); do pgrep -f "$folder" >/dev/null || return 0; sleep 0.1; done
-  fail "processes are left: $(pgrep -af "$folder")"
+  for i in $(seq 20); do [ -z "$(processes)" ] && return 0; sleep 0.1; done
+  fail "processes are left: $(processes)"
 }
 state_of() { sed -n 's/.*"state":"\([0-9a-f]*\)".*/\1/p' "$folder/$1.json"; }
 
@@ -62,19 +73,24 @@ case $case in
     expect_once "rank $rank( on [^ ]+)? has not been heard from .* for [0-9.]+ s \(limit $limit_s s\)"
     expect_once "rank 0( on [^ ]+)? waits for"
     expect_end_within_ms $((limit_s * 1000 + 2000)) $((limit_s * 1000 - 300)) ;;  # the last heartbeat is a bit older
-  continue)
+  continue | suspend)
     train undisturbed ""
     expect_code 0
     train faulty "stop:rank=$rank:step=$step" &
-    for i in $(seq 300); do
-      stopped=$(for p in $(pgrep -f "$folder/faulty.json"); do
-        grep -q '^State:.*T (stopped)' /proc/$p/status 2>/dev/null && echo $p; done)
-      [ -n "$stopped" ] && break; sleep 0.1
-    done
-    [ -n "$stopped" ] || { cat "$folder/err"; echo "FAILED: rank $rank never stopped"; exit 1; }
-    sleep 1.5
-    kill -CONT $stopped
-    wait $! ; code=$?
+    job=$!
+    for i in $(seq 300); do [ -n "$(stopped)" ] && break; sleep 0.1; done
+    [ -n "$(stopped)" ] || fail "rank $rank never stopped"
+    if [ $case = suspend ]; then
+      # All ranks for longer than the limit, as a batch system does: nobody is to blame.
+      kill -STOP $(ranks_of_job)
+      sleep $((limit_s + 1))
+    else
+      sleep 1.5  # half the limit
+    fi
+    kill -CONT $(ranks_of_job)
+    wait $job; code=$?
+    expect_code 0
+    grep -q "no progress\|not been heard" "$folder/err" && fail "the watchdog spoke"
     [ "$(state_of faulty)" = "$(state_of undisturbed)" ] && [ -n "$(state_of faulty)" ] ||
       fail "final states '$(state_of undisturbed)' and '$(state_of faulty)' differ" ;;
   exit)
@@ -88,6 +104,13 @@ case $case in
     expect_steps $step
     expect_once "rank $rank was told to fail at step $step"
     expect_end_within_ms 4000 0 ;;
+  alike)  # every rank throws the same error at the same time
+    "$program" plan --model resnet20 --batch 16 --microbatches 4 --stages 3 --json "$folder/plan.json" \
+      >"$folder/out" 2>"$folder/err" || fail "no plan"
+    options=(--plan "$folder/plan.json")
+    train faulty ""
+    expect_code 2
+    expect_once "the plan is for 3 ranks, but the job has 2" ;;
   *) fail "there is no case $case" ;;
 esac
 expect_nobody_left

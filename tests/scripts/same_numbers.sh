@@ -8,7 +8,7 @@ set -uo pipefail
 program=$1
 shift
 models=("$@")
-[ $# -gt 0 ] || models=(resnet20 resnet18 squeezenet inception-v3)
+[ $# -gt 0 ] || models=(resnet20 resnet18 squeezenet vgg16)
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 export OMPI_MCA_rmaps_base_oversubscribe=1

@@ -1,0 +1,48 @@
+#include "tests/app/program.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace antichain {
+namespace {
+
+std::string text_of(const std::string& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The environment's own data folder would take the place of what a test gives.
+ProgramRun run(const std::string& folder, const std::string& launcher, const std::string& words) {
+  const std::string command =
+      fmt::format("cd '{}' && CIFAR10_DIR= timeout 60 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null", folder,
+                  launcher, ANTICHAIN_PROGRAM, words);
+  const int status = std::system(command.c_str());
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .out = text_of(folder + "/stdout.txt"),
+          .err = text_of(folder + "/stderr.txt")};
+}
+
+}  // namespace
+
+std::vector<std::string> ProgramRun::sentences() const {
+  std::vector<std::string> lines;
+  std::istringstream in(err);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with("antichain: ")) lines.push_back(line);
+  return lines;
+}
+
+ProgramRun run_program(const std::string& folder, const std::string& words) { return run(folder, "", words); }
+
+ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words) {
+  const std::string launcher =
+      fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n {}",
+                  ANTICHAIN_MPIEXEC, ranks);
+  return run(folder, launcher, words);
+}
+
+}  // namespace antichain

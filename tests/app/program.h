@@ -1,0 +1,20 @@
+// The built program as a user meets it: started as a process, judged by its exit code and what it prints.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace antichain {
+
+struct ProgramRun {
+  int code = -1;  // 124: it took longer than a minute
+  std::string out, err;
+  // Lines on stderr that are the program's own; mpirun adds a notice of its own when a rank fails.
+  std::vector<std::string> sentences() const;
+};
+
+// Words are parted by blanks; none may hold one. `folder` is where it runs and what relative names are relative to.
+ProgramRun run_program(const std::string& folder, const std::string& words);
+ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words);
+
+}  // namespace antichain
