@@ -63,9 +63,11 @@ void check_memory(const Graph& lowered, const Transport& transport) {
 }  // namespace
 
 Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
+  const Backend& device = backend(machine.device);
+  device.enter(Context(device, machine.threads));  // what an engine chooses may depend on its thread count
   return lower(make_model(network.model, {.microbatch = network.microbatch(),
                                           .label_smoothing = float(network.label_smoothing)}),
-               backend(machine.device));
+               device);
 }
 
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {

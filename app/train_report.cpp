@@ -40,10 +40,11 @@ std::string describe(const TrainSummary& s) {
               : fmt::format("not measured, because the run ended within its first epoch of {}", s.data);
   return fmt::format(
       "\nTest accuracy  {}\n"
-      "Step time      predicted {} ms, measured {} ms ({:+.1f} %), {:.1f} images/s, median of {}\n"
+      "Step time      predicted {} ms, measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first "
+      "step)\n"
       "Final state    {} (hash of all weights and statistics)\n",
       accuracy, milliseconds(s.predicted_step_s), milliseconds(s.measured_step_s),
-      (s.measured_step_s / s.predicted_step_s - 1) * 100, s.images_per_s, counted(s.steps, "step"), s.state);
+      (s.measured_step_s / s.predicted_step_s - 1) * 100, s.images_per_s, s.state);
 }
 
 std::string to_json(const TrainSummary& s, int indent) {

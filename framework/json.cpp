@@ -33,10 +33,12 @@ json parse_json(const std::string& text, const std::string& origin) {
   try {
     value = json::parse(text, watch);
   } catch (const json::parse_error& error) {
-    const auto until = text.begin() + std::min<std::ptrdiff_t>(std::ptrdiff_t(error.byte), std::ptrdiff_t(text.size()));
+    const auto until =
+        text.begin() + std::min<std::ptrdiff_t>(std::ptrdiff_t(error.byte), std::ptrdiff_t(text.size()));
     const auto line = 1 + std::count(text.begin(), until, '\n');
     throw Error(fmt::format("{}:{}: this is no valid JSON", origin, line),
-                text.empty() ? "the file is empty" : "look for a missing comma, quote or bracket there or just before");
+                text.empty() ? "the file is empty"
+                             : "look for a missing comma, quote or bracket there or just before");
   } catch (const json::out_of_range&) {
     throw Error(fmt::format("{}: a number is too large for a double", origin), "write a finite number");
   }

@@ -7,7 +7,6 @@
 #include <array>
 #include <numeric>
 #include <utility>
-#include <utility>
 
 #include "framework/error.h"
 #include "layers/input.h"

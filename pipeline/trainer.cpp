@@ -126,6 +126,7 @@ class Trainer {
   }
 
   StepResult train_step(int64_t step, int64_t total, int64_t per_epoch, std::vector<double>& step_seconds) {
+    transport_.activity().doing(fmt::format("begin of step {}", step));
     fault_point(transport_.rank(), step);
     train_.position = {.epoch = step / per_epoch, .batch = step % per_epoch};
     const float rate = options_.rate(step, total);

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "layers/cpu/light_kernels.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
 namespace {

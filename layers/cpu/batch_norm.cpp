@@ -16,8 +16,9 @@ using ForwardDesc = dnnl::batch_normalization_forward::primitive_desc;
 using BackwardDesc = dnnl::batch_normalization_backward::primitive_desc;
 
 ForwardDesc forward_desc(const Desc& x, float eps, prop_kind kind, normalization_flags flags) {
-  return checked("describe batch norm",
-                 [&] { return ForwardDesc({kind, x, eps, flags}, user_scratchpad(), engine()); });
+  return checked("describe batch norm", [&] {
+    return ForwardDesc({kind, x, eps, flags}, user_scratchpad(), engine());
+  });
 }
 
 class BatchNormKernel : public Kernel {
@@ -28,7 +29,8 @@ class BatchNormKernel : public Kernel {
     const ForwardDesc evaluate = forward_desc(x_, options_.eps, prop_kind::forward_inference,
                                               affine | normalization_flags::use_global_stats);
     const BackwardDesc backward = checked("describe batch norm's gradient", [&] {
-      return BackwardDesc({prop_kind::backward, x_, x_, options_.eps, affine}, user_scratchpad(), engine(), train);
+      return BackwardDesc({prop_kind::backward, x_, x_, options_.eps, affine}, user_scratchpad(), engine(),
+                          train);
     });
     train_ = Primitive("create batch norm", train);
     evaluate_ = Primitive("create batch norm", evaluate);
@@ -112,7 +114,8 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> o
   l.y = layout;
   l.params = {Layout::plain, Layout::plain};
   l.keeps_x = true;
-  l.workspace_bytes = BatchNormKernel(dynamic_cast<const BatchNorm&>(op), {x[0], DType::f32, layout}).workspace_bytes();
+  l.workspace_bytes =
+      BatchNormKernel(dynamic_cast<const BatchNorm&>(op), {x[0], DType::f32, layout}).workspace_bytes();
   return l;
 }
 

@@ -23,7 +23,10 @@ constexpr int64_t plain_channels = 4;  // images: oneDNN reads them as they are
 
 struct Geometry {
   Geometry(const Conv2d& op, const Shape& input)
-      : o(op.options), x(input), y(op.infer({&input, 1}).y.shape), weight(op.infer({&input, 1}).params[0].shape) {}
+      : o(op.options),
+        x(input),
+        y(op.infer({&input, 1}).y.shape),
+        weight(op.infer({&input, 1}).params[0].shape) {}
 
   int64_t block() const { return has_avx512() ? 16 : 8; }
   bool image() const { return x[1] <= plain_channels; }
@@ -84,8 +87,8 @@ ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
     const dnnl::convolution_forward::desc desc =
         g.o.bias ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
                                                    g.y_want(), g.stride(), g.pad(), g.pad())
-                 : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.y_want(),
-                                                   g.stride(), g.pad(), g.pad());
+                 : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(),
+                                                   g.y_want(), g.stride(), g.pad(), g.pad());
     return ForwardDesc(desc, user_scratchpad(), engine());
   });
 }
@@ -106,8 +109,8 @@ BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
     const dnnl::convolution_backward_weights::desc desc =
         g.o.bias ? dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.bias(), g.y_want(),
                                                             g.stride(), g.pad(), g.pad())
-                 : dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.y_want(), g.stride(),
-                                                            g.pad(), g.pad());
+                 : dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.y_want(),
+                                                            g.stride(), g.pad(), g.pad());
     return BackwardWeightsDesc(desc, user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
   });
 }
@@ -150,7 +153,8 @@ class Conv2dKernel : public Kernel {
         backward_weights_(backward_weights_pass(g)) {}
 
   int64_t workspace_bytes() const {
-    return std::max({forward_.workspace_bytes(), backward_data_.workspace_bytes(), weights_workspace_bytes()});
+    return std::max(
+        {forward_.workspace_bytes(), backward_data_.workspace_bytes(), weights_workspace_bytes()});
   }
 
   void forward(Context& context, const Forward& f) const override {
@@ -171,7 +175,8 @@ class Conv2dKernel : public Kernel {
 
  private:
   int64_t weights_workspace_bytes() const {
-    return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_) + Workspace::rounded(bias_bytes_);
+    return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_) +
+           Workspace::rounded(bias_bytes_);
   }
 
   void backward_weights(Context& context, const Backward& b) const {

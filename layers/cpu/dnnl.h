@@ -32,10 +32,11 @@ inline Layout accept(Layout offered) { return offered == Layout::nhwc ? blocked(
 
 // A tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank 1 `x`.
 Desc describe(const TensorSpec&);
-inline Desc describe(const Shape& shape, Layout layout) { return describe(TensorSpec{shape, DType::f32, layout}); }
+inline Desc describe(const Shape& shape, Layout layout) {
+  return describe(TensorSpec{shape, DType::f32, layout});
+}
 // A dense row-major descriptor.
-Desc describe_plain(const dnnl::memory::dims&,
-                    dnnl::memory::data_type = dnnl::memory::data_type::f32);
+Desc describe_plain(const dnnl::memory::dims&, dnnl::memory::data_type = dnnl::memory::data_type::f32);
 
 // Runs `create`, turning dnnl::error into Error("oneDNN can't …: …").
 [[noreturn]] void rethrow(const dnnl::error&, std::string_view doing);

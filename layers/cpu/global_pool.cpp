@@ -2,8 +2,8 @@
 #include "layers/global_pool.h"
 
 #include "layers/cpu/activation.h"
-#include "layers/cpu/light_kernels.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
 namespace {

@@ -74,7 +74,8 @@ class LinearKernel : public Kernel {
 
   void backward_weights(Context& context, const Backward& b) const {
     Workspace workspace(context, weights_workspace_bytes());
-    std::vector<Argument> arguments = {{DNNL_ARG_DIFF_WEIGHTS, w_, destination(workspace, b.dw[0], w_, b.into)}};
+    std::vector<Argument> arguments = {
+        {DNNL_ARG_DIFF_WEIGHTS, w_, destination(workspace, b.dw[0], w_, b.into)}};
     if (has_bias_)
       arguments.push_back({DNNL_ARG_DIFF_BIAS, bias_, destination(workspace, b.dw[1], bias_, b.into)});
     const size_t gradients = arguments.size();
@@ -82,7 +83,8 @@ class LinearKernel : public Kernel {
     arguments.push_back({DNNL_ARG_DIFF_DST, y_, b.dy.raw()});
     backward_weights_.run(workspace, arguments);
     for (size_t i = 0; b.into == Into::accumulate && i < gradients; ++i)
-      if (b.dw[i]) accumulate(static_cast<const float*>(arguments[i].data), b.dw[i].data<float>(), b.dw[i].elements());
+      if (b.dw[i])
+        accumulate(static_cast<const float*>(arguments[i].data), b.dw[i].data<float>(), b.dw[i].elements());
   }
 
   bool has_bias_;

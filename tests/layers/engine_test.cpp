@@ -77,8 +77,12 @@ std::vector<float> forward(const Graph& lowered, NodeId id) {
   for (size_t i = 0; i < node.signature.params.size(); ++i)
     params.push_back(filled({node.signature.params[i].shape, DType::f32, node.lowering.params[i]}, "w"));
   const Tensor y = engine().tensor(node.output());
-  engine().entry(node.op->type()).make(*node.op, specs, node.lowering)->forward(
-      context, {.x = x, .params = params, .buffers = buffers, .y = y, .stash = stash, .statistics = statistics});
+  engine()
+      .entry(node.op->type())
+      .make(*node.op, specs, node.lowering)
+      ->forward(
+          context,
+          {.x = x, .params = params, .buffers = buffers, .y = y, .stash = stash, .statistics = statistics});
   return {y.data<float>(), y.data<float>() + y.elements()};
 }
 

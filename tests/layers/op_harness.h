@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,7 @@ struct OpCase {
   // Of the largest absolute value of a tensor. Float32 has 6e-8 per operation; the longest sums here have a few
   // thousand terms of random sign, and cost about its square root: 50 times that.
   double tolerance = 5e-6;
+  friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
 };
 
 using Numbers = std::vector<double>;

@@ -33,7 +33,11 @@ train() {
 after_last_step_ms() { echo $((end_ms - $(date -r "$folder/faulty.json" +%s%3N))); }
 
 expect_code() { [ "$code" = "$1" ] || fail "exit code $code instead of $1"; }
-expect_steps() { [ "$(wc -l <"$folder/faulty.json")" = "$1" ] || fail "not $1 steps: $(cat "$folder/faulty.json")"; }
+# Rank 0 may lose its last line when another rank ends the job the moment that step is over.
+expect_steps() {
+  local steps; steps=$(wc -l <"$folder/faulty.json")
+  [ "$steps" = "$1" ] || [ "$steps" = $(($1 - 1)) ] || fail "not $1 steps: $(cat "$folder/faulty.json")"
+}
 expect_once() { [ "$(grep -cE "$1" "$folder/err")" = 1 ] || fail "not once in standard error: $1"; }
 expect_end_within_ms() {
   local ms; ms=$(after_last_step_ms)

@@ -24,7 +24,8 @@ TEST(Arena, LifetimesThatTouchNeverShareBytes) {
       EXPECT_EQ(layout.offsets[i] % 64, 0);
       EXPECT_LE(layout.offsets[i] + lifetimes[i].bytes, layout.bytes);
       for (size_t j = 0; j < i; ++j) {
-        const bool in_time = lifetimes[i].first <= lifetimes[j].last && lifetimes[j].first <= lifetimes[i].last;
+        const bool in_time =
+            lifetimes[i].first <= lifetimes[j].last && lifetimes[j].first <= lifetimes[i].last;
         const bool in_space = layout.offsets[i] < layout.offsets[j] + lifetimes[j].bytes &&
                               layout.offsets[j] < layout.offsets[i] + lifetimes[i].bytes;
         EXPECT_FALSE(in_time && in_space);

@@ -40,14 +40,17 @@ TEST_P(SameNumbers, WhateverTheCut) {
   ASSERT_NE(one.losses[0], one.losses[1]);
   expect_same(one, train_on_threads(c, 1, by_antichains, one_f_one_b), "twice");
   for (int stages = 2; stages <= 4; ++stages) {
-    expect_same(one, train_on_threads(c, stages, by_antichains, one_f_one_b), "1f1b, " + std::to_string(stages));
+    expect_same(one, train_on_threads(c, stages, by_antichains, one_f_one_b),
+                "1f1b, " + std::to_string(stages));
     expect_same(one, train_on_threads(c, stages, by_antichains, gpipe), "gpipe, " + std::to_string(stages));
   }
   for (unsigned seed = 0; seed < 3; ++seed)
-    expect_same(one, train_on_threads(c, 4, at_random(seed), one_f_one_b), "random cuts " + std::to_string(seed));
+    expect_same(one, train_on_threads(c, 4, at_random(seed), one_f_one_b),
+                "random cuts " + std::to_string(seed));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SameNumbers, ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet"));
+INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
+                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet"));
 
 // Backward's halves apart: the first half of each B becomes I, the second comes as late as the order allows.
 Schedule halves_apart(const Profile& network, const Plan& plan, int microbatches) {
@@ -69,7 +72,8 @@ TEST(SameNumbers, WithBackwardsHalvesApart) {
   const TrainingCase c{.model = "resnet20"};
   const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
   for (int stages = 1; stages <= 3; ++stages)
-    expect_same(one, train_on_threads(c, stages, by_antichains, halves_apart), std::to_string(stages) + " stages");
+    expect_same(one, train_on_threads(c, stages, by_antichains, halves_apart),
+                std::to_string(stages) + " stages");
 }
 
 TEST(SameNumbers, InEvaluationOverAnUnevenSet) {

@@ -59,15 +59,14 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
     validate(plan, network);
     const Schedule schedule = make_schedule(network, plan, c.microbatches);
     validate(schedule, network, plan);
-    Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context,
-                c.seed);
+    Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
     Recorder recorder(run);
     TrainOptions options{.batch = batch,
                          .epochs = c.epoch ? 1 : 0,
                          .steps = c.epoch ? 0 : c.steps,
                          .seed = c.seed,
                          .rate = [](int64_t, int64_t) { return 0.05f; }};
-      train(stage, network, plan, schedule, data, transport, options, recorder);
+    train(stage, network, plan, schedule, data, transport, options, recorder);
     const StateHash state = state_hash(stage, transport);
     if (transport.rank() == 0) run.state = state.all;
   });
