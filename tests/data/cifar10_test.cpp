@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <map>
 
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 #include "tests/data/temporary_folder.h"
 
 namespace antichain {

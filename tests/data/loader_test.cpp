@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 #include "tests/data/memory_set.h"
 
 namespace antichain {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {

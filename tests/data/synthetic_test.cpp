@@ -8,7 +8,7 @@
 
 #include "data/cifar10.h"
 #include "framework/json.h"
-#include "tests/data/expect_error.h"
+#include "tests/expect_error.h"
 #include "tests/data/temporary_folder.h"
 
 namespace antichain {

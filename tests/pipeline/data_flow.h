@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "expect_error.h"
+#include "tests/expect_error.h"
 #include "pipeline/schedule.h"
 
 namespace antichain::test {

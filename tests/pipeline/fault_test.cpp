@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "tests/pipeline/expect_error.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {
@@ -29,7 +29,7 @@ TEST_F(Fault, StrikesOneRankAtOneStep) {
   fault_point(0, 3);
   fault_point(1, 2);
   fault_point(1, 4);
-  test::expect_error([] { fault_point(1, 3); }, {"rank 1", "step 3"});
+  expect_error([] { fault_point(1, 3); }, {"rank 1", "step 3"});
 }
 
 TEST_F(Fault, KillsTheProcess) {
@@ -42,7 +42,7 @@ TEST_F(Fault, WhatCantBeUnderstoodIsAnErrorOnEveryRank) {
   for (const char* text : {"explode:rank=1:step=3", "hang", "hang:rank=1", "hang:step=3:rank=1",
                            "hang:rank=1:step=3x", "hang:rank=one:step=3"}) {
     told(text);
-    test::expect_error([] { fault_point(0, 0); }, {text, "hang|stop|exit|throw"});
+    expect_error([] { fault_point(0, 0); }, {text, "hang|stop|exit|throw"});
   }
 }
 

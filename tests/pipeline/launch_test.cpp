@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "tests/pipeline/expect_error.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {
@@ -53,7 +53,7 @@ TEST_F(Launch, SlurmStep) {
   EXPECT_EQ(rank_hint(), 1);
   EXPECT_TRUE(launched_in_parallel());
   EXPECT_NO_THROW(check_launch(2));
-  test::expect_error([] { check_launch(1); }, {"Slurm started 2 tasks", "srun --mpi=pmix -n 2"});
+  expect_error([] { check_launch(1); }, {"Slurm started 2 tasks", "srun --mpi=pmix -n 2"});
 }
 
 TEST_F(Launch, ABatchScriptAloneIsNotParallel) {

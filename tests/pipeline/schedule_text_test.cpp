@@ -1,7 +1,7 @@
 // The text of schedules: every word both ways, and every way to get one wrong.
 #include <gtest/gtest.h>
 
-#include "expect_error.h"
+#include "tests/expect_error.h"
 #include "pipeline/schedule.h"
 
 namespace antichain::test {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "expect_error.h"
+#include "tests/expect_error.h"
 #include "networks.h"
 
 namespace antichain::test {

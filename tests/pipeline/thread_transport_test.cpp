@@ -5,7 +5,7 @@
 
 #include <atomic>
 
-#include "tests/pipeline/expect_error.h"
+#include "tests/expect_error.h"
 #include "tests/pipeline/transport_checks.h"
 
 namespace antichain::testing {
@@ -39,7 +39,7 @@ TEST(ThreadTransport, FirstOriginalErrorIsRethrownAndWakesThePeers) {
       throw;
     }
   };
-  test::expect_error([&] { run_ranks(3, body, {.watchdog_s = 30}); }, {"rank 1 has had enough"});
+  expect_error([&] { run_ranks(3, body, {.watchdog_s = 30}); }, {"rank 1 has had enough"});
   EXPECT_EQ(woken, 2);
 }
 
@@ -55,8 +55,8 @@ TEST(ThreadTransport, AFailureWakesRanksInABarrierAndInAFlush) {
 
 TEST(ThreadTransport, RefusesPeersThatAreNotThere) {
   const auto body = [](Transport& t) { t.send({0, 0}, 2, Tensor::host({{8}, DType::u8})); };
-  test::expect_error([&] { run_ranks(2, body); }, {"addresses rank 2", "2 ranks"});
-  test::expect_error([&] { run_ranks(0, body); }, {"at least one rank"});
+  expect_error([&] { run_ranks(2, body); }, {"addresses rank 2", "2 ranks"});
+  expect_error([&] { run_ranks(0, body); }, {"at least one rank"});
 }
 
 }  // namespace
