@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 
 namespace antichain {
 
@@ -30,6 +31,7 @@ std::array<char, 128> SharedText::read() const {
       std::memcpy(bytes.data() + 8 * i, &word, 8);
     }
     if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
+    if (tries > 10) std::this_thread::yield();  // the writer may be waiting for this very core
   }
   bytes.back() = 0;
   return bytes;

@@ -8,8 +8,8 @@
 #include "app/commands.h"
 #include "framework/error.h"
 #include "framework/json.h"
-#include "tests/expect_error.h"
 #include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {

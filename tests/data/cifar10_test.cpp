@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <map>
 
-#include "tests/expect_error.h"
 #include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {

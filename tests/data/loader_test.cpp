@@ -6,8 +6,8 @@
 #include <cstring>
 #include <thread>
 
-#include "tests/expect_error.h"
 #include "tests/data/memory_set.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {

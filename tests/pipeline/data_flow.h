@@ -10,8 +10,8 @@
 #include <tuple>
 #include <vector>
 
-#include "tests/expect_error.h"
 #include "pipeline/schedule.h"
+#include "tests/expect_error.h"
 
 namespace antichain::test {
 

@@ -1,8 +1,8 @@
 // The text of schedules: every word both ways, and every way to get one wrong.
 #include <gtest/gtest.h>
 
-#include "tests/expect_error.h"
 #include "pipeline/schedule.h"
+#include "tests/expect_error.h"
 
 namespace antichain::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/expect_error.h"
 #include "networks.h"
+#include "tests/expect_error.h"
 
 namespace antichain::test {
 namespace {

@@ -11,6 +11,7 @@ namespace antichain::testing {
 struct TransportCheck {
   const char* name;
   void (*run)(Transport&);
+  friend void PrintTo(const TransportCheck& c, std::ostream* out) { *out << c.name; }
 };
 
 // Any number of ranks, one included. Messages are of 1 MiB and more where MPI's own buffers could hide a deadlock.

