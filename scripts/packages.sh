@@ -1,6 +1,6 @@
 # What run.sh, test.sh and .ci/run share: the Debian packages the project needs, the one list there is, and how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libeigen3-dev
-  nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libxxhash-dev curl ca-certificates"
+  nlohmann-json3-dev libcli11-dev libfmt-dev libgtest-dev libgmock-dev libxxhash-dev curl ca-certificates"
 check_packages="clang-format git"  # of .ci/run only
 
 # Open MPI refuses root unless told otherwise; in a container there is nobody else.
