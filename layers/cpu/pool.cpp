@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <limits>
 
@@ -14,6 +15,9 @@
 
 namespace antichain::cpu {
 namespace {
+
+// a where the mask's bits are set, b elsewhere.
+inline int32_t blend(int32_t mask, int32_t a, int32_t b) { return (a & mask) | (b & ~mask); }
 
 // The part of a window that lies in the image, and where in the window that part begins.
 struct Window {
@@ -103,9 +107,11 @@ class MaxPoolKernel : public PoolKernel {
           const float* pixel = x + (r * x_.width + q) * B;
           const int index = int((r - w.row) * options_.kernel.w + q - w.column);
           for (int c = 0; c < B; ++c) {
-            const bool better = pixel[c] > best[c] || pixel[c] != pixel[c];  // NaN wins, to be seen
-            best[c] = better ? pixel[c] : best[c];
-            where[c] = better ? index : where[c];
+            // NaN wins, to be seen. A mask, because as a branch it would be mispredicted all the time.
+            const int32_t better = -int32_t((pixel[c] > best[c]) | (pixel[c] != pixel[c]));
+            best[c] = std::bit_cast<float>(
+                blend(better, std::bit_cast<int32_t>(pixel[c]), std::bit_cast<int32_t>(best[c])));
+            where[c] = blend(better, index, where[c]);
           }
         }
       }
