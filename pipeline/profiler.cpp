@@ -55,13 +55,15 @@ Plan whole_model(const Profile& network) {
 // One model on one rank, stepping; every kernel call is timed.
 class Bench {
  public:
-  Bench(const Graph& graph, Context& context, Profile& network, int microbatches)
+  // `activity` is the job's: its watchdog hears of every kernel.
+  Bench(const Graph& graph, Context& context, Profile& network, int microbatches, Progress& activity)
       : network_(network),
         plan_(whole_model(network)),
         schedule_(make_schedule(network, plan_, Policy::one_f_one_b, std::min(microbatches, 2))),
         stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
         runner_(stage_, network, plan_, schedule_, Mode::train, alone_) {
-    runner_.set_clock([this](NodeId id, Verb verb, int microbatch, double seconds) {
+    runner_.set_clock([this, &activity](NodeId id, Verb verb, int microbatch, double seconds) {
+      activity.beat();
       in_nodes_ += seconds;
       // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
       if (verb == Verb::step || microbatch == schedule_.microbatches - 1)
@@ -112,8 +114,9 @@ Profile measure(const Graph& lowered, Context& context, Transport& job, const Me
   Profile network = unpriced(lowered, context.backend().description());
   network.threads = context.threads();
   network.ranks_at_once = job.local_size();
+  job.activity().doing("measuring the model's nodes");
   {
-    Bench bench(lowered, context, network, options.microbatches);
+    Bench bench(lowered, context, network, options.microbatches, job.activity());
     job.barrier();
     const double warm_up_s = bench.step();
     bench.forget();

@@ -30,7 +30,9 @@ bool over(double seconds, const RankState& s) { return s.limit_s > 0 && seconds 
 
 // The rank's process is stopped, gone, or cut off: not even its watchdog speaks.
 bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.state); }
-bool hung(const RankView& v) { return !v.state.is_waiting() && over(v.still_s, v.state); }
+// A rank whose heartbeats have just stopped may hang or be lost: time will tell.
+bool heard(const RankView& v) { return v.unheard_s < 1; }
+bool hung(const RankView& v) { return heard(v) && !v.state.is_waiting() && over(v.still_s, v.state); }
 bool starved(const RankView& v) {
   return v.state.is_waiting() && (v.state.finished || over(v.still_s, v.state));
 }
