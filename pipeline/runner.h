@@ -48,7 +48,7 @@ using NodeClock = std::function<void(NodeId, Verb, int microbatch, double second
 
 class StageRunner {
  public:
-  // Everything referred to must outlive the runner. Collective: channels are numbered from the schedule.
+  // Everything referred to must outlive the runner.
   StageRunner(Stage&, const Profile& network, const Plan&, const Schedule&, Mode, Transport&);
 
   StepResult run(const StepInput&, BatchSource&);

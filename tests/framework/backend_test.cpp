@@ -1,3 +1,4 @@
+// Looking backends and kernels up, and the scratch memory of a Context.
 #include "framework/backend.h"
 
 #include <gtest/gtest.h>

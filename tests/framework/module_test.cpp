@@ -1,3 +1,4 @@
+// Modules that are not there are a reason, not a crash.
 #include "framework/module.h"
 
 #include <gtest/gtest.h>

@@ -1,3 +1,4 @@
+// Random numbers and hashes against published answers: plans and seeds must mean the same tomorrow.
 #include "framework/random.h"
 
 #include <gtest/gtest.h>

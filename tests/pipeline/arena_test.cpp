@@ -1,3 +1,4 @@
+// The arena never lays two living tensors over each other, and does lay dead ones.
 #include "pipeline/arena.h"
 
 #include <gtest/gtest.h>
