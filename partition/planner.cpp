@@ -11,9 +11,15 @@
 namespace antichain {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Planner>, 2> planners = {{
+constexpr std::array<std::pair<std::string_view, Planner>, 8> planners = {{
     {"antichain", plan_antichain},
+    {"cudasize", plan_cudasize},
+    {"hashrate", plan_hashrate},
+    {"handsplit", plan_handsplit},
     {"uniform", plan_uniform},
+    {"block", plan_block},
+    {"pipedream", plan_pipedream},
+    {"data-parallel", plan_data_parallel},
 }};
 
 }  // namespace
