@@ -75,6 +75,8 @@ class AntichainDagBuilder {
     max_states = std::min<int64_t>(max_states, std::numeric_limits<int>::max());
     dag_.reach_.assign(dag_.cover_.size(), 0);
     push(0, 0, 0, 0);
+    dag_.before_.push_back(0);
+    dag_.added_.push_back(-1);
     for (int begin = 0, end = 1; begin < end; begin = end, end = dag_.states()) {
       index_.clear(end - begin);
       for (int state = begin; state < end; ++state) {
@@ -87,11 +89,11 @@ class AntichainDagBuilder {
   }
 
  private:
-  void push(uint64_t hash, int64_t work_ns, int64_t crossing_bytes, int64_t transfer_ns) {
+  void push(uint64_t hash, int64_t work_ns, int64_t crossing_bytes, int crossing_tensors) {
     hashes_.push_back(hash);
     dag_.work_ns_.push_back(work_ns);
     dag_.crossing_bytes_.push_back(crossing_bytes);
-    dag_.transfer_ns_.push_back(transfer_ns);
+    dag_.crossing_tensors_.push_back(crossing_tensors);
   }
 
   void expand(int state) {
@@ -132,7 +134,9 @@ class AntichainDagBuilder {
     ++dag_.reach_[dag_.reach_.size() - width + chain];
     push(hash, dag_.work_ns_[state] + graph.work_ns[node],
          dag_.crossing_bytes_[state] + graph.output_bytes[node],
-         dag_.transfer_ns_[state] + graph.transfer_ns[node]);
+         dag_.crossing_tensors_[state] + graph.output_tensors[node]);
+    dag_.before_.push_back(state);
+    dag_.added_.push_back(node);
 
     int created = dag_.full();
     for (int u : graph.inputs[node]) {
@@ -141,7 +145,7 @@ class AntichainDagBuilder {
       if (!std::all_of(consumers.rbegin(), consumers.rend(), [&](int v) { return dag_.holds(created, v); }))
         continue;
       dag_.crossing_bytes_[created] -= graph.output_bytes[u];
-      dag_.transfer_ns_[created] -= graph.transfer_ns[u];
+      dag_.crossing_tensors_[created] -= graph.output_tensors[u];
     }
   }
 
@@ -157,10 +161,6 @@ std::optional<AntichainDag> AntichainDag::build(CutGraph graph, ChainCover cover
 AntichainDag AntichainDag::prefixes(CutGraph graph) {
   ChainCover cover = graph_order_cover(graph);
   return *build(std::move(graph), std::move(cover), std::numeric_limits<int64_t>::max());
-}
-
-std::span<const int> AntichainDag::next(int state) const {
-  return {next_.data() + next_begin_[state], next_.data() + next_begin_[state + 1]};
 }
 
 bool AntichainDag::inside(int smaller, int larger) const {
@@ -179,8 +179,16 @@ template <class Keep>
 std::vector<int> AntichainDag::select(int state, Keep keep) const {
   std::vector<int> chosen;
   for (int v = 0; v < graph_.size(); ++v)
-    if (holds(state, v) && keep(graph_.consumers[v])) chosen.push_back(graph_.node[v]);
+    if (holds(state, v) && keep(graph_.consumers[v]))
+      chosen.insert(chosen.end(), graph_.nodes[v].begin(), graph_.nodes[v].end());
+  std::sort(chosen.begin(), chosen.end());
   return chosen;
+}
+
+std::vector<int64_t> AntichainDag::sums(const std::vector<int64_t>& price) const {
+  std::vector<int64_t> sum(size_t(states()), 0);
+  for (int state = 1; state < states(); ++state) sum[state] = sum[before_[state]] + price[added_[state]];
+  return sum;
 }
 
 std::vector<int> AntichainDag::down_set(int state) const {

@@ -32,11 +32,16 @@ class AntichainDag {
   int full() const { return states() - 1; }
   const CutGraph& graph() const { return graph_; }
 
-  std::span<const int> next(int state) const;  // one node more
+  std::span<const int> next(int state) const {  // one node more
+    return {next_.data() + next_begin_[state], next_.data() + next_begin_[state + 1]};
+  }
+  int before(int state) const { return before_[state]; }  // the first state of which this is a next one
   bool inside(int smaller, int larger) const;  // containment of down-sets; true for a state in itself
   int64_t work_ns(int state) const { return work_ns_[state]; }                // of the down-set
   int64_t crossing_bytes(int state) const { return crossing_bytes_[state]; }  // of the tensors that cross
-  int64_t transfer_ns(int state) const { return transfer_ns_[state]; }        // of these tensors, both ways
+  int crossing_tensors(int state) const { return crossing_tensors_[state]; }  // how many
+  // Per state, the sum over its down-set of a price per node of graph().
+  std::vector<int64_t> sums(const std::vector<int64_t>& price) const;
 
   // As indices into the profile, ascending.
   std::vector<int> down_set(int state) const;
@@ -53,7 +58,9 @@ class AntichainDag {
   CutGraph graph_;
   ChainCover cover_;
   std::vector<int> reach_;  // states x chains: how many nodes of each chain the down-set holds
-  std::vector<int64_t> work_ns_, crossing_bytes_, transfer_ns_;
+  std::vector<int64_t> work_ns_, crossing_bytes_;
+  std::vector<int> crossing_tensors_;
+  std::vector<int> before_, added_;  // one down-set with a node less, and that node
   std::vector<int64_t> next_begin_;  // states + 1, into next_
   std::vector<int> next_;
 };

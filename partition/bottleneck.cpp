@@ -1,83 +1,348 @@
 #include "partition/bottleneck.h"
 
 #include <algorithm>
+#include <limits>
+#include <numeric>
 
 #include "framework/error.h"
 
 namespace antichain {
 namespace {
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+constexpr size_t longest_front = 512;
+constexpr double none = -1e300;  // no boundary: further than any threshold from everything
+
+template <class Price>
+std::vector<int64_t> per_node(const CutGraph& graph, Price price) {
+  std::vector<int64_t> prices;
+  for (const std::vector<int>& members : graph.nodes) {
+    int64_t sum = 0;
+    for (int n : members) sum += price(n);
+    prices.push_back(sum);
+  }
+  return prices;
+}
+
+std::vector<double> as_doubles(const std::vector<int64_t>& values) {
+  if (!values.empty() && !(values.back() < int64_t(1) << 53))
+    throw Error("the all-reduce of gradients takes longer than planning can add up",
+                "check the link's bytes per second");
+  return {values.begin(), values.end()};
+}
 
 }  // namespace
 
-BottleneckSearch::BottleneckSearch(const AntichainDag& dag, int stages, bool transfers_count)
+BottleneckSearch::BottleneckSearch(const AntichainDag& dag, const PlacementDag& placements,
+                                   const Profile& profile, const PlanOptions& options, Goal goal)
     : dag_(dag),
-      stages_(stages),
-      transfers_count_(transfers_count),
-      total_(dag.work_ns(dag.full())),
-      latest_(size_t(dag.states()) * stages, -1),
-      passing_(stages) {}
+      placements_(placements),
+      goal_(goal),
+      transfers_count_(goal != Goal::memory && options.objective != "compute") {
+  if (transfers_count_) price_boundaries(options);
+  make_gates(profile, options);
+  if (goal_ == Goal::time_in_memory)
+    fronts_.resize(size_t(table_entries()));
+  else
+    latest_.resize(size_t(table_entries()));
+  passing_.assign(gates_.size(), none);
+}
+
+int64_t BottleneckSearch::table_entries(const AntichainDag& dag, const PlacementDag& placements) {
+  return int64_t(dag.states()) * int64_t(placements.moves().size());
+}
+
+// f of a move's crew. Crews of one speed differ only by the all-reduce, and by nothing on a free link.
+int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& options, const Move& move) {
+  const Link& link = move.reduces_between_nodes ? options.cluster.between_nodes : options.cluster.within_node;
+  const bool reduces = move.replicas > 1 && link.bytes_per_s > 0;
+  const auto [place, fresh] = price_index_.try_emplace(
+      {move.speed, reduces ? 2 * int64_t(move.replicas) + move.reduces_between_nodes : 0},
+      int(prices_.size()));
+  if (fresh) {
+    prices_.push_back(as_doubles(dag_.sums(per_node(dag_.graph(), [&](int n) {
+      const NodeCost& cost = profile.nodes[n].cost;
+      const int64_t shared = reduces ? gradient_ns(cost.param_bytes, link, options.microbatches) : 0;
+      return work_ns(cost, move.speed) + (move.replicas - 1) * shared;
+    }))));
+  }
+  return place->second;
+}
+
+int BottleneckSearch::memory_list(int in_flight) {
+  const auto [place, fresh] = memory_index_.try_emplace(in_flight, int(memory_.size()));
+  if (fresh) {
+    const CutGraph& graph = dag_.graph();
+    std::vector<int64_t> bytes;
+    for (int v = 0; v < graph.size(); ++v)
+      bytes.push_back(stage_memory_bytes(graph.param_bytes[v], graph.kept_bytes[v], in_flight));
+    memory_.push_back(as_doubles(dag_.sums(bytes)));
+  }
+  return place->second;
+}
+
+void BottleneckSearch::make_gates(const Profile& profile, const PlanOptions& options) {
+  std::vector<Gate> asked;
+  bool whole = !transfers_count_ && goal_ != Goal::memory;
+  for (const Move& move : placements_.moves()) {
+    Gate gate = {.from = move.from,
+                 .crew = placements_.capacity(move.to) - placements_.capacity(move.from),
+                 .between_nodes = transfers_count_ && move.arrives_between_nodes};
+    if (goal_ != Goal::time) gate.memory = memory_list(move.in_flight);
+    if (goal_ != Goal::memory) gate.price = price_list(profile, options, move);
+    const int divisor = goal_ == Goal::memory ? 1 : move.replicas;
+    terms_.push_back({.divisor = divisor,
+                      .memory_limit = move.memory_bytes > 0 ? double(move.memory_bytes)
+                                                            : std::numeric_limits<double>::infinity()});
+    asked.push_back(gate);
+    equal_speeds_ &= move.speed == 1;
+    whole &= move.speed == 1 && divisor == 1;
+  }
+  gates_ = asked;
+  std::sort(gates_.begin(), gates_.end());
+  gates_.erase(std::unique(gates_.begin(), gates_.end()), gates_.end());
+  for (const Gate& gate : gates_)
+    gate_prices_.push_back({(goal_ == Goal::memory ? memory_[gate.memory] : prices_[gate.price]).data(),
+                            transfers_count_ ? transfer_ns_[gate.between_nodes].data() : nullptr});
+  for (size_t i = 0; i < asked.size(); ++i) {
+    terms_[i].gate = int(std::lower_bound(gates_.begin(), gates_.end(), asked[i]) - gates_.begin());
+    terms_[i].f = gate_prices_[terms_[i].gate].f;
+  }
+  gates_begin_.assign(size_t(placements_.size()) + 1, 0);
+  for (const Gate& gate : gates_) ++gates_begin_[gate.from + 1];
+  std::partial_sum(gates_begin_.begin(), gates_begin_.end(), gates_begin_.begin());
+  // Profiles are often in whole microseconds: then so is every threshold that matters.
+  if (whole) {
+    unit_ = 0;
+    for (int64_t ns : dag_.graph().work_ns) unit_ = std::gcd(unit_, ns);
+    unit_ = std::max<int64_t>(1, unit_);
+  }
+}
+
+void BottleneckSearch::price_boundaries(const PlanOptions& options) {
+  for (const Link* link : {&options.cluster.within_node, &options.cluster.between_nodes}) {
+    Prices ns(size_t(dag_.states()));
+    for (int state = 0; state < dag_.states(); ++state)
+      ns[state] = double(transfer_ns(dag_.crossing_bytes(state), dag_.crossing_tensors(state), *link));
+    transfer_ns_.push_back(std::move(ns));
+  }
+}
+
+int64_t BottleneckSearch::most() const {
+  double most = 0;
+  for (const Prices& f : goal_ == Goal::memory ? memory_ : prices_) most = std::max(most, f.back());
+  for (const Prices& ns : transfer_ns_) most = std::max(most, *std::max_element(ns.begin(), ns.end()));
+  return int64_t(most);
+}
 
 int64_t BottleneckSearch::minimum(int64_t low, int64_t high) {
-  while (low < high) {
-    int64_t middle = low + (high - low) / 2;
-    if (attainable(middle))
+  low = (low + unit_ - 1) / unit_, high = (high + unit_ - 1) / unit_;
+  const int64_t most = high;
+  for (int64_t middle = high - 1; low < high; middle = low + (high - low) / 2) {
+    if (attainable(middle * unit_))
       high = middle;
     else
       low = middle + 1;
   }
-  ANTICHAIN_CHECK(attainable(high), "the search for the smallest bottleneck began below it");
-  return high;
+  if (attainable(high * unit_)) return high * unit_;
+  ANTICHAIN_CHECK(high == most || !exact_, "a threshold that was attainable no longer is");
+  return -1;
 }
 
-// latest_j(D) matters only if D, or something beyond it, can end the stage after: w(D) ≤ (j + 1) T.
-int BottleneckSearch::first_useful(int state) const {
-  int64_t stages_full = divide_up(dag_.work_ns(state), std::max<int64_t>(1, threshold_));
-  return int(std::clamp<int64_t>(stages_full - 1, 0, stages_));
+// A boundary of a placement matters where the used devices can have done the work before it, and the others can do the
+// rest. A label, the best boundary before a state, matters until the next stage must have ended. Rounding to whole ns
+// adds at most one per node and unit of speed.
+void BottleneckSearch::set_threshold(int64_t threshold) {
+  threshold_ = threshold;
+  const double T = double(threshold), all = double(dag_.work_ns(dag_.full()));
+  for (Terms& terms : terms_) terms.most = terms.divisor * T;
+  double total = 0;
+  for (int p = 0; p < placements_.size(); ++p)
+    if (placements_.complete(p)) total = std::max(total, placements_.capacity(p));
+  const double slack = equal_speeds_ ? 0 : (dag_.graph().size() + 1) * (total + 1);
+  const bool anywhere = goal_ == Goal::memory;
+  ending_.clear(), labelled_.clear();
+  for (int p = 0; p < placements_.size(); ++p) {
+    const double used = placements_.capacity(p), least = anywhere ? 0 : all - T * (total - used) - slack;
+    ending_.push_back({least, anywhere ? all : T * used + slack});
+    for (int g = gates_begin_[p]; g < gates_begin_[p + 1]; ++g)
+      labelled_.push_back({least, anywhere ? all : T * (used + gates_[g].crew) + slack});
+  }
 }
 
-// And only if it can exist: S − j stages must have room for what lies beyond.
-int BottleneckSearch::last_useful(int state) const {
-  int64_t stages_left = divide_up(total_ - dag_.work_ns(state), std::max<int64_t>(1, threshold_));
-  return int(std::clamp<int64_t>(stages_ - stages_left, -1, stages_ - 1));
+bool BottleneckSearch::allowed(int state, int gate) const {
+  const double* transfer_ns = gate_prices_[gate].transfer_ns;
+  return !transfer_ns || state == dag_.empty() || transfer_ns[state] <= double(threshold_);
 }
 
-bool BottleneckSearch::boundary(int state, int j) const {
-  if (state == dag_.empty() || j == 0) return state == dag_.empty() && j == 0;
-  if (latest(state, j - 1) < 0 || dag_.work_ns(state) - latest(state, j - 1) > threshold_) return false;
-  return allowed(state) && (j == stages_ || j <= last_useful(state));
+bool BottleneckSearch::ends(int state, int placement) const {
+  if (state == dag_.empty() || placement == 0) return state == dag_.empty() && placement == 0;
+  const std::span<const Move> moves = placements_.into(placement);
+  const Terms* terms = &terms_[size_t(moves.data() - placements_.moves().data())];
+  const size_t row = size_t(state) * gates_.size();
+  if (goal_ == Goal::time_in_memory) {
+    return std::any_of(terms, terms + moves.size(), [&](const Terms& t) {
+      const double price = t.f[state] - t.most,
+                   memory = memory_[gates_[t.gate].memory][state] - t.memory_limit;
+      const Front& front = fronts_[row + size_t(t.gate)];
+      return std::any_of(front.begin(), front.end(),
+                         [&](const Point& p) { return p.price >= price && p.memory >= memory; });
+    });
+  }
+  return std::any_of(terms, terms + moves.size(),
+                     [&](const Terms& t) { return t.f[state] - latest_[row + size_t(t.gate)] <= t.most; });
 }
 
-bool BottleneckSearch::attainable(int64_t threshold_ns) {
-  threshold_ = threshold_ns;
-  std::fill(latest_.begin(), latest_.end(), -1);
-  for (int state = 0; state < dag_.full(); ++state) pass_on(state, first_useful(state), last_useful(state));
-  return boundary(dag_.full(), stages_);
+bool BottleneckSearch::boundary(int state, int placement) const {
+  return ending_[placement].holds(double(dag_.work_ns(state))) && ends(state, placement);
 }
 
-void BottleneckSearch::pass_on(int state, int first, int last) {
-  if (first > last) return;
-  for (int j = first; j <= last; ++j)
-    passing_[j] = boundary(state, j) ? dag_.work_ns(state) : latest(state, j);
+bool BottleneckSearch::attainable(int64_t threshold) {
+  set_threshold(threshold);
+  if (goal_ == Goal::time_in_memory)
+    for (Front& front : fronts_) front.clear();
+  else
+    std::fill_n(latest_.begin(), gates_.size(), none);  // other rows: by the first state before theirs
+  // Both ends of the placements whose labels matter ascend with capacity, and work hardly changes from state to state.
+  int first = 0, last = 0;
+  const int end = placements_.size();
+  const auto all_too_early = [&](int p, double work) {
+    return gates_begin_[p] == gates_begin_[p + 1] || labelled_[gates_begin_[p + 1] - 1].most < work;
+  };
+  for (int state = 0, reached = 0; state < dag_.full(); ++state) {
+    if (state > reached) return false;  // no label has come so far
+    const double work = double(dag_.work_ns(state));
+    while (first > 0 && !all_too_early(first - 1, work)) --first;
+    while (first < end && all_too_early(first, work)) ++first;
+    while (last > 0 && ending_[last - 1].least > work) --last;
+    while (last < end && ending_[last].least <= work) ++last;
+    const bool passed =
+        goal_ == Goal::time_in_memory ? pass_fronts_on(state, first, last) : pass_on(state, first, last);
+    if (passed)
+      for (int next : dag_.next(state)) reached = std::max(reached, next);
+  }
+  for (int p = 0; p < end; ++p)
+    if (placements_.complete(p) && ends(dag_.full(), p)) return true;
+  return false;
+}
+
+// Whether there was anything to pass on.
+bool BottleneckSearch::pass_on(int state, int first, int last) {
+  const size_t width = gates_.size();
+  const double* mine = &latest_[size_t(state) * width];
+  const double work = double(dag_.work_ns(state));
+  const size_t begin = first < last ? size_t(gates_begin_[first]) : 0,
+               end = first < last ? size_t(gates_begin_[last]) : 0;
+  double any = none;
+  for (int p = first; p < last; ++p) {
+    const bool ended = ending_[p].holds(work) && ends(state, p);
+    for (int g = gates_begin_[p]; g < gates_begin_[p + 1]; ++g) {
+      passing_[g] = ended && allowed(state, g) ? gate_prices_[g].f[state] : mine[g];
+      any = std::max(any, passing_[g]);
+    }
+  }
+  const double* passing = passing_.data();
   for (int next : dag_.next(state)) {
-    int64_t* theirs = &latest_[size_t(next) * stages_];
-    for (int j = first; j <= last; ++j) theirs[j] = std::max(theirs[j], passing_[j]);
+    double* theirs = &latest_[size_t(next) * width];
+    if (dag_.before(next) == state) {
+      for (size_t g = 0; g < width; ++g) theirs[g] = passing[g];
+    } else {
+      for (size_t g = begin; g < end; ++g) theirs[g] = theirs[g] < passing[g] ? passing[g] : theirs[g];
+    }
   }
+  std::fill(passing_.begin() + begin, passing_.begin() + end, none);
+  return any > none;
 }
 
-std::vector<int> BottleneckSearch::any_cuts() const {
-  std::vector<int> cuts(stages_ + 1, dag_.full());
-  for (int j = stages_ - 1; j >= 0; --j) {
-    int before = cuts[j + 1];
-    int64_t wanted = latest(before, j);
-    int state = 0;
-    while (state < before &&
-           !(dag_.work_ns(state) == wanted && boundary(state, j) && dag_.inside(state, before)))
-      ++state;
-    ANTICHAIN_CHECK(state < before, "a boundary that was found has gone");
-    cuts[j] = state;
+// Keeps a front what it is; false when it was full.
+bool BottleneckSearch::add(Front& front, const Point& point) const {
+  const auto place = std::lower_bound(front.begin(), front.end(), point,
+                                      [](const Point& a, const Point& b) { return a.price > b.price; });
+  if (place != front.begin() && std::prev(place)->memory >= point.memory) return true;
+  if (place != front.end() && place->price == point.price && place->memory >= point.memory) return true;
+  auto beaten = place;
+  while (beaten != front.end() && beaten->memory <= point.memory) ++beaten;
+  if (beaten != place) {
+    *place = point;
+    front.erase(place + 1, beaten);
+    return true;
   }
+  if (front.size() >= longest_front) return false;
+  front.insert(place, point);
+  return true;
+}
+
+bool BottleneckSearch::pass_fronts_on(int state, int first, int last) {
+  bool any = false;
+  for (int p = first; p < last; ++p) {
+    const bool ended = gates_begin_[p] < gates_begin_[p + 1] && ends(state, p);
+    for (int g = gates_begin_[p]; g < gates_begin_[p + 1]; ++g) {
+      const Gate& gate = gates_[g];
+      const Point here = {prices_[gate.price][state], memory_[gate.memory][state]};
+      const Front& mine = fronts_[size_t(state) * gates_.size() + size_t(g)];
+      for (int next : dag_.next(state)) {
+        Front& theirs = fronts_[size_t(next) * gates_.size() + size_t(g)];
+        if (ended && allowed(state, g)) {
+          exact_ &= add(theirs, here);  // this state beats all that lie inside it
+        } else {
+          for (const Point& point : mine) exact_ &= add(theirs, point);
+        }
+        any |= !theirs.empty();
+      }
+    }
+  }
+  return any;
+}
+
+int64_t BottleneckSearch::stage_ns(int from, int to, const Move& move) const {
+  const Prices& f = prices_[gates_[terms_of(move).gate].price];
+  return (int64_t(f[to] - f[from]) + move.replicas - 1) / move.replicas;
+}
+
+bool BottleneckSearch::fits(int from, int to, const Move& move) const {
+  const Terms& terms = terms_of(move);
+  const Gate& gate = gates_[terms.gate];
+  if (terms.f[to] - terms.f[from] > terms.most || !allowed(from, terms.gate)) return false;
+  return goal_ != Goal::time_in_memory ||
+         memory_[gate.memory][to] - memory_[gate.memory][from] <= terms.memory_limit;
+}
+
+bool BottleneckSearch::within_limits(const Cuts& cuts) const {
+  for (size_t s = 0; s < cuts.moves.size(); ++s) {
+    const Terms& terms = terms_of(*cuts.moves[s]);
+    const Prices& bytes = memory_[gates_[terms.gate].memory];
+    if (bytes[cuts.states[s + 1]] - bytes[cuts.states[s]] > terms.memory_limit) return false;
+  }
+  return true;
+}
+
+Cuts BottleneckSearch::any_cuts() const {
+  std::vector<int64_t> most_so_far(size_t(dag_.states()));
+  for (int state = 1; state < dag_.states(); ++state)
+    most_so_far[state] = std::max(most_so_far[state - 1], dag_.work_ns(state));
+  Cuts cuts;
+  cuts.states = {dag_.full()};
+  int placement = placements_.size() - 1;
+  while (!(placements_.complete(placement) && ends(dag_.full(), placement))) --placement;
+  while (placement != 0) {
+    const int after = cuts.states.back();
+    int found = -1;
+    const Move* by = nullptr;
+    for (const Move& move : placements_.into(placement)) {
+      for (int state = after - 1; state >= 0; --state) {
+        if (found >= 0 && most_so_far[state] < dag_.work_ns(found)) break;
+        if (found >= 0 && dag_.work_ns(state) < dag_.work_ns(found)) continue;
+        if (fits(state, after, move) && boundary(state, move.from) && dag_.inside(state, after))
+          found = state, by = &move;
+      }
+      if (found >= 0) break;
+    }
+    ANTICHAIN_CHECK(found >= 0, "a boundary that was found has gone");
+    cuts.states.push_back(found);
+    cuts.moves.push_back(by);
+    placement = by->from;
+  }
+  std::reverse(cuts.states.begin(), cuts.states.end());
+  std::reverse(cuts.moves.begin(), cuts.moves.end());
   return cuts;
 }
 

@@ -5,27 +5,43 @@
 #include <numeric>
 
 #include "framework/error.h"
+#include "partition/stage_cost.h"
 
 namespace antichain {
 namespace {
 
-// 2^53 ns: what a double holds exactly, so that a bottleneck in seconds names one integer.
-constexpr double max_total_ns = 9007199254740992.0;
+// 2^53: up to there a double holds whole numbers exactly, and a bottleneck in seconds names one integer of ns.
+constexpr double max_total_ns = 0x1p53, max_total_bytes = 0x1p53;
 
-class Rounding {
+constexpr double most_microbatches = 4096;
+
+class Total {
  public:
-  int64_t ns(double seconds, const std::string& name) {
-    double ns = seconds * 1e9;
-    total_ += ns;
-    if (!(ns >= 0 && total_ < max_total_ns))
-      throw Error("node " + name + " takes " + std::to_string(seconds) + " s, which no plan can add up",
-                  "check its times and the link in the profile");
-    return std::llround(ns);
+  explicit Total(double most) : most_(most) {}
+  bool holds(double more) {
+    sum_ += more;
+    return more >= 0 && sum_ < most_;
   }
 
  private:
-  double total_ = 0;
+  double most_, sum_ = 0;
 };
+
+void check_sums(const Profile& profile) {
+  Total ns(max_total_ns), bytes(max_total_bytes);
+  for (const ProfileNode& node : profile.nodes) {
+    const NodeCost& cost = node.cost;
+    if (!ns.holds(cost.compute_s() * 1e9))
+      throw Error(
+          "node " + node.name + " takes " + std::to_string(cost.compute_s()) + " s, which no plan can add up",
+          "check its times in the profile");
+    // As often as a formula may count them: three copies of the weights, the rest for every micro-batch of a step.
+    if (!bytes.holds(3 * double(cost.param_bytes) +
+                     most_microbatches * (double(cost.stash_bytes) + double(cost.output_bytes))))
+      throw Error("node " + node.name + " has more bytes than a plan can add up",
+                  "check them in the profile");
+  }
+}
 
 std::vector<std::vector<int>> consumers_of(const std::vector<std::vector<int>>& inputs) {
   std::vector<std::vector<int>> consumers(inputs.size());
@@ -45,32 +61,52 @@ int64_t CutGraph::lower_bound_ns(int stages) const {
   return work_ns.empty() ? share : std::max(share, *std::max_element(work_ns.begin(), work_ns.end()));
 }
 
-CutGraph cut_graph(const Profile& profile, const Link& link) {
+CutGraph cut_graph(const Profile& profile) {
+  check_sums(profile);
   CutGraph graph;
   std::vector<int> index(profile.nodes.size(), -1);
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
-    if (profile.nodes[n].role == Role::input) continue;
+    const ProfileNode& node = profile.nodes[n];
+    if (node.role == Role::input) continue;
     std::vector<int> inputs;
-    for (int u : profile.nodes[n].inputs)
+    for (int u : node.inputs)
       if (index[u] >= 0) inputs.push_back(index[u]);
     std::sort(inputs.begin(), inputs.end());
     inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
     index[n] = graph.size();
-    graph.node.push_back(int(n));
+    graph.nodes.push_back({int(n)});
     graph.inputs.push_back(std::move(inputs));
+    graph.work_ns.push_back(work_ns(node.cost, 1));
+    graph.param_bytes.push_back(node.cost.param_bytes);
+    graph.kept_bytes.push_back(kept_bytes(node.cost));
   }
   graph.consumers = consumers_of(graph.inputs);
-
-  Rounding work, transfer;
   for (int v = 0; v < graph.size(); ++v) {
-    const ProfileNode& node = profile.nodes[graph.node[v]];
-    bool crosses = !graph.consumers[v].empty();
-    graph.work_ns.push_back(work.ns(node.cost.compute_s(), node.name));
-    graph.output_bytes.push_back(crosses ? node.cost.output_bytes : 0);
-    graph.transfer_ns.push_back(crosses ? transfer.ns(2 * link.seconds(node.cost.output_bytes), node.name)
-                                        : 0);
+    const bool used = !graph.consumers[v].empty();
+    graph.output_bytes.push_back(used ? profile.nodes[graph.nodes[v][0]].cost.output_bytes : 0);
+    graph.output_tensors.push_back(used);
   }
   return graph;
+}
+
+CutGraph reordered(const CutGraph& graph, const std::vector<int>& order) {
+  CutGraph result;
+  std::vector<int> place(order.size());
+  for (size_t i = 0; i < order.size(); ++i) place[order[i]] = int(i);
+  for (int v : order) {
+    std::vector<int> inputs;
+    for (int u : graph.inputs[v]) inputs.push_back(place[u]);
+    std::sort(inputs.begin(), inputs.end());
+    result.inputs.push_back(std::move(inputs));
+    result.nodes.push_back(graph.nodes[v]);
+    result.work_ns.push_back(graph.work_ns[v]);
+    result.output_bytes.push_back(graph.output_bytes[v]);
+    result.output_tensors.push_back(graph.output_tensors[v]);
+    result.param_bytes.push_back(graph.param_bytes[v]);
+    result.kept_bytes.push_back(graph.kept_bytes[v]);
+  }
+  result.consumers = consumers_of(result.inputs);
+  return result;
 }
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// The network as a planner sees it: input nodes left out, prices in whole nanoseconds.
+// The network as a planner sees it: input nodes left out, prices as integers.
 //
 // Inputs belong to no stage (every stage that uses one loads it), so they are neither cut nor priced. Times are
 // rounded once, here: from then on sums and comparisons are exact, and "equal" means equal on every rank.
@@ -12,19 +12,24 @@
 namespace antichain {
 
 struct CutGraph {
-  std::vector<int> node;                            // index in the profile, ascending
+  std::vector<std::vector<int>> nodes;  // profile indices of each node: one, unless nodes were merged
   std::vector<std::vector<int>> inputs, consumers;  // indices of this graph, ascending, no repeats
   std::vector<int64_t> work_ns;                     // forward + backward of one micro-batch
   std::vector<int64_t> output_bytes;                // 0 when nobody consumes the output
-  std::vector<int64_t> transfer_ns;                 // output there and its gradient back over one link
+  std::vector<int> output_tensors;                  // 1, or 0; more where nodes were merged
+  std::vector<int64_t> param_bytes, kept_bytes;  // weights; what forward keeps for backward, per micro-batch
 
-  int size() const { return int(node.size()); }
+  int size() const { return int(nodes.size()); }
   int64_t total_work_ns() const;
   // No plan of S stages has a faster slowest stage: max(total work / S, the largest node).
   int64_t lower_bound_ns(int stages) const;
 };
 
-// Error naming the node when its time is beyond what planning in nanoseconds can add up (a hundred days in all).
-CutGraph cut_graph(const Profile&, const Link&);
+// Error naming the node when its time is beyond what planning in nanoseconds can add up (a hundred days in all), or its
+// bytes beyond nine petabytes in a step.
+CutGraph cut_graph(const Profile&);
+
+// The same graph with its nodes in another topological order: order[i] becomes node i.
+CutGraph reordered(const CutGraph&, const std::vector<int>& order);
 
 }  // namespace antichain

@@ -85,6 +85,13 @@ int Plan::ranks() const {
   return int(ranks);
 }
 
+int Plan::device_of(int rank) const {
+  for (const PlanStage& stage : stages)
+    for (size_t i = 0; i < stage.ranks.size(); ++i)
+      if (stage.ranks[i] == rank && i < stage.devices.size()) return stage.devices[i];
+  return rank;
+}
+
 std::vector<int> Plan::stage_of(int nodes) const {
   std::vector<int> stage_of(nodes, -1);
   for (size_t s = 0; s < stages.size(); ++s)

@@ -13,24 +13,32 @@
 namespace antichain {
 
 struct PlanStage {
-  std::vector<int> nodes;  // ascending indices into the profile
-  std::vector<int> ranks;  // one rank, or one per replica
+  std::vector<int> nodes;    // ascending indices into the profile
+  std::vector<int> ranks;    // one rank, or one per replica
+  std::vector<int> devices;  // of the cluster, one per rank; empty: rank r has device r
+  int64_t memory_bytes =
+      0;  // of each of its ranks, as planned: weights, gradients, momentum, what is kept in flight
 };
 
 struct Plan {
   std::string model, graph_hash, method, objective;
   std::vector<PlanStage> stages;
-  double bottleneck_s = 0;   // of the objective, as the planner predicts it
-  double lower_bound_s = 0;  // no plan of as many stages can have a smaller bottleneck
+  double bottleneck_s =
+      0;              // the slowest stage; where the objective counts transfers, or the slowest boundary
+  double step_s = 0;  // predicted by simulation; 0: not simulated
+  double lower_bound_s = 0;  // of the objective: no plan for the same devices can be better
   int64_t states = 0;        // antichains searched
   double planning_s = 0;
 
   // How much slower than the bound the slowest stage is, as a share of the bound. A bound of 0 without a bottleneck
   // of 0 (a plan by hand) proves nothing.
-  double gap() const { return lower_bound_s > 0 ? bottleneck_s / lower_bound_s - 1 : 0; }
-  bool proved_optimal() const { return states > 0 && bottleneck_s <= lower_bound_s; }
+  double gap() const { return lower_bound_s > 0 ? objective_s() / lower_bound_s - 1 : 0; }
+  bool proved_optimal() const { return states > 0 && objective_s() <= lower_bound_s; }
+  // What the objective names: the step for "makespan", else the bottleneck.
+  double objective_s() const { return objective == "makespan" ? step_s : bottleneck_s; }
 
   int ranks() const;
+  int device_of(int rank) const;               // of the cluster
   std::vector<int> stage_of(int nodes) const;  // per node; −1 for input nodes
 };
 
@@ -46,6 +54,9 @@ std::string to_json(const Plan&, const Profile&);
 // Error with `origin` and the field: malformed JSON, unknown fields, a stage out of sequence, negative or repeated
 // nodes or ranks. Figures (times, bytes, names, bounds) may be absent; of these, those of stages are not read.
 Plan plan_from_json(const std::string& text, const std::string& origin);
+// The same for files that name nodes, too: by index or by name. Of a network whose ids are names, inputs that stage 0
+// lists are left out again. Error also when the network has no node of that name.
+Plan plan_from_json(const std::string& text, const std::string& origin, const Profile&);
 
 // 16 hexadecimal digits over model, graph, stages and ranks: equal on ranks that hold the same plan, whatever it cost
 // to find.

@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <numeric>
 #include <set>
 
 #include "framework/error.h"
 #include "framework/json.h"
-#include "partition/cut_graph.h"
+#include "partition/json_text.h"
 #include "partition/plan.h"
 
 namespace antichain {
@@ -18,98 +20,192 @@ namespace {
 constexpr const char* format_name = "antichain plan 1";
 constexpr int most = std::numeric_limits<int>::max();
 
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-std::string milliseconds(double seconds) { return fmt::format("{:.6f}", seconds * 1e3); }
-
-// The tensors that cross from stages 0 … s to the later ones.
-int64_t boundary_bytes(const Plan& plan, const Profile& profile, int stage) {
-  std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
-  std::vector<std::vector<int>> consumers = profile.consumers();
-  int64_t bytes = 0;
+// Per stage s: the tensors that cross from stages 0 … s to the later ones.
+std::vector<int64_t> boundary_bytes(const Plan& plan, const Profile& profile) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  std::vector<int> last_use = stage_of;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    for (int u : profile.nodes[n].inputs) last_use[u] = std::max(last_use[u], stage_of[n]);
+  std::vector<int64_t> change(plan.stages.size() + 1);
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
-    auto beyond = [&](int consumer) { return stage_of[consumer] > stage; };
-    if (stage_of[n] >= 0 && stage_of[n] <= stage &&
-        std::any_of(consumers[n].begin(), consumers[n].end(), beyond))
-      bytes += profile.nodes[n].cost.output_bytes;
+    if (stage_of[n] < 0) continue;  // an input: whoever uses it loads it
+    change[stage_of[n]] += profile.nodes[n].cost.output_bytes;
+    change[last_use[n]] -= profile.nodes[n].cost.output_bytes;
   }
-  return bytes;
+  change.pop_back();
+  std::partial_sum(change.begin(), change.end(), change.begin());
+  return change;
 }
 
-std::string stage_json(const Plan& plan, const Profile& profile, int s) {
+// A stage's nodes as the file lists them.
+std::vector<int> listed_nodes(const Plan& plan, const Profile& profile, int s) {
+  std::vector<int> nodes = plan.stages[s].nodes;
+  if (!profile.ids_are_names || s > 0) return nodes;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    if (profile.nodes[n].role == Role::input) nodes.push_back(int(n));
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+// Said only when it is no repetition of the ranks.
+std::string devices_line(const PlanStage& stage) {
+  if (stage.devices.empty() || stage.devices == stage.ranks) return "";
+  return fmt::format("\n      \"devices\": [{}],", fmt::join(stage.devices, ", "));
+}
+
+std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t boundary_bytes) {
   const PlanStage& stage = plan.stages[s];
   double forward_s = 0, backward_s = 0;
   int64_t param_bytes = 0;
-  std::vector<std::string> names;
   for (int n : stage.nodes) {
     const NodeCost& cost = profile.nodes[n].cost;
     forward_s += cost.forward_s;
     backward_s += cost.backward_s();
     param_bytes += cost.param_bytes;
-    names.push_back(quoted(profile.nodes[n].name));
   }
+  const std::vector<int> nodes = listed_nodes(plan, profile, s);
+  std::vector<std::string> names;
+  for (int n : nodes) names.push_back(quoted(profile.nodes[n].name));
+  const std::string all_names = fmt::format("{}", fmt::join(names, ", "));
   return fmt::format(
       R"(    {{
       "stage": {},
-      "ranks": [{}],
+      "ranks": [{}],{}
       "nodes": [{}],
       "names": [{}],
       "forward_ms": {},
       "backward_ms": {},
       "compute_ms": {},
       "boundary_bytes": {},
-      "param_bytes": {}
+      "param_bytes": {},
+      "memory_bytes": {}
     }})",
-      s, fmt::join(stage.ranks, ", "), fmt::join(stage.nodes, ", "), fmt::join(names, ", "),
-      milliseconds(forward_s), milliseconds(backward_s), milliseconds(forward_s + backward_s),
-      boundary_bytes(plan, profile, s), param_bytes);
+      s, fmt::join(stage.ranks, ", "), devices_line(stage),
+      profile.ids_are_names ? all_names : fmt::format("{}", fmt::join(nodes, ", ")), all_names,
+      milliseconds(forward_s), milliseconds(backward_s), milliseconds(forward_s + backward_s), boundary_bytes,
+      param_bytes, stage.memory_bytes);
 }
 
-// Ascending; a number that stands twice in the file is refused with the place of the second.
-std::vector<int> numbers(const JsonReader& field, const char* what, std::set<int>& seen) {
-  std::vector<int> all;
-  for (const JsonReader& element : field.elements()) {
-    all.push_back(int(element.integer(0, most)));
-    if (!seen.insert(all.back()).second)
-      element.fail(fmt::format("{} {} stands in the plan twice", what, all.back()));
+// Reads stages; refuses what stands in the file twice, at the place of the second.
+class StageReader {
+ public:
+  explicit StageReader(const Profile* profile) : profile_(profile) {
+    if (profile)
+      for (size_t n = 0; n < profile->nodes.size(); ++n) index_[profile->nodes[n].name] = int(n);
   }
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
-void ignore(JsonReader& object, std::initializer_list<const char*> fields) {
-  for (const char* field : fields)
-    if (object.has(field)) object.at(field);
-}
+  PlanStage read(JsonReader field, int s) {
+    if (field.has("stage"))
+      if (int64_t written = field.at("stage").integer(); written != s)
+        field.fail(fmt::format("stage {} stands where stage {} is expected", written, s));
+    PlanStage stage;
+    read_ranks(field, stage);
+    for (const JsonReader& element : field.at("nodes").elements()) {
+      const int n = node(element);
+      once(n, "node", nodes_, element);
+      if (!is_attached_input(n, s)) stage.nodes.push_back(n);
+    }
+    std::sort(stage.nodes.begin(), stage.nodes.end());
+    if (field.has("memory_bytes")) stage.memory_bytes = field.at("memory_bytes").integer();
+    for (const char* figure :
+         {"names", "forward_ms", "backward_ms", "compute_ms", "boundary_bytes", "param_bytes"})
+      if (field.has(figure)) field.at(figure);
+    field.done();
+    return stage;
+  }
 
-PlanStage stage_of_json(JsonReader field, int s, std::set<int>& nodes, std::set<int>& ranks) {
-  if (field.has("stage"))
-    if (int64_t written = field.at("stage").integer(); written != s)
-      field.fail(fmt::format("stage {} stands where stage {} is expected", written, s));
-  PlanStage stage;
-  stage.ranks = numbers(field.at("ranks"), "rank", ranks);
-  stage.nodes = numbers(field.at("nodes"), "node", nodes);
-  ignore(field, {"names", "forward_ms", "backward_ms", "compute_ms", "boundary_bytes", "param_bytes"});
-  field.done();
-  return stage;
+ private:
+  static void once(int number, const char* what, std::set<int>& seen, const JsonReader& element) {
+    if (!seen.insert(number).second)
+      element.fail(fmt::format("{} {} stands in the plan twice", what, number));
+  }
+
+  // Ranks ascending, devices beside them.
+  void read_ranks(JsonReader& field, PlanStage& stage) {
+    std::vector<std::pair<int, int>> pairs;
+    for (const JsonReader& element : field.at("ranks").elements()) {
+      pairs.emplace_back(int(element.integer(0, most)), 0);
+      once(pairs.back().first, "rank", ranks_, element);
+    }
+    const bool has_devices = field.has("devices");
+    if (has_devices) {
+      const JsonReader devices = field.at("devices");
+      const std::vector<JsonReader> elements = devices.elements();
+      if (elements.size() != pairs.size())
+        devices.fail(
+            fmt::format("{} devices for {} ranks; each rank has one", elements.size(), pairs.size()));
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        pairs[i].second = int(elements[i].integer(0, most));
+        once(pairs[i].second, "device", devices_, elements[i]);
+      }
+    }
+    std::sort(pairs.begin(), pairs.end());
+    for (const auto& [rank, device] : pairs) {
+      stage.ranks.push_back(rank);
+      if (has_devices) stage.devices.push_back(device);
+    }
+  }
+
+  int node(const JsonReader& element) const {
+    if (!element.is_string()) return int(element.integer(0, most));
+    const std::string name = element.string();
+    if (!profile_) element.fail(fmt::format("\"{}\" is a name; numbers are expected here", name));
+    const auto known = index_.find(name);
+    if (known == index_.end())
+      element.fail(fmt::format("the model {} has no node \"{}\"", profile_->model, name));
+    return known->second;
+  }
+
+  bool is_attached_input(int n, int s) const {
+    return s == 0 && profile_ && profile_->ids_are_names && n < int(profile_->nodes.size()) &&
+           profile_->nodes[n].role == Role::input;
+  }
+
+  const Profile* profile_;
+  std::map<std::string, int> index_;
+  std::set<int> nodes_, ranks_, devices_;
+};
+
+double seconds_of(JsonReader& file, const char* field) {
+  return file.has(field) ? seconds_from_ms(file.at(field)) : 0;
 }
 
 void read_figures(JsonReader& file, Plan& plan) {
   plan.method = file.has("method") ? file.at("method").string() : "by hand";
   plan.objective = file.has("objective") ? file.at("objective").string() : "";
-  if (file.has("bottleneck_ms")) plan.bottleneck_s = file.at("bottleneck_ms").number() / 1e3;
-  if (file.has("lower_bound_ms")) plan.lower_bound_s = file.at("lower_bound_ms").number() / 1e3;
+  plan.bottleneck_s = seconds_of(file, "bottleneck_ms");
+  plan.step_s = seconds_of(file, "step_ms");
+  plan.lower_bound_s = seconds_of(file, "lower_bound_ms");
+  plan.planning_s = seconds_of(file, "planning_ms");
   if (file.has("states")) plan.states = file.at("states").integer();
-  if (file.has("planning_ms")) plan.planning_s = file.at("planning_ms").number() / 1e3;
-  ignore(file, {"gap", "proved_optimal"});  // follow from the two above
+  for (const char* follows : {"gap", "proved_optimal"})  // from the above
+    if (file.has(follows)) file.at(follows);
+}
+
+Plan read_plan(const std::string& text, const std::string& origin, const Profile* profile) {
+  const nlohmann::json json = parse_json(text, origin);
+  JsonReader file(json, origin);
+  if (std::string format = file.at("format").string(); format != format_name)
+    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, format_name));
+  Plan plan;
+  plan.model = file.at("model").string();
+  plan.graph_hash = file.at("graph_hash").string();
+  read_figures(file, plan);
+  StageReader stages(profile);
+  for (const JsonReader& element : file.at("stages").elements())
+    plan.stages.push_back(stages.read(element, int(plan.stages.size())));
+  file.done();
+  return plan;
 }
 
 }  // namespace
 
 std::string to_json(const Plan& plan, const Profile& profile) {
   validate(plan, profile);
+  const std::vector<int64_t> crossing = boundary_bytes(plan, profile);
   std::vector<std::string> stages;
-  for (size_t s = 0; s < plan.stages.size(); ++s) stages.push_back(stage_json(plan, profile, int(s)));
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    stages.push_back(stage_json(plan, profile, int(s), crossing[s]));
   return fmt::format(
       R"({{
   "format": "{}",
@@ -118,6 +214,7 @@ std::string to_json(const Plan& plan, const Profile& profile) {
   "method": {},
   "objective": {},
   "bottleneck_ms": {},
+  "step_ms": {},
   "lower_bound_ms": {},
   "gap": {:.6f},
   "proved_optimal": {},
@@ -129,24 +226,16 @@ std::string to_json(const Plan& plan, const Profile& profile) {
 }}
 )",
       format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan.objective),
-      milliseconds(plan.bottleneck_s), milliseconds(plan.lower_bound_s), plan.gap(), plan.proved_optimal(),
-      plan.states, plan.planning_s * 1e3, fmt::join(stages, ",\n"));
+      milliseconds(plan.bottleneck_s), milliseconds(plan.step_s), milliseconds(plan.lower_bound_s),
+      plan.gap(), plan.proved_optimal(), plan.states, plan.planning_s * 1e3, fmt::join(stages, ",\n"));
 }
 
 Plan plan_from_json(const std::string& text, const std::string& origin) {
-  const nlohmann::json json = parse_json(text, origin);
-  JsonReader file(json, origin);
-  if (std::string format = file.at("format").string(); format != format_name)
-    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, format_name));
-  Plan plan;
-  plan.model = file.at("model").string();
-  plan.graph_hash = file.at("graph_hash").string();
-  read_figures(file, plan);
-  std::set<int> nodes, ranks;
-  for (const JsonReader& element : file.at("stages").elements())
-    plan.stages.push_back(stage_of_json(element, int(plan.stages.size()), nodes, ranks));
-  file.done();
-  return plan;
+  return read_plan(text, origin, nullptr);
+}
+
+Plan plan_from_json(const std::string& text, const std::string& origin, const Profile& profile) {
+  return read_plan(text, origin, &profile);
 }
 
 }  // namespace antichain

@@ -52,6 +52,8 @@ struct Profile {
   int ranks_at_once = 1;
   Link link;              // between neighbouring ranks of the machine it was taken on
   double overhead_s = 0;  // of one forward or backward action besides its nodes
+  // The file that this came from names nodes by id ("node7"), so plans do too, and list inputs in stage 0.
+  bool ids_are_names = false;
   std::vector<ProfileNode> nodes;
 
   std::vector<std::vector<int>> consumers() const;

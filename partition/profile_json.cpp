@@ -7,29 +7,21 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
 #include <set>
 
 #include "framework/error.h"
 #include "framework/json.h"
+#include "partition/json_text.h"
 #include "partition/profile.h"
 
 namespace antichain {
 namespace {
 
 constexpr const char* format_name = "antichain profile 1";
-constexpr int64_t max_bytes = int64_t(1)
-                              << 50;  // a petabyte: sums of a million nodes don't overflow by accident
 
 constexpr std::array<std::pair<Role, std::string_view>, 3> roles = {
     {{Role::input, "input"}, {Role::compute, "compute"}, {Role::loss, "loss"}}};
-
-std::string quoted(const std::string& text) { return nlohmann::json(text).dump(); }
-
-std::string microseconds(double seconds) { return fmt::format("{:.3f}", std::round(seconds * 1e9) / 1e3); }
-
-double seconds(const JsonReader& microseconds) { return microseconds.number() / 1e6; }
 
 std::string_view role_name(Role role) {
   return std::find_if(roles.begin(), roles.end(), [&](const auto& entry) { return entry.first == role; })
@@ -57,13 +49,13 @@ std::string line(int id, const ProfileNode& node) {
 
 NodeCost cost_of(JsonReader& field) {
   NodeCost cost;
-  cost.forward_s = seconds(field.at("forward_us"));
-  cost.backward_input_s = seconds(field.at("backward_input_us"));
-  cost.backward_weight_s = seconds(field.at("backward_weight_us"));
-  cost.update_s = seconds(field.at("update_us"));
-  cost.output_bytes = field.at("output_bytes").integer(0, max_bytes);
-  cost.param_bytes = field.at("param_bytes").integer(0, max_bytes);
-  cost.stash_bytes = field.at("stash_bytes").integer(0, max_bytes);
+  cost.forward_s = seconds_from_us(field.at("forward_us"));
+  cost.backward_input_s = seconds_from_us(field.at("backward_input_us"));
+  cost.backward_weight_s = seconds_from_us(field.at("backward_weight_us"));
+  cost.update_s = seconds_from_us(field.at("update_us"));
+  cost.output_bytes = field.at("output_bytes").integer(0, most_of_all);
+  cost.param_bytes = field.at("param_bytes").integer(0, most_of_all);
+  cost.stash_bytes = field.at("stash_bytes").integer(0, most_of_all);
   cost.keeps_output = field.at("keeps_output").boolean();
   cost.flops = field.at("flops").number();
   return cost;
@@ -95,13 +87,17 @@ ProfileNode node_of(JsonReader field, int id) {
   return node;
 }
 
-Link link_of(JsonReader field) {
-  Link link;
-  link.bytes_per_s = field.at("bytes_per_s").number();
-  link.latency_s = seconds(field.at("latency_us"));
-  field.done();
-  return link;
-}
+// Sums over all nodes stay within what planners can add up.
+class Totals {
+ public:
+  void add(const NodeCost& cost, const JsonReader& field) {
+    if (!bytes_.add(cost.output_bytes) || !bytes_.add(cost.stash_bytes) || !params_.add(cost.param_bytes))
+      field.fail(fmt::format("with this node, sizes add up to more than {} bytes", most_of_all));
+  }
+
+ private:
+  Sum bytes_, params_;
+};
 
 }  // namespace
 
@@ -117,16 +113,17 @@ std::string to_json(const Profile& profile) {
   "microbatch": {},
   "threads": {},
   "ranks_at_once": {},
-  "link": {{"bytes_per_s": {}, "latency_us": {}}},
-  "overhead_us": {},
+  "link": {},
+  "overhead_us": {},{}
   "nodes": [
 {}
   ]
 }}
 )",
       format_name, quoted(profile.model), quoted(profile.graph_hash), quoted(profile.device),
-      profile.microbatch, profile.threads, profile.ranks_at_once, profile.link.bytes_per_s,
-      microseconds(profile.link.latency_s), microseconds(profile.overhead_s), fmt::join(lines, ",\n"));
+      profile.microbatch, profile.threads, profile.ranks_at_once, to_json(profile.link),
+      microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
+      fmt::join(lines, ",\n"));
 }
 
 Profile profile_from_json(const std::string& text, const std::string& origin) {
@@ -142,11 +139,14 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
   profile.microbatch = int(file.at("microbatch").integer(0, many));
   profile.threads = int(file.at("threads").integer(1, many));
   profile.ranks_at_once = int(file.at("ranks_at_once").integer(1, many));
-  profile.link = link_of(file.at("link"));
-  profile.overhead_s = seconds(file.at("overhead_us"));
+  profile.link = link_from_json(file.at("link"));
+  profile.overhead_s = seconds_from_us(file.at("overhead_us"));
+  profile.ids_are_names = file.has("ids_are_names") && file.at("ids_are_names").boolean();
   std::set<std::string> names;
+  Totals totals;
   for (const JsonReader& element : file.at("nodes").elements()) {
     profile.nodes.push_back(node_of(element, int(profile.nodes.size())));
+    totals.add(profile.nodes.back().cost, element);
     if (!names.insert(profile.nodes.back().name).second)
       element.fail(fmt::format("a second node is named \"{}\"", profile.nodes.back().name));
   }

@@ -1,17 +1,15 @@
 // The simplest planner: equal node counts, in graph order. What the exact one is compared with.
-#include "partition/cuts.h"
-#include "partition/planner.h"
+#include "partition/sequence.h"
 
 namespace antichain {
 
 Plan plan_uniform(const Profile& profile, const PlanOptions& options) {
-  auto start = std::chrono::steady_clock::now();
-  CutGraph graph = cut_graph(profile, options.link);
-  check(options, graph, profile.model);
-  int64_t nodes = graph.size();
-  Cuts cuts;
-  for (int s = 0; s <= options.stages; ++s) cuts.push_back(int(nodes * s / options.stages));
-  return to_plan(profile, options, AntichainDag::prefixes(std::move(graph)), cuts, "uniform", start);
+  const auto start = Clock::now();
+  const CutGraph graph = sequence_graph(profile, options, "uniform");
+  const int parts = sequence_parts(options, graph);
+  std::vector<int> ends;
+  for (int s = 1; s <= parts; ++s) ends.push_back(int(int64_t(graph.size()) * s / parts));
+  return sequence_plan(profile, options, ends, "uniform", start);
 }
 
 }  // namespace antichain

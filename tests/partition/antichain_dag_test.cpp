@@ -16,8 +16,8 @@ using namespace testing;
 constexpr int64_t no_limit = 1 << 30;
 constexpr int seeds = 100;
 
-AntichainDag lattice(const Profile& profile, const Link& link = {}) {
-  CutGraph graph = cut_graph(profile, link);
+AntichainDag lattice(const Profile& profile) {
+  CutGraph graph = cut_graph(profile);
   ChainCover cover = *chain_cover(graph);
   return *AntichainDag::build(graph, cover, no_limit);
 }
@@ -52,7 +52,7 @@ TEST(AntichainDag, counts_the_down_sets_of_known_shapes) {
 }
 
 TEST(AntichainDag, stops_beyond_max_states) {
-  CutGraph graph = cut_graph(parallel_chains(3, 4), {});
+  CutGraph graph = cut_graph(parallel_chains(3, 4));
   ChainCover cover = *chain_cover(graph);
   EXPECT_TRUE(AntichainDag::build(graph, cover, 125));
   EXPECT_FALSE(AntichainDag::build(graph, cover, 124));
@@ -61,7 +61,7 @@ TEST(AntichainDag, stops_beyond_max_states) {
 
 TEST(AntichainDag, prefixes_are_the_first_nodes_of_the_graph_order) {
   Profile profile = parallel_chains(2, 3);
-  AntichainDag dag = AntichainDag::prefixes(cut_graph(profile, {}));
+  AntichainDag dag = AntichainDag::prefixes(cut_graph(profile));
   ASSERT_EQ(dag.states(), 7);
   for (int state = 0; state < 7; ++state) {
     EXPECT_EQ(int(dag.down_set(state).size()), state);
@@ -117,7 +117,8 @@ TEST(AntichainDagOfRandom, its_edges_add_one_node_and_none_is_missing) {
     for (int state = 0; state < dag.states(); ++state) number[dag.down_set(state)] = state;
     for (const auto& [set, state] : number) {
       std::set<int> expected;
-      for (int node : dag.graph().node) {
+      for (const std::vector<int>& members : dag.graph().nodes) {
+        const int node = members[0];
         std::vector<int> larger = set;
         if (std::find(set.begin(), set.end(), node) != set.end()) continue;
         larger.insert(std::upper_bound(larger.begin(), larger.end(), node), node);
@@ -147,13 +148,14 @@ TEST(AntichainDagOfRandom, augmented_antichain_is_antichain_and_what_crosses) {
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     Profile profile = random_network(seed, 10);
-    AntichainDag dag = lattice(profile, byte_a_nanosecond);
+    AntichainDag dag = lattice(profile);
     std::vector<std::vector<int>> consumers = profile.consumers();
     for (int state = 0; state < dag.states(); ++state) {
       std::vector<int> set = dag.down_set(state);
       auto holds = [&](int n) { return std::binary_search(set.begin(), set.end(), n); };
       std::set<int> maximal, crossing, both;
       int64_t bytes = 0, work = 0;
+      int tensors = 0;
       for (int n : set) {
         const NodeCost& cost = profile.nodes[n].cost;
         work += std::llround(cost.compute_s() * 1e9);
@@ -161,6 +163,7 @@ TEST(AntichainDagOfRandom, augmented_antichain_is_antichain_and_what_crosses) {
         if (std::all_of(consumers[n].begin(), consumers[n].end(), holds)) continue;
         crossing.insert(n);
         bytes += cost.output_bytes;
+        ++tensors;
       }
       both = maximal;
       both.insert(crossing.begin(), crossing.end());
@@ -169,8 +172,9 @@ TEST(AntichainDagOfRandom, augmented_antichain_is_antichain_and_what_crosses) {
       EXPECT_EQ(as_set(dag.crossing(state)), crossing);
       EXPECT_EQ(as_set(dag.augmented(state)), both);
       EXPECT_EQ(dag.crossing_bytes(state), bytes);
-      EXPECT_EQ(dag.transfer_ns(state), 2 * bytes);  // there and back, a nanosecond a byte
+      EXPECT_EQ(dag.crossing_tensors(state), tensors);
       EXPECT_EQ(dag.work_ns(state), work);
+      EXPECT_EQ(dag.sums(dag.graph().work_ns)[state], work);
     }
   }
 }

@@ -54,7 +54,8 @@ class BruteForce {
   }
 
   void measure(Mask set, const Link& link) {
-    int64_t work = 0, bytes = 0, transfer = 0;
+    int64_t work = 0, bytes = 0;
+    double latency_s = 0;
     for (size_t n = 0; n < profile_.nodes.size(); ++n) {
       if (!(set >> n & 1)) continue;
       work += work_ns(profile_.nodes[n]);
@@ -63,11 +64,11 @@ class BruteForce {
         for (int u : profile_.nodes[v].inputs) crosses |= u == int(n) && !(set >> v & 1);
       if (!crosses) continue;
       bytes += profile_.nodes[n].cost.output_bytes;
-      transfer += std::llround(2e9 * link.seconds(profile_.nodes[n].cost.output_bytes));
+      latency_s += link.latency_s;
     }
     work_.push_back(work);
     bytes_.push_back(bytes);
-    transfer_.push_back(transfers_ ? transfer : 0);
+    transfer_.push_back(transfers_ ? std::llround(2e9 * (latency_s + double(bytes) / link.bytes_per_s)) : 0);
   }
 
   size_t index(Mask set) const { return std::lower_bound(sets_.begin(), sets_.end(), set) - sets_.begin(); }
@@ -128,7 +129,8 @@ TEST_P(AgainstBruteForce, bottleneck_and_tie_rule_on_600_random_networks) {
     if (profile.nodes.size() > 18) continue;  // or trying all subsets takes seconds
     BruteForce brute(profile, link, objective == "compute-or-transfer");
     for (int stages = 1; stages <= std::min(4, compute_nodes(profile)); ++stages) {
-      Plan plan = plan_antichain(profile, {.stages = stages, .link = link, .objective = objective});
+      Plan plan =
+          plan_antichain(profile, {.stages = stages, .cluster = one_link(link), .objective = objective});
       ASSERT_NO_THROW(validate(plan, profile)) << "seed " << seed;
       ASSERT_EQ(int(plan.stages.size()), stages);
       ASSERT_EQ(figures(plan, profile, brute), brute.best(stages))
@@ -160,16 +162,11 @@ TEST(AntichainPlanner, cutting_across_branches_beats_every_prefix) {
   EXPECT_DOUBLE_EQ(whole.bottleneck_s, 40e-9);
   EXPECT_EQ(whole.states, 9);
   EXPECT_EQ(whole.stages[0].nodes, std::vector<int>({0, 2}));
-  options.max_states = 8;
-  Plan prefixes = plan_antichain(profile, options);
-  EXPECT_DOUBLE_EQ(prefixes.bottleneck_s, 60e-9);
-  EXPECT_DOUBLE_EQ(prefixes.lower_bound_s, 40e-9);
-  EXPECT_FALSE(prefixes.proved_optimal());
-  EXPECT_EQ(prefixes.states, 5);
+  EXPECT_TRUE(whole.proved_optimal());
 }
 
-TEST(AntichainPlanner, beyond_max_states_it_is_the_best_prefix_plan_and_tells_the_gap) {
-  int gaps = 0;
+TEST(AntichainPlanner, beyond_max_states_it_takes_the_best_of_several_orders_and_tells_the_gap) {
+  int gaps = 0, proved = 0;
   for (int seed = 0; seed < 200; ++seed) {
     Profile profile = random_network(seed, 12), ordered = profile;
     // The same network with the graph order made the only order, by edges that carry nothing.
@@ -183,13 +180,15 @@ TEST(AntichainPlanner, beyond_max_states_it_is_the_best_prefix_plan_and_tells_th
     Plan limited = plan_antichain(profile, options);
     Plan whole = plan_antichain(profile, {.stages = stages, .objective = "compute"});
     Plan best_prefix = plan_antichain(ordered, {.stages = stages, .objective = "compute"});
-    EXPECT_EQ(limited.bottleneck_s, best_prefix.bottleneck_s) << "seed " << seed;
+    validate(limited, profile);
+    EXPECT_LE(limited.bottleneck_s, best_prefix.bottleneck_s) << "seed " << seed;
     EXPECT_LE(whole.bottleneck_s, limited.bottleneck_s);
     EXPECT_LE(limited.lower_bound_s, whole.bottleneck_s);
-    EXPECT_EQ(limited.states, compute_nodes(profile) + 1);
     gaps += limited.gap() > 0;
+    proved += limited.proved_optimal();
   }
   EXPECT_GT(gaps, 20);  // or the networks above never put the bound to the test
+  EXPECT_GT(proved, 20);
 }
 
 TEST(AntichainPlanner, transfers_move_a_cut_to_where_less_crosses) {
@@ -198,7 +197,7 @@ TEST(AntichainPlanner, transfers_move_a_cut_to_where_less_crosses) {
   x = add(profile, {x}, 100, 0, 5000);
   x = add(profile, {x}, 100, 0, 10);
   add(profile, {x}, 100, 0, 10);
-  PlanOptions options = {.stages = 2, .link = byte_a_nanosecond, .objective = "compute"};
+  PlanOptions options = {.stages = 2, .cluster = one_link(byte_a_nanosecond), .objective = "compute"};
   EXPECT_EQ(plan_antichain(profile, options).stages[0].nodes, std::vector<int>({0, 1}));
   options.objective = "compute-or-transfer";
   Plan plan = plan_antichain(profile, options);
@@ -229,11 +228,30 @@ TEST(AntichainPlanner, gives_the_same_plan_every_time) {
 
 TEST(AntichainPlanner, plans_20000_nodes_into_16_stages) {
   for (const Profile& profile : {chain(20000), residual_blocks(6666)}) {
-    Plan plan = plan_antichain(profile, {.stages = 16, .link = byte_a_nanosecond});
+    Plan plan = plan_antichain(profile, {.stages = 16, .cluster = one_link(byte_a_nanosecond)});
     validate(plan, profile);
     EXPECT_LT(plan.gap(), 1e-12);
     EXPECT_LT(plan.bottleneck_s, 1.01 * plan_uniform(profile, {.stages = 16}).bottleneck_s);
     EXPECT_LT(plan.planning_s, 10);  // takes 0.1 s; ten for sanitizers on a busy machine
+  }
+}
+
+TEST(AntichainPlanner, plans_100000_nodes_into_64_stages) {
+  Plan plan = plan_antichain(chain(100'000), {.stages = 64});
+  EXPECT_TRUE(plan.proved_optimal());
+  EXPECT_LT(plan.planning_s, 30);  // takes 0.3 s; thirty for sanitizers on a busy machine
+}
+
+TEST(AntichainPlanner, a_thousand_nodes_with_too_many_antichains_come_within_a_hundredth_of_the_bound) {
+  for (int seed = 0; seed < 2; ++seed) {
+    Profile profile = nasnet_like(18, seed);
+    EXPECT_GT(profile.nodes.size(), 900);
+    for (int stages : {4, 8}) {
+      Plan plan = plan_antichain(profile, {.stages = stages, .objective = "compute"});
+      validate(plan, profile);
+      EXPECT_LE(plan.gap(), 0.01) << "seed " << seed << ", " << stages << " stages";
+      std::printf("  %d stages: gap %.4f in %.2f s\n", stages, plan.gap(), plan.planning_s);
+    }
   }
 }
 

@@ -20,19 +20,19 @@ std::vector<std::vector<bool>> paths(const CutGraph& graph) {
 }
 
 TEST(ChainCover, needs_as_many_chains_as_there_are_parallel_branches) {
-  EXPECT_EQ(chain_cover(cut_graph(chain(100), {}))->size(), 1);
-  EXPECT_EQ(chain_cover(cut_graph(residual_blocks(50), {}))->size(), 1);
-  EXPECT_EQ(chain_cover(cut_graph(parallel_chains(4, 9), {}))->size(), 4);
+  EXPECT_EQ(chain_cover(cut_graph(chain(100)))->size(), 1);
+  EXPECT_EQ(chain_cover(cut_graph(residual_blocks(50)))->size(), 1);
+  EXPECT_EQ(chain_cover(cut_graph(parallel_chains(4, 9)))->size(), 4);
 }
 
 TEST(ChainCover, gives_up_on_networks_too_wide_to_enumerate) {
-  EXPECT_TRUE(chain_cover(cut_graph(parallel_chains(30, 1), {}), 30));
-  EXPECT_FALSE(chain_cover(cut_graph(parallel_chains(31, 1), {}), 30));
+  EXPECT_TRUE(chain_cover(cut_graph(parallel_chains(30, 1)), 30));
+  EXPECT_FALSE(chain_cover(cut_graph(parallel_chains(31, 1)), 30));
 }
 
 TEST(ChainCover, holds_every_node_once_in_ordered_chains) {
   for (int seed = 0; seed < 200; ++seed) {
-    CutGraph graph = cut_graph(random_network(seed, 30), {});
+    CutGraph graph = cut_graph(random_network(seed, 30));
     ChainCover cover = *chain_cover(graph);
     std::vector<std::vector<bool>> before = paths(graph);
     std::vector<int> seen(graph.size(), 0);

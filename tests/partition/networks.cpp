@@ -15,6 +15,7 @@ int add(Profile& profile, std::vector<int> inputs, int64_t forward_ns, int64_t b
   node.cost.forward_s = double(forward_ns) * 1e-9;
   node.cost.backward_input_s = double(backward_ns) * 1e-9;
   node.cost.output_bytes = bytes;
+  node.cost.flops = double(forward_ns);
   profile.nodes.push_back(std::move(node));
   return int(profile.nodes.size()) - 1;
 }
@@ -51,6 +52,30 @@ Profile residual_blocks(int blocks) {
     int a = add(profile, {x}, 1000 + i % 7);
     int b = add(profile, {a}, 1500 + i % 3);
     x = add(profile, {b, x}, 100);
+  }
+  return profile;
+}
+
+Profile nasnet_like(int cells, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  auto below = [&](int n) { return int(random() % uint64_t(n)); };
+  Profile profile;
+  profile.model = "nasnet-like";
+  int before = add(profile, {add_input(profile)}, 500'000, 900'000, 4'000'000), last = before;
+  for (int cell = 0; cell < cells; ++cell) {
+    std::vector<int> joined;
+    for (int pair = 0; pair < 5; ++pair) {
+      std::vector<int> both;
+      for (int branch = 0; branch < 2; ++branch) {
+        int x = below(3) ? last : before;
+        for (int i = 1 + below(8); i > 0; --i)
+          x = add(profile, {x}, 20'000 + below(400'000), 40'000 + below(800'000), 100'000 + below(3'000'000));
+        both.push_back(x);
+      }
+      joined.push_back(add(profile, both, 10'000 + below(20'000), 10'000, 1'000'000));
+    }
+    before = last;
+    last = add(profile, joined, 50'000, 50'000, 5'000'000);
   }
   return profile;
 }

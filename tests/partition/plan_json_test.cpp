@@ -1,4 +1,5 @@
 // plan.json: there and back, edited by hand, and everything it refuses.
+#include <array>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -17,7 +18,7 @@ class PlanJson : public ::testing::Test {
     profile.graph_hash = "12ab";
     profile.model = "chain \"quoted\"";
     for (ProfileNode& node : profile.nodes) node.cost.param_bytes = 7;
-    plan = plan_antichain(profile, {.stages = 3, .link = byte_a_nanosecond});
+    plan = plan_antichain(profile, {.stages = 3, .cluster = one_link(byte_a_nanosecond)});
     text = to_json(plan, profile);
   }
   // What reading says once `edit` has changed the file.
@@ -60,7 +61,115 @@ TEST_F(PlanJson, carries_figures_for_people) {
   EXPECT_EQ(stage["compute_ms"], 0.006);
   EXPECT_EQ(stage["boundary_bytes"], 100);
   EXPECT_EQ(stage["param_bytes"], 14);
+  EXPECT_FALSE(stage.contains("devices"));  // rank 1 has device 1
+  plan.stages[1].memory_bytes = int64_t(1) << 40;
+  plan.step_s = 1.5e-3;
+  const json more = json::parse(to_json(plan, profile));
+  EXPECT_EQ(more["stages"][1]["memory_bytes"], int64_t(1) << 40);
+  EXPECT_EQ(more["step_ms"], 1.5);
   EXPECT_EQ(file["stages"][2]["boundary_bytes"], 0);
+}
+
+TEST_F(PlanJson, has_the_names_that_scripts_use) {
+  const json file = json::parse(text);
+  for (const char* name : {"model", "method", "objective", "stages", "bottleneck_ms", "step_ms",
+                           "lower_bound_ms", "gap", "proved_optimal", "states", "planning_ms"})
+    EXPECT_TRUE(file.contains(name)) << name;
+  for (const char* name : {"stage", "ranks", "nodes", "forward_ms", "backward_ms", "compute_ms",
+                           "boundary_bytes", "memory_bytes"})
+    EXPECT_TRUE(file["stages"][0].contains(name)) << name;
+}
+
+TEST_F(PlanJson, figures_come_back) {
+  plan.objective = "makespan";
+  plan.step_s = 7.25e-3;
+  plan.stages[2].memory_bytes = 12345;
+  const Plan back = plan_from_json(to_json(plan, profile), "plan.json");
+  EXPECT_NEAR(back.step_s, 7.25e-3, 0.5e-12);  // whole nanoseconds
+  EXPECT_EQ(back.stages[2].memory_bytes, 12345);
+  EXPECT_EQ(to_json(back, profile), to_json(plan, profile));
+}
+
+TEST_F(PlanJson, devices_stand_beside_their_ranks) {
+  plan.stages[0].ranks = {2, 0};
+  plan.stages[0].devices = {5, 7};
+  plan.stages[1].ranks = {1};
+  plan.stages[1].devices = {1};
+  plan.stages[2].ranks = {3};
+  plan.stages[2].devices = {0};
+  const json file = json::parse(to_json(plan, profile));
+  EXPECT_EQ(file["stages"][0]["devices"], json({5, 7}));
+  EXPECT_FALSE(file["stages"][1].contains("devices"));
+  EXPECT_EQ(file["stages"][2]["devices"], json({0}));
+  const Plan back = plan_from_json(file.dump(), "plan.json");
+  EXPECT_EQ(back.stages[0].ranks, std::vector<int>({0, 2}));
+  EXPECT_EQ(back.stages[0].devices, std::vector<int>({7, 5}));
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(back.device_of(rank), plan.device_of(rank)) << rank;
+  expect_has(refused([](json& f) { f["stages"][0]["devices"] = {1, 2}; }), "2 devices for 1 ranks");
+  expect_has(refused([](json& f) { f["stages"][0]["devices"] = {-1}; }), "stages[0].devices[0]");
+  expect_has(refused([](json& f) { f["stages"][0]["devices"] = f["stages"][1]["devices"] = {4}; }),
+             "device 4 stands in the plan twice");
+}
+
+// image (an input) -> node2 -> node10 -> node11
+class PlanOfNames : public PlanJson {
+ protected:
+  void SetUp() override {
+    profile = chain(3);
+    profile.ids_are_names = true;
+    profile.nodes[0].name = "image";
+    for (int n : {1, 2, 3}) profile.nodes[n].name = std::array{"node2", "node10", "node11"}[n - 1];
+    plan = plan_antichain(profile, {.stages = 2});
+    text = to_json(plan, profile);
+  }
+  std::string refused_here(const std::string& from, const std::string& to) {
+    std::string edited = text;
+    edited.replace(edited.find(from), from.size(), to);
+    return error_of([&] { plan_from_json(edited, "plan.json", profile); });
+  }
+};
+
+TEST_F(PlanOfNames, lists_ids_as_in_the_file_and_inputs_in_the_first_stage) {
+  const json file = json::parse(text);
+  EXPECT_EQ(file["stages"][0]["nodes"][0], "image");
+  EXPECT_EQ(file["stages"][0]["nodes"][1], "node2");
+  EXPECT_EQ(file["stages"][1]["nodes"].back(), "node11");
+  const Plan back = plan_from_json(text, "plan.json", profile);
+  EXPECT_EQ(plan_hash(back), plan_hash(plan));
+  EXPECT_NO_THROW(validate(back, profile));
+  EXPECT_EQ(to_json(back, profile), text);
+}
+
+TEST_F(PlanOfNames, indices_are_understood_too) {
+  const Plan back = plan_from_json(R"({"format": "antichain plan 1", "model": "chain", "graph_hash": "",
+      "stages": [{"ranks": [0], "nodes": [0, "node2"]}, {"ranks": [1], "nodes": ["node11", 2]}]})",
+                                   "hand.json", profile);
+  EXPECT_EQ(back.stages[0].nodes, std::vector<int>({1}));
+  EXPECT_EQ(back.stages[1].nodes, std::vector<int>({2, 3}));
+}
+
+TEST_F(PlanOfNames, refuses_names_that_mean_nothing_here) {
+  expect_has(refused_here("\"node2\"", "\"node7\""), "the model chain has no node \"node7\"");
+  expect_has(refused_here("\"node2\"", "\"image\""), "node 0 stands in the plan twice");
+  expect_has(refused_here("\"node2\"", "true"), "stages[0].nodes[1]");
+  expect_has(error_of([&] { plan_from_json(text, "plan.json"); }),
+             "stages[0].nodes[0]: \"image\" is a name; numbers are expected here");
+}
+
+TEST_F(PlanOfNames, an_input_in_a_later_stage_is_no_part_of_it) {
+  Plan back = plan_from_json(R"({"format": "antichain plan 1", "model": "chain", "graph_hash": "",
+      "stages": [{"ranks": [0], "nodes": ["node2"]}, {"ranks": [1], "nodes": ["image", "node10", "node11"]}]})",
+                             "hand.json", profile);
+  expect_has(error_of([&] { validate(back, profile); }), "it is an input");
+}
+
+TEST_F(PlanJson, names_are_resolved_for_our_own_networks_too) {
+  json file = json::parse(text);
+  for (json& stage : file["stages"]) stage["nodes"] = stage["names"];
+  EXPECT_EQ(plan_hash(plan_from_json(file.dump(), "plan.json", profile)), plan_hash(plan));
+  file["stages"][0]["nodes"].push_back("n0");  // the input, which here belongs to no stage
+  const Plan with_input = plan_from_json(file.dump(), "plan.json", profile);
+  expect_has(error_of([&] { validate(with_input, profile); }), "it is an input");
 }
 
 TEST_F(PlanJson, a_tensor_that_skips_a_stage_counts_at_every_boundary) {
@@ -115,7 +224,11 @@ TEST_F(PlanJson, refuses_wrong_types_and_numbers) {
   expect_has(refused([](json& f) { f["stages"][0]["nodes"][1] = 1.5; }), "stages[0].nodes[1]");
   expect_has(refused([](json& f) { f["stages"][0]["nodes"][1] = 3000000000; }), "stages[0].nodes[1]");
   expect_has(refused([](json& f) { f["stages"][0]["ranks"][0] = -1; }), "stages[0].ranks[0]");
-  expect_has(refused([](json& f) { f["bottleneck_ms"] = -1; }), "bottleneck_ms");
+  for (const char* time : {"bottleneck_ms", "step_ms", "lower_bound_ms", "planning_ms"}) {
+    expect_has(refused([&](json& f) { f[time] = -1; }), time);
+    expect_has(refused([&](json& f) { f[time] = 1e300; }), "longer than 13 days");
+  }
+  expect_has(refused([](json& f) { f["stages"][0]["memory_bytes"] = -1; }), "stages[0].memory_bytes");
   expect_has(refused([](json& f) { f["states"] = "many"; }), "states");
 }
 

@@ -9,11 +9,14 @@ namespace {
 using namespace testing;
 
 TEST(Planners, are_found_by_name) {
-  EXPECT_EQ(planner_names(), std::vector<std::string>({"antichain", "uniform"}));
+  EXPECT_EQ(planner_names(), std::vector<std::string>({"antichain", "cudasize", "hashrate", "handsplit",
+                                                       "uniform", "block", "pipedream", "data-parallel"}));
   EXPECT_EQ(planner("antichain"), &plan_antichain);
   EXPECT_EQ(planner("uniform"), &plan_uniform);
-  expect_has(error_of([] { planner("magic"); }),
-             "no planner called \"magic\": choose one of antichain, uniform");
+  expect_has(
+      error_of([] { planner("magic"); }),
+      "no planner called \"magic\": choose one of antichain, cudasize, hashrate, handsplit, uniform, block, "
+      "pipedream, data-parallel");
 }
 
 TEST(UniformPlanner, gives_equal_node_counts_in_graph_order) {
@@ -41,13 +44,16 @@ TEST(UniformPlanner, is_valid_for_every_stage_count) {
 
 class EveryPlanner : public ::testing::TestWithParam<std::string> {
  protected:
-  Plan plan(const Profile& profile, const PlanOptions& options) {
+  Plan plan(const Profile& profile, PlanOptions options) {
+    if (GetParam() == "handsplit" && options.stages > 1 && options.stages < int(profile.nodes.size()))
+      for (int s = 1; s < options.stages; ++s) options.cuts.push_back(profile.nodes[s].name);
     return planner(GetParam())(profile, options);
   }
 };
 
 TEST_P(EveryPlanner, refuses_more_stages_than_nodes) {
   EXPECT_NO_THROW(plan(chain(5), {.stages = 5}));
+  if (GetParam() == "data-parallel") return;  // one stage, whatever the devices
   expect_has(error_of([&] { plan(chain(5), {.stages = 6}); }),
              "6 stages were asked for, but chain has only 5 nodes");
 }
@@ -67,8 +73,9 @@ TEST_P(EveryPlanner, refuses_times_that_cannot_be_added_up) {
   Profile profile = chain(3);
   profile.nodes[2].cost.forward_s = 1e300;
   expect_has(error_of([&] { plan(profile, {.stages = 1}); }), "node n2 takes");
-  expect_has(error_of([&] { plan(chain(3), {.stages = 1, .link = {.bytes_per_s = 1e-20}}); }),
-             "node n1 takes");
+  if (GetParam() == "data-parallel") return;  // no boundary, so no transfer
+  expect_has(error_of([&] { plan(chain(3), {.stages = 2, .cluster = one_link({.bytes_per_s = 1e-20})}); }),
+             "the link takes longer");
 }
 
 TEST_P(EveryPlanner, fills_in_what_the_plan_is_for) {
@@ -79,7 +86,7 @@ TEST_P(EveryPlanner, fills_in_what_the_plan_is_for) {
   EXPECT_EQ(made.graph_hash, "abc");
   EXPECT_EQ(made.method, GetParam());
   EXPECT_EQ(made.objective, "compute");
-  EXPECT_EQ(made.states, 5);
+  EXPECT_GT(made.states, 0);
   EXPECT_GT(made.planning_s, 0);
   EXPECT_EQ(made.ranks(), 2);
 }

@@ -94,6 +94,47 @@ TEST(ProfileJson, plans_alike_before_and_after) {
   }
 }
 
+TEST(ProfileJson, says_when_ids_are_names) {
+  Profile profile = sample();
+  EXPECT_EQ(to_json(profile).find("ids_are_names"), std::string::npos);
+  profile.ids_are_names = true;
+  const std::string text = to_json(profile);
+  expect_has(text, "\n  \"ids_are_names\": true,\n  \"nodes\"");
+  EXPECT_TRUE(profile_from_json(text, "p").ids_are_names);
+  EXPECT_EQ(to_json(profile_from_json(text, "p")), text);
+  expect_has(refused([](json& f) { f["ids_are_names"] = "yes"; }), "ids_are_names");
+}
+
+// Each of these once came back changed, or not at all.
+TEST(ProfileJson, extreme_numbers_come_back) {
+  json file = json::parse(to_json(sample()));
+  file["nodes"][1]["flops"] = -0.0;
+  file["nodes"][2]["flops"] = std::numeric_limits<double>::max();
+  file["nodes"][1]["forward_us"] = 1125899906842.624;  // 2^50 ns
+  file["nodes"][1]["update_us"] = -0.0;
+  file["link"]["bytes_per_s"] = std::numeric_limits<double>::denorm_min();
+  const std::string text = to_json(profile_from_json(file.dump(), "p"));
+  EXPECT_EQ(to_json(profile_from_json(text, "p")), text);
+  expect_has(text, "\"forward_us\": 1125899906842.624, ");
+  expect_has(text, "\"flops\": 0}");
+}
+
+TEST(ProfileJson, refuses_times_and_sizes_that_no_plan_can_add_up) {
+  expect_has(refused([](json& f) { f["nodes"][1]["forward_us"] = 1.2e12; }), "longer than 13 days");
+  expect_has(refused([](json& f) { f["link"]["latency_us"] = 1e300; }), "longer than 13 days");
+  const int64_t most = int64_t(1) << 50;
+  expect_has(refused([&](json& f) { f["nodes"][1]["param_bytes"] = f["nodes"][2]["param_bytes"] = most; }),
+             "nodes[2]: with this node, sizes add up to more than 1125899906842624 bytes");
+  expect_has(refused([&](json& f) { f["nodes"][1]["stash_bytes"] = f["nodes"][0]["output_bytes"] = most; }),
+             "nodes[1]: with this node");
+}
+
+TEST(ProfileJson, what_is_no_utf8_is_written_as_such) {
+  Profile profile = sample();
+  profile.model = "caf\xe9";  // Latin-1, from a file name
+  EXPECT_EQ(profile_from_json(to_json(profile), "p").model, "caf\xef\xbf\xbd");
+}
+
 TEST(ProfileJson, has_one_line_a_node) {
   std::string text = to_json(sample());
   expect_has(

@@ -1,0 +1,195 @@
+#include "partition/finish_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "framework/error.h"
+#include "partition/cut_graph.h"
+
+namespace antichain {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence, const std::string& hint) {
+  throw Error(sentence, hint, ExitCode::usage);
+}
+
+// The formulas of partition/stage_cost.h, from node lists alone: nothing of any search goes in.
+class Pricing {
+ public:
+  Pricing(const Profile& profile, const PlanOptions& options, const Plan& plan)
+      : profile_(profile),
+        options_(options),
+        plan_(plan),
+        consumers_(profile.consumers()),
+        stage_of_(plan.stage_of(int(profile.nodes.size()))) {}
+
+  int64_t stage(int s) const {
+    const std::vector<int> devices = devices_of(s);
+    double slowest = options_.cluster.device(devices[0]).speed;
+    for (int d : devices) slowest = std::min(slowest, options_.cluster.device(d).speed);
+    const Link& link = options_.cluster.link(devices);
+    int64_t work = 0, gradient = 0;
+    for (int n : plan_.stages[s].nodes) {
+      work += work_ns(profile_.nodes[n].cost, slowest);
+      gradient += gradient_ns(profile_.nodes[n].cost.param_bytes, link, options_.microbatches);
+    }
+    return stage_ns(work, gradient, int(devices.size()));
+  }
+
+  // From stage s and the earlier ones to the later ones.
+  int64_t boundary(int s) const {
+    int64_t bytes = 0;
+    int tensors = 0;
+    for (size_t n = 0; n < profile_.nodes.size(); ++n) {
+      auto beyond = [&](int consumer) { return stage_of_[consumer] > s; };
+      if (stage_of_[n] < 0 || stage_of_[n] > s ||
+          std::none_of(consumers_[n].begin(), consumers_[n].end(), beyond))
+        continue;
+      bytes += profile_.nodes[n].cost.output_bytes;
+      ++tensors;
+    }
+    std::vector<int> both = devices_of(s), others = devices_of(s + 1);
+    both.insert(both.end(), others.begin(), others.end());
+    return transfer_ns(bytes, tensors, options_.cluster.link(both));
+  }
+
+  int64_t memory(int s) const {
+    int devices_left = 0;
+    for (size_t later = s; later < plan_.stages.size(); ++later)
+      devices_left += int(plan_.stages[later].ranks.size());
+    int64_t params = 0, kept = 0;
+    for (int n : plan_.stages[s].nodes) {
+      params += profile_.nodes[n].cost.param_bytes;
+      kept += kept_bytes(profile_.nodes[n].cost);
+    }
+    return stage_memory_bytes(params, kept,
+                              in_flight(options_.in_flight, options_.microbatches, devices_left,
+                                        int(plan_.stages[s].ranks.size())));
+  }
+
+ private:
+  std::vector<int> devices_of(int s) const {
+    std::vector<int> devices;
+    for (int rank : plan_.stages[s].ranks) devices.push_back(plan_.device_of(rank));
+    return devices;
+  }
+
+  const Profile& profile_;
+  const PlanOptions& options_;
+  const Plan& plan_;
+  const std::vector<std::vector<int>> consumers_;
+  const std::vector<int> stage_of_;
+};
+
+}  // namespace
+
+bool transfers_count(const PlanOptions& options) {
+  if (options.objective == "compute-or-transfer") return true;
+  if (options.objective == "compute") return false;
+  refuse(fmt::format("there is no objective called \"{}\"", options.objective),
+         "choose compute or compute-or-transfer");
+}
+
+void check(const PlanOptions& options, const Profile& profile) {
+  transfers_count(options);
+  const auto nodes = std::count_if(profile.nodes.begin(), profile.nodes.end(),
+                                   [](const ProfileNode& node) { return node.role != Role::input; });
+  const int devices = options.replicas.of_stage.empty() ? options.stages
+                                                        : std::accumulate(options.replicas.of_stage.begin(),
+                                                                          options.replicas.of_stage.end(), 0);
+  if (options.stages < 1)
+    refuse(fmt::format("a plan of {} stages was asked for", options.stages), "ask for at least 1");
+  if (options.max_states < 1)
+    refuse(fmt::format("a search of at most {} states was asked for", options.max_states),
+           "allow at least 1");
+  if (options.microbatches < 1)
+    refuse(fmt::format("a plan for {} micro-batches was asked for", options.microbatches),
+           "ask for at least 1");
+  if (nodes == 0)
+    throw Error(fmt::format("{} has no node to plan, only inputs", profile.model), "give another model");
+  if (options.stages > nodes && !options.at_most && !options.replicas.automatic)
+    refuse(fmt::format("{} stages were asked for, but {} has only {} nodes", options.stages, profile.model,
+                       nodes),
+           "ask for fewer stages");
+  for (int r : options.replicas.of_stage)
+    if (r < 1) refuse(fmt::format("a stage of {} replicas was asked for", r), "give every stage at least 1");
+  if (!options.replicas.of_stage.empty() && int(options.replicas.of_stage.size()) != options.stages)
+    refuse(fmt::format("replicas are given for {} stages, but {} were asked for",
+                       options.replicas.of_stage.size(), options.stages),
+           "give one count for every stage");
+  if (!options.cluster.devices.empty() && devices > int(options.cluster.devices.size()))
+    refuse(fmt::format("{} devices were asked for, but the cluster has only {}", devices,
+                       options.cluster.devices.size()),
+           "ask for fewer stages or replicas");
+}
+
+int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& options, int devices) {
+  std::vector<double> speeds(size_t(devices), 1);
+  if (!options.cluster.devices.empty()) {
+    speeds.clear();
+    for (const Device& device : options.cluster.devices) speeds.push_back(device.speed);
+    std::sort(speeds.begin(), speeds.end(), std::greater<>());
+    speeds.resize(std::min(speeds.size(), size_t(devices)));
+  }
+  int64_t total = 0, largest = 0, nodes = 0;
+  for (const ProfileNode& node : profile.nodes) {
+    if (node.role == Role::input) continue;
+    ++nodes;
+    total += work_ns(node.cost, 1);
+    largest = std::max(largest, work_ns(node.cost, speeds.front()));
+  }
+  // At other speeds every node is rounded to whole ns.
+  const bool exact = speeds.front() == 1 && speeds.back() == 1;
+  const int64_t share =
+      exact ? (total + devices - 1) / devices
+            : int64_t(double(total) / std::accumulate(speeds.begin(), speeds.end(), 0.0)) - nodes;
+  return std::max<int64_t>(0, options.replicas.off() ? std::max(share, largest) : share);
+}
+
+Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
+                 const std::string& method, int64_t states, Clock::time_point start) {
+  Plan plan;
+  plan.model = profile.model;
+  plan.graph_hash = profile.graph_hash;
+  plan.method = method;
+  plan.objective = options.objective;
+  plan.stages = std::move(stages);
+  const Pricing pricing(profile, options, plan);
+  const int last = int(plan.stages.size()) - 1;
+  int64_t bottleneck = 0;
+  for (int s = 0; s <= last; ++s) {
+    bottleneck = std::max(bottleneck, pricing.stage(s));
+    if (s < last && transfers_count(options)) bottleneck = std::max(bottleneck, pricing.boundary(s));
+    plan.stages[s].memory_bytes = pricing.memory(s);
+  }
+  plan.bottleneck_s = double(bottleneck) / 1e9;
+  plan.lower_bound_s = double(bound_without_search_ns(profile, options, plan.ranks())) / 1e9;
+  plan.states = states;
+  plan.planning_s = std::chrono::duration<double>(Clock::now() - start).count();
+  return plan;
+}
+
+int stage_that_does_not_fit(const Plan& plan, const Cluster& cluster) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (int rank : plan.stages[s].ranks) {
+      const int64_t limit = cluster.device(plan.device_of(rank)).memory_bytes;
+      if (limit > 0 && plan.stages[s].memory_bytes > limit) return int(s);
+    }
+  return -1;
+}
+
+std::vector<PlanStage> sequence_stages(const Profile& profile, const std::vector<int>& ends) {
+  std::vector<int> order;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    if (profile.nodes[n].role != Role::input) order.push_back(int(n));
+  std::vector<PlanStage> stages;
+  for (size_t s = 0; s < ends.size(); ++s) {
+    const int begin = s == 0 ? 0 : ends[s - 1];
+    stages.push_back({{order.begin() + begin, order.begin() + ends[s]}, {int(s)}});
+  }
+  return stages;
+}
+
+}  // namespace antichain

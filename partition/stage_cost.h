@@ -1,0 +1,37 @@
+// What a stage costs: every formula that planners, tables and proofs use, written once.
+//
+// All times are whole nanoseconds of one micro-batch, rounded once per node (per boundary for transfers): sums are exact,
+// so "equal" means equal on every rank.
+//
+//   work       forward + backward of the stage's nodes, on its slowest device
+//   gradient   a step's all-reduce, 2 (r − 1) / r x bytes / bytes_per_s, shared by the step's M micro-batches
+//   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
+//   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
+//   memory     3 weights (weights, gradients, momentum) + in flight x stash
+#pragma once
+
+#include <cstdint>
+
+#include "partition/cluster.h"
+#include "partition/profile.h"
+
+namespace antichain {
+
+int64_t work_ns(const NodeCost&, double speed);
+int64_t gradient_ns(int64_t param_bytes, const Link&, int microbatches);
+int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas);  // rounded up
+int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
+
+// What forward keeps of one micro-batch for backward: the stash, and the output where some backward re-reads it.
+int64_t kept_bytes(const NodeCost&);
+int64_t stage_memory_bytes(int64_t param_bytes, int64_t kept_bytes, int in_flight);
+
+// Which schedule the memory is for: how many micro-batches a rank has begun and not finished.
+enum class InFlight {
+  one_f_one_b,  // at most as many as there are devices from this stage on, shared by the stage's replicas
+  all,          // GPipe: all M, shared by the stage's replicas
+};
+// `devices_left`: devices of this stage and all later ones.
+int in_flight(InFlight, int microbatches, int devices_left, int replicas);
+
+}  // namespace antichain

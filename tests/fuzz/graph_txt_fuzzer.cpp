@@ -1,0 +1,12 @@
+// PipeDream's graph.txt: any bytes; what it says survives as profile.json.
+#include "partition/pipedream_profile.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace antichain;
+  const auto read = [](const std::string& text) { return profile_from_json(text, "fuzz"); };
+  const auto write = [](const Profile& profile) { return to_json(profile); };
+  return fuzz(data, size, [&](const std::string& text) {
+    expect_round_trip(write(profile_from_pipedream(text, "fuzz")), read, write);
+  });
+}
