@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -14,10 +16,10 @@ namespace {
 
 // A send or a recv: equal keys belong together.
 struct Posted {
-  int from, to, microbatch;
+  int microbatch = -1;
   Message message;
-  int index;  // in the list of its rank
-  auto key() const { return std::tie(from, to, message, microbatch); }
+  int index = 0;  // in the list of its rank
+  auto key() const { return std::tie(message, microbatch); }
   bool operator<(const Posted& other) const {
     return std::tuple(key(), index) < std::tuple(other.key(), other.index);
   }
@@ -28,18 +30,74 @@ void check_peer(const Schedule& schedule, int rank, const Action& action) {
     throw Error(fmt::format("schedule, rank {}: {} names a rank that is not there", rank, print(action)));
 }
 
-std::vector<Posted> posted(const Schedule& schedule, Verb verb) {
-  std::vector<Posted> found;
-  for (int r = 0; r < int(schedule.ranks.size()); ++r)
+// All sends, or all recvs, by the pair of ranks they go from and to; of one pair in the order of its rank's list.
+class ByPair {
+ public:
+  ByPair(const Schedule& schedule, Verb verb)
+      : ranks_(schedule.ranks.size()), begin_(ranks_ * ranks_ + 1, 0) {
+    each(schedule, verb, [&](size_t pair, const Action&, int) { ++begin_[pair + 1]; });
+    std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
+    posted_.resize(size_t(begin_.back()));
+    std::vector<int> at(begin_.begin(), begin_.end() - 1);
+    each(schedule, verb, [&](size_t pair, const Action& a, int index) {
+      posted_[size_t(at[pair]++)] = {a.microbatch, a.message, index};
+    });
+  }
+  std::span<Posted> operator()(size_t from, size_t to) {
+    const size_t pair = from * ranks_ + to;
+    return {posted_.data() + begin_[pair], posted_.data() + begin_[pair + 1]};
+  }
+
+ private:
+  template <class Visit>
+  void each(const Schedule& schedule, Verb verb, Visit visit) const {
+    for (size_t r = 0; r < ranks_; ++r)
+      for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
+        const Action& a = schedule.ranks[r][i];
+        if (a.verb != verb) continue;
+        check_peer(schedule, int(r), a);
+        visit(verb == Verb::send ? r * ranks_ + size_t(a.peer) : size_t(a.peer) * ranks_ + r, a, int(i));
+      }
+  }
+  size_t ranks_;
+  std::vector<int> begin_;  // of each pair, in posted_
+  std::vector<Posted> posted_;
+};
+
+// Two ranks that send and receive in the same order, as generated schedules do, need no sorting.
+bool in_step(std::span<const Posted> sends, std::span<const Posted> recvs) {
+  return std::equal(sends.begin(), sends.end(), recvs.begin(), recvs.end(),
+                    [](const Posted& a, const Posted& b) { return a.key() == b.key(); });
+}
+
+// Calls pair(send, recv) for those that belong together.
+template <class Pair>
+void match(std::span<Posted> sends, std::span<Posted> recvs, Pair pair) {
+  if (!in_step(sends, recvs)) std::sort(sends.begin(), sends.end()), std::sort(recvs.begin(), recvs.end());
+  for (size_t s = 0, r = 0; s < sends.size() && r < recvs.size();) {
+    if (sends[s].key() == recvs[r].key())
+      pair(sends[s++], recvs[r++]);
+    else
+      ++(sends[s].key() < recvs[r].key() ? s : r);
+  }
+}
+
+// The n-th reduces of one stage, on whichever ranks there are any, are one meeting.
+void add_meetings(Partners& partners, const Schedule& schedule) {
+  std::vector<std::pair<int, int>> known;  // of each meeting: the stage, and n
+  for (int r = 0; r < int(schedule.ranks.size()); ++r) {
+    std::vector<int> stages;  // of this rank's reduces so far
     for (int i = 0; i < int(schedule.ranks[r].size()); ++i) {
-      const Action& a = schedule.ranks[r][i];
-      if (a.verb != verb) continue;
-      check_peer(schedule, r, a);
-      const auto [from, to] = verb == Verb::send ? std::pair(r, a.peer) : std::pair(a.peer, r);
-      found.push_back({from, to, a.microbatch, a.message, i});
+      const Action& action = schedule.ranks[r][i];
+      if (action.verb != Verb::reduce) continue;
+      const std::pair which(action.stage, int(std::count(stages.begin(), stages.end(), action.stage)));
+      stages.push_back(action.stage);
+      const auto found = std::find(known.begin(), known.end(), which);
+      partners.of[r][i] = int(found - known.begin());
+      if (found == known.end()) known.push_back(which), partners.meetings.emplace_back();
+      partners.meetings[partners.of[r][i]].push_back({r, i});
     }
-  std::sort(found.begin(), found.end());
-  return found;
+  }
 }
 
 void raise_to(std::vector<int32_t>& clock, const std::vector<int32_t>& other) {
@@ -55,48 +113,17 @@ bool computes(Verb verb) {
 
 Partners match_messages(const Schedule& schedule) {
   Partners partners;
-  for (const auto& actions : schedule.ranks) partners.emplace_back(actions.size(), -1);
-  const std::vector<Posted> sends = posted(schedule, Verb::send), recvs = posted(schedule, Verb::recv);
-  for (size_t s = 0, r = 0; s < sends.size() && r < recvs.size();) {
-    if (sends[s].key() < recvs[r].key()) {
-      ++s;
-    } else if (recvs[r].key() < sends[s].key()) {
-      ++r;
-    } else {
-      partners[sends[s].from][sends[s].index] = recvs[r].index;
-      partners[recvs[r].to][recvs[r].index] = sends[s].index;
-      ++s, ++r;
-    }
-  }
+  const size_t ranks = schedule.ranks.size();
+  for (const auto& actions : schedule.ranks) partners.of.emplace_back(actions.size(), -1);
+  ByPair sends(schedule, Verb::send), recvs(schedule, Verb::recv);
+  for (size_t from = 0; from < ranks; ++from)
+    for (size_t to = 0; to < ranks; ++to)
+      match(sends(from, to), recvs(from, to), [&](const Posted& send, const Posted& recv) {
+        partners.of[from][send.index] = recv.index;
+        partners.of[to][recv.index] = send.index;
+      });
+  add_meetings(partners, schedule);
   return partners;
-}
-
-std::vector<int> walk(const Schedule& schedule, const Partners& partners,
-                      const std::function<void(int, int)>& visit) {
-  const int ranks = int(schedule.ranks.size());
-  std::vector<int> next(ranks, 0), runnable;
-  std::vector<bool> waits(ranks, false);
-  for (int r = ranks - 1; r >= 0; --r) runnable.push_back(r);
-
-  while (!runnable.empty()) {
-    const int r = runnable.back();
-    runnable.pop_back();
-    while (next[r] < int(schedule.ranks[r].size())) {
-      const Action& action = schedule.ranks[r][next[r]];
-      const int partner = partners[r][next[r]];
-      const bool sent = partner >= 0 && next[action.peer] > partner;
-      if (action.verb == Verb::recv && !sent) {
-        waits[r] = true;
-        break;
-      }
-      visit(r, next[r]++);
-      if (action.verb == Verb::send && waits[action.peer]) {
-        waits[action.peer] = false;  // it looks again; what it waits for may still be another message
-        runnable.push_back(action.peer);
-      }
-    }
-  }
-  return next;
 }
 
 void check_all_reached(const Schedule& schedule, const std::vector<int>& reached) {
@@ -114,16 +141,22 @@ HappensBefore::HappensBefore(const Schedule& schedule, const Partners& partners)
   std::vector<std::vector<int32_t>> now(ranks, std::vector<int32_t>(ranks, 0));
   std::map<std::pair<int, int>, std::vector<int32_t>> travelling;  // the clock that a message carries
 
-  const std::vector<int> reached = walk(schedule, partners, [&](int r, int i) {
+  const auto visit = [&](int r, int i) {
     const Action& action = schedule.ranks[r][i];
     if (action.verb == Verb::recv)
-      raise_to(now[r], travelling.extract({action.peer, partners[r][i]}).mapped());
+      raise_to(now[r], travelling.extract({action.peer, partners.of[r][i]}).mapped());
     now[r][r] = i + 1;
     if (action.verb == Verb::send) travelling.emplace(std::pair(r, i), now[r]);
     if (!computes(action.verb)) return;
     row_[r][i] = int(clocks_.size() / ranks);
     clocks_.insert(clocks_.end(), now[r].begin(), now[r].end());
-  });
+  };
+  const auto meet = [&](const std::vector<Place>& places) {
+    std::vector<int32_t> all(ranks, 0);
+    for (const Place& place : places) raise_to(all, now[place.rank]);
+    for (const Place& place : places) now[place.rank] = all;
+  };
+  const std::vector<int> reached = walk(schedule, partners, visit, meet);
   check_all_reached(schedule, reached);
 }
 

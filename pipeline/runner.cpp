@@ -23,13 +23,23 @@ std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId 
   return tensors;
 }
 
+// What it obeys: a schedule in which every stage is one rank's.
+const Schedule& without_replicas(const Schedule& schedule, const Plan& plan) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (const size_t ranks = plan.stages[s].ranks.size(); ranks != 1)
+      throw Error(
+          fmt::format("stage {} of the plan has {} ranks, but the runner has one rank per stage", s, ranks),
+          "plan without replicas");
+  return schedule;
+}
+
 }  // namespace
 
 StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
                          Mode mode, Transport& transport)
     : stage_(stage),
       graph_(stage.graph()),
-      schedule_(schedule),
+      schedule_(without_replicas(schedule, plan)),
       mode_(mode),
       transport_(transport),
       context_(stage.context()),
@@ -74,6 +84,8 @@ std::string StageRunner::describe(const Action& a) const {
       return fmt::format("input gradients of micro-batch {}", a.microbatch);
     case Verb::backward_weight:
       return fmt::format("weight gradients of micro-batch {}", a.microbatch);
+    case Verb::reduce:
+      return "adding up the weight gradients of all replicas";
     case Verb::step:
       return "updating the weights";
   }
@@ -117,6 +129,8 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
       return backward(action.microbatch, action.verb, input);
     case Verb::send:
       return send(action);
+    case Verb::reduce:
+      return check_failed("a reduce in a schedule to run", "the constructor refuses replicas");
     case Verb::step:
       return step(input);
   }

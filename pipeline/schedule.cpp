@@ -1,4 +1,4 @@
-// make_schedule composes the passes, one rank at a time.
+// make_schedule composes the passes, one rank at a time, and validates what comes out.
 #include "pipeline/schedule.h"
 
 #include <fmt/format.h>
@@ -34,18 +34,46 @@ std::string_view name_of(Policy policy) {
   return std::find_if(policies.begin(), policies.end(), [&](auto& p) { return p.first == policy; })->second;
 }
 
-Schedule make_schedule(const Profile& network, const Plan& plan, Policy policy, int microbatches) {
+void check_shares(const Cut& cut, int microbatches) {
   if (microbatches < 1)
     throw Error(fmt::format("a schedule of {} micro-batches", microbatches), "give at least 1",
                 ExitCode::usage);
-  const Cut cut = cut_of(network, plan);
-  const int stages = int(plan.stages.size());
+  for (int s = 0; s < cut.stages(); ++s)
+    if (cut.replicas(s) > microbatches)
+      throw Error(
+          fmt::format("stage {} of the plan has {} replicas, but the step has {} micro-batch{}: rank {} "
+                      "would have nothing to do",
+                      s, cut.replicas(s), microbatches, microbatches == 1 ? "" : "es",
+                      cut.ranks[s][microbatches]),
+          fmt::format("give at least {} micro-batches, or plan with fewer replicas", cut.replicas(s)),
+          ExitCode::usage);
+}
 
-  Schedule schedule{.microbatches = microbatches, .ranks = std::vector<std::vector<Action>>(stages)};
-  for (int s = 0; s < stages; ++s) {
-    const std::vector<Action> compute = compute_order(policy, stages, s, microbatches);
-    schedule.ranks[cut.rank_of[s]] = add_updates(add_messages(compute, cut), s);
+std::vector<Share> shares(const Cut& cut, int microbatches) {
+  int devices_left = 0;
+  for (const auto& ranks : cut.ranks) devices_left += int(ranks.size());
+  std::vector<Share> shares;
+  for (int s = 0; s < cut.stages(); devices_left -= cut.replicas(s++))
+    for (int i = 0; i < cut.replicas(s); ++i)
+      shares.push_back({s, i, cut.replicas(s), devices_left, microbatches});
+  return shares;
+}
+
+Schedule compose(const Cut& cut, Policy policy, int microbatches) {
+  check_shares(cut, microbatches);
+  const std::vector<Share> all = shares(cut, microbatches);
+  Schedule schedule{.microbatches = microbatches, .ranks = std::vector<std::vector<Action>>(all.size())};
+  for (const Share& share : all) {
+    std::vector<Action>& actions = schedule.ranks[cut.ranks[share.stage][share.first]];
+    actions = add_messages(compute_order(policy, share), cut, share);
+    add_updates(actions, share);
   }
+  return schedule;
+}
+
+Schedule make_schedule(const Profile& network, const Plan& plan, Policy policy, int microbatches) {
+  validate(plan, network);
+  const Schedule schedule = compose(cut_of(network, plan), policy, microbatches);
   validate(schedule, network, plan);
   return schedule;
 }

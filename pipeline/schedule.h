@@ -24,7 +24,8 @@ enum class Verb {
   backward_input,   // I  input gradients only (zero-bubble schedules)
   backward_weight,  // W  weight gradients only
   send,             // S  post a message
-  step,             // U  absorb statistics, update weights
+  reduce,  // A  all-reduce of weight gradients over the stage's replicas: begins when the last one is there
+  step,    // U  absorb statistics, update weights
 };
 
 enum class Flow { activation, gradient };
@@ -43,7 +44,7 @@ struct Message {
 struct Action {
   Verb verb = Verb::forward;
   int stage = 0;
-  int microbatch = -1;  // −1 for step
+  int microbatch = -1;  // of the whole step, not of one replica; −1 for reduce and step
   Message message;      // of send and recv
   int peer = -1;        // rank, of send and recv
   auto operator<=>(const Action&) const = default;
@@ -58,7 +59,8 @@ enum class Policy { one_f_one_b, gpipe, forward_only };
 Policy policy(std::string_view name);  // "1f1b", "gpipe"; Error listing them
 std::string_view name_of(Policy);
 
-// Error on a plan that does not fit the network, a stage with replicas, no micro-batches.
+// Replica i of a stage that has r does the micro-batches i, i + r, i + 2r, …
+// Error on a plan that does not fit the network, no micro-batches, a replica that would have none.
 Schedule make_schedule(const Profile& network, const Plan&, Policy, int microbatches);
 
 // Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending. Each
@@ -76,18 +78,20 @@ Schedule parse_schedule(const std::string& text, const std::string& origin);
 
 // Error naming rank and action: a deadlock, a message sent and not received or the reverse, a forward or backward
 // missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of order (weight
-// gradients accumulate in it, and slots are rings in it), a missing step, a slot whose reuse would wait on a peer.
+// gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than its turn says, a
+// missing step, an all-reduce that a replica misses or that comes before a gradient of it, a slot whose reuse would
+// wait on a peer.
 void validate(const Schedule&, const Profile& network, const Plan&);
 
 // Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are used
-// as rings: micro-batch m has slot m mod k.
+// as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.
 struct Slots {
   int microbatches =
       0;  // in flight: load, activations or forward begun, backward (in evaluation: forward) not done
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
   // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that
-  // reusing one never waits on a peer. M where nothing is proved; 0 where nothing is sent.
+  // reusing one never waits on a peer. All of the rank's where nothing is proved; 0 where nothing is sent.
   int sent_activations = 0, sent_gradients = 0;
   bool operator==(const Slots&) const = default;
 };

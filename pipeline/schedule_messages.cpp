@@ -1,13 +1,11 @@
 // What crosses a cut, and where in a rank's list it goes.
 //
 // An edge from stage a to stage b is "tensor of node n, micro-batch m", sent straight to b, next to a or not, so that
-// skip connections need no relays. Gradients come back the same way, folded as far as promise and order allow.
-#include <fmt/format.h>
-
+// skip connections need no relays; to the rank of b whose turn micro-batch m is, where b has replicas. Gradients come
+// back the same way, folded as far as promise and order allow.
 #include <algorithm>
-#include <set>
+#include <functional>
 
-#include "framework/error.h"
 #include "pipeline/schedule_passes.h"
 
 namespace antichain {
@@ -31,28 +29,28 @@ std::vector<FoldTerm> fold(const Consumers& consumers, const std::vector<int>& s
   return terms;
 }
 
-std::vector<Route> activation_routes(const Profile& network, const Consumers& consumers,
-                                     const std::vector<int>& stage_of) {
-  std::vector<Route> routes;
-  for (int n = 0; n < int(network.nodes.size()); ++n) {
-    if (network.nodes[n].role == Role::input) continue;
-    std::set<int> receivers;
-    for (int consumer : consumers[n])
-      if (stage_of[consumer] != stage_of[n]) receivers.insert(stage_of[consumer]);
-    for (int to : receivers) routes.push_back({{Flow::activation, n, -1}, stage_of[n], to});
-  }
-  return routes;
+// The stages that use a node's output, besides its own; ascending, each once.
+std::vector<int> receivers(const std::vector<int>& consumers, const std::vector<int>& stage_of, int own) {
+  std::vector<int> stages;
+  for (int consumer : consumers)
+    if (stage_of[consumer] != own) stages.push_back(stage_of[consumer]);
+  std::sort(stages.begin(), stages.end());
+  stages.erase(std::unique(stages.begin(), stages.end()), stages.end());
+  return stages;
 }
 
-std::vector<Route> gradient_routes(const Profile& network, const Consumers& consumers,
-                                   const std::vector<int>& stage_of) {
-  std::vector<Route> routes;
-  for (int n = int(network.nodes.size()) - 1; n >= 0; --n) {
-    if (!network.nodes[n].needs_gradient || network.nodes[n].role == Role::input) continue;
-    for (const FoldTerm& term : fold(consumers, stage_of, n))
-      if (term.stage != stage_of[n]) routes.push_back({term.message, term.stage, stage_of[n]});
+void add_routes(Cut& cut, const Profile& network, const std::vector<int>& stage_of) {
+  const Consumers consumers = network.consumers();
+  std::vector<int> crossing;  // nodes, ascending
+  for (int n = 0; n < int(network.nodes.size()); ++n) {
+    if (network.nodes[n].role == Role::input) continue;
+    const std::vector<int> stages = receivers(consumers[n], stage_of, stage_of[n]);
+    for (int to : stages) cut.activations.push_back({{Flow::activation, n, -1}, stage_of[n], to});
+    if (!stages.empty() && network.nodes[n].needs_gradient) crossing.push_back(n);
   }
-  return routes;
+  for (auto n = crossing.rbegin(); n != crossing.rend(); ++n)
+    for (const FoldTerm& term : fold(consumers, stage_of, *n))
+      if (term.stage != stage_of[*n]) cut.gradients.push_back({term.message, term.stage, stage_of[*n]});
 }
 
 std::vector<bool> loading_stages(const Profile& network, const Plan& plan) {
@@ -66,24 +64,12 @@ std::vector<bool> loading_stages(const Profile& network, const Plan& plan) {
   return loads;
 }
 
-std::vector<int> one_rank_each(const Plan& plan) {
-  std::vector<int> rank_of;
-  for (size_t s = 0; s < plan.stages.size(); ++s) {
-    if (plan.stages[s].ranks.size() != 1)
-      throw Error(fmt::format("stage {} of the plan has {} ranks", s, plan.stages[s].ranks.size()),
-                  "the runner has one rank per stage; plan without replicas");
-    rank_of.push_back(plan.stages[s].ranks[0]);
-  }
-  return rank_of;
-}
-
-void append(std::vector<Action>& to, Verb verb, const Action& cause, const std::vector<Route>& routes,
-            const Cut& cut) {
-  for (const Route& route : routes) {
-    const auto [here, there] = verb == Verb::send ? std::pair(route.from_stage, route.to_stage)
-                                                  : std::pair(route.to_stage, route.from_stage);
-    if (here == cause.stage) to.push_back({verb, here, cause.microbatch, route.message, cut.rank_of[there]});
-  }
+// What one stage sends or receives of a flow.
+std::vector<Route> touching(const std::vector<Route>& routes, int Route::*end, int stage) {
+  std::vector<Route> found;
+  std::copy_if(routes.begin(), routes.end(), std::back_inserter(found),
+               [&](const Route& route) { return route.*end == stage; });
+  return found;
 }
 
 }  // namespace
@@ -95,33 +81,48 @@ std::vector<FoldTerm> gradient_fold(const Profile& network, const std::vector<in
 }
 
 Cut cut_of(const Profile& network, const Plan& plan) {
-  validate(plan, network);
-  const std::vector<int> stage_of = plan.stage_of(int(network.nodes.size()));
-  const Consumers consumers = network.consumers();
-  return {activation_routes(network, consumers, stage_of), gradient_routes(network, consumers, stage_of),
-          loading_stages(network, plan), one_rank_each(plan)};
+  Cut cut{.loads = loading_stages(network, plan)};
+  add_routes(cut, network, plan.stage_of(int(network.nodes.size())));
+  for (const PlanStage& stage : plan.stages) cut.ranks.push_back(stage.ranks);
+  return cut;
 }
 
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut& cut) {
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut& cut, const Share& share) {
+  struct Messages {
+    std::vector<Route> in, out;
+    size_t size() const { return in.size() + out.size(); }
+  };
+  const auto of = [&](const std::vector<Route>& routes) -> Messages {
+    return {touching(routes, &Route::to_stage, share.stage),
+            touching(routes, &Route::from_stage, share.stage)};
+  };
+  const Messages activations = of(cut.activations), gradients = of(cut.gradients), none;
   std::vector<Action> all;
+  all.reserve(compute.size() * (2 + std::max(activations.size(), gradients.size())));
   for (const Action& action : compute) {
+    const auto [stage, m] = std::pair(action.stage, action.microbatch);
     const bool forward = action.verb == Verb::forward;
-    const bool weights_only = action.verb == Verb::backward_weight;  // its gradients came and went with I
-    const std::vector<Route>& routes = forward ? cut.activations : cut.gradients;
-    if (forward && cut.loads[action.stage]) all.push_back({Verb::load, action.stage, action.microbatch});
-    if (!weights_only) append(all, Verb::recv, action, routes, cut);
+    // The weight half needs nothing: its gradients came and went with the input half.
+    const Messages& messages = forward                                ? activations
+                               : action.verb == Verb::backward_weight ? none
+                                                                      : gradients;
+    if (forward && cut.loads[stage]) all.push_back({Verb::load, stage, m});
+    for (const Route& route : messages.in)
+      all.push_back({Verb::recv, stage, m, route.message, cut.rank_of(route.from_stage, m)});
     all.push_back(action);
-    if (!weights_only) append(all, Verb::send, action, routes, cut);
+    for (const Route& route : messages.out)
+      all.push_back({Verb::send, stage, m, route.message, cut.rank_of(route.to_stage, m)});
   }
   return all;
 }
 
-std::vector<Action> add_updates(std::vector<Action> actions, int stage) {
+void add_updates(std::vector<Action>& actions, const Share& share) {
   const bool learns = std::any_of(actions.begin(), actions.end(), [](const Action& a) {
     return a.verb == Verb::backward || a.verb == Verb::backward_weight;
   });
-  if (learns) actions.push_back({Verb::step, stage});
-  return actions;
+  if (!learns) return;
+  if (share.replicas > 1) actions.push_back({Verb::reduce, share.stage});
+  actions.push_back({Verb::step, share.stage});
 }
 
 }  // namespace antichain

@@ -1,8 +1,8 @@
 // How much memory a schedule needs, counted in micro-batches.
 //
 // What a rank keeps for itself is counted along its own list: it grows with one action and shrinks with another.
-// What it sends must stay until the peer has it. Buffers of micro-batch m are used again by micro-batch m + k, and
-// that never waits when the peer's recv of m certainly happens before the action that writes m + k.
+// What it sends must stay until the peer has it. Buffers of the rank's n-th micro-batch are used again by its (n + k)-th,
+// and that never waits when the peer's recv of the n-th certainly happens before the action that writes the (n + k)-th.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,51 +74,56 @@ bool learns(const Schedule& schedule) {
   return false;
 }
 
-// When each stage writes what it sends: per stage and micro-batch, the index of its forward, and of its backward
-// or input half, in its rank's list; −1 where there is none.
-class Writes {
- public:
-  Writes(const std::vector<Action>& actions, int microbatches) : microbatches_(microbatches) {
-    for (int i = 0; i < int(actions.size()); ++i) {
-      const Action& a = actions[i];
-      if (is(a, Verb::forward)) at(Flow::activation, a) = i;
-      if (is(a, Verb::backward) || is(a, Verb::backward_input)) at(Flow::gradient, a) = i;
-    }
+// When a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the index of each one's
+// forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
+struct Ring {
+  std::vector<int> microbatches, writes;
+  int number_of(int microbatch) const {
+    return int(std::lower_bound(microbatches.begin(), microbatches.end(), microbatch) - microbatches.begin());
   }
-  const std::vector<int>& of(Flow flow, int stage) {
-    return index_.try_emplace({flow, stage}, microbatches_, -1).first->second;
-  }
-
- private:
-  int& at(Flow flow, const Action& a) {
-    of(flow, a.stage);
-    return index_[{flow, a.stage}].at(a.microbatch);
-  }
-  int microbatches_;
-  std::map<std::pair<Flow, int>, std::vector<int>> index_;
+  int size() const { return int(writes.size()); }
 };
 
-// The smallest k such that micro-batch m + k, and every later one, is certainly written after the peer has m.
-int reuse_distance(const HappensBefore& before, const std::vector<int>& writes, int rank, const Action& send,
-                   int recv_index) {
-  const int last = int(writes.size());
-  const auto has_it = [&](int index) { return index >= 0 && before(send.peer, recv_index, rank, index); };
-  // Writes ascend along the rank's list, and what is known along a list only grows.
-  const auto first = std::partition_point(writes.begin() + send.microbatch + 1, writes.end(),
-                                          [&](int index) { return !has_it(index); });
-  return std::min(int(first - writes.begin()), last) - send.microbatch;
+std::map<std::pair<Flow, int>, Ring> rings(const std::vector<Action>& actions) {
+  std::map<std::pair<Flow, int>, std::map<int, int>> written;
+  for (int i = 0; i < int(actions.size()); ++i) {
+    const Action& a = actions[i];
+    if (is(a, Verb::forward)) written[{Flow::activation, a.stage}][a.microbatch] = i;
+    if (is(a, Verb::backward) || is(a, Verb::backward_input))
+      written[{Flow::gradient, a.stage}][a.microbatch] = i;
+  }
+  std::map<std::pair<Flow, int>, Ring> rings;
+  for (const auto& [of, index_of] : written)
+    for (const auto& [microbatch, index] : index_of) {
+      rings[of].microbatches.push_back(microbatch);
+      rings[of].writes.push_back(index);
+    }
+  return rings;
 }
 
-// Calls visit(clocks, writes of the sender's stage, rank, send, index of its recv on the peer or −1) for every send.
+// The smallest k such that the rank's micro-batch n + k, and every later one, is certainly written after the peer has
+// the n-th.
+int reuse_distance(const HappensBefore& before, const Ring& ring, int rank, const Action& send,
+                   int recv_index) {
+  const int n = ring.number_of(send.microbatch);
+  if (recv_index < 0 || n == ring.size()) return ring.size();
+  // Writes ascend along the rank's list, and what is known along a list only grows.
+  const auto first = std::partition_point(ring.writes.begin() + n + 1, ring.writes.end(), [&](int index) {
+    return !before(send.peer, recv_index, rank, index);
+  });
+  return int(first - ring.writes.begin()) - n;
+}
+
+// Calls visit(clocks, ring of the sent tensor, rank, send, index of its recv on the peer or −1) for every send.
 template <class Visit>
 void each_send(const Schedule& schedule, Visit visit) {
   const Partners partners = match_messages(schedule);
   const HappensBefore before(schedule, partners);
   for (int r = 0; r < int(schedule.ranks.size()); ++r) {
-    Writes writes(schedule.ranks[r], schedule.microbatches);
+    auto of_rank = rings(schedule.ranks[r]);
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
       const Action& a = schedule.ranks[r][i];
-      if (is(a, Verb::send)) visit(before, writes.of(a.message.flow, a.stage), r, a, partners[r][i]);
+      if (is(a, Verb::send)) visit(before, of_rank[{a.message.flow, a.stage}], r, a, partners.of[r][i]);
     }
   }
 }
@@ -146,13 +151,11 @@ std::vector<Slots> slots(const Schedule& schedule) {
     all.push_back({.microbatches = in_flight(actions, training).count,
                    .held_gradients = held_gradients(actions).count,
                    .received_gradients = received_gradients(actions).count});
-  each_send(schedule, [&](const HappensBefore& before, const std::vector<int>& writes, int rank,
-                          const Action& send, int recv_index) {
-    int& needed = sent(all[rank], send.message.flow);
-    const int distance =
-        recv_index < 0 ? schedule.microbatches : reuse_distance(before, writes, rank, send, recv_index);
-    needed = std::max(needed, distance);
-  });
+  each_send(schedule,
+            [&](const HappensBefore& before, const Ring& ring, int rank, const Action& send, int recv_index) {
+              int& needed = sent(all[rank], send.message.flow);
+              needed = std::max(needed, reuse_distance(before, ring, rank, send, recv_index));
+            });
   return all;
 }
 
@@ -166,17 +169,16 @@ void validate_slots(const Schedule& schedule, const std::vector<Slots>& given) {
                 held_gradients(actions));
     check_count(int(r), "received gradients", given[r].received_gradients, received_gradients(actions));
   }
-  each_send(schedule, [&](const HappensBefore& before, const std::vector<int>& writes, int rank,
-                          const Action& send, int recv_index) {
-    Slots have = given[rank];
-    const int k = sent(have, send.message.flow), next = send.microbatch + k;
-    if (k >= 1 && next >= int(writes.size())) return;  // nobody uses the slot again
-    if (k >= 1 && recv_index >= 0 && writes[next] >= 0 && before(send.peer, recv_index, rank, writes[next]))
-      return;
-    const std::string why =
-        fmt::format("reusing it for micro-batch {} would wait for rank {}", next, send.peer);
-    too_few(rank, send, "sent tensors", k, why);
-  });
+  each_send(schedule,
+            [&](const HappensBefore& before, const Ring& ring, int rank, const Action& send, int recv_index) {
+              Slots have = given[rank];
+              const int k = sent(have, send.message.flow), next = ring.number_of(send.microbatch) + k;
+              if (k >= 1 && next >= ring.size()) return;  // nobody uses the slot again
+              if (k >= 1 && recv_index >= 0 && before(send.peer, recv_index, rank, ring.writes[next])) return;
+              const std::string why = fmt::format("reusing it for micro-batch {} would wait for rank {}",
+                                                  ring.microbatches[next], send.peer);
+              too_few(rank, send, "sent tensors", k, why);
+            });
 }
 
 }  // namespace antichain

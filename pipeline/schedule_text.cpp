@@ -8,9 +8,11 @@
 //   0F3            stage 0's forward of micro-batch 3
 //   0S3:a17>1      stage 0 sends the output of node 17, micro-batch 3, to rank 1
 //   0R3:g17.21<1   stage 0 waits for rank 1's gradient of it, folded down to consumer 21
+//   0A             stage 0 adds up its weight gradients over its replicas (all-reduce)
 //   0U             stage 0 updates its weights
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cctype>
 #include <optional>
@@ -22,7 +24,7 @@
 namespace antichain {
 namespace {
 
-// The legend: prints, parses, and heads every printed schedule.
+// The legend, in the order of the verbs: prints, parses, and heads every printed schedule.
 struct Letter {
   Verb verb;
   char letter;
@@ -30,7 +32,7 @@ struct Letter {
   char arrow;  // 0: carries no message
   std::string_view meaning;
 };
-constexpr std::array<Letter, 8> letters = {{
+constexpr std::array<Letter, 9> letters = {{
     {Verb::load, 'L', true, 0, "load"},
     {Verb::recv, 'R', true, '<', "receive"},
     {Verb::forward, 'F', true, 0, "forward"},
@@ -38,16 +40,26 @@ constexpr std::array<Letter, 8> letters = {{
     {Verb::backward_input, 'I', true, 0, "its input half"},
     {Verb::backward_weight, 'W', true, 0, "its weight half"},
     {Verb::send, 'S', true, '>', "send"},
+    {Verb::reduce, 'A', false, 0, "all-reduce over the replicas"},
     {Verb::step, 'U', false, 0, "update"},
 }};
 
 constexpr int largest_number = 9'999'999;
 constexpr int largest_microbatches = 65'536;
 
-std::string legend() {
+bool reduces(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const auto& actions) {
+    return std::ranges::any_of(actions, [](const Action& a) { return a.verb == Verb::reduce; });
+  });
+}
+
+// Without the all-reduce where no stage has replicas.
+std::string legend(const Schedule& schedule) {
   std::string text = "# <stage><letter><micro-batch>:";
+  const bool replicated = reduces(schedule);
   for (const Letter& l : letters)
-    text += fmt::format(" {} {}{}", l.letter, l.meaning, l.letter == 'U' ? "\n" : ",");
+    if (l.verb != Verb::reduce || replicated)
+      text += fmt::format(" {} {}{}", l.letter, l.meaning, l.letter == 'U' ? "\n" : ",");
   return text +
          "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
          ">rank to, <rank from\n";
@@ -220,7 +232,7 @@ std::string print(const Action& action) {
 }
 
 std::string print(const Schedule& schedule) {
-  std::string text = legend() + fmt::format("microbatches {}\n", schedule.microbatches);
+  std::string text = legend(schedule) + fmt::format("microbatches {}\n", schedule.microbatches);
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     text += fmt::format("rank {}:", r);
     for (const Action& action : schedule.ranks[r]) text += " " + print(action);

@@ -1,10 +1,14 @@
-// The simulator interprets the very schedule that the runner executes, with profiled times and the measured link.
+// The simulator interprets the very schedule that the runner executes, with profiled times and the cluster's devices and
+// links.
 //
-//   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s
-//   step                      update_s of the stage's nodes
+//   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s, over the device's speed
+//   step                      update_s of the stage's nodes, over the device's speed
 //   send                      0 s for the sender: sends are posted. Messages from one rank to another go one at a
-//                             time, in the order in which they are posted; each takes link.seconds(bytes)
+//                             time, in the order in which they are posted; each takes link.seconds(bytes) of the link
+//                             between the two devices
 //   recv                      until the message is there
+//   reduce                    begins when the stage's last replica has come, ends for all r at the same time, after
+//                             2 (r − 1) / r x the stage's weights / bytes_per_s of the link among the replicas
 //   load                      0 s: a loader thread stays ahead
 #pragma once
 
@@ -13,6 +17,7 @@
 #include <vector>
 
 #include "framework/trace.h"
+#include "partition/cluster.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {
@@ -30,8 +35,12 @@ struct Timeline {
   double bubble_share() const;  // idle rank-seconds / all rank-seconds
 };
 
-// Error when the schedule is not valid for the plan.
-Timeline simulate(const Schedule&, const Plan&, const Profile&, const Link&);
+// Error when the schedule is not valid for the plan, or the plan names a device that the cluster lacks.
+Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&);
+
+// Timeline::step_s, bit for bit, of the schedule that make_schedule makes, at a fraction of its price: for planners that
+// compare plans. Nothing is validated: the plan must be valid.
+double step_s(const Profile&, const Plan&, Policy, int microbatches, const Cluster&);
 
 // Step time of all micro-batches on one device: no messages, no bubble.
 double one_device_step_s(const Profile&, int microbatches);
@@ -46,6 +55,6 @@ std::string draw(const Timeline&, int ranks, int width);
 
 // Chrome/Perfetto trace with the schedule's labels; the measured trace of a run has the same form.
 std::vector<TraceEvent> to_trace(const Timeline&);
-std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "step"
+std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "reduce", "step"
 
 }  // namespace antichain

@@ -23,6 +23,8 @@ char glyph(const Action& action) {
       return char('a' + digit);
     case Verb::backward_weight:
       return char('A' + digit);
+    case Verb::reduce:
+      return '=';
     case Verb::step:
       return '#';
     case Verb::load:
@@ -94,6 +96,7 @@ std::string legend(const Timeline& timeline) {
   std::string text = "0-9 forward of micro-batch m mod 10";
   if (has(Verb::backward)) text += "   a-j its backward";
   if (has(Verb::backward_input)) text += "   a-j its input half   A-J its weight half";
+  if (has(Verb::reduce)) text += "   = all-reduce";
   if (has(Verb::step)) text += "   # update";
   return text + "   . idle";
 }

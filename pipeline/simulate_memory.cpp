@@ -11,7 +11,7 @@
 //                        node's forward to their last consumer's) and gradients (from the first consumer's backward
 //                        to their node's): they share one piece of memory
 //
-// with never more than M slots. Evaluation keeps no stash and no gradients, and has one copy of the weights. Kernels'
+// with never more slots than the rank has micro-batches. Evaluation keeps no stash and no gradients, and has one copy of the weights. Kernels'
 // scratch, statistics of single micro-batches and the loader's samples come on top.
 #include <algorithm>
 #include <numeric>
@@ -47,15 +47,15 @@ class Passing {
 
 class StageBytes {
  public:
-  StageBytes(const Profile& network, const Cut& cut, const Plan& plan, int stage, const Slots& slots,
-             const Schedule& schedule)
+  StageBytes(const Profile& network, const Cut& cut, const Plan& plan, const Share& share, const Slots& slots,
+             bool training)
       : network_(network),
         cut_(cut),
-        stage_(stage),
-        nodes_(plan.stages[stage].nodes),
+        stage_(share.stage),
+        nodes_(plan.stages[stage_].nodes),
         slots_(slots),
-        microbatches_(schedule.microbatches),
-        training_(is_training(schedule)),
+        microbatches_(share.count()),
+        training_(training),
         consumers_(network.consumers()),
         position_(network.nodes.size(), -1) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = int(i);
@@ -130,7 +130,7 @@ class StageBytes {
   const int stage_;
   const std::vector<int>& nodes_;
   const Slots& slots_;
-  const int microbatches_;
+  const int microbatches_;  // of this rank
   const bool training_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> position_;  // in nodes_, −1 for other stages' nodes
@@ -143,9 +143,9 @@ std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& pla
   const Cut cut = cut_of(network, plan);
   const std::vector<Slots> all = slots(schedule);
   std::vector<int64_t> bytes(schedule.ranks.size(), 0);
-  for (int s = 0; s < int(plan.stages.size()); ++s) {
-    const int rank = cut.rank_of[s];
-    bytes[rank] = StageBytes(network, cut, plan, s, all[rank], schedule).bytes();
+  for (const Share& share : shares(cut, schedule.microbatches)) {
+    const int rank = cut.rank_of(share.stage, share.first);
+    bytes[rank] = StageBytes(network, cut, plan, share, all[rank], is_training(schedule)).bytes();
   }
   return bytes;
 }

@@ -54,6 +54,27 @@ inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages
   return plan;
 }
 
+// The plan with so many ranks in each stage, numbered by stage, or as `ranks` says.
+inline Plan replicated(Plan plan, const std::vector<int>& replicas, const std::vector<int>& ranks = {}) {
+  int next = 0;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    plan.stages[s].ranks.clear();
+    for (int i = 0; i < replicas[s]; ++i, ++next)
+      plan.stages[s].ranks.push_back(ranks.empty() ? next : ranks[next]);
+  }
+  return plan;
+}
+
+// 1 to `most` replicas a stage, ranks in any order.
+inline Plan randomly_replicated(std::mt19937& random, Plan plan, int most) {
+  std::vector<int> replicas;
+  for (size_t s = 0; s < plan.stages.size(); ++s) replicas.push_back(1 + int(random() % most));
+  std::vector<int> ranks(std::accumulate(replicas.begin(), replicas.end(), 0));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  return replicated(std::move(plan), replicas, ranks);
+}
+
 // A chain of S nodes, one a stage.
 inline Plan one_node_each(const Profile& network, std::vector<int> ranks = {}) {
   std::vector<std::vector<int>> stages;

@@ -123,6 +123,19 @@ TEST(ScheduleSlots, TooFewAreRefused) {
   refused(2, &Slots::sent_gradients, {"rank 2", "2S0:g3.4>1", "wait for rank 1"});
 }
 
+// By what they are, not by their order; what has no other half stays alone.
+TEST(MatchMessages, FindsTheOtherHalf) {
+  const Schedule schedule = parse_schedule(
+      "microbatches 2\n"
+      "rank 0: 0S0:a1>1 0S0:a2>1 0S1:a1>1 0S1:a3>1\n"
+      "rank 1: 1R0:a2<0 1R1:a1<0 1R0:a1<0 1R1:a2<0\n",
+      "text");
+  const Partners partners = match_messages(schedule);
+  EXPECT_EQ(partners.of[0], (std::vector<int>{2, 0, 1, -1}));
+  EXPECT_EQ(partners.of[1], (std::vector<int>{1, 2, 0, -1}));
+  EXPECT_TRUE(partners.meetings.empty());
+}
+
 TEST(HappensBefore, FollowsProgramOrderAndMessages) {
   const Schedule schedule = parse_schedule(
       "microbatches 2\n"

@@ -112,7 +112,7 @@ TEST(Schedule, RefusesWhatItCannotServe) {
   expect_error([&] { make_schedule(network, plan, Policy::gpipe, 0); }, {"0 micro-batches"});
   plan.stages[1].ranks = {1, 2};
   expect_error([&] { make_schedule(network, plan, Policy::gpipe, 1); },
-               {"stage 1", "2 ranks", "one rank per stage"});
+               {"stage 1", "2 replicas", "1 micro-batch:", "rank 2"});
 }
 
 TEST(Schedule, PoliciesHaveNames) {

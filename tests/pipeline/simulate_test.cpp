@@ -17,7 +17,8 @@ namespace {
 constexpr double rounding = 1e-9;
 
 Timeline simulate(const Profile& network, const Plan& plan, Policy policy, int microbatches, Link link = {}) {
-  return antichain::simulate(make_schedule(network, plan, policy, microbatches), plan, network, link);
+  return antichain::simulate(make_schedule(network, plan, policy, microbatches), plan, network,
+                             one_link(link));
 }
 
 double end_of(const Timeline& timeline, const std::string& word) {
