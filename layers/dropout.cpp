@@ -8,7 +8,7 @@
 namespace antichain {
 
 Dropout::Dropout(double probability, std::string name) : p(probability), node_name(std::move(name)) {
-  if (!(p >= 0 && p < 1)) throw Error(fmt::format("dropout wants 0 <= p < 1, not {}", p));
+  if (!(p >= 0 && p < 1)) throw Error(fmt::format("dropout '{}' wants 0 <= p < 1, not {}", node_name, p));
 }
 
 std::string Dropout::str() const { return fmt::format("dropout({}, {})", p, node_name); }

@@ -4,31 +4,46 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <utility>
 
 #include "framework/error.h"
 #include "layers/input.h"
 #include "layers/softmax_cross_entropy.h"
+#include "models/alexnet.h"
+#include "models/densenet.h"
+#include "models/inception.h"
 #include "models/resnet.h"
+#include "models/resnext.h"
 #include "models/squeezenet.h"
 #include "models/vgg.h"
 
 namespace antichain {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  Graph (*make)(const ModelOptions&);
-};
+// The shipped ones, then those of the user.
+std::vector<NamedModel>& models() {
+  static std::vector<NamedModel> table = {
+      {"alexnet", alexnet},
+      {"densenet121", densenet121},
+      {"inception_v3", inception_v3, {.auxiliary = true}},
+      {"resnet18", resnet18},
+      {"resnet20", resnet20, {.cifar_only = true}},
+      {"resnet32", resnet32, {.cifar_only = true}},
+      {"resnet50", resnet50},
+      {"resnet56", resnet56, {.cifar_only = true}},
+      {"resnet101", resnet101},
+      {"resnext50", resnext50},
+      {"resnext101", resnext101},
+      {"squeezenet1_0", squeezenet1_0},
+      {"vgg16", vgg16},
+  };
+  return table;
+}
 
-constexpr std::array models = {
-    Entry{"resnet18", resnet18},
-    Entry{"resnet20", resnet20},
-    Entry{"squeezenet", squeezenet},
-    Entry{"vgg16", vgg16},
-};
+std::string_view full_name(std::string_view name) { return name == "squeezenet" ? "squeezenet1_0" : name; }
+
+auto find(std::string_view name) { return std::ranges::find(models(), full_name(name), &NamedModel::name); }
 
 // Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals", Soviet Physics
 // Doklady, 1966: how many edits lead from one word to the other.
@@ -46,26 +61,68 @@ int edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-std::string_view nearest_to(std::string_view name) {
-  return std::ranges::min_element(models, {}, [&](const Entry& e) { return edit_distance(name, e.name); })
-      ->name;
+std::string nearest_to(std::string_view name) {
+  const auto distance = [&](const NamedModel& model) { return edit_distance(name, model.name); };
+  return std::ranges::min_element(models(), {}, distance)->name;
 }
 
-}  // namespace
-
-Graph make_model(std::string_view name, const ModelOptions& options) {
-  for (const Entry& entry : models)
-    if (entry.name == name) return entry.make(options);
+const NamedModel& known(std::string_view name) {
+  if (const auto found = find(name); found != models().end()) return *found;
   throw Error(
       fmt::format("there is no model '{}'", name),
       fmt::format("did you mean '{}'? known are {}", nearest_to(name), fmt::join(model_names(), ", ")),
       ExitCode::usage);
 }
 
+// What training takes for granted, and a model of one's own may have forgotten.
+void check_trainable(const Graph& graph, std::string_view name, const ModelOptions& options) {
+  if (std::ranges::none_of(graph, [](const Node& node) { return node.role() == Role::loss; }))
+    throw Error(fmt::format("the model '{}' has no loss", name), "end it with add_loss()");
+  if (graph.microbatch() != options.microbatch)
+    throw Error(fmt::format("the model '{}' was asked for micro-batches of {} and has {}", name,
+                            options.microbatch, graph.microbatch()),
+                "begin it with add_inputs(), which takes them from the options");
+}
+
+}  // namespace
+
+Graph make_model(std::string_view name, const ModelOptions& options) {
+  const NamedModel& model = known(name);
+  if (model.traits.cifar_only && options.form == Form::imagenet)
+    throw Error(fmt::format("'{}' is a network for 32 x 32 images and has no ImageNet form", name),
+                "use resnet18, or the CIFAR form", ExitCode::usage);
+  if (!(options.aux >= 0))
+    throw Error(fmt::format("an auxiliary loss cannot weigh {}", options.aux), "0.4 is usual",
+                ExitCode::usage);
+  if (options.aux > 0 && !model.traits.auxiliary)
+    throw Error(fmt::format("'{}' has no auxiliary head", name), "inception_v3 has one", ExitCode::usage);
+  Graph graph = model.make(options);
+  check_trainable(graph, model.name, options);
+  return graph;
+}
+
+void register_model(NamedModel model) {
+  if (model.name.empty() || !model.make)
+    throw Error(fmt::format("a model cannot be registered as '{}' without a {}", model.name,
+                            model.name.empty() ? "name" : "function"),
+                "write {\"name\", function}", ExitCode::usage);
+  if (find(model.name) != models().end())
+    throw Error(fmt::format("there is a model '{}' already", model.name), "choose another name",
+                ExitCode::usage);
+  models().push_back(std::move(model));
+}
+
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
-  for (const Entry& entry : models) names.emplace_back(entry.name);
+  for (const NamedModel& model : models()) names.push_back(model.name);
   return names;
+}
+
+ModelOptions completed(ModelOptions o, int imagenet_image) {
+  const bool cifar = o.form == Form::cifar;
+  if (o.classes == 0) o.classes = cifar ? 10 : 1000;
+  if (o.image == 0) o.image = cifar ? 32 : imagenet_image;
+  return o;
 }
 
 ModelInputs add_inputs(Graph& graph, const ModelOptions& options) {
@@ -73,9 +130,10 @@ ModelInputs add_inputs(Graph& graph, const ModelOptions& options) {
   return {images, input_labels(graph, "labels", options.microbatch)};
 }
 
-NodeId add_loss(Graph& graph, const ModelInputs& inputs, NodeId logits, const ModelOptions& options) {
-  return softmax_cross_entropy(graph, "loss", logits, inputs.labels,
-                               {.label_smoothing = options.label_smoothing});
+NodeId add_loss(Graph& graph, const ModelInputs& inputs, NodeId logits, const ModelOptions& options,
+                std::string name, double weight) {
+  return softmax_cross_entropy(graph, std::move(name), logits, inputs.labels,
+                               {.label_smoothing = options.label_smoothing, .weight = weight});
 }
 
 }  // namespace antichain

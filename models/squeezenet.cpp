@@ -42,10 +42,14 @@ NodeId pool(Graph& g, std::string name, NodeId x) {
 
 }  // namespace
 
-Graph squeezenet(const ModelOptions& options) {
-  Graph g("squeezenet");
-  const ModelInputs in = add_inputs(g, options);
-  NodeId x = conv2d(g, "features.0", in.images, filters(3, 96, 3));
+Graph squeezenet1_0(const ModelOptions& options) {
+  const ModelOptions o = completed(options);
+  Conv2dOptions stem = filters(3, 96, o.form == Form::imagenet ? 7 : 3);
+  if (o.form == Form::imagenet) stem.stride = 2, stem.pad = 0;
+
+  Graph g("squeezenet1_0");
+  const ModelInputs in = add_inputs(g, o);
+  NodeId x = conv2d(g, "features.0", in.images, stem);
   x = relu(g, "features.1", x);
   x = pool(g, "features.2", x);
   x = fire(g, "features.3", x, 16, 64);
@@ -60,13 +64,13 @@ Graph squeezenet(const ModelOptions& options) {
   x = fire(g, "features.12", x, 64, 256);
 
   // The last convolution is the classifier: one channel per class, averaged over the image.
-  x = dropout(g, "classifier.0", x, 0.5);
-  Conv2dOptions last = filters(512, options.classes, 1);
+  x = dropout(g, "classifier.0", x, o.dropout);
+  Conv2dOptions last = filters(512, o.classes, 1);
   last.weight_init = Initialiser::normal(0.01);  // as torchvision
   x = conv2d(g, "classifier.1", x, last);
   x = relu(g, "classifier.2", x);
   x = flatten(g, "flatten", global_average_pool(g, "classifier.3", x));
-  add_loss(g, in, x, options);
+  add_loss(g, in, x, o);
   return g;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "layers/adaptive_pool.h"
 #include "layers/conv2d.h"
 #include "layers/dropout.h"
 #include "layers/flatten.h"
@@ -28,21 +29,7 @@ NodeId conv(Graph& g, std::string name, NodeId x, int64_t out) {
                  .bias_init = Initialiser::constant(0)});
 }
 
-// Weights N(0, 2 / fan_in). torchvision's N(0, 0.01) is meant for 4096 inputs and more, where it is nearly
-// that; with 512 it would shrink the logits, and every gradient, by about 40 over the three layers.
-NodeId fully_connected(Graph& g, std::string name, NodeId x, int64_t out) {
-  return linear(g, std::move(name), x,
-                {.out = out,
-                 .weight_init = Initialiser::normal(std::sqrt(2.0 / double(g.shape(x)[1]))),
-                 .bias_init = Initialiser::constant(0)});
-}
-
-}  // namespace
-
-Graph vgg16(const ModelOptions& options) {
-  Graph g("vgg16");
-  const ModelInputs in = add_inputs(g, options);
-  NodeId x = in.images;
+NodeId features(Graph& g, NodeId x) {
   int index = 0;  // within torchvision's `features`
   const auto feature = [&] { return fmt::format("features.{}", index++); };
   for (int out : configuration_d) {
@@ -53,12 +40,33 @@ Graph vgg16(const ModelOptions& options) {
       x = relu(g, feature(), x);
     }
   }
+  return x;
+}
+
+// Weights N(0, 0.01²), as torchvision's, which is meant for 4096 inputs and more. With the CIFAR form's 512 it would
+// shrink the logits, and every gradient, by about 40 over the three layers: there it is N(0, 2 / fan_in).
+NodeId fully_connected(Graph& g, std::string name, NodeId x, int64_t out, Form form) {
+  const double stddev = form == Form::imagenet ? 0.01 : std::sqrt(2.0 / double(g.shape(x)[1]));
+  return linear(
+      g, std::move(name), x,
+      {.out = out, .weight_init = Initialiser::normal(stddev), .bias_init = Initialiser::constant(0)});
+}
+
+}  // namespace
+
+Graph vgg16(const ModelOptions& options) {
+  const ModelOptions o = completed(options);
+  const int64_t width = o.form == Form::imagenet ? 4096 : 512;
+  Graph g("vgg16");
+  const ModelInputs in = add_inputs(g, o);
+  NodeId x = features(g, in.images);
+  if (o.form == Form::imagenet) x = adaptive_average_pool(g, "avgpool", x, 7);
   x = flatten(g, "flatten", x);
-  x = relu(g, "classifier.1", fully_connected(g, "classifier.0", x, 512));
-  x = dropout(g, "classifier.2", x, 0.5);
-  x = relu(g, "classifier.4", fully_connected(g, "classifier.3", x, 512));
-  x = dropout(g, "classifier.5", x, 0.5);
-  add_loss(g, in, fully_connected(g, "classifier.6", x, options.classes), options);
+  x = relu(g, "classifier.1", fully_connected(g, "classifier.0", x, width, o.form));
+  x = dropout(g, "classifier.2", x, o.dropout);
+  x = relu(g, "classifier.4", fully_connected(g, "classifier.3", x, width, o.form));
+  x = dropout(g, "classifier.5", x, o.dropout);
+  add_loss(g, in, fully_connected(g, "classifier.6", x, o.classes, o.form), o);
   return g;
 }
 

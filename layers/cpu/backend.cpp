@@ -47,7 +47,8 @@ void sgd_pass(const SgdOptions& o, float rate, int64_t n, float* w, const float*
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
-    kernels_ = {{"add", cpu::add_entry()},
+    kernels_ = {{"adaptive_average_pool", cpu::adaptive_average_pool_entry()},
+                {"add", cpu::add_entry()},
                 {"average_pool", cpu::average_pool_entry()},
                 {"batch_norm", cpu::batch_norm_entry()},
                 {"concat", cpu::concat_entry()},

@@ -9,6 +9,7 @@ namespace antichain::cpu {
 KernelEntry relu_entry();
 KernelEntry max_pool_entry();
 KernelEntry average_pool_entry();
+KernelEntry adaptive_average_pool_entry();
 KernelEntry global_average_pool_entry();
 KernelEntry add_entry();
 KernelEntry concat_entry();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "framework/random.h"
+#include "layers/adaptive_pool.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
@@ -52,6 +53,10 @@ OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing)
   return {std::move(name), op, {{samples, classes}, {samples}}};
 }
 
+OpCase adaptive(std::string name, Shape x, Extent out) {
+  return {std::move(name), std::make_shared<AdaptiveAveragePool>(out), {x}};
+}
+
 std::vector<OpCase> cases() {
   using enum Pool::Kind;
   return {
@@ -67,6 +72,19 @@ std::vector<OpCase> cases() {
       conv("conv_5x5", {2, 10, 11, 8}, {.out = 16, .kernel = 5, .pad = 2}),
       conv("conv_5x5_no_pad_stride_3", {1, 3, 13, 12}, {.out = 10, .kernel = 5, .stride = 3}),
       conv("conv_1x3_tall", {2, 16, 7, 6}, {.out = 16, .kernel = {1, 3}, .pad = {0, 1}}),
+      conv("conv_1x7", {2, 32, 7, 6}, {.out = 48, .kernel = {1, 7}, .pad = {0, 3}, .bias = false}),
+      conv("conv_7x1_odd", {3, 20, 8, 3}, {.out = 17, .kernel = {7, 1}, .pad = {3, 0}}),
+      conv("conv_3x1_strides", {2, 16, 9, 8}, {.out = 16, .kernel = {3, 1}, .stride = {2, 1}, .pad = {1, 0}}),
+      conv("conv_7x7_stem", {2, 3, 23, 22}, {.out = 16, .kernel = 7, .stride = 2, .pad = 3, .bias = false}),
+      conv("conv_11x11_stem", {2, 3, 35, 31}, {.out = 16, .kernel = 11, .stride = 4, .pad = 2}),
+      conv("conv_5x5_to_a_pixel", {3, 32, 5, 5}, {.out = 48, .kernel = 5, .bias = false}),
+      conv("conv_groups_32_of_4", {2, 128, 5, 6},
+           {.out = 128, .kernel = 3, .pad = 1, .groups = 32, .bias = false}, winograd),
+      conv("conv_groups_32_of_8_stride_2", {2, 256, 7, 6},
+           {.out = 256, .kernel = 3, .stride = 2, .pad = 1, .groups = 32, .bias = false}),
+      conv("conv_groups_16_bias", {3, 64, 6, 5}, {.out = 64, .kernel = 3, .pad = 1, .groups = 4}, winograd),
+      conv("conv_groups_narrowing", {2, 64, 5, 5},
+           {.out = 32, .kernel = {1, 3}, .pad = {0, 1}, .groups = 2, .bias = false}),
       conv("conv_groups_2", {2, 32, 6, 6}, {.out = 32, .kernel = 3, .pad = 1, .groups = 2, .bias = false},
            winograd),
       conv("conv_groups_uneven", {1, 10, 6, 5}, {.out = 20, .kernel = 3, .pad = 1, .groups = 5}, winograd),
@@ -85,16 +103,31 @@ std::vector<OpCase> cases() {
       pool("max_pool_odd", {1, 17, 7, 9}, max, {}),
       pool("max_pool_3_stride_2_ceil", {3, 20, 8, 7}, max, {.kernel = 3, .stride = 2, .ceil_mode = true}),
       pool("max_pool_3_pad", {2, 10, 6, 5}, max, {.kernel = 3, .stride = 1, .pad = 1}),
+      pool("max_pool_3_stride_2_pad", {2, 32, 9, 8}, max, {.kernel = 3, .stride = 2, .pad = 1}),
+      pool("max_pool_3_stride_2", {2, 16, 7, 8}, max, {.kernel = 3, .stride = 2}),
+      pool("max_pool_wide", {2, 10, 5, 9}, max, {.kernel = {1, 3}, .stride = {1, 2}, .pad = {0, 1}}),
       pool("max_pool_ceil_drops_window", {2, 3, 5, 5}, max,
            {.kernel = 2, .stride = 3, .pad = 1, .ceil_mode = true}),
       pool("average_pool_2", {5, 16, 8, 8}, average, {}),
       pool("average_pool_pad_counts", {2, 17, 7, 6}, average, {.kernel = 3, .stride = 2, .pad = 1}),
       pool("average_pool_pad_ceil", {1, 10, 8, 7}, average,
            {.kernel = 3, .stride = 2, .pad = 1, .ceil_mode = true}),
+      pool("average_pool_same", {2, 32, 7, 6}, average, {.kernel = 3, .stride = 1, .pad = 1}),
+      pool("average_pool_same_real", {2, 20, 5, 6}, average,
+           {.kernel = 3, .stride = 1, .pad = 1, .count_include_pad = false}),
+      pool("average_pool_5_stride_3", {3, 16, 17, 16}, average, {.kernel = 5, .stride = 3}),
+      pool("average_pool_tall", {2, 17, 9, 5}, average, {.kernel = {4, 1}, .stride = {3, 2}, .pad = {2, 0}}),
       pool("average_pool_real", {2, 3, 6, 8}, average,
            {.kernel = 3, .stride = 2, .pad = 1, .ceil_mode = true, .count_include_pad = false}),
       simple<GlobalAveragePool>("global_pool_32", {{5, 32, 4, 4}}),
       simple<GlobalAveragePool>("global_pool_10", {{1, 10, 7, 5}}),
+      adaptive("adaptive_pool_same_size", {2, 32, 6, 6}, 6),
+      adaptive("adaptive_pool_of_a_pixel", {3, 17, 1, 1}, 7),
+      adaptive("adaptive_pool_overlapping", {2, 16, 7, 9}, 6),
+      adaptive("adaptive_pool_uneven", {1, 10, 5, 8}, {3, 2}),
+      adaptive("adaptive_pool_larger", {2, 20, 2, 3}, {3, 4}),
+      adaptive("adaptive_pool_divides", {2, 16, 8, 8}, 2),
+      adaptive("adaptive_pool_global", {2, 16, 5, 3}, 1),
       {"linear_64_to_10", std::make_shared<Linear>(LinearOptions{.out = 10}), {{5, 64}}},
       {"linear_odd", std::make_shared<Linear>(LinearOptions{.out = 17, .bias = false}), {{1, 33}}},
       {"linear_wide", std::make_shared<Linear>(LinearOptions{.out = 512}), {{3, 512}}},

@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "framework/backend.h"
-#include "framework/random.h"
 #include "tests/layers/reference/reference.h"
 
 namespace antichain {
@@ -28,6 +27,7 @@ std::vector<double> numbers(const Tensor& tensor) {
   const Tensor plain = Tensor::host(spec);
   relayout(tensor, plain);
   std::vector<double> values;
+  values.reserve(size_t(plain.elements()));
   for (int64_t i = 0; i < plain.elements(); ++i)
     values.push_back(spec.dtype == DType::f64 ? plain.data<double>()[i] : plain.data<float>()[i]);
   return values;
@@ -35,14 +35,14 @@ std::vector<double> numbers(const Tensor& tensor) {
 
 class GraphRun {
  public:
-  GraphRun(const Graph& graph, const Backend& backend, uint64_t seed)
+  GraphRun(const Graph& graph, const Backend& backend, const Start& start)
       : graph_(lower(graph, backend)),
         backend_(backend),
         context_(backend),
         in_double_(backend.name() == "reference"),
         nodes_(size_t(graph_.size())) {
     backend.enter(context_);
-    for (NodeId id = 0; id < graph_.size(); ++id) allocate(id, seed);
+    for (NodeId id = 0; id < graph_.size(); ++id) allocate(id, start);
   }
 
   GraphResults run() && {
@@ -69,20 +69,19 @@ class GraphRun {
     return Tensor::host(in_double_ ? reference::in_double(spec) : spec);
   }
 
-  // Images uniform in [−1, 1), labels 0, 1, 2, …: keyed like a parameter, so the same for every backend.
-  Tensor input(const Node& node, uint64_t seed) const {
+  Tensor input(const Node& node, const Start& start) const {
     const Tensor plain = Tensor::host(node.signature.y);
-    if (plain.dtype() == DType::f32) initialise(plain, Initialiser::uniform(1), seed, node.name);
+    if (plain.dtype() == DType::f32) start(plain, node.name);
     for (int64_t i = 0; plain.dtype() == DType::i32 && i < plain.elements(); ++i)
       plain.data<int32_t>()[i] = int32_t(i);
     return to_backend(plain, Layout::plain, in_double_);
   }
 
-  void allocate(NodeId id, uint64_t seed) {
+  void allocate(NodeId id, const Start& start) {
     const Node& node = graph_[id];
     Memory& m = nodes_[size_t(id)];
     if (node.role() == Role::input) {
-      m.y = input(node, seed);
+      m.y = input(node, start);
       return;
     }
     std::vector<TensorSpec> x;
@@ -95,7 +94,7 @@ class GraphRun {
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
       const ParamSpec& p = node.signature.params[i];
       const Tensor plain = Tensor::host({.shape = p.shape});
-      initialise(plain, p.init, seed, node.name + "." + p.name);
+      start(plain, node.name + "." + p.name);
       m.params.push_back(to_backend(plain, node.lowering.params[i], in_double_));
       m.dw.push_back(Tensor::host(m.params.back().spec()));
     }
@@ -128,7 +127,7 @@ class GraphRun {
     b.dx = dx;
     b.dw = m.dw;
     b.into = Into::overwrite;
-    b.loss_scale = 1.0f / float(graph_.microbatch());
+    b.loss_scale = float(node.signature.loss_weight / graph_.microbatch());
     m.kernel->backward(context_, b);
     for (size_t i = 0; i < dx.size(); ++i)
       if (dx[i]) fold(dx[i], nodes_[size_t(node.inputs[i])].dy);
@@ -152,8 +151,8 @@ class GraphRun {
 
 }  // namespace
 
-GraphResults run_graph(const Graph& graph, const Backend& backend, uint64_t seed) {
-  return GraphRun(graph, backend, seed).run();
+GraphResults run_graph(const Graph& graph, const Backend& backend, const Start& start) {
+  return GraphRun(graph, backend, start).run();
 }
 
 }  // namespace antichain

@@ -2,8 +2,10 @@
 // called training, to compare engines by.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/graph.h"
@@ -15,7 +17,10 @@ struct GraphResults {
   std::map<std::string, std::vector<double>> gradients;  // by full parameter name, plain layout
 };
 
-// `graph` is as the model made it; it is lowered here. Parameters start as training would start them.
-GraphResults run_graph(const Graph& graph, const Backend&, uint64_t seed);
+// Fills a parameter, or the images, on the host in plain layout.
+using Start = std::function<void(const Tensor&, std::string_view full_name)>;
+
+// `graph` is as the model made it; it is lowered here. Labels are 0, 1, 2, …
+GraphResults run_graph(const Graph& graph, const Backend&, const Start&);
 
 }  // namespace antichain

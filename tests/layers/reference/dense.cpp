@@ -1,4 +1,4 @@
-// The operators with weights that multiply: convolution and linear, as plain sums.
+// The operators with weights that multiply, convolution and linear, as products of matrices.
 #include <Eigen/Core>
 
 #include "layers/conv2d.h"
@@ -11,49 +11,93 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using MatrixView = Eigen::Map<Matrix>;
 
-// Calls f(output element, input element, weight element) for every product that convolution sums. The elements are
-// offsets into y, x and weight.
-template <class F>
-void for_each_product(const Conv2dOptions& o, const Shape& x, const Shape& y, F&& f) {
-  const int64_t inputs = x[1] / o.groups, outputs = y[1] / o.groups;
-  for (int64_t n = 0; n < y[0]; ++n)
-    for (int64_t k = 0; k < y[1]; ++k)
-      for (int64_t c = 0; c < inputs; ++c)
-        for (int64_t r = 0; r < o.kernel.h; ++r)
-          for (int64_t s = 0; s < o.kernel.w; ++s)
-            for (int64_t p = 0; p < y[2]; ++p)
-              for (int64_t q = 0; q < y[3]; ++q) {
-                const int64_t row = p * o.stride.h - o.pad.h + r, column = q * o.stride.w - o.pad.w + s;
-                if (row < 0 || row >= x[2] || column < 0 || column >= x[3]) continue;
-                const int64_t channel = k / outputs * inputs + c;
-                f(((n * y[1] + k) * y[2] + p) * y[3] + q, ((n * x[1] + channel) * x[2] + row) * x[3] + column,
-                  ((k * inputs + c) * o.kernel.h + r) * o.kernel.w + s);
-              }
-}
+// Convolution as products of matrices, one group of one image at a time. Row (c, r, s) of `taps` holds what tap (r,
+// s) of a filter sees of channel c at every output pixel (p, q), zero outside the image; a filter is a row of
+// `weight`:
+//
+//   y = weight · taps      d weight = dy · tapsᵀ      d taps = weightᵀ · dy
+class Taps {
+ public:
+  Taps(const Conv2dOptions& o, const Shape& x, const Shape& y)
+      : o_(o), x_(x), y_(y), taps_(x[1] / o.groups * o.kernel.h * o.kernel.w, y[2] * y[3]) {}
+
+  void gather(const double* x) {
+    taps_.setZero();
+    for_each([&](double& tap, int64_t pixel) { tap = x[pixel]; });
+  }
+  void scatter(double* x) {
+    for_each([&](double& tap, int64_t pixel) { x[pixel] += tap; });
+  }
+
+  Matrix& matrix() { return taps_; }
+  // Where group `group` of image `image` begins in x and in y, and its filters in `weight`.
+  int64_t x_start(int64_t image, int64_t group) const {
+    return (image * x_[1] + group * x_[1] / o_.groups) * x_[2] * x_[3];
+  }
+  MatrixView y_part(double* y, int64_t image, int64_t group) const {
+    return {y + (image * y_[1] + group * filters()) * taps_.cols(), filters(), taps_.cols()};
+  }
+  MatrixView w_part(double* w, int64_t group) const {
+    return {w + group * filters() * taps_.rows(), filters(), taps_.rows()};
+  }
+
+ private:
+  int64_t filters() const { return y_[1] / o_.groups; }
+
+  // f(tap, pixel within the group's channels of x)
+  template <class F>
+  void for_each(F&& f) {
+    const int64_t kernel = o_.kernel.h * o_.kernel.w;
+    for (int64_t tap = 0; tap < taps_.rows(); ++tap)
+      for (int64_t p = 0; p < y_[2]; ++p)
+        for (int64_t q = 0; q < y_[3]; ++q) {
+          const int64_t row = p * o_.stride.h - o_.pad.h + tap % kernel / o_.kernel.w;
+          const int64_t column = q * o_.stride.w - o_.pad.w + tap % kernel % o_.kernel.w;
+          if (row >= 0 && row < x_[2] && column >= 0 && column < x_[3])
+            f(taps_(tap, p * y_[3] + q), (tap / kernel * x_[2] + row) * x_[3] + column);
+        }
+  }
+
+  const Conv2dOptions& o_;
+  const Shape x_, y_;
+  Matrix taps_;
+};
 
 void conv2d_forward(const Op& op, const Forward& f) {
   const Conv2dOptions& o = static_cast<const Conv2d&>(op).options;
-  const double *x = f.x[0].data<double>(), *weight = f.params[0].data<double>();
-  const Shape& shape = f.y.shape();
-  double* y = f.y.data<double>();
-  for (int64_t i = 0; i < f.y.elements(); ++i)
-    y[i] = o.bias ? f.params[1].data<double>()[i / (shape[2] * shape[3]) % shape[1]] : 0.0;
-  for_each_product(o, f.x[0].shape(), shape,
-                   [&](int64_t out, int64_t in, int64_t w) { y[out] += x[in] * weight[w]; });
+  double *y = f.y.data<double>(), *weight = f.params[0].data<double>();
+  Taps taps(o, f.x[0].shape(), f.y.shape());
+  for (int64_t n = 0; n < f.y.shape()[0]; ++n)
+    for (int64_t group = 0; group < o.groups; ++group) {
+      taps.gather(f.x[0].data<double>() + taps.x_start(n, group));
+      taps.y_part(y, n, group).noalias() = taps.w_part(weight, group) * taps.matrix();
+    }
+  const int64_t pixels = f.y.shape()[2] * f.y.shape()[3];
+  for (int64_t i = 0; o.bias && i < f.y.elements(); ++i)
+    y[i] += f.params[1].data<double>()[i / pixels % o.out];
 }
 
 void conv2d_backward(const Op& op, const Backward& b) {
   const Conv2dOptions& o = static_cast<const Conv2d&>(op).options;
-  const double *x = b.x[0].data<double>(), *weight = b.params[0].data<double>(), *dy = b.dy.data<double>();
-  const Shape& shape = b.dy.shape();
-  double* dx = wanted(b.dx, 0, Into::overwrite);
-  double* dw = wanted(b.dw, 0, b.into);
-  for_each_product(o, b.x[0].shape(), shape, [&](int64_t out, int64_t in, int64_t w) {
-    if (dx) dx[in] += dy[out] * weight[w];
-    if (dw) dw[w] += dy[out] * x[in];
-  });
+  double *dy = b.dy.data<double>(), *weight = b.params[0].data<double>();
+  double *dx = wanted(b.dx, 0, Into::overwrite), *dw = wanted(b.dw, 0, b.into);
+  Taps taps(o, b.x[0].shape(), b.dy.shape());
+  for (int64_t n = 0; n < b.dy.shape()[0]; ++n)
+    for (int64_t group = 0; group < o.groups; ++group) {
+      const int64_t start = taps.x_start(n, group);
+      const MatrixView dy_part = taps.y_part(dy, n, group);
+      if (dw) {
+        taps.gather(b.x[0].data<double>() + start);
+        taps.w_part(dw, group).noalias() += dy_part * taps.matrix().transpose();
+      }
+      if (dx) {
+        taps.matrix().noalias() = taps.w_part(weight, group).transpose() * dy_part;
+        taps.scatter(dx + start);
+      }
+    }
+  const int64_t pixels = b.dy.shape()[2] * b.dy.shape()[3];
   if (double* db = wanted(b.dw, 1, b.into))
-    for (int64_t i = 0; i < b.dy.elements(); ++i) db[i / (shape[2] * shape[3]) % shape[1]] += dy[i];
+    for (int64_t i = 0; i < b.dy.elements(); ++i) db[i / pixels % o.out] += dy[i];
 }
 
 MatrixView matrix(const Tensor& t) { return {t.data<double>(), t.shape()[0], t.shape()[1]}; }

@@ -1,6 +1,10 @@
-// Max, average and global pooling, window by window.
+// Max, average, global and adaptive pooling, window by window.
 #include "layers/pool.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "layers/adaptive_pool.h"
 #include "layers/global_pool.h"
 #include "tests/layers/reference/reference.h"
 
@@ -78,9 +82,40 @@ void global_backward(const Op&, const Backward& b) {
   for (int64_t i = 0; i < b.dx[0].elements(); ++i) dx[i] = b.dy.data<double>()[i / pixels] / double(pixels);
 }
 
+// Calls f(pixel of y, pixel of x, share) for every pixel of every window.
+template <class F>
+void for_each_share(const Image& x, const Image& y, F&& f) {
+  const auto ends_after = [](int64_t begin, int64_t i, int64_t in, int64_t out) {
+    return begin * out < (i + 1) * in;  // begin lies before the window's end, (i + 1) in / out
+  };
+  for (int64_t i = 0; i < y.n * y.c; ++i)
+    for (int64_t p = 0; p < y.h; ++p)
+      for (int64_t q = 0; q < y.w; ++q) {
+        std::vector<int64_t> pixels;
+        for (int64_t r = p * x.h / y.h; ends_after(r, p, x.h, y.h); ++r)
+          for (int64_t s = q * x.w / y.w; ends_after(s, q, x.w, y.w); ++s)
+            pixels.push_back((i * x.h + r) * x.w + s);
+        for (int64_t pixel : pixels) f((i * y.h + p) * y.w + q, pixel, 1.0 / double(pixels.size()));
+      }
+}
+
+void adaptive_forward(const Op&, const Forward& f) {
+  const Image x(f.x[0]), y(f.y);
+  std::fill_n(y.values, f.y.elements(), 0.0);
+  for_each_share(x, y, [&](int64_t out, int64_t in, double share) { y.values[out] += share * x.values[in]; });
+}
+
+void adaptive_backward(const Op&, const Backward& b) {
+  if (!wanted(b.dx, 0, Into::overwrite)) return;
+  const Image dx(b.dx[0]), dy(b.dy);
+  for_each_share(dx, dy,
+                 [&](int64_t out, int64_t in, double share) { dx.values[in] += share * dy.values[out]; });
+}
+
 }  // namespace
 
 KernelEntry pool() { return entry_of(forward, backward); }
 KernelEntry global_average_pool() { return entry_of(global_forward, global_backward); }
+KernelEntry adaptive_average_pool() { return entry_of(adaptive_forward, adaptive_backward); }
 
 }  // namespace antichain::reference

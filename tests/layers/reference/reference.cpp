@@ -10,7 +10,8 @@ namespace {
 class ReferenceBackend : public Backend {
  public:
   ReferenceBackend() {
-    kernels_ = {{"add", reference::add()},
+    kernels_ = {{"adaptive_average_pool", adaptive_average_pool()},
+                {"add", reference::add()},
                 {"average_pool", pool()},
                 {"batch_norm", batch_norm()},
                 {"concat", concat()},

@@ -17,6 +17,7 @@ KernelEntry batch_norm();
 KernelEntry relu();
 KernelEntry pool();
 KernelEntry global_average_pool();
+KernelEntry adaptive_average_pool();
 KernelEntry add();
 KernelEntry concat();
 KernelEntry flatten();

@@ -1,0 +1,26 @@
+// Average pooling to a given number of pixels, whatever the image's size, as PyTorch's AdaptiveAvgPool2d.
+//
+//   x  N x C x H x W      y  N x C x out.h x out.w
+//   y[r][c] = mean of x[r H / out.h … (r + 1) H / out.h − 1][likewise], from rounded down to rounded up
+//
+// Windows overlap where out does not divide the image; of a smaller image, pixels are repeated.
+#pragma once
+
+#include "framework/graph.h"
+#include "layers/window.h"
+
+namespace antichain {
+
+class AdaptiveAveragePool : public Op {
+ public:
+  explicit AdaptiveAveragePool(Extent out);  // Error unless positive
+  std::string_view type() const override { return "adaptive_average_pool"; }
+  std::string str() const override;
+  Signature infer(std::span<const Shape> x) const override;
+
+  const Extent out;
+};
+
+NodeId adaptive_average_pool(Graph&, std::string name, NodeId x, Extent out);
+
+}  // namespace antichain

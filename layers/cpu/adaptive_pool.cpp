@@ -1,0 +1,87 @@
+// Adaptive average pooling, a vector of one channel block at a time. Sums run over the pixels in order, in double
+// precision; windows that overlap add their gradients in row-major order.
+#include "layers/adaptive_pool.h"
+
+#include <algorithm>
+
+#include "layers/cpu/activation.h"
+#include "layers/cpu/dnnl.h"
+#include "layers/cpu/light_kernels.h"
+
+namespace antichain::cpu {
+namespace {
+
+class AdaptivePoolKernel : public Kernel {
+ public:
+  AdaptivePoolKernel(const AdaptiveAveragePool& op, const TensorSpec& x) : out_(op.out), x_(x) {}
+
+  void forward(Context& context, const Forward& f) const override {
+    with_block(x_.block, [&]<int B>() {
+      for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
+        const float* x = f.x[0].data<float>() + plane * x_.plane();
+        float* y = f.y.data<float>() + plane * y_plane();
+        for_each_window([&](const Span& rows, const Span& columns) {
+          double sum[B] = {};
+          for (int64_t r = rows.begin; r < rows.end; ++r)
+            for (int64_t q = columns.begin; q < columns.end; ++q)
+              for (int c = 0; c < B; ++c) sum[c] += x[(r * x_.width + q) * B + c];
+          for (int c = 0; c < B; ++c) *y++ = float(sum[c] / double(rows.size() * columns.size()));
+        });
+      });
+    });
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    with_block(x_.block, [&]<int B>() {
+      for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
+        const float* dy = b.dy.data<float>() + plane * y_plane();
+        float* dx = b.dx[0].data<float>() + plane * x_.plane();
+        std::fill_n(dx, x_.plane(), 0.0f);
+        for_each_window([&](const Span& rows, const Span& columns) {
+          const float share = 1.0f / float(rows.size() * columns.size());
+          for (int64_t r = rows.begin; r < rows.end; ++r)
+            for (int64_t q = columns.begin; q < columns.end; ++q)
+              for (int c = 0; c < B; ++c) dx[(r * x_.width + q) * B + c] += dy[c] * share;
+          dy += B;
+        });
+      });
+    });
+  }
+
+ private:
+  // Pixels begin … end − 1 along one side.
+  struct Span {
+    int64_t begin, end;
+    Span(int64_t i, int64_t in, int64_t out) : begin(i * in / out), end(((i + 1) * in + out - 1) / out) {}
+    int64_t size() const { return end - begin; }
+  };
+
+  // f(rows, columns), window after window in the order of y's pixels.
+  template <class F>
+  void for_each_window(F&& f) const {
+    for (int64_t r = 0; r < out_.h; ++r)
+      for (int64_t q = 0; q < out_.w; ++q) f(Span(r, x_.height, out_.h), Span(q, x_.width, out_.w));
+  }
+
+  int64_t y_plane() const { return out_.h * out_.w * x_.block; }
+
+  const Extent out_;
+  const Activation x_;
+};
+
+}  // namespace
+
+KernelEntry adaptive_average_pool_entry() {
+  return {
+      .lower =
+          [](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
+            const Layout layout = accept(offered[0]);
+            return Lowering{.x = {layout}, .y = layout};
+          },
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<AdaptivePoolKernel>(static_cast<const AdaptiveAveragePool&>(op), x[0]);
+      }};
+}
+
+}  // namespace antichain::cpu
