@@ -162,7 +162,7 @@ AntichainSearch::Outcome AntichainSearch::search(const AntichainDag& dag, const 
   BottleneckSearch search(dag, placements, profile_, options_);
   const int64_t bottleneck = search.minimum(low, std::min(high, search.most()));
   if (bottleneck < 0 || bottleneck > below) return {.lower_bound_ns = beyond(below)};
-  Cuts cuts = choose_cuts(search);
+  Cuts cuts = choose_cuts(search, tie_rule());
   if (!limited_ || fits_memory(cuts, dag, placements))
     return {{{&dag, &placements, std::move(cuts), bottleneck}}, bottleneck};
   return search_within_memory(dag, placements, bottleneck, below);
@@ -176,9 +176,16 @@ AntichainSearch::Outcome AntichainSearch::search_within_memory(const AntichainDa
   const int64_t bottleneck = search.minimum(low, std::min(below, search.most()));
   const bool found = bottleneck >= 0 && bottleneck <= below;
   Outcome outcome = {.exhaustive = search.exact()};
-  if (found) outcome.solution = {&dag, &placements, choose_cuts(search), bottleneck};
+  if (found) outcome.solution = {&dag, &placements, choose_cuts(search, tie_rule()), bottleneck};
   outcome.lower_bound_ns = !outcome.exhaustive ? low : found ? bottleneck : beyond(below);
   return outcome;
+}
+
+// Bytes matter as far as they take time.
+TieRule AntichainSearch::tie_rule() const {
+  const auto free = [](const Link& link) { return link.bytes_per_s <= 0 && link.latency_s <= 0; };
+  return free(options_.cluster.within_node) && free(options_.cluster.between_nodes) ? TieRule::most_even
+                                                                                    : TieRule::fewest_bytes;
 }
 
 bool AntichainSearch::fits_memory(const Cuts& cuts, const AntichainDag& dag,

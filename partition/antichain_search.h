@@ -57,6 +57,7 @@ class AntichainSearch {
   Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns) const;
   Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,
                                int64_t below_ns) const;
+  TieRule tie_rule() const;
   bool fits_memory(const Cuts&, const AntichainDag&, const PlacementDag&) const;
   [[noreturn]] void refuse_for_memory();
   std::vector<int> device_counts() const;

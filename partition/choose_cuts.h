@@ -1,8 +1,8 @@
 // The tie rule: which of the plans with the smallest bottleneck.
 //
-// The bottleneck fixes the steady state; among equals, what is sent during fill and drain differs. Fewest bytes over
-// all boundaries wins, then the smallest sum of squared stage times (the most even), or the other way round; then, from
-// the last boundary to the first, the state that comes first in the state sequence.
+// The bottleneck fixes the steady state; among equals, fill and drain differ. Where links take time, fewest bytes over all
+// boundaries wins, then the smallest sum of squared stage times (the most even); on free links the other way round; then,
+// from the last boundary to the first, the state that comes first in the state sequence.
 #pragma once
 
 #include "partition/bottleneck.h"

@@ -64,8 +64,14 @@ std::string box(const Profile& profile, int n) {
                      text(fmt::format("{}\n{} · {}", node.name, node.op, ms(node.cost.compute_s()))));
 }
 
+std::string numbered(const char* what, const std::vector<int>& numbers) {
+  return fmt::format("{}{} {}", what, numbers.size() == 1 ? "" : "s", fmt::join(numbers, ", "));
+}
+
 std::string who(const PlanStage& stage) {
-  return fmt::format("{} {}", stage.ranks.size() == 1 ? "rank" : "ranks", fmt::join(stage.ranks, ", "));
+  const std::string ranks = numbered("rank", stage.ranks);
+  if (stage.devices.empty() || stage.devices == stage.ranks) return ranks;
+  return ranks + " on " + numbered("device", stage.devices);
 }
 
 // The label is a node beside the stage's first, because edges go around nodes but through labels of boxes.

@@ -1,8 +1,6 @@
 // The order in which people number things: node2 before node10.
 #pragma once
 
-#include <algorithm>
-#include <cctype>
 #include <string_view>
 
 namespace antichain {

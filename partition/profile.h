@@ -64,7 +64,8 @@ Profile unpriced(const Graph& lowered, const std::string& device);
 
 std::string to_json(const Profile&);
 // Error with `origin` (a file name) and the offending field: malformed JSON, unknown or missing fields, negative
-// or non-finite numbers, inputs that are not earlier nodes, duplicate names.
+// or non-finite numbers, times above 13 days, sizes that add up to more than a petabyte, inputs that are not earlier
+// nodes, duplicate names.
 Profile profile_from_json(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

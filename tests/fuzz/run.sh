@@ -7,7 +7,8 @@ set -euo pipefail
 seconds="${1:-60}"; shift || true
 here="$(cd "$(dirname "$0")" && pwd)"
 build="$here/../../build-fuzz"
-[ $# -gt 0 ] && targets="$*" || targets="graph_txt profile plan cluster schedule cuts"
+targets=("$@")
+[ $# -gt 0 ] || targets=(graph_txt profile plan cluster schedule cuts)
 
 launcher=""
 command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
@@ -27,4 +28,4 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
   fi
 }
 export -f fuzz; export build seconds here
-printf '%s\n' $targets | xargs -P 2 -I{} bash -c 'fuzz {}'
+printf '%s\n' "${targets[@]}" | xargs -P 2 -I{} bash -c 'fuzz {}'

@@ -86,11 +86,14 @@ TEST(PlanDot, a_tensor_is_labelled_once_per_stage_that_it_is_sent_to) {
     EXPECT_EQ(count(apart, std::string(edge) + " [penwidth=3, color=\"#222222\", label=\" 100 B\"];"), 1);
 }
 
-TEST(PlanDot, lists_replicas) {
+TEST(PlanDot, lists_replicas_and_devices) {
   const Profile profile = chain(4);
   Plan plan = two_stages(profile);
   plan.stages[0].ranks = {0, 2};
-  expect_has(to_dot(plan, profile), "stage 0 · ranks 0, 2 · ");
+  plan.stages[1].devices = {7};
+  const std::string dot = to_dot(plan, profile);
+  expect_has(dot, "stage 0 · ranks 0, 2 · ");
+  expect_has(dot, "stage 1 · rank 1 on device 7 · ");
 }
 
 TEST(PlanDot, no_two_of_24_stages_look_alike) {
