@@ -19,19 +19,43 @@ namespace antichain {
 
 using nlohmann::json;
 
+namespace {
+
+// Finds a key that stands twice in one object. A pass of its own over the text, because the parser with a callback
+// takes time that is quadratic in the length of an array.
+class DuplicateKeys : public nlohmann::json_sax<json> {
+ public:
+  std::string found;
+
+  bool key(std::string& key) override {
+    if (keys_.back().insert(key).second) return true;
+    found = key;
+    return false;
+  }
+  bool start_object(size_t) override { return keys_.emplace_back(), true; }
+  bool end_object() override { return keys_.pop_back(), true; }
+
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(json::binary_t&) override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
+
+ private:
+  std::vector<std::set<std::string>> keys_;  // of the objects we are inside
+};
+
+}  // namespace
+
 json parse_json(const std::string& text, const std::string& origin) {
-  std::vector<std::set<std::string>> keys;  // of the objects we are inside
-  std::string duplicate;
-  auto watch = [&](int /*depth*/, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) keys.emplace_back();
-    if (event == json::parse_event_t::object_end) keys.pop_back();
-    if (event == json::parse_event_t::key && !keys.back().insert(parsed.get<std::string>()).second)
-      duplicate = parsed.get<std::string>();
-    return true;
-  };
   json value;
   try {
-    value = json::parse(text, watch);
+    value = json::parse(text);
   } catch (const json::parse_error& error) {
     const auto until =
         text.begin() + std::min<std::ptrdiff_t>(std::ptrdiff_t(error.byte), std::ptrdiff_t(text.size()));
@@ -42,8 +66,9 @@ json parse_json(const std::string& text, const std::string& origin) {
   } catch (const json::out_of_range&) {
     throw Error(fmt::format("{}: a number is too large for a double", origin), "write a finite number");
   }
-  if (!duplicate.empty())
-    throw Error(fmt::format("{}: the key \"{}\" stands twice in one object", origin, duplicate),
+  DuplicateKeys duplicate;
+  if (!json::sax_parse(text, &duplicate))
+    throw Error(fmt::format("{}: the key \"{}\" stands twice in one object", origin, duplicate.found),
                 "remove one");
   return value;
 }
@@ -72,6 +97,8 @@ std::vector<JsonReader> JsonReader::elements() const {
   return all;
 }
 
+bool JsonReader::is_string() const { return value_->is_string(); }
+
 std::string JsonReader::string() const {
   if (!value_->is_string()) fail("a string is expected here");
   return value_->get<std::string>();
@@ -82,7 +109,7 @@ double JsonReader::number(double minimum) const {
   const double x = value_->get<double>();
   if (!std::isfinite(x) || x < minimum)
     fail(fmt::format("{} is not a finite number of at least {}", x, minimum));
-  return x;
+  return x + 0.0;  // −0 becomes 0
 }
 
 int64_t JsonReader::integer(int64_t minimum, int64_t maximum) const {

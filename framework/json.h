@@ -19,6 +19,7 @@ class JsonReader {
   JsonReader at(const std::string& key);  // Error when absent
   bool has(const std::string& key) const;
   std::vector<JsonReader> elements() const;  // Error when it is no array
+  bool is_string() const;
   std::string string() const;
   double number(double minimum = 0) const;  // Error when below or not finite
   int64_t integer(int64_t minimum = 0, int64_t maximum = INT64_MAX) const;

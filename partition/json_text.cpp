@@ -22,15 +22,15 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string microseconds(double seconds) { return fmt::format("{:.3f}", nanoseconds(seconds) / 1e3); }
-std::string milliseconds(double seconds) { return fmt::format("{:.6f}", nanoseconds(seconds) / 1e6); }
+std::string json_microseconds(double seconds) { return fmt::format("{:.3f}", nanoseconds(seconds) / 1e3); }
+std::string json_milliseconds(double seconds) { return fmt::format("{:.6f}", nanoseconds(seconds) / 1e6); }
 
 double seconds_from_us(const JsonReader& field) { return seconds_from(field, 1e6); }
 double seconds_from_ms(const JsonReader& field) { return seconds_from(field, 1e3); }
 
 std::string to_json(const Link& link) {
   return fmt::format(R"({{"bytes_per_s": {}, "latency_us": {}}})", link.bytes_per_s,
-                     microseconds(link.latency_s));
+                     json_microseconds(link.latency_s));
 }
 
 Link link_from_json(JsonReader field) {

@@ -17,9 +17,9 @@ namespace antichain {
 // nanosecond.
 constexpr int64_t most_of_all = int64_t(1) << 50;
 
-std::string quoted(const std::string& text);  // as a JSON string; what is no UTF-8 becomes U+FFFD
-std::string microseconds(double seconds);     // three decimals
-std::string milliseconds(double seconds);     // six decimals
+std::string quoted(const std::string& text);    // as a JSON string; what is no UTF-8 becomes U+FFFD
+std::string json_microseconds(double seconds);  // three decimals
+std::string json_milliseconds(double seconds);  // six decimals
 
 // Seconds. Error when negative or above most_of_all nanoseconds.
 double seconds_from_us(const JsonReader&);

@@ -82,8 +82,8 @@ std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t 
     }})",
       s, fmt::join(stage.ranks, ", "), devices_line(stage),
       profile.ids_are_names ? all_names : fmt::format("{}", fmt::join(nodes, ", ")), all_names,
-      milliseconds(forward_s), milliseconds(backward_s), milliseconds(forward_s + backward_s), boundary_bytes,
-      param_bytes, stage.memory_bytes);
+      json_milliseconds(forward_s), json_milliseconds(backward_s), json_milliseconds(forward_s + backward_s),
+      boundary_bytes, param_bytes, stage.memory_bytes);
 }
 
 // Reads stages; refuses what stands in the file twice, at the place of the second.
@@ -226,8 +226,9 @@ std::string to_json(const Plan& plan, const Profile& profile) {
 }}
 )",
       format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan.objective),
-      milliseconds(plan.bottleneck_s), milliseconds(plan.step_s), milliseconds(plan.lower_bound_s),
-      plan.gap(), plan.proved_optimal(), plan.states, plan.planning_s * 1e3, fmt::join(stages, ",\n"));
+      json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s),
+      json_milliseconds(plan.lower_bound_s), plan.gap(), plan.proved_optimal(), plan.states,
+      plan.planning_s * 1e3, fmt::join(stages, ",\n"));
 }
 
 Plan plan_from_json(const std::string& text, const std::string& origin) {

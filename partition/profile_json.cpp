@@ -42,9 +42,9 @@ std::string line(int id, const ProfileNode& node) {
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, "update_us": {}, )"
       R"("output_bytes": {}, "param_bytes": {}, "stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
       id, quoted(node.name), quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "),
-      node.needs_gradient, microseconds(cost.forward_s), microseconds(cost.backward_input_s),
-      microseconds(cost.backward_weight_s), microseconds(cost.update_s), cost.output_bytes, cost.param_bytes,
-      cost.stash_bytes, cost.keeps_output, cost.flops);
+      node.needs_gradient, json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
+      json_microseconds(cost.backward_weight_s), json_microseconds(cost.update_s), cost.output_bytes,
+      cost.param_bytes, cost.stash_bytes, cost.keeps_output, cost.flops);
 }
 
 NodeCost cost_of(JsonReader& field) {
@@ -122,7 +122,7 @@ std::string to_json(const Profile& profile) {
 )",
       format_name, quoted(profile.model), quoted(profile.graph_hash), quoted(profile.device),
       profile.microbatch, profile.threads, profile.ranks_at_once, to_json(profile.link),
-      microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
+      json_microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
       fmt::join(lines, ",\n"));
 }
 
