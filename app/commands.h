@@ -10,5 +10,8 @@ void add_profile(CLI::App&);
 void add_plan(CLI::App&);
 void add_simulate(CLI::App&);
 void add_train(CLI::App&);
+void add_export(CLI::App&);
+void add_evaluate(CLI::App&);
+void add_gradients(CLI::App&);
 
 }  // namespace antichain

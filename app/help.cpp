@@ -3,32 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "app/table.h"
 
 namespace antichain {
 namespace {
 
 constexpr size_t text_width = 100, option_width = 26;
 
-// `head` at the left, `text` beside it, wrapped at blanks.
 std::string entry(const std::string& head, const std::string& text) {
-  std::string result, line = fmt::format("  {:<{}}", head, option_width - 2);
-  const std::string indent(option_width, ' ');
-  if (head.size() + 3 > option_width) {
-    result = "  " + head + "\n";
-    line = indent;
-  }
-  std::istringstream words(text);
-  for (std::string word; words >> word;) {
-    if (line.size() + 1 + word.size() > text_width) {
-      result += line + "\n";
-      line = indent;
-    }
-    line += (line.size() == option_width ? "" : " ") + word;
-  }
-  return result + line + "\n";
+  return hanging("  " + head, option_width, text, text_width);
 }
 
 std::string entry(const CLI::Option& option) {

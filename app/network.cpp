@@ -12,6 +12,8 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "models/model.h"
+#include "partition/cut_file.h"
+#include "partition/read_profile.h"
 #include "pipeline/agree.h"
 #include "pipeline/profiler.h"
 
@@ -19,10 +21,6 @@ namespace antichain {
 namespace {
 
 const std::vector<std::string> training_policies = {"1f1b", "gpipe"};
-
-bool is_policy(const std::string& name) {
-  return std::ranges::find(training_policies, name) != training_policies.end();
-}
 
 std::string read_schedule(const std::string& name) {
   if (is_policy(name)) return "";
@@ -36,7 +34,21 @@ std::string read_schedule(const std::string& name) {
 
 std::string read_if_given(const std::string& file) { return file.empty() ? "" : read_file(file); }
 
+// Node names are taken for a file where there is one of that name.
+std::string read_cuts(const std::string& cuts) {
+  if (cuts.empty() || !std::filesystem::is_regular_file(cuts)) return "";
+  const std::string text = read_file(cuts);
+  if (parse_cuts(text, cuts).empty()) throw Error(cuts + " has no cuts", "write lines such as \"2: node\"");
+  return text;
+}
+
 void check_subject(const Profile& profile, const std::string& file, const Graph& lowered) {
+  if (profile.ids_are_names) {
+    throw Error(
+        file +
+            " has the prices of a network, but not its operators: it can be planned and simulated, not run",
+        "use a profile of antichain profile --json");
+  }
   if (profile.graph_hash == lowered.hash()) return;
   throw Error(
       fmt::format("{} is the profile of {} in micro-batches of {} on {} (graph {}), but this run is {} in "
@@ -62,6 +74,10 @@ void check_memory(const Graph& lowered, const Transport& transport) {
 
 }  // namespace
 
+bool is_policy(const std::string& schedule) {
+  return std::ranges::find(training_policies, schedule) != training_policies.end();
+}
+
 Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
   const Backend& device = backend(machine.device);
   device.enter(Context(device, machine.threads));  // what an engine chooses may depend on its thread count
@@ -73,6 +89,8 @@ Graph lowered_network(const NetworkOptions& network, const MachineOptions& machi
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {
   return {.profile = read_if_given(planning.profile_file),
           .plan = read_if_given(planning.plan_file),
+          .cluster = read_if_given(planning.cluster_file),
+          .cuts = read_cuts(planning.cuts),
           .schedule = read_schedule(schedule)};
 }
 
@@ -86,7 +104,15 @@ GivenFiles read_given_files(const PlanningOptions& planning, const std::string& 
   });
   return {.profile = transport.broadcast(mine.profile),
           .plan = transport.broadcast(mine.plan),
+          .cluster = transport.broadcast(mine.cluster),
+          .cuts = transport.broadcast(mine.cuts),
           .schedule = transport.broadcast(mine.schedule)};
+}
+
+Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, const Graph& lowered) {
+  const Profile profile = read_profile(given.profile, planning.profile_file);
+  check_subject(profile, planning.profile_file, lowered);
+  return profile;
 }
 
 Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
@@ -96,17 +122,7 @@ Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
     check_memory(lowered, transport);
     return measure(lowered, context, transport, {.microbatches = network.microbatches});
   }
-  const Profile profile = profile_from_json(given.profile, planning.profile_file);
-  check_subject(profile, planning.profile_file, lowered);
-  return profile;
-}
-
-Plan obtain_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
-                 int stages) {
-  if (planning.plan_file.empty()) return planning.plan(profile, stages);
-  const Plan plan = plan_from_json(given.plan, planning.plan_file);
-  validate(plan, profile);
-  return plan;
+  return given_profile(given, planning, lowered);
 }
 
 Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,

@@ -9,7 +9,6 @@
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "models/model.h"
-#include "partition/planner.h"
 
 namespace antichain {
 namespace {
@@ -35,21 +34,12 @@ int NetworkOptions::microbatch() const {
   return batch / microbatches;
 }
 
-Link PlanningOptions::link(const Profile& profile) const {
-  Link link = profile.link;
-  if (link_bytes_per_s >= 0) link.bytes_per_s = link_bytes_per_s;
-  if (link_latency_s >= 0) link.latency_s = link_latency_s;
-  return link;
-}
-
-Plan PlanningOptions::plan(const Profile& profile, int wanted) const {
-  return planner(method)(profile, {.stages = wanted, .link = link(profile), .objective = objective});
-}
-
 CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
+  std::vector<std::string> understood = model_names();
+  understood.push_back("squeezenet");  // version 1.0
   CLI::Option* model =
       app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
-  return check_name(model, "model", model_names())->type_name("NAME")->group("Network");
+  return check_name(model, "model", understood)->type_name("NAME")->group("Network");
 }
 
 CLI::Option* add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
@@ -92,40 +82,11 @@ void add_machine_options(CLI::App& app, MachineOptions& o) {
   check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group(group);
 }
 
-void add_planning_options(CLI::App& app, PlanningOptions& o) {
-  const std::string group = "Planning";
-  app.add_option("--profile", o.profile_file,
-                 "use this profile (of antichain profile --json), measure nothing")
-      ->type_name("FILE")
-      ->group(group);
-  app.add_option("--plan", o.plan_file, "use this plan (of antichain plan --json, edited or not)")
-      ->type_name("FILE")
-      ->group(group);
-  CLI::Option* stages = app.add_option("--stages", o.stages, "stages to cut the network into [one per rank]");
-  check_whole(stages, 1, most_ranks)->type_name("N")->group(group);
-  CLI::Option* method =
-      app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(planner_names(), ", ")));
-  check_name(method, "planner", planner_names())->type_name("NAME")->capture_default_str()->group(group);
-  CLI::Option* objective =
-      app.add_option("--objective", o.objective,
-                     "what is made small in the slowest stage: compute-or-transfer, or compute alone");
-  check_name(objective, "objective", {"compute-or-transfer", "compute"})
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group(group);
-  CLI::Option* speed = app.add_option("--link-bytes-per-s", o.link_bytes_per_s,
-                                      "bandwidth between ranks, 0: infinite [the profile's]");
-  check_number(speed, 0, 1e15)->type_name("X")->group(group);
-  CLI::Option* latency =
-      app.add_option("--link-latency-s", o.link_latency_s, "latency between ranks [the profile's]");
-  check_number(latency, 0, most_seconds)->type_name("SECONDS")->group(group);
-}
-
-void add_schedule_option(CLI::App& app, ScheduleOptions& o) {
+CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
   CLI::Option* schedule =
       app.add_option("--schedule", o.schedule,
                      "1f1b, gpipe, or a file (of antichain simulate --write-schedule, edited or not)");
-  schedule->type_name("NAME")->capture_default_str()->group("Schedule");
+  return schedule->type_name("NAME")->capture_default_str()->group("Schedule");
 }
 
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,

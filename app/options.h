@@ -5,8 +5,6 @@
 #include <cstdint>
 #include <string>
 
-#include "partition/planner.h"
-
 namespace antichain {
 
 struct NetworkOptions {  // which network, and how it is fed
@@ -23,16 +21,6 @@ struct MachineOptions {  // where it runs
   double watchdog_s = 120;
 };
 
-struct PlanningOptions {
-  std::string profile_file, plan_file;
-  int stages = 0;  // 0: one per rank
-  std::string method = "antichain", objective = "compute-or-transfer";
-  double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile measured it
-
-  Link link(const Profile&) const;
-  Plan plan(const Profile&, int stages) const;
-};
-
 struct ScheduleOptions {
   std::string schedule = "1f1b";  // a policy's name or a file
 };
@@ -42,8 +30,7 @@ void add_network_options(CLI::App&, NetworkOptions&);
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 void add_machine_options(CLI::App&, MachineOptions&);
-void add_planning_options(CLI::App&, PlanningOptions&);
-void add_schedule_option(CLI::App&, ScheduleOptions&);
+CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);
 // An option of the group Output that names a file to write.
 CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,
                                const std::string& description);

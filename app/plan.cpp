@@ -1,53 +1,106 @@
 // antichain plan: cut a network into stages. A profile is all it needs; without one it measures first.
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <memory>
 
 #include "app/checks.h"
 #include "app/commands.h"
+#include "app/compare.h"
 #include "app/job.h"
 #include "app/network.h"
-#include "app/report.h"
+#include "app/plan_report.h"
+#include "app/table.h"
+#include "framework/error.h"
 #include "framework/json.h"
+#include "partition/dot.h"
+#include "partition/read_profile.h"
 
 namespace antichain {
 namespace {
 
+constexpr int drawn_antichains = 1000;  // Graphviz takes minutes for more, and nobody reads them
+
 struct PlanCommandOptions {
-  NetworkOptions network;
+  NetworkOptions network{.microbatches = 32};
   MachineOptions machine;
   PlanningOptions planning;
-  std::string json_file;
+  ScheduleOptions schedule;
+  bool compare = false;
+  std::string json_file, dot_file, antichains_file;
+
+  std::vector<std::string> outputs() const { return {json_file, dot_file, antichains_file}; }
 };
 
-void plan_and_print(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile,
-                    int ranks) {
-  const int stages = options.planning.stages > 0 ? options.planning.stages : ranks;
-  const Plan plan = obtain_plan(given, options.planning, profile, stages);
-  fmt::print("{}", describe(plan, profile));
+void check(const PlanCommandOptions& o) {
+  check(o.planning, o.compare);
+  if (o.compare && !o.planning.plan_file.empty())
+    throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
+                ExitCode::usage);
+  if (!is_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule))
+    throw Error(
+        o.schedule.schedule + " is a schedule of one plan, but plan compares many: it takes 1f1b or gpipe",
+        "give the file to antichain simulate", ExitCode::usage);
+  if (!is_policy(o.schedule.schedule)) refuse_name("schedule", o.schedule.schedule, {"1f1b", "gpipe"});
+}
+
+std::string draw_antichains(const Profile& profile, int64_t max_states) {
+  const CutGraph graph = cut_graph(profile);
+  std::optional<AntichainDag> dag;
+  if (auto cover = chain_cover(graph)) dag = AntichainDag::build(graph, std::move(*cover), max_states);
+  if (!dag)
+    throw Error(
+        fmt::format("{} has more antichains than the {} that --max-states allows, so they can't be drawn",
+                    profile.model, grouped(max_states)),
+        "raise --max-states or leave out --dot-antichains");
+  return to_dot(*dag, profile, drawn_antichains);
+}
+
+void write_plan(const PlanCommandOptions& options, const Plan& plan, const Profile& profile) {
   if (!options.json_file.empty()) write_file(options.json_file, to_json(plan, profile));
+  if (!options.dot_file.empty()) write_file(options.dot_file, to_dot(plan, profile));
+}
+
+void compare(const PlanCommandOptions& options, const Profile& profile, const PlanTask& task) {
+  const Comparison comparison(profile, task);
+  fmt::print("{}", comparison.str());
+  if (options.json_file.empty() && options.dot_file.empty()) return;
+  write_plan(options, comparison.plan(task.method), profile);
+}
+
+void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile,
+               int ranks) {
+  const PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
+                                  options.network.microbatches, ranks);
+  if (!options.antichains_file.empty())
+    write_file(options.antichains_file, draw_antichains(profile, options.planning.max_states));
+  if (options.compare) return compare(options, profile, task);
+  const Plan plan = obtain_plan(options.planning, given, profile, task);
+  fmt::print("{}{}", describe(plan, profile, task), describe_step(plan, profile, task));
+  write_plan(options, plan, profile);
 }
 
 // No device, and no ranks but the one that prints.
 void plan_a_profile(const PlanCommandOptions& options) {
-  check_writable({options.json_file});
-  const GivenFiles given = read_given_files(options.planning, ScheduleOptions().schedule);
-  plan_and_print(options, given, profile_from_json(given.profile, options.planning.profile_file), 1);
+  check_writable(options.outputs());
+  const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
+  make_plan(options, given, read_profile(given.profile, options.planning.profile_file), 1);
 }
 
 void run(const PlanCommandOptions& options) {
+  check(options);
   if (!options.planning.profile_file.empty()) return plan_a_profile(options);
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
     // 1. What was given.
     const GivenFiles given =
-        read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
+        read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.transport);
     // 2. What the nodes cost here.
     warn_of_crowding(rank);
     const Profile profile =
         obtain_profile(given, options.planning, options.network, graph, rank.context, rank.transport);
     // 3. The plan.
-    if (rank.prints()) plan_and_print(options, given, profile, rank.transport.size());
+    if (rank.prints()) make_plan(options, given, profile, rank.transport.size());
   });
 }
 
@@ -57,11 +110,26 @@ void add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanCommandOptions>();
   CLI::App& command = add_command(app, "plan", "cut a network into stages",
                                   "antichain plan --profile profile.json --stages 4 --json plan.json");
-  add_network_options(command, options->network);
-  add_machine_options(command, options->machine);
   add_planning_options(command, options->planning);
+  command
+      .add_flag("--compare", options->compare,
+                "plan by every method and print them side by side; files get the plan of --method")
+      ->group("Planning");
+  add_schedule_option(command, options->schedule)->description("what a step is predicted for: 1f1b or gpipe");
+  add_network_options(command, options->network);
+  CLI::Option* microbatches = command.get_option("--microbatches");
+  microbatches->default_str("32; where it measures 8, as train");
+  add_machine_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
-  command.callback([options] { run(*options); });
+  add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");
+  add_output_option(command, "--dot-antichains", options->antichains_file,
+                    fmt::format("draw the antichain DAG, its first {} states", grouped(drawn_antichains)));
+  command.callback([options, microbatches] {
+    // What measures itself measures what train would run.
+    if (options->planning.profile_file.empty() && microbatches->count() == 0)
+      options->network.microbatches = NetworkOptions().microbatches;
+    run(*options);
+  });
 }
 
 }  // namespace antichain

@@ -1,17 +1,15 @@
-// What the subcommands print in common: a plan's stages, a simulated step.
+// What the subcommands print of a simulated step.
 #pragma once
 
 #include <string>
 
+#include "app/plan_task.h"
 #include "pipeline/simulate.h"
 
 namespace antichain {
 
-// One line a stage: its nodes, weights, compute time, and what it sends on.
-std::string describe(const Plan&, const Profile&);
-
 // Step time, bubble share, speedup over one device, and peak memory per stage.
-std::string describe(const Timeline&, const Plan&, const Profile&, const Schedule&);
+std::string describe(const Timeline&, const Plan&, const Profile&, const Schedule&, const PlanTask&);
 
 // The same as data, for --json.
 std::string simulation_json(const Timeline&, const Plan&, const Profile&, const Schedule&);

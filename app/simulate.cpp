@@ -6,15 +6,17 @@
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/network.h"
+#include "app/plan_report.h"
 #include "app/report.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "partition/read_profile.h"
 
 namespace antichain {
 namespace {
 
 struct SimulateOptions {
-  PlanningOptions planning;
+  PlanningOptions planning{.objective = "makespan"};  // as train
   ScheduleOptions schedule;
   int microbatches = 8, width = 100;
   std::string json_file, trace_file, schedule_file;
@@ -29,22 +31,30 @@ void write_results(const SimulateOptions& options, const Profile& profile, const
     write_file(options.trace_file, to_chrome_trace(to_trace(timeline), "predicted: " + profile.model));
 }
 
+bool says_how_many_stages(const PlanningOptions& o) {
+  return !o.plan_file.empty() || o.stages > 0 || !o.cluster_file.empty() || !o.cuts.empty() ||
+         !parse_replicas(o.replicas).of_stage.empty();
+}
+
 void run(const SimulateOptions& options) {
   const PlanningOptions& planning = options.planning;
-  if (planning.plan_file.empty() && planning.stages == 0)
-    throw Error("simulate needs a plan", "give --plan FILE or --stages N", ExitCode::usage);
+  check(planning);
+  if (!says_how_many_stages(planning))
+    throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
   check_writable({options.json_file, options.trace_file, options.schedule_file});
   // 1. The network's prices, and where it is cut.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
-  const Profile profile = profile_from_json(given.profile, planning.profile_file);
-  const Plan plan = obtain_plan(given, planning, profile, planning.stages);
+  const Profile profile = read_profile(given.profile, planning.profile_file);
+  const PlanTask task =
+      plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
+  const Plan plan = obtain_plan(planning, given, profile, task);
   // 2. Who does what when.
   const Schedule schedule =
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.microbatches);
   // 3. How long that takes.
-  const Timeline timeline = simulate(schedule, plan, profile, planning.link(profile));
-  fmt::print("{}\n{}\n{}", describe(plan, profile), draw(timeline, plan.ranks(), options.width),
-             describe(timeline, plan, profile, schedule));
+  const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
+  fmt::print("{}\n{}\n{}", describe(plan, profile, task), draw(timeline, plan.ranks(), options.width),
+             describe(timeline, plan, profile, schedule, task));
   // 4. Files.
   write_results(options, profile, plan, schedule, timeline);
 }
@@ -57,8 +67,9 @@ void add_simulate(CLI::App& app) {
       add_command(app, "simulate", "predict a training step from a profile, a plan and a schedule",
                   "antichain simulate --profile profile.json --stages 4 --microbatches 8 --trace trace.json");
   add_planning_options(command, options->planning);
-  command.get_option("--profile")->required()->description("the prices (of antichain profile --json)");
-  command.get_option("--stages")->description("plan for so many stages, where no --plan is given");
+  command.get_option("--profile")
+      ->required()
+      ->description("the prices (of antichain profile --json, or graph.txt)");
   add_schedule_option(command, options->schedule);
   add_microbatches_option(command, options->microbatches, "Schedule");
   CLI::Option* width = command.add_option("--width", options->width, "of the drawn grid, in characters");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "framework/error.h"
 
@@ -32,16 +33,39 @@ void Table::add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-std::string Table::str() const {
+size_t Table::header_width(size_t column) const {
+  return std::max(width_of(header(column, 0)), width_of(header(column, 1)));
+}
+
+std::vector<size_t> Table::widths(size_t width) const {
   std::vector<size_t> widths;
+  size_t all = 0;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    widths.push_back(std::max(width_of(header(c, 0)), width_of(header(c, 1))));
+    widths.push_back(header_width(c));
     for (const auto& row : rows_) widths[c] = std::max(widths[c], width_of(row[c]));
+    all += 2 + widths[c];
   }
+  for (; all > width; --all) {
+    const auto spare = [&](size_t c) {
+      const size_t least = std::max<size_t>(header_width(c), 8);
+      return columns_[c].align == Align::left && widths[c] > least ? widths[c] - least : 0;
+    };
+    size_t widest = 0;
+    for (size_t c = 1; c < columns_.size(); ++c)
+      if (spare(c) > spare(widest)) widest = c;
+    if (columns_.empty() || spare(widest) == 0) break;
+    --widths[widest];
+  }
+  return widths;
+}
+
+std::string Table::str(size_t width) const {
+  const std::vector<size_t> widths = this->widths(width);
   std::string text;
   const auto line = [&](auto&& cell) {
     std::string row;
-    for (size_t c = 0; c < columns_.size(); ++c) row += "  " + padded(cell(c), widths[c], columns_[c].align);
+    for (size_t c = 0; c < columns_.size(); ++c)
+      row += "  " + padded(shortened(cell(c), widths[c]), widths[c], columns_[c].align);
     row.erase(row.find_last_not_of(' ') + 1);
     text += row.empty() ? "" : row + "\n";
   };
@@ -57,6 +81,24 @@ std::string Table::header(size_t column, int line) const {
   const size_t end = all.find('\n');
   if (line == 0) return all.substr(0, end);
   return end == std::string::npos ? "" : all.substr(end + 1);
+}
+
+std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width) {
+  const std::string blanks(indent, ' ');
+  std::string result, line = head + std::string(indent - std::min(indent, width_of(head)), ' ');
+  if (width_of(head) >= indent) {
+    result = head + "\n";
+    line = blanks;
+  }
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (width_of(line) > indent && width_of(line) + 1 + width_of(word) > width) {
+      result += line + "\n";
+      line = blanks;
+    }
+    line += (width_of(line) == indent ? "" : " ") + word;
+  }
+  return result + line + "\n";
 }
 
 std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds * 1e3); }

@@ -18,13 +18,21 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells);  // one per column
-  std::string str() const;                   // lines indented by two blanks, the header underlined
+  // Lines indented by two blanks, the header underlined. Of lines longer than `width` characters, texts are cut, down to
+  // their header or 8; numbers never.
+  std::string str(size_t width = 100) const;
 
  private:
   std::string header(size_t column, int line) const;
+  size_t header_width(size_t column) const;
+  std::vector<size_t> widths(size_t width) const;
   std::vector<Column> columns_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width` characters. A longer head has a
+// line of its own.
+std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width = 100);
 
 // Numbers as tables show them.
 std::string milliseconds(double seconds);  // "12.34"

@@ -7,6 +7,7 @@
 #include "app/commands.h"
 #include "app/job.h"
 #include "app/network.h"
+#include "app/plan_report.h"
 #include "app/report.h"
 #include "app/table.h"
 #include "app/train_options.h"
@@ -57,13 +58,22 @@ DataSplits obtain_data(const TrainCommandOptions& options, Rank& rank, SharedDat
   return data;
 }
 
+// Every rank has a stage, however many devices the cluster's file lists.
+PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
+  if (planning.method == "data-parallel" && ranks > 1)
+    refuse_replicas("data-parallel makes every rank a replica");
+  if (planning.stages == 0) planning.stages = ranks;
+  return planning;
+}
+
 // Rank 0's plan, on all ranks.
 Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
-                Rank& rank) {
+                const PlanTask& task, Rank& rank) {
   const int ranks = rank.transport.size();
   const std::string text = on_rank_zero(rank.transport, [&] {
-    const int stages = planning.stages > 0 ? planning.stages : ranks;
-    return to_json(obtain_plan(given, planning, profile, stages), profile);
+    const Plan plan = obtain_plan(planning, given, profile, task);
+    if (plan.ranks() > int(plan.stages.size())) refuse_replicas("the plan has replicas");
+    return to_json(plan, profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
   if (plan.ranks() != ranks) {
@@ -84,27 +94,32 @@ void write_trace(const std::string& file, const TrainResult& result, const std::
 
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
+  const PlanningOptions planning = for_ranks(options.planning, transport.size());
   // 1. The files and the data that were given.
   const GivenFiles given =
-      read_given_files(options.planning, options.schedule.schedule,
+      read_given_files(planning, options.schedule.schedule,
                        {options.metrics_file, options.trace_file, options.json_file}, transport);
+  if (!planning.profile_file.empty()) given_profile(given, planning, graph);
+  const Weights initial = read_initial(options.init, graph, transport);
   const DataSplits data = obtain_data(options, rank, shared);
   // 2. What the network's nodes cost here.
-  const Profile profile =
-      obtain_profile(given, options.planning, options.network, graph, rank.context, transport);
+  const Profile profile = obtain_profile(given, planning, options.network, graph, rank.context, transport);
   // 3. Where it is cut: every rank holds the same plan.
-  const Plan plan = share_plan(given, options.planning, profile, rank);
+  const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
+                                  options.network.microbatches, transport.size());
+  const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
-  const Timeline predicted = simulate(schedule, plan, profile, options.planning.link(profile));
+  const Timeline predicted = simulate(schedule, plan, profile, task.options.cluster);
   if (rank.prints()) {
-    fmt::print("{}\n{}\n", describe(plan, profile), describe(predicted, plan, profile, schedule));
+    fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
   // 5. Train, evaluating over the whole test set after each epoch.
   Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, rank.context, options.seed);
+  start_from(initial, options.init, stage, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name());
   TrainReporter reporter(metrics, *data.train);
   const TrainOptions settings = train_options(options, data.train->size() / options.network.batch);

@@ -63,10 +63,17 @@ void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
 
 }  // namespace
 
+void refuse_replicas(const std::string& why) {
+  throw Error(why + ", but training runs one rank a stage so far",
+              "train a plan made with --replicas off; antichain simulate predicts the others",
+              ExitCode::usage);
+}
+
 void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_network_options(app, o.network);
   add_data_options(app, o);
   add_length_options(app, o);
+  add_init_options(app, o.init, "Training");
   add_rate_options(app, o);
   add_sgd_options(app, o);
   add_planning_options(app, o.planning);
@@ -80,6 +87,9 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
 
 void check(const TrainCommandOptions& o) {
   o.network.microbatch();
+  check(o.planning);
+  if (!parse_replicas(o.planning.replicas).off())
+    refuse_replicas("--replicas " + o.planning.replicas + " is asked for");
   const LearningRate checked(o.rate);
   if (o.dataset == "synthetic" && !o.data_dir.empty()) {
     throw Error("--data-dir is given, but the data set synthetic is generated",

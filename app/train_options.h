@@ -4,7 +4,9 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/init_weights.h"
 #include "app/options.h"
+#include "app/planning_options.h"
 #include "framework/learning_rate.h"
 #include "framework/sgd.h"
 #include "pipeline/trainer.h"
@@ -14,12 +16,13 @@ namespace antichain {
 struct TrainCommandOptions {
   NetworkOptions network;
   MachineOptions machine;
-  PlanningOptions planning;
+  PlanningOptions planning{.objective = "makespan"};
   ScheduleOptions schedule;
   std::string dataset = "cifar10", data_dir;
   int epochs = 0;     // 0: as many as `steps` needs, or 1
   int64_t steps = 0;  // 0: whole epochs
   uint64_t seed = 0;
+  InitOptions init;
   LearningRateOptions rate{.peak = 0.3};
   double warmup_epochs = 0;
   SgdOptions sgd;
@@ -31,6 +34,8 @@ void add_train_options(CLI::App&, TrainCommandOptions&);
 
 // Error on what no single option shows to be wrong.
 void check(const TrainCommandOptions&);
+// Usage Error: `why`, and what to do about it.
+[[noreturn]] void refuse_replicas(const std::string& why);
 
 TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
 

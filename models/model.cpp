@@ -102,12 +102,12 @@ Graph make_model(std::string_view name, const ModelOptions& options) {
 }
 
 void register_model(NamedModel model) {
-  if (model.name.empty() || !model.make)
-    throw Error(fmt::format("a model cannot be registered as '{}' without a {}", model.name,
-                            model.name.empty() ? "name" : "function"),
-                "write {\"name\", function}", ExitCode::usage);
+  const std::string how = "write {\"name\", function}";
+  if (model.name.empty()) throw Error("a model of one's own has no name", how, ExitCode::usage);
+  if (!model.make)
+    throw Error(fmt::format("the model '{}' has no function", model.name), how, ExitCode::usage);
   if (find(model.name) != models().end())
-    throw Error(fmt::format("there is a model '{}' already", model.name), "choose another name",
+    throw Error(fmt::format("there is already a model '{}'", model.name), "choose another name",
                 ExitCode::usage);
   models().push_back(std::move(model));
 }

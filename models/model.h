@@ -42,7 +42,8 @@ struct NamedModel {
 void register_model(NamedModel);
 
 // Error (usage) when there is no such model (it lists the known names, and suggests the nearest), not in this form,
-// or not with an auxiliary head; Error when the graph has no loss or another micro-batch. "squeezenet" is understood as "squeezenet1_0".
+// or not with an auxiliary head; Error when its graph has no loss or another micro-batch. "squeezenet" is understood
+// as "squeezenet1_0".
 Graph make_model(std::string_view name, const ModelOptions& = {});
 std::vector<std::string> model_names();
 

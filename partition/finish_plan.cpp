@@ -113,6 +113,11 @@ void check(const PlanOptions& options, const Profile& profile) {
     refuse(fmt::format("{} stages were asked for, but {} has only {} nodes", options.stages, profile.model,
                        nodes),
            "ask for fewer stages");
+  if (options.replicas.automatic && !options.at_most && options.stages > nodes * options.microbatches)
+    refuse(fmt::format("{} devices were asked for, but {} has only {} nodes, each on at most {} devices: one "
+                       "per micro-batch",
+                       options.stages, profile.model, nodes, options.microbatches),
+           "ask for fewer devices or more micro-batches");
   for (int r : options.replicas.of_stage)
     if (r < 1) refuse(fmt::format("a stage of {} replicas was asked for", r), "give every stage at least 1");
   if (!options.replicas.of_stage.empty() && int(options.replicas.of_stage.size()) != options.stages)

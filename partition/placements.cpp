@@ -76,7 +76,8 @@ class PlacementBuilder {
   int largest_crew(int taken) const {
     const int left = devices_ - taken;
     if (options_.replicas.off()) return std::min(1, left);
-    return options_.replicas.automatic ? left : std::min(left, of_stage_after(taken));
+    // More replicas than micro-batches would have nothing to do.
+    return std::min(left, options_.replicas.automatic ? options_.microbatches : of_stage_after(taken));
   }
 
   // Crews of r devices from kind `kind` on. One level deep per kind that gives some: at most r levels.

@@ -1,6 +1,8 @@
 #include "tests/app/program.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
@@ -43,6 +45,13 @@ ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string
       fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n {}",
                   ANTICHAIN_MPIEXEC, ranks);
   return run(folder, launcher, words);
+}
+
+void expect_refused(const ProgramRun& result, int code, const std::string& part, const std::string& words) {
+  EXPECT_EQ(result.code, code) << words << "\n" << result.err;
+  const std::vector<std::string> sentences = result.sentences();
+  ASSERT_EQ(sentences.size(), 1u) << words << "\n" << result.err;
+  EXPECT_THAT(sentences[0], testing::HasSubstr(part)) << words;
 }
 
 }  // namespace antichain

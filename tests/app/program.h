@@ -17,4 +17,7 @@ struct ProgramRun {
 ProgramRun run_program(const std::string& folder, const std::string& words);
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words);
 
+// Ended with the code, and with one sentence of the program's own that holds `part`.
+void expect_refused(const ProgramRun&, int code, const std::string& part, const std::string& words);
+
 }  // namespace antichain

@@ -80,17 +80,10 @@ class Program : public testing::Test {
     std::filesystem::create_directory(folder_->path() / "nothing");
   }
 
-  static void expect_refused(const ProgramRun& result, int code, const std::string& part,
-                             const std::string& words) {
-    EXPECT_EQ(result.code, code) << words << "\n" << result.err;
-    const auto sentences = result.sentences();
-    ASSERT_EQ(sentences.size(), 1u) << words << "\n" << result.err;
-    EXPECT_THAT(sentences[0], HasSubstr(part)) << words;
-  }
   // Started alone, where nobody else may add a line either.
   static void expect_refused(const std::string& words, int code, const std::string& part) {
     const ProgramRun result = run(words);
-    expect_refused(result, code, part, words);
+    antichain::expect_refused(result, code, part, words);
     EXPECT_EQ(std::ranges::count(result.err, '\n'), 1) << result.err;
   }
 
@@ -179,7 +172,7 @@ TEST_F(Program, FindsOutBeforeTheWorkThatAResultCantBeWritten) {
 
 TEST_F(Program, SaysTheSameUnderMpi) {
   const auto refused = [](const std::string& words, int code, const std::string& part) {
-    expect_refused(run_mpi(3, words), code, part, words);
+    antichain::expect_refused(run_mpi(3, words), code, part, words);
   };
   refused("train --model resnet19", 2, "did you mean 'resnet18'");
   refused(std::string("train --data-dir truncated") + network, 3, "truncated");
@@ -220,6 +213,29 @@ TEST_F(Program, PlansAndSchedulesGoRoundAsFiles) {
     return all;
   };
   EXPECT_EQ(labels(read_json(path("predicted.json"))), labels(read_json(path("measured.json"))));
+}
+
+TEST_F(Program, TrainsForTheSmallestStepOnTheClusterThatIsGiven) {
+  write_file(path("cluster.json"), R"({"format": "antichain cluster 1",
+    "within_node": {"bytes_per_s": 2e10, "latency_us": 3}, "between_nodes": {"bytes_per_s": 1e9, "latency_us": 20},
+    "nodes": [{"devices": [{"speed": 1, "memory_bytes": 900000000, "count": 4}]}]})");
+  const std::string train = std::string("train --steps 1 ") + given;
+  const ProgramRun result = run(train + "--local 2 --cluster cluster.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 stages")) << "one per rank, however many devices the file has";
+  EXPECT_THAT(result.out, HasSubstr("Objective makespan, 4 micro-batches under 1f1b"));
+  EXPECT_THAT(result.out, HasSubstr("(of cluster.json)"));
+  expect_refused(train + "--local 2 --memory-bytes 1000", 3, "smallest that would do");
+  ASSERT_EQ(run("plan --profile p.json --replicas 2,1 --json replicated.json").code, 0);
+  expect_refused(train + "--local 3 --plan replicated.json", 2, "the plan has replicas");
+
+  // Nodes by name instead of number: the same plan.
+  Json named = read_json(path("plan.json"));
+  for (Json& stage : named["stages"]) stage["nodes"] = stage["names"];
+  write_file(path("named.json"), named.dump(1));
+  ASSERT_EQ(run(train + "--local 2 --plan plan.json --json a.json").code, 0);
+  ASSERT_EQ(run(train + "--local 2 --plan named.json --json b.json").code, 0);
+  EXPECT_EQ(read_json(path("a.json"))["plan_hash"], read_json(path("b.json"))["plan_hash"]);
 }
 
 TEST_F(Program, MetricsCountStepsAndEpochsFromOne) {
@@ -276,6 +292,8 @@ TEST_F(Program, TablesAndHelpFitAHundredColumns) {
   for (const std::string words :
        {"--help", "info", "info --model squeezenet --batch 128", "info --help", "profile --help",
         "plan --help", "simulate --help", "train --help", "plan --profile p.json --stages 3",
+        "plan --profile p.json --stages 3 --memory-bytes 900000000",
+        "plan --profile p.json --stages 3 --compare",
         "simulate --profile p.json --stages 4 --microbatches 20"}) {
     const ProgramRun result = run(words);
     EXPECT_EQ(result.code, 0) << words << result.err;

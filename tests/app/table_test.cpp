@@ -31,6 +31,27 @@ TEST(Table, UnitsStandInASecondLineAndLongCellsAreCut) {
             "  conv12     2.50\n");
 }
 
+TEST(Table, TextsGiveWayWhereLinesAreTooLongAndNumbersNever) {
+  Table table({{"name", Table::Align::left}, {"place", Table::Align::left}, {"ms"}});
+  table.add({"a-long-convolution", "everywhere", "123456.50"});
+  EXPECT_EQ(table.str(33),
+            "  name       place             ms\n"
+            "  ---------  ---------  ---------\n"
+            "  a-long-c…  everywhe…  123456.50\n");
+  EXPECT_EQ(table.str(1),
+            "  name      place            ms\n"
+            "  --------  --------  ---------\n"
+            "  a-long-…  everywh…  123456.50\n")
+      << "8 characters of a text are kept";
+}
+
+TEST(Table, HangingTextWrapsAtBlanks) {
+  EXPECT_EQ(hanging("one", 5, "two three four", 13), "one  two\n     three\n     four\n");
+  EXPECT_EQ(hanging("longer", 5, "two", 13), "longer\n     two\n");
+  EXPECT_EQ(hanging("µ", 3, "two three", 12), "µ  two three\n") << "characters count, not bytes";
+  EXPECT_EQ(hanging("a", 3, "unbreakable", 5), "a  unbreakable\n") << "a word is never cut";
+}
+
 TEST(Table, Numbers) {
   EXPECT_EQ(grouped(0), "0");
   EXPECT_EQ(grouped(999), "999");

@@ -1,0 +1,159 @@
+#include "app/compare.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "app/plan_figures.h"
+#include "app/plan_report.h"
+#include "app/table.h"
+
+namespace antichain {
+namespace {
+
+// What is asked of one method.
+PlanTask task_of(const std::string& method, const PlanTask& asked) {
+  PlanTask task = asked;
+  task.method = method;
+  Replicas& replicas = task.options.replicas;
+  if (method == "data-parallel") {
+    task.options.stages = asked.devices();
+    replicas = {.automatic = true};
+  } else if (method != "antichain" && !(method == "pipedream" && replicas.automatic)) {
+    replicas = {};
+  }
+  return task;
+}
+
+// "8", or with replicas the devices of each stage: "3+5x1", "1x8".
+std::string stages(const Plan& plan) {
+  if (plan.ranks() == int(plan.stages.size())) return std::to_string(plan.ranks());
+  std::vector<std::string> runs;
+  for (size_t s = 0; s < plan.stages.size();) {
+    size_t end = s;
+    while (end < plan.stages.size() && plan.stages[end].ranks.size() == plan.stages[s].ranks.size()) ++end;
+    const size_t devices = plan.stages[s].ranks.size();
+    runs.push_back(end - s == 1 && plan.stages.size() > 1 ? std::to_string(devices)
+                                                          : fmt::format("{}x{}", end - s, devices));
+    s = end;
+  }
+  return fmt::format("{}", fmt::join(runs, "+"));
+}
+
+// Four digits say enough where ten columns stand side by side.
+std::string compact(double x) { return fmt::format("{:.{}f}", x, x < 100 ? 2 : x < 1000 ? 1 : 0); }
+std::string compact_ms(double seconds) { return compact(seconds * 1e3); }
+std::string compact_mebibytes(int64_t bytes) { return compact(double(bytes) / (1 << 20)); }
+
+// Without what could be done about it: each method has a line of its own.
+std::string in_short(const Error& error) {
+  const std::string sentence = error.what();
+  return sentence.substr(0, sentence.find(": "));
+}
+
+std::pair<double, double> rank(const Plan& plan) { return {plan.objective_s(), plan.step_s}; }
+
+}  // namespace
+
+Comparison::Comparison(const Profile& profile, const PlanTask& asked) : profile_(profile), task_(asked) {
+  const Replicas& replicas = asked.options.replicas;
+  for (const std::string& method : planner_names()) {
+    Row row{.task = task_of(method, asked)};
+    row.asked = method == "antichain" || replicas.automatic || (replicas.off() && method != "data-parallel");
+    try {
+      row.plan = make_plan(profile, row.task);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+      row.refusal = error;
+    }
+    rows_.push_back(std::move(row));
+  }
+  if (std::ranges::none_of(rows_, [](const Row& row) { return row.plan.has_value(); })) plan(asked.method);
+}
+
+const Comparison::Row& Comparison::row(const std::string& method) const {
+  return *std::ranges::find_if(rows_, [&](const Row& r) { return r.task.method == method; });
+}
+
+const Plan& Comparison::plan(const std::string& method) const {
+  const Row& row = this->row(method);
+  if (row.refusal) throw *row.refusal;
+  return *row.plan;
+}
+
+const Comparison::Row* Comparison::best() const {
+  const Row* best = nullptr;
+  for (const Row& row : rows_)
+    if (row.plan && row.asked && (!best || rank(*row.plan) < rank(*best->plan))) best = &row;
+  return best;
+}
+
+// Above the exact method's bound, which is the highest that is proved, where it holds; else above the plan's own.
+double Comparison::gap(const Row& row) const {
+  const Row& exact = this->row("antichain");
+  const double bound_s = (row.asked && exact.plan ? exact : row).plan->lower_bound_s;
+  if (bound_s <= 0) return 0;
+  const double gap = row.plan->objective_s() / bound_s - 1;
+  return std::abs(gap) < 1e-9 ? 0 : gap;  // a double's rounding of milliseconds is no gap
+}
+
+std::vector<std::string> Comparison::cells(const Row& row) const {
+  const std::string name = (&row == best() ? "* " : "  ") + row.task.method;
+  if (!row.plan) return {name, "-", "-", "-", "-", "-", "-", "-", "-", "-"};
+  const Plan& plan = *row.plan;
+  const PlanFigures all = figures(plan, profile_, row.task.options);
+  return {name,
+          stages(plan),
+          compact_ms(plan.planning_s),
+          compact_ms(all.slowest_s()),
+          fmt::format("{:.2f}", all.imbalance()),
+          compact_mebibytes(all.boundary_bytes()),
+          compact_mebibytes(all.memory_bytes()),
+          compact_ms(plan.step_s),
+          plan.step_s > 0 ? fmt::format("{:.2f}", speedup(plan.step_s, profile_, row.task.options)) : "-",
+          compact(gap(row) * 100)};
+}
+
+// What the table's columns and marks mean, where it is not plain.
+std::string Comparison::legend() const {
+  const Row &exact = row("antichain"), &replicated = row("data-parallel");
+  std::string text;
+  if (exact.plan)
+    text += fmt::format("gap: above {} ms, the lower bound of {} that antichain proved{}\n",
+                        milliseconds(exact.plan->lower_bound_s), exact.plan->objective,
+                        exact.plan->proved_optimal() ? ", and met" : "");
+  if (best()) text += fmt::format("*: the best by {}, among equals by the step\n", task_.options.objective);
+  const auto replicates = [](const Row& row) {
+    return row.plan && row.plan->ranks() > int(row.plan->stages.size());
+  };
+  if (std::ranges::any_of(rows_, replicates)) text += "stages: 2+3x1 is a stage of 2 devices, then 3 of 1\n";
+  if (replicated.plan && !replicated.asked)
+    text += "data-parallel makes every device a replica and is not ranked; its gap is above its own bound\n";
+  return text;
+}
+
+std::string Comparison::str() const {
+  using enum Table::Align;
+  Table table({{"  method", left},
+               {"stages", right, 16},
+               {"planning\nms"},
+               {"slowest\nms"},
+               {"imbalance\nmax/mean"},
+               {"boundary\nMiB"},
+               {"memory\nMiB"},
+               {"step\nms"},
+               {"speedup"},
+               {"gap\n%"}});
+  for (const Row& row : rows_) table.add(cells(row));
+  std::string text = fmt::format("Methods for {} on {}\n{}\n{}\n", subject(profile_),
+                                 counted(task_.devices(), "device"), describe(task_), table.str(200));
+  text += legend();
+  for (const Row& row : rows_)
+    if (row.refusal) text += hanging(row.task.method, 15, "no plan: " + in_short(*row.refusal));
+  return text;
+}
+
+}  // namespace antichain

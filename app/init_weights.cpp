@@ -1,0 +1,39 @@
+#include "app/init_weights.h"
+
+#include <fmt/format.h>
+
+#include "app/table.h"
+#include "pipeline/weights_io.h"
+
+namespace antichain {
+
+void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
+  CLI::Option* whole = app.add_option("--init", o.whole_file,
+                                      "start from the weights of this HDF5 or safetensors file, which must fit");
+  whole->type_name("FILE")->group(group);
+  app.add_option("--init-partial", o.partial_file, "start from what fits of this file, and list what does not")
+      ->type_name("FILE")
+      ->excludes(whole)
+      ->group(group);
+}
+
+void print_skipped(const std::vector<std::string>& sentences) {
+  for (const std::string& sentence : sentences) fmt::print("Skipped: {}\n", sentence);
+}
+
+Weights read_initial(const InitOptions& options, const Graph& graph, Transport& transport) {
+  if (options.file().empty()) return {};
+  Weights weights = share_weights(options.file(), transport);
+  fit(graph, weights, options.fit(), options.file());
+  return weights;
+}
+
+void start_from(const Weights& weights, const InitOptions& options, Stage& stage, const Rank& rank) {
+  if (options.file().empty()) return;
+  const std::vector<std::string> skipped = load_weights(stage, weights, options.fit(), options.file());
+  if (!rank.prints()) return;
+  print_skipped(skipped);
+  fmt::print("Weights: {}, {}\n\n", options.file(), counted(int64_t(weights.size()), "tensor"));
+}
+
+}  // namespace antichain

@@ -1,0 +1,34 @@
+# `cmake --install build --prefix P`: the program, the library with its headers and its CMake package, and the CUDA
+# module where it was built. Everything finds everything else from where it lies, so P can be moved.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/conv2d.h"
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/antichain)
+
+# The headers, without those that need what only some folders see: oneDNN, MPI, CUDA, CLI11.
+file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/framework/*.h ${CMAKE_SOURCE_DIR}/layers/*.h
+  ${CMAKE_SOURCE_DIR}/models/*.h ${CMAKE_SOURCE_DIR}/partition/*.h ${CMAKE_SOURCE_DIR}/data/*.h
+  ${CMAKE_SOURCE_DIR}/pipeline/*.h)
+list(FILTER headers EXCLUDE REGEX "/mpi_[^/]*$")
+list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/app/run.h)
+target_sources(antichain PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
+target_compile_features(antichain PUBLIC cxx_std_20)
+
+# Libraries of others (MPI, oneDNN) are searched where they were when this was built.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
+  OUTPUT_VARIABLE bin_to_lib)
+set_target_properties(antichain PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(antichain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
+if(TARGET antichain_cuda)
+  set_target_properties(antichain_cuda PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+  install(TARGETS antichain_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
+install(TARGETS antichain_program)
+install(TARGETS antichain EXPORT antichainTargets FILE_SET HEADERS DESTINATION ${include_folder})
+install(EXPORT antichainTargets NAMESPACE antichain:: DESTINATION ${package_folder})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/antichainConfig.cmake.in
+  ${CMAKE_BINARY_DIR}/antichainConfig.cmake INSTALL_DESTINATION ${package_folder})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/antichainConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/antichainConfigVersion.cmake
+  DESTINATION ${package_folder})

@@ -1,0 +1,41 @@
+// The program as a library: a model that can't be added to the shipped ones is one sentence and an exit code. (What works
+// is tested on a program of its own: tests/scripts/own_model.sh. Here it would stay for the other tests.)
+#include "app/run.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+struct Outcome {
+  int code;
+  std::string out, err;
+};
+
+Outcome run_words(std::vector<std::string> words, const std::vector<NamedModel>& models) {
+  words.insert(words.begin(), "program");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  const int code = run(int(argv.size()), argv.data(), models);
+  std::fflush(stdout);
+  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+}
+
+Graph copy_of_resnet20(const ModelOptions& options) { return make_model("resnet20", options); }
+
+TEST(Run, SaysInOneSentenceWhichModelItRefuses) {
+  const Outcome taken = run_words({"info"}, {{"resnet18", copy_of_resnet20}});
+  EXPECT_EQ(taken.code, int(ExitCode::usage));
+  EXPECT_EQ(taken.err, "antichain: there is already a model 'resnet18': choose another name\n");
+  EXPECT_EQ(taken.out, "");
+  const Outcome nameless = run_words({"info"}, {{"", copy_of_resnet20}});
+  EXPECT_EQ(nameless.code, int(ExitCode::usage));
+  EXPECT_EQ(nameless.err, "antichain: a model of one's own has no name: write {\"name\", function}\n");
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,77 @@
+#!/bin/bash
+# Installs a build, moves the installation, builds examples/own_model against it, and trains its network on 2 ranks,
+# threads and processes: bit by bit as on 1. Then every other command, and every installed header.
+#
+#   tests/scripts/own_model.sh build
+set -euo pipefail
+build=$(realpath "$1")
+source=$(realpath "$(dirname "$0")/../..")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OMPI_MCA_rmaps_base_oversubscribe=1
+failed() { echo "FAILED: $*"; exit 1; }
+
+# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
+run() {
+  local name=$1
+  shift
+  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
+  echo "$name: ok"
+}
+
+# 1. Installed to one place, used in another.
+run "install" cmake --install "$build" --prefix "$folder/first"
+prefix=$folder/moved
+mv "$folder/first" "$prefix"
+run "the installed program" "$prefix/bin/antichain" --version
+if grep -rlE "[\"; ]($source|$build|$folder)" "$prefix" --include=*.cmake; then
+  failed "names a folder of the build"
+fi
+if ldd "$prefix/bin/antichain" | grep libantichain | grep -v "$prefix/"; then
+  failed "finds another libantichain"
+fi
+
+# 2. A project of its own, and one that includes every installed header.
+run "configure own_model" cmake -S "$source/examples/own_model" -B "$folder/own" -DCMAKE_PREFIX_PATH="$prefix"
+run "build own_model" cmake --build "$folder/own"
+own=$folder/own/own_model
+mkdir "$folder/headers"
+cat >"$folder/headers/CMakeLists.txt" <<'END'
+cmake_minimum_required(VERSION 3.25)
+project(headers LANGUAGES CXX)
+find_package(antichain REQUIRED)
+add_library(headers OBJECT headers.cpp)
+target_link_libraries(headers PRIVATE antichain::antichain)
+END
+(cd "$prefix/include/antichain" && find . -name '*.h' | sort | sed 's|./\(.*\)|#include "\1"|') \
+  >"$folder/headers/headers.cpp"
+[ "$(wc -l <"$folder/headers/headers.cpp")" -gt 60 ] || failed "headers are missing"
+run "configure headers" cmake -S "$folder/headers" -B "$folder/headers/build" -DCMAKE_PREFIX_PATH="$prefix"
+run "every installed header" cmake --build "$folder/headers/build"
+
+# 3. The same numbers on 1 and 2 ranks.
+numbers() { sed -nE 's/.*"step":([0-9]+).*"loss":([^,]+),"accuracy":([^,]+).*/\1 \2 \3/p; s/.*"state":"([0-9a-f]+)".*/\1/p' "$1"; }
+train() {  # train NAME RANKS LAUNCH…: its losses and state are those of one rank
+  local name=$1 ranks=$2
+  shift 2
+  run "train, $name" "$@" --model skipnet --dataset synthetic --batch 16 --microbatches 4 --steps 5 \
+    --metrics "$folder/$name.json"
+  numbers "$folder/$name.json" >"$folder/$name.numbers"
+  [ "$(wc -l <"$folder/$name.numbers")" = 6 ] || failed "$name has not 5 losses and a state"
+  grep -q "\"ranks\":$ranks[,}]" "$folder/$name.json" || failed "$name did not run on $ranks ranks"
+  diff "$folder/alone.numbers" "$folder/$name.numbers" || failed "$name differs from one rank"
+}
+train alone 1 "$own" train --local 1
+train threads 2 "$own" train --local 2
+train processes 2 "${MPIRUN:-mpirun}" -n 2 "$own" train
+echo "the same numbers on 1 and 2 ranks, state $(tail -n 1 "$folder/alone.numbers")"
+
+# 4. The other commands know it beside the shipped models.
+cd "$folder"
+run "info" "$own" info
+grep -q resnet18 out && grep -q skipnet out || failed "info does not list it beside the shipped models"
+run "profile" "$own" profile --model skipnet --batch 16 --microbatches 4 --json profile.json
+run "plan" "$own" plan --profile profile.json --stages 2 --json plan.json
+run "simulate" "$own" simulate --profile profile.json --plan plan.json --microbatches 4
+run "train by files" "$own" train --local 2 --model skipnet --dataset synthetic --batch 16 --microbatches 4 --steps 1 \
+  --profile profile.json --plan plan.json
