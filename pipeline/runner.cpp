@@ -172,6 +172,7 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
                                        .mode = mode_,
                                        .dropout = dropout_key(input, m)});
     });
+    if (watch_) watch_(id, m, y);
     if (node.role() == Role::loss) {  // N x 2: loss and hit of each sample
       const Tensor host = Tensor::host(y.spec());
       context_.backend().copy(y, host);

@@ -46,6 +46,9 @@ struct StepResult {
 // backward_weight or step.
 using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 
+// Hears of the outputs of the stage's nodes, each right after its forward: valid only until it returns.
+using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
+
 class StageRunner {
  public:
   // Everything referred to must outlive the runner.
@@ -55,6 +58,7 @@ class StageRunner {
 
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
   void set_clock(NodeClock clock) { clock_ = std::move(clock); }
+  void set_watch(NodeWatch watch) { watch_ = std::move(watch); }
   int64_t bytes() const { return memory_.bytes(); }
 
  private:
@@ -100,6 +104,7 @@ class StageRunner {
   StageMemory memory_;
   std::vector<Receive> receives_;
   NodeClock clock_;
+  NodeWatch watch_;
 };
 
 }  // namespace antichain

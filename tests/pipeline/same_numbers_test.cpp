@@ -13,7 +13,7 @@ namespace {
 using namespace testing;
 
 Plan by_antichains(const Profile& network, int stages) {
-  return plan_antichain(network, {.stages = stages, .link = {.bytes_per_s = 1e9}});
+  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
 }
 
 MakePlan at_random(unsigned seed) {
