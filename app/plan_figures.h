@@ -4,21 +4,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "partition/planner.h"
+#include "partition/plan_price.h"
 
 namespace antichain {
 
-struct StageFigures {
-  double forward_s = 0, backward_s = 0;  // of its nodes, as profiled
-  double stage_s =
-      0;  // of each of its devices, per micro-batch of the step (formula: partition/stage_cost.h)
-  int64_t boundary_bytes = 0;  // of the tensors that cross from this stage and earlier ones to later ones
-  int64_t memory_bytes = 0, limit_bytes = 0;  // of a device: needed, and there at least (0: unlimited)
-  int devices = 1;
-};
-
 struct PlanFigures {
-  std::vector<StageFigures> stages;
+  std::vector<StagePrice> stages;
 
   double slowest_s() const;
   double imbalance() const;        // the slowest stage's time over the mean of all devices'

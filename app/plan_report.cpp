@@ -26,7 +26,7 @@ struct Shown {
   Shown(const Plan& plan, const PlanFigures& all) {
     for (size_t s = 0; s < plan.stages.size(); ++s) {
       const PlanStage& stage = plan.stages[s];
-      const StageFigures& sum = all.stages[s];
+      const StagePrice& sum = all.stages[s];
       devices |= !stage.devices.empty() && stage.devices != stage.ranks;
       limits |= sum.limit_bytes > 0;
       shares |= sum.devices > 1;
@@ -51,14 +51,14 @@ Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& a
   Table table(columns);
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     const PlanStage& stage = plan.stages[s];
-    const StageFigures& sum = all.stages[s];
+    const StagePrice& sum = all.stages[s];
     std::vector<std::string> row = {std::to_string(s), ranges(stage.ranks)};
     if (shown.devices) row.push_back(ranges(stage.devices.empty() ? stage.ranks : stage.devices));
     for (const std::string& cell :
          {std::to_string(stage.nodes.size()), profile.nodes[size_t(stage.nodes.front())].name,
           profile.nodes[size_t(stage.nodes.back())].name, milliseconds(sum.forward_s),
-          milliseconds(sum.backward_s), milliseconds(sum.stage_s), short_mebibytes(sum.boundary_bytes),
-          short_mebibytes(sum.memory_bytes)})
+          milliseconds(sum.backward_s), milliseconds(double(sum.stage_ns) * 1e-9),
+          short_mebibytes(sum.boundary.bytes), short_mebibytes(sum.memory_bytes)})
       row.push_back(cell);
     if (shown.limits) row.push_back(short_mebibytes(sum.limit_bytes));
     table.add(row);

@@ -11,7 +11,7 @@ namespace antichain {
 struct TraceEvent {
   int rank = 0;
   std::string label;     // "0F3"
-  std::string category;  // forward, backward, send, recv, load, step
+  std::string category;  // forward, backward, send, recv, load, reduce, step
   double start_s = 0, end_s = 0;
 };
 

@@ -72,10 +72,9 @@ const CutLine& choose_cut_line(const std::vector<CutLine>& lines, const Profile&
   }
   if (chosen) return *chosen;
   if (available.empty())
-    throw Error(
-        fmt::format("the cuts shipped for {} name nodes that this profile does not have", profile.model),
-        "name the cuts yourself: the last node of every stage but the last", ExitCode::usage);
-  throw Error(fmt::format("no cuts into {} stages are shipped for {}, only into {}", stages, profile.model,
+    throw Error(fmt::format("the cuts for {} name nodes that this profile does not have", profile.model),
+                "name the cuts yourself: the last node of every stage but the last", ExitCode::usage);
+  throw Error(fmt::format("there are no cuts into {} stages for {}, only into {}", stages, profile.model,
                           fmt::join(available, ", ")),
               "ask for one of these, or name the cuts yourself", ExitCode::usage);
 }

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "framework/error.h"
-#include "partition/cut_graph.h"
+#include "partition/plan_price.h"
 
 namespace antichain {
 namespace {
@@ -14,74 +14,6 @@ namespace {
 [[noreturn]] void refuse(const std::string& sentence, const std::string& hint) {
   throw Error(sentence, hint, ExitCode::usage);
 }
-
-// The formulas of partition/stage_cost.h, from node lists alone: nothing of any search goes in.
-class Pricing {
- public:
-  Pricing(const Profile& profile, const PlanOptions& options, const Plan& plan)
-      : profile_(profile),
-        options_(options),
-        plan_(plan),
-        consumers_(profile.consumers()),
-        stage_of_(plan.stage_of(int(profile.nodes.size()))) {}
-
-  int64_t stage(int s) const {
-    const std::vector<int> devices = devices_of(s);
-    double slowest = options_.cluster.device(devices[0]).speed;
-    for (int d : devices) slowest = std::min(slowest, options_.cluster.device(d).speed);
-    const Link& link = options_.cluster.link(devices);
-    int64_t work = 0, gradient = 0;
-    for (int n : plan_.stages[s].nodes) {
-      work += work_ns(profile_.nodes[n].cost, slowest);
-      gradient += gradient_ns(profile_.nodes[n].cost.param_bytes, link, options_.microbatches);
-    }
-    return stage_ns(work, gradient, int(devices.size()));
-  }
-
-  // From stage s and the earlier ones to the later ones.
-  int64_t boundary(int s) const {
-    int64_t bytes = 0;
-    int tensors = 0;
-    for (size_t n = 0; n < profile_.nodes.size(); ++n) {
-      auto beyond = [&](int consumer) { return stage_of_[consumer] > s; };
-      if (stage_of_[n] < 0 || stage_of_[n] > s ||
-          std::none_of(consumers_[n].begin(), consumers_[n].end(), beyond))
-        continue;
-      bytes += profile_.nodes[n].cost.output_bytes;
-      ++tensors;
-    }
-    std::vector<int> both = devices_of(s), others = devices_of(s + 1);
-    both.insert(both.end(), others.begin(), others.end());
-    return transfer_ns(bytes, tensors, options_.cluster.link(both));
-  }
-
-  int64_t memory(int s) const {
-    int devices_left = 0;
-    for (size_t later = s; later < plan_.stages.size(); ++later)
-      devices_left += int(plan_.stages[later].ranks.size());
-    int64_t params = 0, kept = 0;
-    for (int n : plan_.stages[s].nodes) {
-      params += profile_.nodes[n].cost.param_bytes;
-      kept += kept_bytes(profile_.nodes[n].cost);
-    }
-    return stage_memory_bytes(params, kept,
-                              in_flight(options_.in_flight, options_.microbatches, devices_left,
-                                        int(plan_.stages[s].ranks.size())));
-  }
-
- private:
-  std::vector<int> devices_of(int s) const {
-    std::vector<int> devices;
-    for (int rank : plan_.stages[s].ranks) devices.push_back(plan_.device_of(rank));
-    return devices;
-  }
-
-  const Profile& profile_;
-  const PlanOptions& options_;
-  const Plan& plan_;
-  const std::vector<std::vector<int>> consumers_;
-  const std::vector<int> stage_of_;
-};
 
 }  // namespace
 
@@ -161,13 +93,12 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   plan.method = method;
   plan.objective = options.objective;
   plan.stages = std::move(stages);
-  const Pricing pricing(profile, options, plan);
-  const int last = int(plan.stages.size()) - 1;
   int64_t bottleneck = 0;
-  for (int s = 0; s <= last; ++s) {
-    bottleneck = std::max(bottleneck, pricing.stage(s));
-    if (s < last && transfers_count(options)) bottleneck = std::max(bottleneck, pricing.boundary(s));
-    plan.stages[s].memory_bytes = pricing.memory(s);
+  const std::vector<StagePrice> prices = price(plan, profile, options);
+  for (size_t s = 0; s < prices.size(); ++s) {
+    bottleneck = std::max(bottleneck, prices[s].stage_ns);
+    if (transfers_count(options)) bottleneck = std::max(bottleneck, prices[s].boundary_ns);
+    plan.stages[s].memory_bytes = prices[s].memory_bytes;
   }
   plan.bottleneck_s = double(bottleneck) / 1e9;
   plan.lower_bound_s = double(bound_without_search_ns(profile, options, plan.ranks())) / 1e9;

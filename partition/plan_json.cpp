@@ -13,29 +13,13 @@
 #include "framework/json.h"
 #include "partition/json_text.h"
 #include "partition/plan.h"
+#include "partition/plan_price.h"
 
 namespace antichain {
 namespace {
 
 constexpr const char* format_name = "antichain plan 1";
 constexpr int most = std::numeric_limits<int>::max();
-
-// Per stage s: the tensors that cross from stages 0 … s to the later ones.
-std::vector<int64_t> boundary_bytes(const Plan& plan, const Profile& profile) {
-  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
-  std::vector<int> last_use = stage_of;
-  for (size_t n = 0; n < profile.nodes.size(); ++n)
-    for (int u : profile.nodes[n].inputs) last_use[u] = std::max(last_use[u], stage_of[n]);
-  std::vector<int64_t> change(plan.stages.size() + 1);
-  for (size_t n = 0; n < profile.nodes.size(); ++n) {
-    if (stage_of[n] < 0) continue;  // an input: whoever uses it loads it
-    change[stage_of[n]] += profile.nodes[n].cost.output_bytes;
-    change[last_use[n]] -= profile.nodes[n].cost.output_bytes;
-  }
-  change.pop_back();
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
-}
 
 // A stage's nodes as the file lists them.
 std::vector<int> listed_nodes(const Plan& plan, const Profile& profile, int s) {
@@ -202,10 +186,10 @@ Plan read_plan(const std::string& text, const std::string& origin, const Profile
 
 std::string to_json(const Plan& plan, const Profile& profile) {
   validate(plan, profile);
-  const std::vector<int64_t> crossing = boundary_bytes(plan, profile);
+  const std::vector<Boundary> crossing = boundaries(plan, profile);
   std::vector<std::string> stages;
   for (size_t s = 0; s < plan.stages.size(); ++s)
-    stages.push_back(stage_json(plan, profile, int(s), crossing[s]));
+    stages.push_back(stage_json(plan, profile, int(s), crossing[s].bytes));
   return fmt::format(
       R"({{
   "format": "{}",

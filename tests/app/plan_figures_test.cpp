@@ -39,9 +39,9 @@ Plan three_stages() {
 
 TEST(PlanFigures, TensorsCountAtEveryBoundaryTheyCross) {
   const PlanFigures all = figures(three_stages(), network(), {.stages = 3});
-  EXPECT_EQ(all.stages[0].boundary_bytes, mib);
-  EXPECT_EQ(all.stages[1].boundary_bytes, 3 * mib) << "a goes on to c beside b";
-  EXPECT_EQ(all.stages[2].boundary_bytes, 0);
+  EXPECT_EQ(all.stages[0].boundary.bytes, mib);
+  EXPECT_EQ(all.stages[1].boundary.bytes, 3 * mib) << "a goes on to c beside b";
+  EXPECT_EQ(all.stages[2].boundary.bytes, 0);
   EXPECT_EQ(all.boundary_bytes(), 4 * mib);
   EXPECT_EQ(all.memory_bytes(), 9);
   EXPECT_NEAR(all.stages[1].forward_s, 5e-3 / 3, 1e-15);  // 1e-15: double's rounding of milliseconds
@@ -62,7 +62,7 @@ TEST(PlanFigures, ReplicasShareMicroBatchesAndAddUpGradients) {
   const PlanOptions options{.cluster = one_link({.bytes_per_s = 4e3 * mib}), .microbatches = 4};
   const PlanFigures all = figures(plan, network(), options);
   EXPECT_EQ(all.stages[1].devices, 2);
-  EXPECT_NEAR(all.stages[1].stage_s, 2.75e-3, 1e-8);                 // 1e-8: each rounding is of 1 ns
+  EXPECT_NEAR(double(all.stages[1].stage_ns), 2.75e6, 10);           // a few nodes, each rounded to 1 ns
   EXPECT_NEAR(all.imbalance(), 4 / ((3 + 2 * 2.75 + 4) / 4), 1e-5);  // of devices, not of stages
 }
 

@@ -52,9 +52,9 @@ TEST(CutFile, the_first_line_whose_names_exist_counts) {
   EXPECT_EQ(choose_cut_line(lines, profile, 3, true).line, 2);
   EXPECT_EQ(choose_cut_line(lines, profile, 5, true).line, 4);
   expect_has(error_of([&] { choose_cut_line(lines, profile, 3, false); }),
-             "no cuts into 3 stages are shipped for chain, only into 2, 4");
+             "there are no cuts into 3 stages for chain, only into 2, 4");
   expect_has(error_of([&] { choose_cut_line(parse_cuts("2: conv\n", "file"), profile, 2, false); }),
-             "the cuts shipped for chain name nodes that this profile does not have");
+             "the cuts for chain name nodes that this profile does not have");
 }
 
 TEST(Handsplit, cuts_where_it_is_told_to) {

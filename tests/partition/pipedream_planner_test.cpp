@@ -199,15 +199,12 @@ TEST(PipeDream, is_never_better_than_antichain) {
   }
 }
 
-// With two devices and one micro-batch a step PipeDream's price of a stage is ours: (work + 2 weights / bytes_per_s) / 2.
-TEST(PipeDream, is_not_better_than_antichain_under_its_own_cost_for_two_replicas) {
+// On a free link the two costs are one: work / replicas.
+TEST(PipeDream, is_not_better_than_antichain_under_its_own_cost_with_replicas) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
-    const PlanOptions options = {.stages = 2,
-                                 .cluster = one_link(byte_a_nanosecond),
-                                 .objective = "compute",
-                                 .replicas = {.automatic = true},
-                                 .microbatches = 1};
+    const PlanOptions options = {
+        .stages = 2 + seed % 4, .objective = "compute", .replicas = {.automatic = true}};
     EXPECT_LE(pipedream_cost_s(plan_antichain(profile, options), profile, options),
               pipedream_cost_s(plan_pipedream(profile, options), profile, options) +
                   1e-9)  // ours rounds up to whole ns

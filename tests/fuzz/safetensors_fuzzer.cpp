@@ -1,0 +1,17 @@
+// Safetensors: any bytes; and what is read has its tensors' shapes.
+#include "framework/safetensors.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace antichain;
+  const auto read = [](const std::string& bytes) { return from_safetensors(bytes, "fuzz"); };
+  return fuzz(data, size, [&](const std::string& bytes) {
+    const Weights weights = read(bytes);
+    for (const NamedTensor& tensor : weights) {
+      int64_t elements = 1;
+      for (const int64_t d : tensor.shape) elements *= d;
+      if (elements != tensor.elements()) fuzz_fail("a tensor of another size than its shape:", tensor.name);
+    }
+    expect_round_trip(to_safetensors(weights), read, to_safetensors);
+  });
+}
