@@ -24,7 +24,8 @@ void add_form_options(CLI::App& app, NetworkForm& o) {
   check_name(model, "model", understood)->type_name("NAME")->required()->group("Network");
   CLI::Option* form = app.add_option("--form", o.form, "cifar, or imagenet: as torchvision has it");
   check_name(form, "form", {"cifar", "imagenet"})->type_name("NAME")->capture_default_str()->group("Network");
-  CLI::Option* classes = app.add_option("--classes", o.classes, "classes [10 or 1000, as is usual of the form]");
+  CLI::Option* classes =
+      app.add_option("--classes", o.classes, "classes [10 or 1000, as is usual of the form]");
   check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
   CLI::Option* aux =
       app.add_option("--aux", o.aux, "weight of Inception-v3's auxiliary loss; 0 leaves its head out");
@@ -44,7 +45,8 @@ void add_format_option(CLI::App& app, std::string& format) {
 }
 
 WeightFormat format_of(const std::string& format, const std::string& file) {
-  if (format == "safetensors" || (format.empty() && file.ends_with(".safetensors"))) return WeightFormat::safetensors;
+  if (format == "safetensors" || (format.empty() && file.ends_with(".safetensors")))
+    return WeightFormat::safetensors;
   if (format == "hdf5" || (format.empty() && (file.ends_with(".h5") || file.ends_with(".hdf5"))))
     return WeightFormat::hdf5;
   throw Error(fmt::format("the name {} does not tell the format", file),

@@ -29,7 +29,9 @@ void run_command(const std::vector<std::string>& words) {
       "  antichain train    --model resnet18 --profile profile.json --plan plan.json --local 4");
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
-  for (const auto add : {add_info, add_profile, add_plan, add_simulate, add_train, add_export, add_evaluate, add_gradients}) add(app);
+  for (const auto add :
+       {add_info, add_profile, add_plan, add_simulate, add_train, add_export, add_evaluate, add_gradients})
+    add(app);
   parse_and_run(app, words);
 }
 

@@ -2,7 +2,7 @@
 # into a file of its own and compares.
 #
 #   cmake -DPROGRAM=build/antichain -DSOURCE=docs/cli.md.in -DTARGET=docs/cli.md -P cmake/cli_docs.cmake
-foreach(command info profile plan simulate train)
+foreach(command info profile plan simulate train export evaluate gradients)
   execute_process(COMMAND ${PROGRAM} ${command} --help OUTPUT_VARIABLE help_${command} COMMAND_ERROR_IS_FATAL ANY)
   string(STRIP "${help_${command}}" help_${command})
 endforeach()

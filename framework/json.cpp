@@ -143,6 +143,19 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
+namespace {
+
+// So that the new name outlives a power cut. Not every file system can: then the file itself is safe all the same.
+void sync_folder_of(const std::string& path) {
+  const std::string folder = std::filesystem::path(path).parent_path().string();
+  const int handle = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle < 0) return;
+  ::fsync(handle);
+  ::close(handle);
+}
+
+}  // namespace
+
 void write_file(const std::string& path, const std::string& text) {
   const std::string partial = fmt::format("{}.{}.part", path, ::getpid());
   auto fail = [&](const char* what) {
@@ -165,6 +178,7 @@ void write_file(const std::string& path, const std::string& text) {
   const bool synced = ::fsync(file) == 0;
   if (::close(file) != 0 || !synced) fail("write");
   if (::rename(partial.c_str(), path.c_str()) != 0) fail("rename into");
+  sync_folder_of(path);
 }
 
 }  // namespace antichain

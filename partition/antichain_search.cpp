@@ -19,6 +19,7 @@ constexpr int64_t largest_table = int64_t(1) << 27;  // numbers per state and ga
 constexpr double good_gap = 0.005;                   // of a part: not worth a search of larger parts
 constexpr int most_moves = 100'000;                  // 8 different devices with replicas have 6,305
 constexpr int most_states_with_fronts = 20'000;      // a Pareto front per state and gate
+constexpr int many_states = 20'000;                  // worth a guess by coarser lattices
 
 std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_states) {
   std::optional<ChainCover> cover = chain_cover(graph);
@@ -147,20 +148,35 @@ AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, 
   return best;
 }
 
+// The whole lattice holds the prefixes of every order, and the down-sets of every contraction. What they attain is a guess
+// at what the whole attains, and a test there takes a small part of the time.
+int64_t AntichainSearch::attained_by_parts(const PlacementDag& placements, int64_t low, int64_t high) {
+  const auto try_on = [&](const AntichainDag& dag, Guess guess) {
+    BottleneckSearch search(dag, placements, profile_, options_);
+    const int64_t attained = search.minimum(low, std::min(high, search.most()), guess);
+    if (attained >= 0) high = std::min(high, attained);
+  };
+  for (const auto& sequence : sequences_) try_on(*sequence, Guess::poor);
+  if (whole_->states() < many_states || high == low) return high;
+  for (int64_t share : {16, 64}) {
+    std::unique_ptr<AntichainDag>& coarse = coarser_[share];
+    if (!coarse) {
+      const CutGraph merged = contract(graph_, Contraction::chains, low / share);
+      coarse = std::make_unique<AntichainDag>(*whole_lattice(merged, whole_->states()));
+    }
+    try_on(*coarse, Guess::good);
+  }
+  return high;
+}
+
 AntichainSearch::Outcome AntichainSearch::search(const AntichainDag& dag, const PlacementDag& placements,
-                                                 int64_t low, int64_t below) const {
+                                                 int64_t low, int64_t below) {
   if (low > below) return {.lower_bound_ns = low};
   int64_t high = below;
-  if (&dag == whole_.get()) {
-    // The whole lattice holds the prefixes of every order: the best of them is attainable, and often the best of all.
-    for (const auto& sequence : sequences_) {
-      BottleneckSearch prefixes(*sequence, placements, profile_, options_);
-      const int64_t attained = prefixes.minimum(low, std::min(high, prefixes.most()));
-      if (attained >= 0) high = std::min(high, attained);
-    }
-  }
+  if (&dag == whole_.get()) high = attained_by_parts(placements, low, high);
+  const Guess guess = high < below ? Guess::good : Guess::poor;
   BottleneckSearch search(dag, placements, profile_, options_);
-  const int64_t bottleneck = search.minimum(low, std::min(high, search.most()));
+  const int64_t bottleneck = search.minimum(low, std::min(high, search.most()), guess);
   if (bottleneck < 0 || bottleneck > below) return {.lower_bound_ns = beyond(below)};
   Cuts cuts = choose_cuts(search, tie_rule());
   if (!limited_ || fits_memory(cuts, dag, placements))

@@ -5,6 +5,7 @@
 //   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -54,9 +55,10 @@ class AntichainSearch {
   };
   Outcome solve(int devices, int64_t below_ns);
   Outcome solve_parts(const Placements&, int64_t low_ns, int64_t below_ns);
-  Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns) const;
+  Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
   Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,
                                int64_t below_ns) const;
+  int64_t attained_by_parts(const PlacementDag&, int64_t low_ns, int64_t high_ns);
   TieRule tie_rule() const;
   bool fits_memory(const Cuts&, const AntichainDag&, const PlacementDag&) const;
   [[noreturn]] void refuse_for_memory();
@@ -67,7 +69,9 @@ class AntichainSearch {
   const CutGraph graph_;
   const bool limited_;                                    // whether some device's memory is
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
-  std::unique_ptr<AntichainDag> whole_, contracted_;      // null where there are too many states
+  std::map<int64_t, std::unique_ptr<AntichainDag>>
+      coarser_;  // than the whole one, by the share of a stage that is merged
+  std::unique_ptr<AntichainDag> whole_, contracted_;  // null where there are too many states
   bool tried_to_contract_ = false;
   std::vector<std::unique_ptr<PlacementDag>> kept_placements_;
   int64_t lower_bound_ns_ = 0;

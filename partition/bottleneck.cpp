@@ -134,14 +134,17 @@ int64_t BottleneckSearch::most() const {
   return int64_t(most);
 }
 
-int64_t BottleneckSearch::minimum(int64_t low, int64_t high) {
+int64_t BottleneckSearch::minimum(int64_t low, int64_t high, Guess guess) {
   low = (low + unit_ - 1) / unit_, high = (high + unit_ - 1) / unit_;
   const int64_t most = high;
-  for (int64_t middle = high - 1; low < high; middle = low + (high - low) / 2) {
+  // Down from `high` by steps that double until one is too far; then halves.
+  int64_t step = guess == Guess::good ? (high - low) / 64 + 1 : high;
+  while (low < high) {
+    const int64_t middle = std::max(low + (high - low) / 2, high - step);
     if (attainable(middle * unit_))
-      high = middle;
+      high = middle, step *= 2;
     else
-      low = middle + 1;
+      low = middle + 1, step = high;
   }
   if (attainable(high * unit_)) return high * unit_;
   ANTICHAIN_CHECK(high == most || !exact_, "a threshold that was attainable no longer is");

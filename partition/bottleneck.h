@@ -38,14 +38,16 @@ enum class Goal {
   memory,          // thresholds are bytes of a stage: the smallest devices that would do
 };
 
+enum class Guess { poor, good };
+
 class BottleneckSearch {
  public:
   BottleneckSearch(const AntichainDag&, const PlacementDag&, const Profile&, const PlanOptions&,
                    Goal = Goal::time);
 
   // The smallest attainable threshold of [low, high]; −1 when none is. Leaves the search as attainable() of that
-  // threshold would.
-  int64_t minimum(int64_t low, int64_t high);
+  // threshold would. Where `high` is a good guess it looks close below first: few tests confirm it.
+  int64_t minimum(int64_t low, int64_t high, Guess = Guess::poor);
   bool attainable(int64_t threshold);
   int64_t most() const;  // attainable, if any threshold is
 

@@ -1,0 +1,132 @@
+// antichain evaluate: loss and accuracy over the test set of a network whose weights are in a file.
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/checks.h"
+#include "app/commands.h"
+#include "app/network_form.h"
+#include "app/table.h"
+#include "app/whole_network.h"
+#include "data/cifar10.h"
+#include "data/loader.h"
+#include "data/obtain.h"
+#include "framework/error.h"
+#include "framework/json.h"
+
+namespace antichain {
+namespace {
+
+struct EvaluateOptions {
+  NetworkForm network;
+  MachineOptions machine;
+  int batch = 100;
+  std::string weights_file, data_dir, logits_file, format, json_file;
+};
+
+// The test set, in file order; the last batch is padded with samples that count nothing.
+class TestImages : public BatchSource {
+ public:
+  TestImages(std::shared_ptr<const DataSet> data, int batch)
+      : loader_(std::move(data), {.batch = batch, .train = false}) {}
+  void fill(std::string_view input, int microbatch, const Tensor& out) override {
+    if (input == "images")
+      loader_.fill_images(position, microbatch, out);
+    else
+      loader_.fill_labels(position, microbatch, out);
+  }
+  const Sampler& sampler() const { return loader_.sampler(); }
+  BatchPosition position;
+
+ private:
+  Loader loader_;
+};
+
+struct Evaluation {
+  double loss = 0, accuracy = 0;
+  std::vector<float> logits;  // images x K
+};
+
+Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test) {
+  Evaluation all;
+  TestImages source(test, network.batch());
+  for (; source.position.batch < source.sampler().batches(); ++source.position.batch) {
+    const WholeNetwork::Output part = network.run(source);
+    all.loss += part.sums.loss, all.accuracy += part.sums.correct;
+    const int64_t real = source.sampler().real_samples(source.position.batch);
+    all.logits.insert(all.logits.end(), part.logits.begin(),
+                      part.logits.begin() + std::ptrdiff_t(real * network.classes()));
+  }
+  all.loss /= double(test->size()), all.accuracy /= double(test->size());
+  return all;
+}
+
+Weights logits_file(const Evaluation& result, const DataSet& test, int64_t classes) {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < test.size(); ++i) labels.push_back(test.label(i));
+  Weights file;
+  file.add({"logits", {test.size(), classes}, result.logits});
+  file.add({"labels", {test.size()}, labels});
+  return file;
+}
+
+void run(const EvaluateOptions& options, Rank& rank) {
+  const Obtained obtained = obtain_cifar10({.data_dir = options.data_dir});
+  if (!obtained.note.empty()) fmt::print("{}\n", obtained.note);
+  const std::shared_ptr<const DataSet> test = read_cifar10(obtained.directory).test;
+  const Graph model =
+      make_model(options.network.model, options.network.options(options.batch, int(test->image_shape()[1])));
+  WholeNetwork network(model, options.weights_file, 1, Mode::evaluate, rank);
+  if (network.classes() < test->classes()) {
+    throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
+                            test->classes()),
+                "leave out --classes", ExitCode::usage);
+  }
+  const Evaluation result = evaluate(network, test);
+  fmt::print("{} on {} of {}: loss {:.6f}, accuracy {:.2f} %\n", model.model(),
+             counted(test->size(), "test image"), test->name(), result.loss, 100 * result.accuracy);
+  if (!options.logits_file.empty()) {
+    write_weights(options.logits_file, logits_file(result, *test, network.classes()),
+                  format_of(options.format, options.logits_file));
+  }
+  const nlohmann::ordered_json json = {{"model", model.model()},
+                                       {"data", test->name()},
+                                       {"images", test->size()},
+                                       {"loss", result.loss},
+                                       {"accuracy", result.accuracy}};
+  if (!options.json_file.empty()) write_file(options.json_file, json.dump(2) + "\n");
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app) {
+  auto options = std::make_shared<EvaluateOptions>();
+  CLI::App& command = add_command(
+      app, "evaluate", "test a network whose weights are in a file",
+      "antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D --logits logits.h5");
+  add_form_options(command, options->network);
+  command
+      .add_option("--weights", options->weights_file, "HDF5 or safetensors, named as in PyTorch's state_dict")
+      ->type_name("FILE")
+      ->required()
+      ->group("Weights");
+  command
+      .add_option("--data-dir", options->data_dir,
+                  "folder of CIFAR-10's binary files [$CIFAR10_DIR, else the cache, else downloaded]")
+      ->type_name("DIR")
+      ->group("Data");
+  CLI::Option* batch = command.add_option("--batch", options->batch, "images at a time");
+  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Data");
+  add_one_rank_options(command, options->machine);
+  add_format_option(command, options->format);
+  add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
+  add_output_option(command, "--json", options->json_file, "write loss and accuracy");
+  command.callback([options] {
+    check_writable({options->logits_file, options->json_file});
+    if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
+    run_job(options->machine, [&](Rank& rank) { run(*options, rank); });
+  });
+}
+
+}  // namespace antichain

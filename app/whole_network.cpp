@@ -1,0 +1,62 @@
+#include "app/whole_network.h"
+
+#include <algorithm>
+
+#include "framework/error.h"
+#include "pipeline/weights_io.h"
+
+namespace antichain {
+namespace {
+
+Graph lowered_alone(const Graph& model, const Rank& rank) {
+  if (rank.transport.size() > 1)
+    throw Error("this command runs on one rank", "start it without mpirun and --local", ExitCode::usage);
+  return lower(model, rank.context.backend());
+}
+
+}  // namespace
+
+WholeNetwork::WholeNetwork(const Graph& model, const std::string& weights_file, int microbatches, Mode mode,
+                           Rank& rank)
+    : graph_(lowered_alone(model, rank)),
+      microbatches_(microbatches),
+      network_(unpriced(graph_, rank.context.backend().description())),
+      plan_(one_stage()),
+      schedule_(make_schedule(
+          network_, plan_, mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only, microbatches)),
+      stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
+      runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {
+  load_weights(stage_, read_weights(weights_file), Fit::whole, weights_file);
+}
+
+Plan WholeNetwork::one_stage() const {
+  Plan plan{.model = network_.model, .graph_hash = network_.graph_hash, .method = "one stage"};
+  plan.stages.push_back({.ranks = {0}});
+  for (NodeId id = 0; id < graph_.size(); ++id)
+    if (graph_[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
+  return plan;
+}
+
+NodeId WholeNetwork::logits_node() const {
+  const NodeId loss = graph_.find("loss");
+  ANTICHAIN_CHECK(loss >= 0, "every model ends in a node loss");
+  return graph_[loss].inputs[0];
+}
+
+int64_t WholeNetwork::classes() const { return graph_.shape(logits_node())[1]; }
+
+WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
+  Output output;
+  output.logits.resize(size_t(batch() * classes()));
+  runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
+    if (id != logits_node()) return;
+    const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
+    stage_.context().backend().copy(y, host);
+    relayout(host, plain);
+    std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + m * plain.elements());
+  });
+  output.sums = runner_.run({.batch = batch(), .rate = 0}, source);
+  return output;
+}
+
+}  // namespace antichain

@@ -1,0 +1,78 @@
+#include "pipeline/weights_io.h"
+
+#include "framework/json.h"
+#include "framework/safetensors.h"
+#include "pipeline/agree.h"
+
+namespace antichain {
+namespace {
+
+Tensor to_host(const Tensor& value, const StateEntry& entry, const Context& context) {
+  const Tensor host = Tensor::host(value.spec());
+  context.backend().copy(value, host);
+  const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
+  relayout(host, plain);
+  return plain;
+}
+
+void to_device(const Tensor& plain, const Tensor& value, const Context& context) {
+  const Tensor host = Tensor::host(value.spec());
+  relayout(plain, host);
+  context.backend().copy(host, value);
+}
+
+// The stage's own entries, and for each the tensor that `choose` picks; those without one are left out.
+template <class Choose>
+Weights collect(Stage& stage, const Choose& choose) {
+  Weights weights;
+  for (const StateEntry& entry : state_entries(stage.graph()))
+    if (stage.owns(entry.node))
+      if (const Tensor value = choose(stage[entry.node], entry))
+        weights.add(to_named(entry.name, to_host(value, entry, stage.context())));
+  return weights;
+}
+
+const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
+  return (entry.buffer ? state.buffers : state.params)[size_t(entry.index)];
+}
+
+}  // namespace
+
+Weights share_weights(const std::string& file, Transport& transport) {
+  return decode(on_rank_zero(transport, [&] { return read_file(file); }), file);
+}
+
+std::vector<std::string> load_weights(Stage& stage, const Weights& weights, Fit how,
+                                      const std::string& origin) {
+  const Fitted fitted = fit(stage.graph(), weights, how, origin);
+  for (const StateEntry& entry : fitted.entries) {
+    const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
+    from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
+    if (stage.owns(entry.node)) to_device(plain, value_of(stage[entry.node], entry), stage.context());
+  }
+  return fitted.skipped;
+}
+
+Weights weights_of(Stage& stage) { return collect(stage, value_of); }
+
+Weights gradients_of(Stage& stage) {
+  return collect(stage, [](const NodeState& state, const StateEntry& entry) {
+    return entry.buffer ? Tensor() : state.gradients[size_t(entry.index)];
+  });
+}
+
+Weights gather_weights(Stage& stage, Transport& transport) {
+  Weights all;
+  const std::vector<std::string> parts = transport.gather(to_safetensors(weights_of(stage)));
+  if (parts.empty()) return all;
+  std::vector<Weights> stages;
+  for (size_t rank = 0; rank < parts.size(); ++rank)
+    stages.push_back(from_safetensors(parts[rank], "rank " + std::to_string(rank)));
+  for (const StateEntry& entry : state_entries(stage.graph()))
+    for (const Weights& part : stages)
+      if (const NamedTensor* tensor = part.find(entry.name); tensor && !all.find(entry.name))
+        all.add(*tensor);
+  return all;
+}
+
+}  // namespace antichain

@@ -1,0 +1,29 @@
+// Weights in and out of stages: from a file into the tensors that live on this rank, in the layouts of its device, and
+// back, gathered from all ranks.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/state_dict.h"
+#include "pipeline/stage.h"
+#include "pipeline/transport.h"
+
+namespace antichain {
+
+// Collective. Rank 0 reads the file; the others need not have it. Error on every rank.
+Weights share_weights(const std::string& file, Transport&);
+
+// Sets the parameters and buffers of this stage. The file is compared with the whole network, so every rank throws the
+// same Error, or returns the same list of what was skipped (framework/state_dict.h).
+std::vector<std::string> load_weights(Stage&, const Weights&, Fit, const std::string& origin);
+
+// Parameters and buffers of this stage, in the order of its nodes.
+Weights weights_of(Stage&);
+// The gradients of its parameters, by their names.
+Weights gradients_of(Stage&);
+
+// Collective. Those of all stages in the network's order, on rank 0; nothing elsewhere.
+Weights gather_weights(Stage&, Transport&);
+
+}  // namespace antichain
