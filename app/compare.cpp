@@ -135,6 +135,32 @@ std::string Comparison::legend() const {
   return text;
 }
 
+// Memory of a device of each stage; of long pipelines the first stages.
+std::string Comparison::memory_table() const {
+  constexpr size_t most_columns = 8;
+  size_t stages = 0;
+  for (const Row& row : rows_)
+    if (row.plan) stages = std::max(stages, row.plan->stages.size());
+  std::vector<Table::Column> columns = {{"  MiB per stage", Table::Align::left}};
+  for (size_t s = 0; s < std::min(stages, most_columns); ++s) columns.push_back({std::to_string(s)});
+  if (stages > most_columns) columns.push_back({"largest of the rest"});
+  Table table(columns);
+  for (const Row& row : rows_) {
+    if (!row.plan) continue;
+    std::vector<std::string> cells(columns.size(), "-");
+    cells[0] = "  " + row.task.method;
+    int64_t rest = 0;
+    for (size_t s = 0; s < row.plan->stages.size(); ++s) {
+      const int64_t bytes = row.plan->stages[s].memory_bytes;
+      if (s >= most_columns) rest = std::max(rest, bytes);
+      const size_t column = std::min(s, most_columns) + 1;
+      cells[column] = compact_mebibytes(s >= most_columns ? rest : bytes);
+    }
+    table.add(cells);
+  }
+  return "\n" + table.str(200) + "\n";
+}
+
 std::string Comparison::str() const {
   using enum Table::Align;
   Table table({{"  method", left},
@@ -143,7 +169,7 @@ std::string Comparison::str() const {
                {"slowest\nms"},
                {"imbalance\nmax/mean"},
                {"boundary\nMiB"},
-               {"memory\nMiB"},
+               {"memory\nmax MiB"},
                {"step\nms"},
                {"speedup"},
                {"gap\n%"}});
@@ -151,6 +177,7 @@ std::string Comparison::str() const {
   std::string text = fmt::format("Methods for {} on {}\n{}\n{}\n", subject(profile_),
                                  counted(task_.devices(), "device"), describe(task_), table.str(200));
   text += legend();
+  text += memory_table();
   for (const Row& row : rows_)
     if (row.refusal) text += hanging(row.task.method, 15, "no plan: " + in_short(*row.refusal));
   return text;

@@ -38,6 +38,7 @@ class Comparison {
   double gap(const Row&) const;
   std::vector<std::string> cells(const Row&) const;
   std::string legend() const;
+  std::string memory_table() const;
 
   const Profile& profile_;
   const PlanTask& task_;

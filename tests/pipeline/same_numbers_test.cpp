@@ -50,7 +50,22 @@ TEST_P(SameNumbers, WhateverTheCut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
-                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet"));
+                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet1_0"));
+
+class SameNumbersOnTwoStages : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SameNumbersOnTwoStages, AsOnOne) {
+  const TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 2, .steps = 2};
+  const auto one_f_one_b = by_policy(Policy::one_f_one_b);
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, one_f_one_b);
+  ASSERT_EQ(one.losses.size(), 2u);
+  ASSERT_NE(one.losses[0], one.losses[1]);
+  expect_same(one, train_on_threads(c, 2, by_antichains, one_f_one_b), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(OtherModels, SameNumbersOnTwoStages,
+                         ::testing::Values("alexnet", "densenet121", "inception_v3", "resnet32", "resnet50",
+                                           "resnet56", "resnet101", "resnext50", "resnext101"));
 
 // Backward's halves apart: the first half of each B becomes I, the second comes as late as the order allows.
 Schedule halves_apart(const Profile& network, const Plan& plan, int microbatches) {
@@ -77,7 +92,7 @@ TEST(SameNumbers, WithBackwardsHalvesApart) {
 }
 
 TEST(SameNumbers, InEvaluationOverAnUnevenSet) {
-  const TrainingCase c{.model = "squeezenet", .epoch = true};
+  const TrainingCase c{.model = "squeezenet1_0", .epoch = true};
   const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
   EXPECT_GE(one.test_accuracy, 0);
   expect_same(one, train_on_threads(c, 3, by_antichains, by_policy(Policy::gpipe)), "3 stages");
