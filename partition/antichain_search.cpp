@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -111,7 +112,7 @@ Solution AntichainSearch::best() {
     lower_bound_ns_ = std::min(lower_bound_ns_, outcome.lower_bound_ns);
     if (outcome.solution) best = std::move(outcome.solution);
   }
-  if (!best) refuse_for_memory();
+  if (!best) best = least_memory();
   lower_bound_ns_ = std::min(lower_bound_ns_, best->bottleneck_ns);
   return *best;
 }
@@ -124,15 +125,16 @@ AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
   if (whole_ && all_placements) {
     Outcome outcome = search(*whole_, *chosen.front(), low, below);
     if (outcome.exhaustive) return outcome;
-    Outcome part = solve_parts(chosen, low, below);
+    Outcome part = solve_parts(chosen, low, below, false);
     part.lower_bound_ns = std::max(part.lower_bound_ns, outcome.lower_bound_ns);
     return part;
   }
-  return solve_parts(chosen, low, below);
+  return solve_parts(chosen, low, below, whole_ != nullptr);
 }
 
 // The best of several orders; what they leave to be gained, perhaps by lattices that can be searched.
-AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, int64_t low, int64_t below) {
+AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, int64_t low, int64_t below,
+                                                      bool on_whole) {
   Outcome best = {.lower_bound_ns = low, .exhaustive = false};
   auto try_on = [&](const AntichainDag* dag) {
     for (const PlacementDag* placements : chosen) {
@@ -144,7 +146,7 @@ AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, 
   };
   for (const auto& sequence : sequences_) try_on(sequence.get());
   const bool good = best.solution && double(best.solution->bottleneck_ns) <= (1 + good_gap) * double(low);
-  if (!good) try_on(whole_ ? whole_.get() : contracted());
+  if (!good) try_on(on_whole ? whole_.get() : contracted());
   return best;
 }
 
@@ -250,8 +252,10 @@ Plan AntichainSearch::plan(const Solution& solution, Clock::time_point start) co
   return plan;
 }
 
-void AntichainSearch::refuse_for_memory() {
+// With fronts too long to search, something may fit all the same: the plan whose fullest device is emptiest.
+Solution AntichainSearch::least_memory() {
   int64_t least = unlimited;
+  std::optional<Solution> fitting;
   for (int devices : device_counts()) {
     bool all = false;
     const Placements chosen = placements(devices, all);
@@ -259,19 +263,25 @@ void AntichainSearch::refuse_for_memory() {
       if (BottleneckSearch::table_entries(dag, placements) > largest_table) return;
       BottleneckSearch search(dag, placements, profile_, options_, Goal::memory);
       const int64_t bytes = search.minimum(0, std::min(least, search.most()));
-      if (bytes >= 0) least = std::min(least, bytes);
+      if (bytes < 0) return;
+      least = std::min(least, bytes);
+      if (Cuts cuts = search.any_cuts(); !fitting && search.within_limits(cuts))
+        fitting = {&dag, &placements, std::move(cuts)};
     };
     for (const PlacementDag* placements : chosen) {
       if (whole_) try_on(*whole_, *placements);
       for (const auto& sequence : sequences_) try_on(*sequence, *placements);
     }
   }
-  throw Error(
-      fmt::format(
-          "{} does not fit the memory of {}{} devices, however it is cut: the smallest that would do is {} "
-          "bytes on each",
-          profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least),
-      "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
+  if (!fitting)
+    throw Error(
+        fmt::format(
+            "{} does not fit the memory of {}{} devices, however it is cut: the smallest that would do "
+            "is {} bytes on each",
+            profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least),
+        "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
+  fitting->bottleneck_ns = std::llround(plan(*fitting, Clock::now()).bottleneck_s * 1e9);
+  return *fitting;
 }
 
 }  // namespace antichain

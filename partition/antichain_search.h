@@ -54,14 +54,14 @@ class AntichainSearch {
     bool exhaustive = true;      // whether nothing was left out
   };
   Outcome solve(int devices, int64_t below_ns);
-  Outcome solve_parts(const Placements&, int64_t low_ns, int64_t below_ns);
+  Outcome solve_parts(const Placements&, int64_t low_ns, int64_t below_ns, bool on_whole);
   Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
   Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,
                                int64_t below_ns) const;
   int64_t attained_by_parts(const PlacementDag&, int64_t low_ns, int64_t high_ns);
   TieRule tie_rule() const;
   bool fits_memory(const Cuts&, const AntichainDag&, const PlacementDag&) const;
-  [[noreturn]] void refuse_for_memory();
+  Solution least_memory();
   std::vector<int> device_counts() const;
 
   const Profile& profile_;
