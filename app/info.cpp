@@ -109,8 +109,10 @@ void list_nodes(const InfoOptions& options) {
 void add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
   CLI::App& command = add_command(app, "info", "list the models and devices, or the nodes of one model",
-                                  "antichain info --model squeezenet --batch 32");
+                                  "antichain info --model resnet50 --form imagenet --batch 32");
   add_model_option(command, options->network)->description("list this model's nodes [all models]");
+  add_form_option(command, options->network.form);
+  add_aux_option(command, options->network.aux);
   CLI::Option* batch = command.add_option("--batch", options->network.batch, "images, with --model");
   check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Network");
   add_device_option(command, options->machine)->description("whose layouts to list, with --model");

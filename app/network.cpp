@@ -81,8 +81,10 @@ bool is_policy(const std::string& schedule) {
 Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
   const Backend& device = backend(machine.device);
   device.enter(Context(device, machine.threads));  // what an engine chooses may depend on its thread count
-  return lower(make_model(network.model, {.microbatch = network.microbatch(),
-                                          .label_smoothing = float(network.label_smoothing)}),
+  return lower(make_model(network.model, {.form = network.form == "cifar" ? Form::cifar : Form::imagenet,
+                                          .microbatch = network.microbatch(),
+                                          .label_smoothing = float(network.label_smoothing),
+                                          .aux = network.aux}),
                device);
 }
 

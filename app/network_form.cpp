@@ -22,14 +22,11 @@ void add_form_options(CLI::App& app, NetworkForm& o) {
   CLI::Option* model =
       app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
   check_name(model, "model", understood)->type_name("NAME")->required()->group("Network");
-  CLI::Option* form = app.add_option("--form", o.form, "cifar, or imagenet: as torchvision has it");
-  check_name(form, "form", {"cifar", "imagenet"})->type_name("NAME")->capture_default_str()->group("Network");
+  add_form_option(app, o.form);
   CLI::Option* classes =
       app.add_option("--classes", o.classes, "classes [10 or 1000, as is usual of the form]");
   check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
-  CLI::Option* aux =
-      app.add_option("--aux", o.aux, "weight of Inception-v3's auxiliary loss; 0 leaves its head out");
-  check_number(aux, 0, 1e6)->type_name("X")->capture_default_str()->group("Network");
+  add_aux_option(app, o.aux);
 }
 
 void add_one_rank_options(CLI::App& app, MachineOptions& o) {

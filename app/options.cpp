@@ -42,6 +42,20 @@ CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
   return check_name(model, "model", understood)->type_name("NAME")->group("Network");
 }
 
+void add_form_option(CLI::App& app, std::string& form) {
+  CLI::Option* option = app.add_option("--form", form, "cifar, or imagenet: as torchvision has it");
+  check_name(option, "form", {"cifar", "imagenet"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Network");
+}
+
+void add_aux_option(CLI::App& app, double& aux) {
+  CLI::Option* option =
+      app.add_option("--aux", aux, "weight of Inception-v3's auxiliary loss; 0 leaves its head out");
+  check_number(option, 0, 1e6)->type_name("X")->capture_default_str()->group("Network");
+}
+
 CLI::Option* add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
   CLI::Option* option = app.add_option(
       "--microbatches", microbatches,
@@ -51,6 +65,8 @@ CLI::Option* add_microbatches_option(CLI::App& app, int& microbatches, const std
 
 void add_network_options(CLI::App& app, NetworkOptions& o) {
   add_model_option(app, o)->capture_default_str();
+  add_form_option(app, o.form);
+  add_aux_option(app, o.aux);
   CLI::Option* batch = app.add_option("--batch", o.batch, "samples per step");
   check_whole(batch, 1, most_samples)->type_name("N")->capture_default_str()->group("Network");
   add_microbatches_option(app, o.microbatches, "Network");

@@ -11,6 +11,8 @@ struct NetworkOptions {  // which network, and how it is fed
   std::string model = "resnet20";
   int batch = 128, microbatches = 8;
   double label_smoothing = 0;  // part of the network: its last node depends on it
+  std::string form = "cifar";  // or "imagenet"
+  double aux = 0;              // weight of an auxiliary loss, where the model has one
   int microbatch() const;      // samples; Error when the batch can't be cut evenly
 };
 
@@ -26,6 +28,9 @@ struct ScheduleOptions {
 };
 
 CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
+// --form and --aux: of NetworkOptions, and of a weight file's network.
+void add_form_option(CLI::App&, std::string& form);
+void add_aux_option(CLI::App&, double& aux);
 void add_network_options(CLI::App&, NetworkOptions&);
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);

@@ -90,6 +90,12 @@ void check(const TrainCommandOptions& o) {
   check(o.planning);
   if (!parse_replicas(o.planning.replicas).off())
     refuse_replicas("--replicas " + o.planning.replicas + " is asked for");
+  if (o.network.form != "cifar") {
+    throw Error(
+        "the imagenet form is for larger images and 1,000 classes, but the data sets have 32 x 32 pixels and "
+        "10",
+        "train the cifar form; profile, plan and info know both", ExitCode::usage);
+  }
   const LearningRate checked(o.rate);
   if (o.dataset == "synthetic" && !o.data_dir.empty()) {
     throw Error("--data-dir is given, but the data set synthetic is generated",

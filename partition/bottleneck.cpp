@@ -142,7 +142,7 @@ int64_t BottleneckSearch::minimum(int64_t low, int64_t high, Guess guess) {
   while (low < high) {
     const int64_t middle = std::max(low + (high - low) / 2, high - step);
     if (attainable(middle * unit_))
-      high = middle, step *= 2;
+      high = middle, step = std::min(2 * step, high);
     else
       low = middle + 1, step = high;
   }

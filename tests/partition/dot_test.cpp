@@ -1,6 +1,9 @@
 // Pictures: every node, edge and stage is drawn, and Graphviz understands whatever a node is called.
 #include "partition/dot.h"
 
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -30,7 +33,8 @@ AntichainDag dag_of(const Profile& profile) {
 // What Graphviz says about it; empty when it is content or not installed.
 std::string complaint(const std::string& dot) {
   if (std::system("command -v dot >/dev/null 2>&1") != 0) return "";
-  const std::string path = ::testing::TempDir() + "dot_test.dot";
+  const std::string path =
+      fmt::format("{}antichain-{}.dot", ::testing::TempDir(), ::getpid());  // tests run side by side
   write_file(path, dot);
   const int status = std::system(("dot -Tcanon " + path + " >" + path + ".out 2>&1").c_str());
   const std::string said = status == 0 ? "" : read_file(path + ".out");

@@ -182,7 +182,7 @@ TEST(Makespan, gives_every_replica_a_microbatch) {
   for (const PlanStage& stage : plan.stages) EXPECT_LE(stage.ranks.size(), 2u);
   o.stages = 7;
   expect_error([&] { plan_network(network, o, "antichain", Policy::one_f_one_b); },
-               {"7 devices", "2 micro-batches"});
+               {"7 devices", "at most 2 devices: one per micro-batch"});
 }
 
 TEST(Makespan, keeps_to_the_memory) {

@@ -18,6 +18,7 @@ PlanOptions options(int stages, const std::string& objective) {
       .stages = stages, .cluster = one_link({.bytes_per_s = 100}), .objective = objective, .microbatches = 6};
 }
 
+// antichain may choose another of the best plans, with a shorter step.
 TEST(PlanNetwork, leaves_plans_by_bottleneck_as_they_are_and_adds_their_step) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 20; ++trial) {
@@ -27,7 +28,10 @@ TEST(PlanNetwork, leaves_plans_by_bottleneck_as_they_are_and_adds_their_step) {
         const PlanOptions o = options(3, objective);
         const Plan own = planner(method)(network, o),
                    plan = plan_network(network, o, method, Policy::one_f_one_b);
-        EXPECT_EQ(plan_hash(plan), plan_hash(own));
+        if (std::string(method) == "antichain")
+          EXPECT_LE(plan.step_s, step_s(network, own, Policy::one_f_one_b, 6, o.cluster));
+        else
+          EXPECT_EQ(plan_hash(plan), plan_hash(own));
         EXPECT_EQ(plan.objective, objective);
         EXPECT_EQ(plan.bottleneck_s, own.bottleneck_s);
         EXPECT_EQ(plan.lower_bound_s, own.lower_bound_s);
