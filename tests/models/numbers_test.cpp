@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 
 #include "framework/backend.h"
 #include "layers/cpu/backend.h"
@@ -84,8 +85,19 @@ void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
   EXPECT_NEAR(std::sqrt(squares) / golden.gradient_norm, 1, 1e-7);
 }
 
+// Where weights or images alone take seconds and gigabytes in double precision. They run when asked for:
+// ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
+bool large(const GoldenLosses& c) {
+  const bool heavy = c.model == "vgg16" || c.model == "alexnet" || c.model == "resnet101";
+  return c.model == "resnext101" || c.image > 200 || (c.form == Form::imagenet && heavy);
+}
+
 class Network : public testing::TestWithParam<GoldenLosses> {
  protected:
+  void SetUp() override {
+    if (large(GetParam()) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
+      GTEST_SKIP() << "takes gigabytes and minutes: set ANTICHAIN_LARGE_TESTS=1";
+  }
   Graph graph() const {
     const GoldenLosses& c = GetParam();
     return make_model(c.model, {.form = c.form,
@@ -115,13 +127,6 @@ TEST_P(Network, GivesTheSameBitsAgain) {
   EXPECT_TRUE(again.gradients == once.gradients);
 }
 
-// Where weights or images alone take seconds and gigabytes in double precision. They run when asked for:
-// test_models --gtest_also_run_disabled_tests --gtest_filter='*Large*'
-bool large(const GoldenLosses& c) {
-  const bool heavy = c.model == "vgg16" || c.model == "alexnet" || c.model == "resnet101";
-  return c.model == "resnext101" || c.image > 200 || (c.form == Form::imagenet && heavy);
-}
-
 std::vector<GoldenLosses> cases(bool wanted_large) {
   std::vector<GoldenLosses> all = read_golden_losses();
   std::erase_if(all, [&](const GoldenLosses& c) { return large(c) != wanted_large; });
@@ -134,9 +139,9 @@ std::string name_of(const testing::TestParamInfo<GoldenLosses>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Network, testing::ValuesIn(cases(false)), name_of);
-INSTANTIATE_TEST_SUITE_P(DISABLED_Large, Network, testing::ValuesIn(cases(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(Large, Network, testing::ValuesIn(cases(true)), name_of);
 
-// One engine run of what the disabled cases compare: the largest network of all, from end to end.
+// One engine run of what the large cases compare: the largest network of all, from end to end.
 TEST(Networks, TheLargestGivesFiniteNumbers) {
   const GraphResults results = run_graph(make_model("resnext101", {.microbatch = 2}), engine(), draw_golden);
   for (double loss : results.losses) EXPECT_TRUE(std::isfinite(loss) && loss > 0) << loss;

@@ -95,11 +95,6 @@ class BruteForce {
   std::vector<int64_t> work_, bytes_, transfer_;
 };
 
-int compute_nodes(const Profile& profile) {
-  return int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
-                           [](const ProfileNode& node) { return node.role != Role::input; }));
-}
-
 // Of a plan: its bottleneck, crossing bytes, sum of squared stage times, from the plan's node lists alone.
 std::tuple<int64_t, int64_t, int64_t> figures(const Plan& plan, const Profile& profile,
                                               const BruteForce& brute) {

@@ -163,11 +163,6 @@ Profile priced(int seed, int nodes) {
   return profile;
 }
 
-int compute_nodes(const Profile& profile) {
-  return int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
-                           [](const ProfileNode& node) { return node.role != Role::input; }));
-}
-
 struct Counts {
   int plans = 0, refused = 0, proved = 0;
 };

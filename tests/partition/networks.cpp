@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <random>
 
 namespace antichain::testing {
+
+int compute_nodes(const Profile& profile) {
+  return int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
+                           [](const ProfileNode& node) { return node.role != Role::input; }));
+}
 
 int add(Profile& profile, std::vector<int> inputs, int64_t forward_ns, int64_t backward_ns, int64_t bytes) {
   ProfileNode node;

@@ -17,6 +17,7 @@ namespace antichain::testing {
 int add(Profile&, std::vector<int> inputs, int64_t forward_ns = 1000, int64_t backward_ns = 2000,
         int64_t bytes = 100);
 int add_input(Profile&);
+int compute_nodes(const Profile&);  // how many are no inputs
 
 Profile chain(int nodes);
 Profile parallel_chains(int chains, int length);  // disconnected
