@@ -163,12 +163,16 @@ void BottleneckSearch::set_threshold(int64_t threshold) {
     if (placements_.complete(p)) total = std::max(total, placements_.capacity(p));
   const double slack = equal_speeds_ ? 0 : (dag_.graph().size() + 1) * (total + 1);
   const bool anywhere = goal_ == Goal::memory;
-  ending_.clear(), labelled_.clear();
+  ending_.clear(), most_work_.clear();
   for (int p = 0; p < placements_.size(); ++p) {
     const double used = placements_.capacity(p), least = anywhere ? 0 : all - T * (total - used) - slack;
     ending_.push_back({least, anywhere ? all : T * used + slack});
-    for (int g = gates_begin_[p]; g < gates_begin_[p + 1]; ++g)
-      labelled_.push_back({least, anywhere ? all : T * (used + gates_[g].crew) + slack});
+    double most = p > 0 ? most_work_.back() : 0;
+    if (gates_begin_[p] < gates_begin_[p + 1]) {
+      const double crew = gates_[gates_begin_[p + 1] - 1].crew;  // the strongest
+      most = std::max(most, anywhere ? all : T * (used + crew) + slack);
+    }
+    most_work_.push_back(most);
   }
 }
 
@@ -208,14 +212,11 @@ bool BottleneckSearch::attainable(int64_t threshold) {
   // Both ends of the placements whose labels matter ascend with capacity, and work hardly changes from state to state.
   int first = 0, last = 0;
   const int end = placements_.size();
-  const auto all_too_early = [&](int p, double work) {
-    return gates_begin_[p] == gates_begin_[p + 1] || labelled_[gates_begin_[p + 1] - 1].most < work;
-  };
   for (int state = 0, reached = 0; state < dag_.full(); ++state) {
     if (state > reached) return false;  // no label has come so far
     const double work = double(dag_.work_ns(state));
-    while (first > 0 && !all_too_early(first - 1, work)) --first;
-    while (first < end && all_too_early(first, work)) ++first;
+    while (first > 0 && most_work_[first - 1] >= work) --first;
+    while (first < end && most_work_[first] < work) ++first;
     while (last > 0 && ending_[last - 1].least > work) --last;
     while (last < end && ending_[last].least <= work) ++last;
     const bool passed =

@@ -57,7 +57,7 @@ class BottleneckSearch {
   // Whether this one stage is within the threshold, the boundary before it included.
   bool fits(int from_state, int to_state, const Move&) const;
   // One solution, if attainable: from the back, always the first move, and of its boundaries the one with the most work,
-  // of these the first in the state sequence.
+  // of these the last in the state sequence.
   Cuts any_cuts() const;
   // Whether every stage fits its devices; of a search that knows about memory.
   bool within_limits(const Cuts&) const;
@@ -127,12 +127,13 @@ class BottleneckSearch {
       transfer_ns_;  // transfer: within, between nodes; empty when not counted
   std::vector<Gate> gates_;
   std::vector<GatePrices> gate_prices_;
-  std::vector<int> gates_begin_;           // per placement, into gates_
-  std::vector<Terms> terms_;               // per move
-  std::vector<Window> ending_, labelled_;  // per placement, per gate: where boundaries and labels can matter
-  std::vector<double> latest_;             // states x gates; below zero: no such boundary
-  std::vector<Front> fronts_;              // the same, for time_in_memory
-  std::vector<double> passing_;            // scratch of pass_on: a row of latest_
+  std::vector<int> gates_begin_;   // per placement, into gates_
+  std::vector<Terms> terms_;       // per move
+  std::vector<Window> ending_;     // per placement: where its boundaries can matter
+  std::vector<double> most_work_;  // per placement: up to where its labels, or those of a weaker one, can
+  std::vector<double> latest_;     // states x gates; below zero: no such boundary
+  std::vector<Front> fronts_;      // the same, for time_in_memory
+  std::vector<double> passing_;    // scratch of pass_on: a row of latest_
 };
 
 }  // namespace antichain

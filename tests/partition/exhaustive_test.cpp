@@ -220,7 +220,7 @@ void give_memory(std::mt19937& random, const Profile& profile, PlanOptions& opti
 
 void give_speeds_and_nodes(std::mt19937& random, PlanOptions& options) {
   for (Device& device : options.cluster.devices) {
-    device.speed = std::vector<double>{0.5, 1, 1.5, 0.3}[random() % 4];
+    device.speed = std::vector<double>{0.05, 0.5, 1, 1.5, 8}[random() % 5];
     device.node = int(random() % 3);
   }
   options.cluster.between_nodes = {.bytes_per_s = 3e8, .latency_s = 2e-9};
