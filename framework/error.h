@@ -13,11 +13,14 @@ namespace antichain {
 // Process exit codes, documented in docs/cli.md and stable for scripts.
 enum class ExitCode : int {
   ok = 0,
-  failure = 1,      // an internal invariant broke: a bug
-  usage = 2,        // unknown option, model, method, …
-  bad_input = 3,    // a file or a value that can't be used
-  peer_failed = 4,  // another rank or thread ended the job
-  watchdog = 75,    // a rank made no progress within the limit
+  failure = 1,        // an internal invariant broke: a bug
+  usage = 2,          // unknown option, model, method, …
+  bad_input = 3,      // a file or a value that can't be used
+  peer_failed = 4,    // another rank or thread ended the job
+  out_of_memory = 5,  // a plan or a run needs more memory than there is
+  not_a_number = 6,   // the loss or a gradient is infinite or not a number
+  watchdog = 75,      // a rank made no progress within the limit
+  stopped = 85,       // ended by a signal or by --max-time, with everything saved: resume
 };
 
 class Error : public std::runtime_error {
