@@ -23,6 +23,8 @@ struct Node;
 struct KernelEntry {
   std::function<Lowering(const Op&, std::span<const Shape> x, std::span<const Layout> offered)> lower;
   std::function<std::unique_ptr<Kernel>(const Op&, std::span<const TensorSpec> x, const Lowering&)> make;
+  // Whether it also carries out an operator with others fused into it (Op::then). Empty: it does not.
+  std::function<bool(const Op& fused)> fuses = {};
 };
 
 struct SgdOptions;

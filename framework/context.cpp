@@ -8,6 +8,7 @@ Context::Context(const Backend& backend, int threads) : backend_(&backend), thre
 
 std::byte* Context::workspace(int64_t bytes) {
   if (bytes > workspace_bytes_) {
+    workspace_.reset();  // never both at once
     workspace_ = backend_->allocate(bytes);
     workspace_bytes_ = bytes;
   }

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "framework/random.h"
 
@@ -14,12 +16,18 @@ TensorSpec Node::output() const {
   return spec;
 }
 
+bool Node::keeps(NodeId input) const {
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (inputs[i] == input && lowering.keeps(i)) return true;
+  return false;
+}
+
 NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs) {
   return add(std::move(name), std::move(op), std::move(inputs), Lowering{});
 }
 
 NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs,
-                  Lowering lowering) {
+                  Lowering lowering, std::vector<std::string> absorbed) {
   if (find(name) >= 0)
     throw Error(fmt::format("model '{}' has two nodes named '{}'", model_, name), "rename one");
   std::vector<Shape> shapes;
@@ -28,7 +36,7 @@ NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<No
                     fmt::format("node '{}' uses a node that is not there", name));
     shapes.push_back(shape(input));
   }
-  Node node{std::move(name), std::move(op), std::move(inputs), {}, std::move(lowering)};
+  Node node{std::move(name), std::move(op), std::move(inputs), {}, std::move(lowering), std::move(absorbed)};
   try {
     node.signature = node.op->infer(shapes);
   } catch (const Error& error) {
@@ -54,7 +62,7 @@ int Graph::microbatch() const {
 
 NodeId Graph::find(std::string_view name) const {
   for (NodeId id = 0; id < size(); ++id)
-    if (nodes_[id].name == name) return id;
+    if (nodes_[id].name == name || std::ranges::count(nodes_[id].absorbed, name) > 0) return id;
   return -1;
 }
 
@@ -64,6 +72,7 @@ std::string Graph::hash() const {
     text += fmt::format("\n{} {} [{}] {} {}", node.name, node.op->str(), fmt::join(node.inputs, ","),
                         node.signature.y.shape.str(), name_of(node.lowering.y));
     for (Layout layout : node.lowering.params) text += fmt::format(" {}", name_of(layout));
+    for (const std::string& name : node.absorbed) text += fmt::format(" + {}", name);
   }
   return fmt::format("{:016x}", hash_bytes(text));
 }

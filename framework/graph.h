@@ -24,9 +24,12 @@ struct Node {
   std::vector<NodeId> inputs;
   Signature signature;
   Lowering lowering;  // filled by lower(); before that all layouts are plain
+  std::vector<std::string> absorbed =
+      {};  // names of nodes fused into this one, in order; it has the value of the last
 
   TensorSpec output() const;  // signature.y in the lowering's layout
   Role role() const { return op->role(); }
+  bool keeps(NodeId input) const;  // whether backward re-reads that input
 };
 
 class Graph {
@@ -36,7 +39,8 @@ class Graph {
   // Appends a node and infers its signature. Error when the name is taken, an input is not an earlier node,
   // or the shapes do not fit.
   NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs);
-  NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs, Lowering lowering);
+  NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs, Lowering lowering,
+             std::vector<std::string> absorbed = {});
 
   const std::string& model() const { return model_; }
   int size() const { return int(nodes_.size()); }
@@ -46,7 +50,7 @@ class Graph {
   const std::vector<NodeId>& consumers(NodeId id) const { return consumers_[id]; }  // ascending, no repeats
   const Shape& shape(NodeId id) const { return nodes_[id].signature.y.shape; }
   int microbatch() const;                    // samples per micro-batch: the first dimension of the inputs
-  NodeId find(std::string_view name) const;  // −1 when there is none
+  NodeId find(std::string_view name) const;  // by its own or an absorbed name; −1 when there is none
 
   // Whether the gradient of the node's output is ever wanted: it reaches a parameter, and it is no input.
   bool needs_gradient(NodeId id) const { return needs_gradient_[id]; }
@@ -61,7 +65,8 @@ class Graph {
   std::vector<bool> needs_gradient_;
 };
 
-// The graph with the backend's layouts chosen and "reorder" nodes where two neighbours disagree.
+// The graph with operators fused where the backend can (framework/fuse.h), the backend's layouts chosen and "reorder"
+// nodes where two neighbours disagree.
 Graph lower(const Graph&, const Backend&);
 
 }  // namespace antichain

@@ -8,6 +8,7 @@
 
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/fuse.h"
 #include "framework/graph.h"
 #include "framework/reorder.h"
 
@@ -39,7 +40,7 @@ class Lowerer {
         lowering.x.size() == inputs.size() && lowering.params.size() == node.signature.params.size(),
         fmt::format("the lowering of '{}' names a layout per input and parameter", node.name));
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = in_layout(inputs[i], lowering.x[i]);
-    return to_.add(node.name, node.op, std::move(inputs), std::move(lowering));
+    return to_.add(node.name, node.op, std::move(inputs), std::move(lowering), node.absorbed);
   }
 
   NodeId in_layout(NodeId id, Layout wanted) {
@@ -64,6 +65,9 @@ class Lowerer {
 
 }  // namespace
 
-Graph lower(const Graph& graph, const Backend& backend) { return Lowerer(graph, backend).run(); }
+Graph lower(const Graph& graph, const Backend& backend) {
+  const Graph fused = fuse(graph, backend);
+  return Lowerer(fused, backend).run();
+}
 
 }  // namespace antichain

@@ -51,6 +51,9 @@ class Op {
   virtual Role role() const { return Role::compute; }
   // Error (naming the shapes) when the inputs do not fit.
   virtual Signature infer(std::span<const Shape> x) const = 0;
+  // The operator that computes `next` of this one's output in one go, or nullptr where there is none. Its inputs are this
+  // one's, then those that `next` has besides. See framework/fuse.h.
+  virtual std::shared_ptr<const Op> then(const Op& /*next*/) const { return nullptr; }
 };
 
 // What an engine adds to a signature. A pure function of operator, shapes and instruction set (promise 1).
@@ -60,7 +63,11 @@ struct Lowering {
   std::vector<Layout> params;             // the layout each parameter (and its gradient) lives in
   std::vector<TensorSpec> stash;          // written by forward, read by backward of the same micro-batch
   bool keeps_x = false, keeps_y = false;  // whether backward re-reads the inputs, the output
+  int kept_inputs = 1 << 30;              // of keeps_x: only the first so many inputs
+  bool adds_dx = false;                   // whether backward obeys Backward::dx_into
   int64_t workspace_bytes = 0;            // the scratch that one call needs
+
+  bool keeps(size_t input) const { return keeps_x && int(input) < kept_inputs; }
 };
 
 enum class Mode { train, evaluate };
@@ -89,11 +96,14 @@ struct Backward {
   std::span<const Tensor> x, params;
   Tensor y, dy;  // dy is empty for a loss node
   std::span<const Tensor> stash, statistics;
-  std::span<const Tensor> dx;    // overwritten
-  std::span<const Tensor> dw;    // overwritten by a step's first micro-batch, then accumulated
-  Into into = Into::accumulate;  // of dw
-  float loss_scale = 1;          // of a loss node: loss_weight / batch size
+  std::span<const Tensor> dx;       // overwritten, or as dx_into says; no two of them the same tensor
+  std::span<const Tensor> dw;       // overwritten by a step's first micro-batch, then accumulated
+  Into into = Into::accumulate;     // of dw
+  std::span<const Into> dx_into{};  // per input, of a lowering that adds_dx; empty: all overwritten
+  float loss_scale = 1;             // of a loss node: loss_weight / batch size
   DropoutKey dropout;
+
+  Into into_dx(size_t input) const { return dx_into.empty() ? Into::overwrite : dx_into[input]; }
 };
 
 class Kernel {

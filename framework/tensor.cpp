@@ -95,7 +95,7 @@ std::shared_ptr<std::byte> allocate_host(int64_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(alignment, std::max(rounded, alignment)));
   if (!memory) {
     throw Error(fmt::format("the host has no {:.1f} MiB of memory left", double(bytes) / (1 << 20)),
-                "use a smaller --batch, more --microbatches, or more ranks");
+                "use a smaller --batch, more --microbatches, or more ranks", ExitCode::out_of_memory);
   }
   std::memset(memory, 0, std::max(rounded, alignment));
   return {memory, [](std::byte* p) { std::free(p); }};

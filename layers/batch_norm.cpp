@@ -13,11 +13,27 @@ BatchNorm::BatchNorm(BatchNormOptions o) : options(o) {
 }
 
 std::string BatchNorm::str() const {
-  return fmt::format("batch_norm(eps {}, momentum {})", options.eps, options.momentum);
+  return fmt::format("batch_norm(eps {}, momentum {}{}{})", options.eps, options.momentum,
+                     options.add ? ", add" : "", options.relu ? ", relu" : "");
+}
+
+std::shared_ptr<const Op> BatchNorm::then(const Op& next) const {
+  BatchNormOptions fused = options;
+  if (options.relu) return nullptr;
+  if (next.type() == "relu")
+    fused.relu = true;
+  else if (next.type() == "add" && !options.add)
+    fused.add = true;
+  else
+    return nullptr;
+  return std::make_shared<BatchNorm>(fused);
 }
 
 Signature BatchNorm::infer(std::span<const Shape> x) const {
-  check_inputs("batch_norm", x, 1, 4);
+  check_inputs("batch_norm", x, options.add ? 2 : 1, 4);
+  if (options.add && x[0] != x[1])
+    throw Error(
+        fmt::format("{} wants two tensors of one shape, not {} and {}", str(), x[0].str(), x[1].str()));
   const Shape channels{x[0][1]};
   if (x[0].elements() == x[0][1])
     throw Error(fmt::format("batch_norm needs more than one value per channel, not {}", x[0].str()),
@@ -29,8 +45,8 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
                {"running_var", channels, Initialiser::constant(1)},
                {"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};
   s.statistics = {{.shape = channels}, {.shape = channels}};
-  // Mean 1, variance 3, normalise and scale 4 per element.
-  s.forward_flops = 8.0 * double(x[0].elements());
+  // Mean 1, variance 3, normalise and scale 4 per element; add and ReLU 1 each.
+  s.forward_flops = (8.0 + options.add + options.relu) * double(x[0].elements());
   return s;
 }
 

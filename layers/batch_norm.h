@@ -7,6 +7,10 @@
 // The operator keeps no hidden state: it writes each micro-batch's mean and biased variance as `statistics`,
 // and the step absorbs them into the running statistics in micro-batch order, as PyTorch's BatchNorm2d would:
 //   running ← (1 − momentum) · running + momentum · (mean, variance · n / (n − 1)),   n = N H W
+//
+// An engine may have it followed in one go by what stands behind it in residual networks (framework/fuse.h):
+//
+//   y = relu(batch norm of x [0] + x [1])     with add and relu; each of the two may be missing
 #pragma once
 
 #include "framework/graph.h"
@@ -16,6 +20,7 @@ namespace antichain {
 struct BatchNormOptions {
   float eps = 1e-5f;
   float momentum = 0.1f;
+  bool add = false, relu = false;  // fused
 };
 
 // params: weight (1), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each, and
@@ -25,7 +30,8 @@ class BatchNorm : public Op {
   explicit BatchNorm(BatchNormOptions options);
   std::string_view type() const override { return "batch_norm"; }
   std::string str() const override;
-  Signature infer(std::span<const Shape> x) const override;  // x  N x C x H x W
+  Signature infer(std::span<const Shape> x) const override;  // x  N x C x H x W, twice with add
+  std::shared_ptr<const Op> then(const Op& next) const override;
 
   const BatchNormOptions options;
 };

@@ -60,7 +60,10 @@ std::vector<CutLine> parse_cuts(std::string_view text, const std::string& origin
 const CutLine& choose_cut_line(const std::vector<CutLine>& lines, const Profile& profile, int stages,
                                bool at_most) {
   std::set<std::string> names;
-  for (const ProfileNode& node : profile.nodes) names.insert(node.name);
+  for (const ProfileNode& node : profile.nodes) {
+    names.insert(node.name);
+    names.insert(node.absorbed.begin(), node.absorbed.end());
+  }
   std::set<int> available;
   const CutLine* chosen = nullptr;
   for (const CutLine& line : lines) {

@@ -17,7 +17,7 @@ namespace {
 // By name; else, in a file whose ids are numbers, by id.
 int find_node(const Profile& profile, const std::string& cut) {
   for (size_t n = 0; n < profile.nodes.size(); ++n)
-    if (profile.nodes[n].name == cut) return int(n);
+    if (profile.nodes[n].called(cut)) return int(n);
   int id = -1;
   const auto [end, error] = std::from_chars(cut.data(), cut.data() + cut.size(), id);
   if (!profile.ids_are_names && error == std::errc() && end == cut.data() + cut.size() && id >= 0 &&

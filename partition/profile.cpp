@@ -1,6 +1,8 @@
 // A profile's static half: everything about a lowered graph that needs no measurement.
 #include "partition/profile.h"
 
+#include <algorithm>
+
 namespace antichain {
 namespace {
 
@@ -25,7 +27,7 @@ int64_t stash_bytes(const Node& node) {
 bool keeps_output(const Graph& graph, NodeId id) {
   if (graph[id].lowering.keeps_y) return true;
   for (NodeId consumer : graph.consumers(id))
-    if (graph[consumer].lowering.keeps_x) return true;
+    if (graph[consumer].keeps(id)) return true;
   return false;
 }
 
@@ -33,6 +35,7 @@ ProfileNode profile_node(const Graph& graph, NodeId id) {
   const Node& node = graph[id];
   ProfileNode priced;
   priced.name = node.name;
+  priced.absorbed = node.absorbed;
   priced.op = std::string(node.op->type());
   priced.role = node.role();
   priced.inputs = node.inputs;
@@ -46,6 +49,10 @@ ProfileNode profile_node(const Graph& graph, NodeId id) {
 }
 
 }  // namespace
+
+bool ProfileNode::called(std::string_view wanted) const {
+  return name == wanted || std::ranges::count(absorbed, wanted) > 0;
+}
 
 std::vector<std::vector<int>> Profile::consumers() const {
   std::vector<std::vector<int>> consumers(nodes.size());

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/graph.h"
@@ -34,6 +35,9 @@ struct ProfileNode {
   std::vector<int> inputs;      // indices of earlier nodes
   bool needs_gradient = false;  // whether a gradient of the output is ever sent back
   NodeCost cost;
+  std::vector<std::string> absorbed = {};  // names of nodes fused into this one: they mean this one
+
+  bool called(std::string_view) const;  // its own or an absorbed name
 };
 
 // The link between two ranks as measured: time of a message = latency_s + bytes / bytes_per_s.

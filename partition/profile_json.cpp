@@ -37,12 +37,16 @@ Role role_of(const JsonReader& field) {
 
 std::string line(int id, const ProfileNode& node) {
   const NodeCost& cost = node.cost;
+  std::vector<std::string> absorbed;
+  for (const std::string& name : node.absorbed) absorbed.push_back(quoted(name));
   return fmt::format(
-      R"({{"id": {}, "name": {}, "op": {}, "role": "{}", "inputs": [{}], "needs_gradient": {}, )"
+      R"({{"id": {}, "name": {}, {}"op": {}, "role": "{}", "inputs": [{}], "needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, "update_us": {}, )"
       R"("output_bytes": {}, "param_bytes": {}, "stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
-      id, quoted(node.name), quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "),
-      node.needs_gradient, json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
+      id, quoted(node.name),
+      absorbed.empty() ? "" : fmt::format(R"("absorbed": [{}], )", fmt::join(absorbed, ", ")),
+      quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "), node.needs_gradient,
+      json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
       json_microseconds(cost.backward_weight_s), json_microseconds(cost.update_s), cost.output_bytes,
       cost.param_bytes, cost.stash_bytes, cost.keeps_output, cost.flops);
 }
@@ -76,6 +80,8 @@ ProfileNode node_of(JsonReader field, int id) {
   int64_t written = field.at("id").integer();
   if (written != id) field.fail(fmt::format("id {} stands where node {} is expected", written, id));
   node.name = field.at("name").string();
+  if (field.has("absorbed"))
+    for (const JsonReader& name : field.at("absorbed").elements()) node.absorbed.push_back(name.string());
   node.op = field.at("op").string();
   node.role = role_of(field.at("role"));
   node.inputs = inputs_of(field.at("inputs"), id);
@@ -147,8 +153,11 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
   for (const JsonReader& element : file.at("nodes").elements()) {
     profile.nodes.push_back(node_of(element, int(profile.nodes.size())));
     totals.add(profile.nodes.back().cost, element);
-    if (!names.insert(profile.nodes.back().name).second)
-      element.fail(fmt::format("a second node is named \"{}\"", profile.nodes.back().name));
+    const ProfileNode& node = profile.nodes.back();
+    if (!names.insert(node.name).second)
+      element.fail(fmt::format("a second node is named \"{}\"", node.name));
+    for (const std::string& name : node.absorbed)
+      if (!names.insert(name).second) element.fail(fmt::format("a second node is named \"{}\"", name));
   }
   file.done();
   return profile;

@@ -1,6 +1,10 @@
 #include "layers/cpu/adapted.h"
 
+#include <omp.h>
+
 #include "framework/error.h"
+#include "layers/cpu/elementwise_loops.h"
+#include "layers/cpu/for_each_range.h"
 
 namespace antichain::cpu {
 
@@ -20,8 +24,8 @@ void Adapted::add(const Slot& slot) {
 
 int64_t Adapted::workspace_bytes() const {
   int64_t bytes = primitive_.scratch_bytes();
-  for (const Converted& c : slots_)  // every argument might be null, or converted
-    bytes += Workspace::rounded(int64_t(c.slot.want.get_size())) + c.reorder.scratch_bytes();
+  for (const Converted& c : slots_)
+    if (c.reorder) bytes += Workspace::rounded(int64_t(c.slot.want.get_size())) + c.reorder.scratch_bytes();
   return bytes;
 }
 
@@ -31,7 +35,7 @@ void Adapted::run(Workspace& workspace, std::initializer_list<void*> data) const
   for (size_t i = 0; i < slots_.size(); ++i) {
     const auto& [slot, reorder] = slots_[i];
     void* ours = data.begin()[i];
-    void* its = ours && !reorder ? ours : workspace.take(int64_t(slot.want.get_size()));
+    void* its = reorder ? workspace.take(int64_t(slot.want.get_size())) : ours;
     if (reorder && slot.direction == Direction::in)
       reorder.run(workspace, {{DNNL_ARG_FROM, slot.have, ours}, {DNNL_ARG_TO, slot.want, its}});
     arguments.push_back({slot.id, slot.want, its});
@@ -40,14 +44,15 @@ void Adapted::run(Workspace& workspace, std::initializer_list<void*> data) const
   for (size_t i = 0; i < slots_.size(); ++i) {
     const auto& [slot, reorder] = slots_[i];
     void* ours = data.begin()[i];
-    if (reorder && ours && slot.direction == Direction::out)
+    if (reorder && slot.direction == Direction::out)
       reorder.run(workspace, {{DNNL_ARG_FROM, slot.want, arguments[i].data}, {DNNL_ARG_TO, slot.have, ours}});
   }
 }
 
 void accumulate(const float* fresh, float* dw, int64_t n) {
-#pragma omp parallel for simd schedule(static) if (n > (1 << 16))
-  for (int64_t i = 0; i < n; ++i) dw[i] += fresh[i];
+  for_each_range(n, n > (1 << 16) ? omp_get_max_threads() : 1, [&](int64_t begin, int64_t end) {
+    elementwise_loops().accumulate(fresh + begin, dw + begin, end - begin);
+  });
 }
 
 }  // namespace antichain::cpu

@@ -29,7 +29,7 @@ class Adapted {
   }
 
   int64_t workspace_bytes() const;
-  // `data` in the order of the slots. An output that is null is computed and thrown away.
+  // `data` in the order of the slots.
   void run(Workspace&, std::initializer_list<void*> data) const;
 
  private:

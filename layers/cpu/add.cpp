@@ -1,9 +1,11 @@
 // The sum of two tensors, on the bytes as they lie, in the layout of the first.
 #include "layers/add.h"
 
-#include <cstring>
+#include <algorithm>
 
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/elementwise_loops.h"
+#include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
@@ -12,17 +14,26 @@ namespace {
 class AddKernel : public Kernel {
  public:
   void forward(Context& context, const Forward& f) const override {
-    const float* a = f.x[0].data<float>();
-    const float* b = f.x[1].data<float>();
+    const float *a = f.x[0].data<float>(), *b = f.x[1].data<float>();
     float* y = f.y.data<float>();
-    const int64_t count = f.y.elements();
-#pragma omp parallel for simd num_threads(context.threads()) schedule(static) if (context.threads() > 1)
-    for (int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+    for_each_range(f.y.elements(), context.threads(), [&](int64_t begin, int64_t end) {
+      elementwise_loops().add(a + begin, b + begin, y + begin, end - begin);
+    });
   }
 
-  void backward(Context&, const Backward& b) const override {
-    for (const Tensor& dx : b.dx)
-      if (dx) std::memcpy(dx.raw(), b.dy.raw(), size_t(dx.bytes()));
+  void backward(Context& context, const Backward& b) const override {
+    const float* dy = b.dy.data<float>();
+    for (size_t input = 0; input < b.dx.size(); ++input) {
+      if (!b.dx[input]) continue;
+      float* dx = b.dx[input].data<float>();
+      const bool adds = b.into_dx(input) == Into::accumulate;
+      for_each_range(b.dy.elements(), context.threads(), [&](int64_t begin, int64_t end) {
+        if (adds)
+          elementwise_loops().accumulate(dy + begin, dx + begin, end - begin);
+        else
+          std::copy(dy + begin, dy + end, dx + begin);
+      });
+    }
   }
 };
 
@@ -32,7 +43,7 @@ KernelEntry add_entry() {
   return {.lower =
               [](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
                 const Layout layout = accept(offered[0]);
-                return Lowering{.x = {layout, layout}, .y = layout};
+                return Lowering{.x = {layout, layout}, .y = layout, .adds_dx = true};
               },
           .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
             return std::make_unique<AddKernel>();

@@ -13,7 +13,6 @@ void register_cpu_backend();
 
 namespace cpu {
 
-KernelEntry batch_norm_entry();
 KernelEntry conv2d_entry();
 KernelEntry linear_entry();
 KernelEntry reorder_entry();

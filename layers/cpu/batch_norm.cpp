@@ -1,85 +1,70 @@
-// Batch normalisation by oneDNN, on whatever layout comes in. Input gradient, d(weight) and d(bias) come out of
-// one computation, so the halves of backward are inseparable.
+// Batch normalisation, block of channels by block of channels, each by one thread from start to end; the loops are in
+// batch_norm_loops. Every tensor is read once for the statistics (or sums) and once for the result.
+//
+// What is one number per channel is computed in double: mean and variance are stashed that way for backward, and what
+// rounding the mean to float takes off is put back into the shift. Errors of such numbers are the same for all elements
+// of a channel; they, not the elements' own roundings, are what deep networks enlarge.
+//
+// Input gradient, d(weight) and d(bias) come out of one computation, so the halves of backward are inseparable.
 #include "layers/batch_norm.h"
 
-#include "layers/cpu/adapted.h"
-#include "layers/cpu/backend.h"
+#include <cmath>
+
+#include "layers/cpu/activation.h"
+#include "layers/cpu/batch_norm_loops.h"
+#include "layers/cpu/dnnl.h"
+#include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
 namespace {
 
-using dnnl::normalization_flags;
-using dnnl::prop_kind;
-const auto affine = normalization_flags::use_scale | normalization_flags::use_shift;
-
-using ForwardDesc = dnnl::batch_normalization_forward::primitive_desc;
-using BackwardDesc = dnnl::batch_normalization_backward::primitive_desc;
-
-ForwardDesc forward_desc(const Desc& x, float eps, prop_kind kind, normalization_flags flags) {
-  return checked("describe batch norm", [&] {
-    return ForwardDesc({kind, x, eps, flags}, user_scratchpad(), engine());
-  });
-}
+constexpr int most = 16;  // channels of a block
 
 class BatchNormKernel : public Kernel {
  public:
-  BatchNormKernel(const BatchNorm& op, const TensorSpec& x)
-      : options_(op.options), channels_(x.shape[1]), n_(x.shape.elements() / channels_), x_(describe(x)) {
-    const ForwardDesc train = forward_desc(x_, options_.eps, prop_kind::forward_training, affine);
-    const ForwardDesc evaluate = forward_desc(x_, options_.eps, prop_kind::forward_inference,
-                                              affine | normalization_flags::use_global_stats);
-    const BackwardDesc backward = checked("describe batch norm's gradient", [&] {
-      return BackwardDesc({prop_kind::backward, x_, x_, options_.eps, affine}, user_scratchpad(), engine(),
-                          train);
-    });
-    train_ = Primitive("create batch norm", train);
-    evaluate_ = Primitive("create batch norm", evaluate);
-    backward_ = Primitive("create batch norm's gradient", backward);
-  }
-
-  int64_t workspace_bytes() const {
-    const int64_t forward = std::max(train_.scratch_bytes(), evaluate_.scratch_bytes());
-    return std::max(forward, backward_workspace_bytes());
-  }
+  BatchNormKernel(const BatchNormOptions& options, const TensorSpec& x)
+      : options_(options),
+        x_(x),
+        planes_{.images = x_.images,
+                .stride = x_.blocks * x_.plane(),
+                .size = x_.plane(),
+                .block = int(x_.block)},
+        loops_(*best(every_batch_norm_loops())) {}
 
   void forward(Context& context, const Forward& f) const override {
-    const bool train = f.mode == Mode::train;
-    const Primitive& primitive = train ? train_ : evaluate_;
-    const std::span<const Tensor> moments = train ? f.statistics : f.buffers;
-    Workspace workspace(context, primitive.scratch_bytes());
-    primitive.run(workspace, {{DNNL_ARG_SRC, x_, f.x[0].raw()},
-                              {DNNL_ARG_MEAN, per_channel_, moments[0].raw()},
-                              {DNNL_ARG_VARIANCE, per_channel_, moments[1].raw()},
-                              {DNNL_ARG_SCALE, per_channel_, f.params[0].raw()},
-                              {DNNL_ARG_SHIFT, per_channel_, f.params[1].raw()},
-                              {DNNL_ARG_DST, x_, f.y.raw()}});
+    for_each_plane(x_.blocks, context.threads(), [&](int64_t block) {
+      const Channels c = channels(block);
+      const int64_t at = block * x_.plane();
+      double mean[most], variance[most];
+      if (f.mode == Mode::train) {
+        loops_.moments(f.x[0].data<float>() + at, planes_, mean, variance);
+        for (int64_t i = 0; i < c.count; ++i) {
+          variance[i] /= double(planes_.per_channel());
+          keep(f, c.first + i, mean[i], variance[i]);
+        }
+      } else {
+        std::copy_n(f.buffers[0].data<float>() + c.first, c.count, mean);
+        std::copy_n(f.buffers[1].data<float>() + c.first, c.count, variance);
+      }
+      const ForwardPass<float> pass{.x = f.x[0].data<float>() + at,
+                                    .residual = options_.add ? f.x[1].data<float>() + at : nullptr,
+                                    .y = f.y.data<float>() + at,
+                                    .relu = options_.relu};
+      loops_.normalise(pass, planes_, normal(c, mean, variance, f.params));
+    });
   }
 
   void backward(Context& context, const Backward& b) const override {
-    Workspace workspace(context, backward_workspace_bytes());
-    const int64_t bytes = channels_ * 4;
-    std::byte* fresh[2] = {workspace.take(bytes), workspace.take(bytes)};
-    std::byte* spare = workspace.take(int64_t(x_.get_size()));
-    std::byte* dx = !b.dx.empty() && b.dx[0] ? b.dx[0].raw() : spare;
-    backward_.run(workspace, {{DNNL_ARG_SRC, x_, b.x[0].raw()},
-                              {DNNL_ARG_MEAN, per_channel_, b.statistics[0].raw()},
-                              {DNNL_ARG_VARIANCE, per_channel_, b.statistics[1].raw()},
-                              {DNNL_ARG_DIFF_DST, x_, b.dy.raw()},
-                              {DNNL_ARG_SCALE, per_channel_, b.params[0].raw()},
-                              {DNNL_ARG_SHIFT, per_channel_, b.params[1].raw()},
-                              {DNNL_ARG_DIFF_SRC, x_, dx},
-                              {DNNL_ARG_DIFF_SCALE, per_channel_, fresh[0]},
-                              {DNNL_ARG_DIFF_SHIFT, per_channel_, fresh[1]}});
-    for (size_t i = 0; i < b.dw.size(); ++i)
-      if (b.dw[i]) fold(reinterpret_cast<float*>(fresh[i]), b.dw[i].data<float>(), b.into);
+    for_each_plane(x_.blocks, context.threads(), [&](int64_t block) { backward(block, b); });
   }
 
   // The running variance is the unbiased one, as PyTorch has it.
   void absorb(Context&, std::span<const Tensor> statistics, std::span<const Tensor> buffers) const override {
-    const float m = options_.momentum, unbias = float(double(n_) / double(n_ - 1));
+    const double n = double(planes_.per_channel());
+    const float m = options_.momentum, unbias = float(n / (n - 1));
     const float *mean = statistics[0].data<float>(), *variance = statistics[1].data<float>();
     float *running_mean = buffers[0].data<float>(), *running_var = buffers[1].data<float>();
-    for (int64_t c = 0; c < channels_; ++c) {
+    for (int64_t c = 0; c < x_.channels; ++c) {
       running_mean[c] = (1 - m) * running_mean[c] + m * mean[c];
       running_var[c] = (1 - m) * running_var[c] + m * (variance[c] * unbias);
     }
@@ -89,43 +74,118 @@ class BatchNormKernel : public Kernel {
   bool inseparable() const override { return true; }
 
  private:
-  int64_t backward_workspace_bytes() const {
-    return backward_.scratch_bytes() + 2 * Workspace::rounded(channels_ * 4) +
-           Workspace::rounded(int64_t(x_.get_size()));
-  }
-  void fold(const float* fresh, float* dw, Into into) const {
-    if (into == Into::overwrite)
-      std::copy(fresh, fresh + channels_, dw);
-    else
-      accumulate(fresh, dw, channels_);
+  struct Channels {  // real ones of a block; the others are padding and get constants 0
+    int64_t first, count;
+  };
+  Channels channels(int64_t block) const {
+    const int64_t first = block * x_.block;
+    return {first, std::min(x_.block, x_.channels - first)};
   }
 
-  BatchNormOptions options_;
-  int64_t channels_, n_;  // n: values per channel, N H W
-  Desc x_;
-  Desc per_channel_ = describe_plain({channels_});
-  Primitive train_, evaluate_, backward_;
+  void keep(const Forward& f, int64_t channel, double mean, double variance) const {
+    f.statistics[0].data<float>()[channel] = float(mean);
+    f.statistics[1].data<float>()[channel] = float(variance);
+    f.stash[0].data<double>()[channel] = mean;
+    f.stash[0].data<double>()[x_.channels + channel] = variance;
+  }
+
+  void set(Lanes& lanes, int64_t channel, double value) const {
+    for (int64_t l = channel; l < most; l += x_.block) lanes.at[l] = float(value);
+  }
+
+  double inverse(double variance) const { return 1 / std::sqrt(variance + double(options_.eps)); }
+
+  Normal normal(const Channels& c, const double* mean, const double* variance,
+                std::span<const Tensor> params) const {
+    Normal n;
+    for (int64_t i = 0; i < c.count; ++i) {
+      const double scale = params[0].data<float>()[c.first + i] * inverse(variance[i]);
+      set(n.mean, i, mean[i]);
+      set(n.scale, i, scale);
+      set(n.shift, i, params[1].data<float>()[c.first + i] + (double(float(mean[i])) - mean[i]) * scale);
+    }
+    return n;
+  }
+
+  // Ioffe & Szegedy 2015, the chain rule of section 3, gathered: with x̂ = (x − mean) / sqrt(variance + eps),
+  //   dx = weight / sqrt(variance + eps) · (dy − Σ dy / n − x̂ · Σ (dy · x̂) / n)
+  void backward(int64_t block, const Backward& b) const {
+    const Channels c = channels(block);
+    const double *mean = b.stash[0].data<double>() + c.first, *variance = mean + x_.channels;
+    const Normal n = normal(c, mean, variance, b.params);
+    BackwardPass<float> pass = pass_of(block, b);
+    double sum[most], product[most];
+    loops_.sums(pass, planes_, n, sum, product);
+    Gradient g;
+    for (int64_t i = 0; i < c.count; ++i) {
+      const double inverse = this->inverse(variance[i]), off = double(float(mean[i])) - mean[i];
+      const double normed = (product[i] + off * sum[i]) * inverse;  // Σ dy · x̂
+      const double a = b.params[0].data<float>()[c.first + i] * inverse;
+      const double slope = -a * inverse * normed / double(planes_.per_channel());
+      set(g.a, i, a);
+      set(g.b, i, slope);
+      set(g.c, i, slope * off - a * sum[i] / double(planes_.per_channel()));
+      fold(b, 0, c.first + i, normed);
+      fold(b, 1, c.first + i, sum[i]);
+    }
+    if (!pass.dx) return;
+    if (pass.dresidual && !pass.add_dresidual) {  // it is the masked dy
+      pass.dy = pass.dresidual;
+      pass.mask = Mask::none;
+    }
+    loops_.gradient(pass, planes_, n, g);
+  }
+
+  BackwardPass<float> pass_of(int64_t block, const Backward& b) const {
+    const int64_t at = block * x_.plane();
+    const auto from = [&](const Tensor& t) { return t ? t.data<float>() + at : nullptr; };
+    BackwardPass<float> pass{.x = from(b.x[0]), .dy = from(b.dy), .y = from(b.y)};
+    if (!b.dx.empty()) {
+      pass.dx = from(b.dx[0]);
+      pass.add_dx = b.into_dx(0) == Into::accumulate;
+    }
+    if (options_.add && !b.dx.empty()) {
+      pass.dresidual = from(b.dx[1]);
+      pass.add_dresidual = b.into_dx(1) == Into::accumulate;
+    }
+    pass.mask = !options_.relu ? Mask::none : options_.add ? Mask::read : Mask::recompute;
+    return pass;
+  }
+
+  void fold(const Backward& b, size_t param, int64_t channel, double value) const {
+    if (param >= b.dw.size() || !b.dw[param]) return;
+    float& dw = b.dw[param].data<float>()[channel];
+    dw = b.into == Into::overwrite ? float(value) : dw + float(value);
+  }
+
+  const BatchNormOptions options_;
+  const Activation x_;
+  const Planes planes_;
+  const BatchNormLoops<float>& loops_;
 };
 
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> offered) {
+  const BatchNormOptions& options = dynamic_cast<const BatchNorm&>(op).options;
   const Layout layout = accept(offered[0]);
-  Lowering l;
-  l.x = {layout};
-  l.y = layout;
-  l.params = {Layout::plain, Layout::plain};
-  l.keeps_x = true;
-  l.workspace_bytes =
-      BatchNormKernel(dynamic_cast<const BatchNorm&>(op), {x[0], DType::f32, layout}).workspace_bytes();
-  return l;
+  return {.x = std::vector<Layout>(x.size(), layout),
+          .y = layout,
+          .params = {Layout::plain, Layout::plain},
+          .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64}},  // mean, variance
+          .keeps_x = true,
+          .keeps_y = options.add && options.relu,
+          .kept_inputs = 1,
+          .adds_dx = true};
 }
 
 }  // namespace
 
 KernelEntry batch_norm_entry() {
-  return {lower, [](const Op& op, std::span<const TensorSpec> x, const Lowering& l) {
-            return std::make_unique<BatchNormKernel>(dynamic_cast<const BatchNorm&>(op),
-                                                     TensorSpec{x[0].shape, x[0].dtype, l.x[0]});
-          }};
+  return {
+      .lower = lower,
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<BatchNormKernel>(dynamic_cast<const BatchNorm&>(op).options, x[0]);
+      },
+      .fuses = [](const Op&) { return true; }};
 }
 
 }  // namespace antichain::cpu

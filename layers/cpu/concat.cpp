@@ -7,6 +7,7 @@
 
 #include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/elementwise_loops.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
@@ -36,8 +37,15 @@ class ConcatKernel : public Kernel {
     for (size_t i = 0; i < b.dx.size(); ++i) {
       if (!b.dx[i]) continue;
       const int64_t bytes = image_bytes(b.dx[i].spec());
-      for (int64_t n = 0; n < b.dy.shape()[0]; ++n)
-        std::memcpy(b.dx[i].raw() + n * bytes, b.dy.raw() + n * image_ + starts_[i], size_t(bytes));
+      for (int64_t n = 0; n < b.dy.shape()[0]; ++n) {
+        const std::byte* from = b.dy.raw() + n * image_ + starts_[i];
+        std::byte* to = b.dx[i].raw() + n * bytes;
+        if (b.into_dx(i) == Into::overwrite)
+          std::memcpy(to, from, size_t(bytes));
+        else
+          elementwise_loops().accumulate(reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to),
+                                         bytes / int64_t(sizeof(float)));
+      }
     }
   }
 
@@ -63,7 +71,7 @@ KernelEntry concat_entry() {
   return {.lower =
               [](const Op&, std::span<const Shape> x, std::span<const Layout> offered) {
                 const Layout layout = joint_layout(x, offered);
-                return Lowering{.x = std::vector<Layout>(x.size(), layout), .y = layout};
+                return Lowering{.x = std::vector<Layout>(x.size(), layout), .y = layout, .adds_dx = true};
               },
           .make = [](const Op&, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
             return std::make_unique<ConcatKernel>(x);

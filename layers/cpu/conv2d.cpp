@@ -2,12 +2,16 @@
 // live in the format of oneDNN's forward pass, which its Winograd kernels share in all three passes.
 //
 // The algorithm of each pass is a function of shape and instruction set only, never of timing (promise 1).
+#include <omp.h>
+
 #include <algorithm>
 #include <optional>
 
 #include "layers/conv2d.h"
+#include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/backend.h"
+#include "layers/cpu/narrow_groups.h"
 
 namespace antichain::cpu {
 namespace {
@@ -66,7 +70,7 @@ struct Geometry {
 // Winograd's minimal filtering F(4x4, 3x3): Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks",
 // CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a pixel, this one 36 a tile of 4 x 4
 // pixels plus the transform of the filter, worth about `filter_cost` pixels' work (measured with oneDNN 2.6.3 on
-// AVX-512: 320 for outputs and input gradients, 160 for weight gradients, whose direct form is slower). Below
+// AVX-512: 320 for outputs, 400 for input gradients, 160 for weight gradients, whose direct form is slower). Below
 // 32 channels the transform of the image costs more than is saved.
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
@@ -80,7 +84,7 @@ bool winograd_pays(const Geometry& g, int64_t filter_cost) {
 algorithm choose(const Geometry& g, int64_t filter_cost) {
   return winograd_pays(g, filter_cost) ? algorithm::convolution_winograd : algorithm::convolution_direct;
 }
-constexpr int64_t data_filter_cost = 320, weight_filter_cost = 160;
+constexpr int64_t forward_filter_cost = 320, data_filter_cost = 400, weight_filter_cost = 160;
 
 ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
   return checked("describe a convolution", [&] {
@@ -106,17 +110,13 @@ BackwardDataDesc backward_data_desc(const Geometry& g) {
 BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
   const algorithm how = choose(g, weight_filter_cost);
   return checked("describe a convolution's weight gradient", [&] {
-    const dnnl::convolution_backward_weights::desc desc =
-        g.o.bias ? dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.bias(), g.y_want(),
-                                                            g.stride(), g.pad(), g.pad())
-                 : dnnl::convolution_backward_weights::desc(how, g.x_want(), g.w_want(), g.y_want(),
-                                                            g.stride(), g.pad(), g.pad());
-    return BackwardWeightsDesc(desc, user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
+    return BackwardWeightsDesc({how, g.x_want(), g.w_want(), g.y_want(), g.stride(), g.pad(), g.pad()},
+                               user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
   });
 }
 
 Adapted forward_pass(const Geometry& g) {
-  const ForwardDesc d = forward_desc(g, choose(g, data_filter_cost), g.x_want());
+  const ForwardDesc d = forward_desc(g, choose(g, forward_filter_cost), g.x_want());
   std::vector<Slot> slots = {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
                              {DNNL_ARG_WEIGHTS, Direction::in, g.w_have(), d.weights_desc()},
                              {DNNL_ARG_DST, Direction::out, g.y_have(), d.dst_desc()}};
@@ -133,13 +133,35 @@ Adapted backward_data_pass(const Geometry& g) {
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
 }
 
+// Without the bias, whose gradient is summed more carefully here (sum_pixels).
 Adapted backward_weights_pass(const Geometry& g) {
   const BackwardWeightsDesc d = backward_weights_desc(g);
-  std::vector<Slot> slots = {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
-                             {DNNL_ARG_DIFF_WEIGHTS, Direction::out, g.w_have(), d.diff_weights_desc()},
-                             {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}};
-  if (g.o.bias) slots.push_back({DNNL_ARG_DIFF_BIAS, Direction::out, g.bias(), g.bias()});
-  return {"create a convolution's weight gradient", d, slots};
+  return {"create a convolution's weight gradient",
+          d,
+          {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
+           {DNNL_ARG_DIFF_WEIGHTS, Direction::out, g.w_have(), d.diff_weights_desc()},
+           {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
+}
+
+// The gradient of the bias: dy summed over images and pixels, in float32 along a row of pixels and in double across
+// rows. One float32 chain over all of them would lose two digits.
+void sum_pixels(const Activation& y, const float* dy, int threads, float* db, Into into) {
+  with_block(y.block, [&]<int B>() {
+    for_each_plane(y.blocks, threads, [&](int64_t k) {
+      double total[B] = {};
+      for (int64_t n = 0; n < y.images; ++n) {
+        const float* plane = dy + (n * y.blocks + k) * y.plane();
+        for (int64_t row = 0; row < y.height; ++row) {
+          float sum[B] = {};
+          for (int64_t q = 0; q < y.width; ++q)
+            for (int c = 0; c < B; ++c) sum[c] += plane[(row * y.width + q) * B + c];
+          for (int c = 0; c < B; ++c) total[c] += double(sum[c]);
+        }
+      }
+      for (int64_t c = k * B; c < std::min(y.channels, (k + 1) * B); ++c)
+        db[c] = float(total[c - k * B] + (into == Into::accumulate ? db[c] : 0));
+    });
+  });
 }
 
 class Conv2dKernel : public Kernel {
@@ -147,15 +169,11 @@ class Conv2dKernel : public Kernel {
   explicit Conv2dKernel(const Geometry& g)
       : has_bias_(g.o.bias),
         weight_bytes_(int64_t(g.w_have().get_size())),
-        bias_bytes_(has_bias_ ? int64_t(g.bias().get_size()) : 0),
         forward_(forward_pass(g)),
         backward_data_(backward_data_pass(g)),
         backward_weights_(backward_weights_pass(g)) {}
 
-  int64_t workspace_bytes() const {
-    return std::max(
-        {forward_.workspace_bytes(), backward_data_.workspace_bytes(), weights_workspace_bytes()});
-  }
+  int64_t workspace_bytes() const { return std::max(forward_.workspace_bytes(), backward_workspace_bytes()); }
 
   void forward(Context& context, const Forward& f) const override {
     Workspace workspace(context, forward_.workspace_bytes());
@@ -166,58 +184,64 @@ class Conv2dKernel : public Kernel {
   }
 
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dw.empty()) backward_weights(context, b);
-    if (!b.dx.empty() && b.dx[0]) {
-      Workspace workspace(context, backward_data_.workspace_bytes());
+    Workspace workspace(context, backward_workspace_bytes());
+    if (!b.dw.empty()) backward_weights(context, workspace, b);
+    if (!b.dx.empty() && b.dx[0])
       backward_data_.run(workspace, {b.dx[0].raw(), b.params[0].raw(), b.dy.raw()});
-    }
   }
 
  private:
+  int64_t backward_workspace_bytes() const {
+    return std::max(backward_data_.workspace_bytes(), weights_workspace_bytes());
+  }
   int64_t weights_workspace_bytes() const {
-    return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_) +
-           Workspace::rounded(bias_bytes_);
+    return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_);
   }
 
-  void backward_weights(Context& context, const Backward& b) const {
-    const Tensor dw = b.dw[0], db = has_bias_ && b.dw.size() > 1 ? b.dw[1] : Tensor();
-    if (!dw && !db) return;
-    Workspace workspace(context, weights_workspace_bytes());
+  // By value: the next pass may take the same bytes.
+  void backward_weights(Context& context, Workspace workspace, const Backward& b) const {
+    if (has_bias_ && b.dw.size() > 1 && b.dw[1])
+      sum_pixels(Activation(b.dy.spec()), b.dy.data<float>(), context.threads(), b.dw[1].data<float>(),
+                 b.into);
+    const Tensor& dw = b.dw[0];
+    if (!dw) return;
     const bool fresh = b.into == Into::overwrite;
-    std::byte* to_w = fresh ? dw.raw() : workspace.take(weight_bytes_);
-    if (!has_bias_) {
-      backward_weights_.run(workspace, {b.x[0].raw(), to_w, b.dy.raw()});
-    } else {
-      std::byte* to_b = fresh ? db.raw() : workspace.take(bias_bytes_);
-      backward_weights_.run(workspace, {b.x[0].raw(), to_w, b.dy.raw(), to_b});
-      if (!fresh && db) accumulate(reinterpret_cast<float*>(to_b), db.data<float>(), bias_bytes_ / 4);
-    }
-    if (!fresh && dw) accumulate(reinterpret_cast<float*>(to_w), dw.data<float>(), weight_bytes_ / 4);
+    std::byte* to = fresh ? dw.raw() : workspace.take(weight_bytes_);
+    backward_weights_.run(workspace, {b.x[0].raw(), to, b.dy.raw()});
+    if (!fresh) accumulate(reinterpret_cast<float*>(to), dw.data<float>(), weight_bytes_ / 4);
   }
 
   bool has_bias_;
-  int64_t weight_bytes_, bias_bytes_;
+  int64_t weight_bytes_;
   Adapted forward_, backward_data_, backward_weights_;
 };
 
+std::optional<NarrowGroups> narrow_groups(const Op& op, const Geometry& g) {
+  return NarrowGroups::of(dynamic_cast<const Conv2d&>(op), g.x, g.y);
+}
+
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0]);
+  const auto narrow = narrow_groups(op, g);
   Lowering l;
   l.x = {g.x_layout()};
   l.y = blocked();
   l.params = {g.weight_layout()};
   if (g.o.bias) l.params.push_back(Layout::plain);
   l.keeps_x = true;
-  l.workspace_bytes = Conv2dKernel(g).workspace_bytes();
+  l.workspace_bytes =
+      narrow ? narrow->workspace_bytes(omp_get_max_threads()) : Conv2dKernel(g).workspace_bytes();
   return l;
+}
+
+std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+  const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape);
+  if (const auto narrow = narrow_groups(op, g)) return std::make_unique<NarrowGroups>(*narrow);
+  return std::make_unique<Conv2dKernel>(g);
 }
 
 }  // namespace
 
-KernelEntry conv2d_entry() {
-  return {lower, [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-            return std::make_unique<Conv2dKernel>(Geometry(dynamic_cast<const Conv2d&>(op), x[0].shape));
-          }};
-}
+KernelEntry conv2d_entry() { return {.lower = lower, .make = make}; }
 
 }  // namespace antichain::cpu

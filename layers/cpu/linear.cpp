@@ -1,17 +1,17 @@
-// Fully connected layers by oneDNN's inner product, all in plain row-major order.
+// Fully connected layers by oneDNN's inner product and matrix product, all in plain row-major order.
 #include "layers/linear.h"
 
 #include <algorithm>
 
-#include "layers/cpu/adapted.h"
+#include "framework/error.h"
 #include "layers/cpu/backend.h"
+#include "layers/cpu/dnnl.h"
 
 namespace antichain::cpu {
 namespace {
 
 using ForwardDesc = dnnl::inner_product_forward::primitive_desc;
 using BackwardDataDesc = dnnl::inner_product_backward_data::primitive_desc;
-using BackwardWeightsDesc = dnnl::inner_product_backward_weights::primitive_desc;
 
 class LinearKernel : public Kernel {
  public:
@@ -25,7 +25,7 @@ class LinearKernel : public Kernel {
   }
 
   int64_t workspace_bytes() const {
-    return std::max({forward_.scratch_bytes(), backward_data_.scratch_bytes(), weights_workspace_bytes()});
+    return std::max(forward_.scratch_bytes(), backward_data_.scratch_bytes());
   }
 
   void forward(Context& context, const Forward& f) const override {
@@ -38,7 +38,7 @@ class LinearKernel : public Kernel {
   }
 
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dw.empty()) backward_weights(context, b);
+    if (!b.dw.empty()) backward_weights(b);
     if (b.dx.empty() || !b.dx[0]) return;
     Workspace workspace(context, backward_data_.scratch_bytes());
     backward_data_.run(workspace, {{DNNL_ARG_DIFF_SRC, x_, b.dx[0].raw()},
@@ -50,46 +50,36 @@ class LinearKernel : public Kernel {
   void create() {
     using dnnl::prop_kind;
     using F = dnnl::inner_product_forward::desc;
-    using W = dnnl::inner_product_backward_weights::desc;
     const ForwardDesc forward(has_bias_ ? F(prop_kind::forward_training, x_, w_, bias_, y_)
                                         : F(prop_kind::forward_training, x_, w_, y_),
                               user_scratchpad(), engine());
     forward_ = Primitive("create a linear layer", forward);
     backward_data_ = Primitive("create a linear layer's input gradient",
                                BackwardDataDesc({x_, w_, y_}, user_scratchpad(), engine(), forward));
-    backward_weights_ = Primitive("create a linear layer's weight gradient",
-                                  BackwardWeightsDesc(has_bias_ ? W(x_, w_, bias_, y_) : W(x_, w_, y_),
-                                                      user_scratchpad(), engine(), forward));
   }
 
-  int64_t weights_workspace_bytes() const {
-    return backward_weights_.scratch_bytes() + Workspace::rounded(int64_t(w_.get_size())) +
-           Workspace::rounded(int64_t(bias_.get_size()));
-  }
-
-  // One gradient's destination: its own tensor, or the workspace where it is to be added or thrown away.
-  static std::byte* destination(Workspace& workspace, const Tensor& d, const Desc& desc, Into into) {
-    return d && into == Into::overwrite ? d.raw() : workspace.take(int64_t(desc.get_size()));
-  }
-
-  void backward_weights(Context& context, const Backward& b) const {
-    Workspace workspace(context, weights_workspace_bytes());
-    std::vector<Argument> arguments = {
-        {DNNL_ARG_DIFF_WEIGHTS, w_, destination(workspace, b.dw[0], w_, b.into)}};
-    if (has_bias_)
-      arguments.push_back({DNNL_ARG_DIFF_BIAS, bias_, destination(workspace, b.dw[1], bias_, b.into)});
-    const size_t gradients = arguments.size();
-    arguments.push_back({DNNL_ARG_SRC, x_, b.x[0].raw()});
-    arguments.push_back({DNNL_ARG_DIFF_DST, y_, b.dy.raw()});
-    backward_weights_.run(workspace, arguments);
-    for (size_t i = 0; b.into == Into::accumulate && i < gradients; ++i)
-      if (b.dw[i])
-        accumulate(static_cast<const float*>(arguments[i].data), b.dw[i].data<float>(), b.dw[i].elements());
+  // Straight into the gradients, whether they are overwritten or added to: no workspace as large as the weights.
+  void backward_weights(const Backward& b) const {
+    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
+    const bool adds = b.into == Into::accumulate;
+    const float* dy = b.dy.data<float>();
+    if (b.dw[0]) {  // dw (out x in) = dyᵀ · x
+      const auto status = dnnl::sgemm('T', 'N', out, in, n, 1, dy, out, b.x[0].data<float>(), in,
+                                      adds ? 1.0f : 0.0f, b.dw[0].data<float>(), in);
+      ANTICHAIN_CHECK(status == dnnl::status::success, "oneDNN multiplies two matrices");
+    }
+    if (!has_bias_ || b.dw.size() < 2 || !b.dw[1]) return;
+    float* db = b.dw[1].data<float>();
+    for (int64_t k = 0; k < out; ++k) {
+      double sum = adds ? db[k] : 0;
+      for (int64_t i = 0; i < n; ++i) sum += dy[i * out + k];
+      db[k] = float(sum);
+    }
   }
 
   bool has_bias_;
   Desc x_, w_, bias_, y_;
-  Primitive forward_, backward_data_, backward_weights_;
+  Primitive forward_, backward_data_;
 };
 
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>) {

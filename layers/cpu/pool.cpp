@@ -5,19 +5,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <limits>
 
 #include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/instruction_set.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
 namespace {
 
-// a where the mask's bits are set, b elsewhere.
-inline int32_t blend(int32_t mask, int32_t a, int32_t b) { return (a & mask) | (b & ~mask); }
+// Vectors wider than registers are fine here: no function that takes them is called from elsewhere.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+struct MaxPoolPlane {
+  Extent kernel, stride, pad;
+  int64_t height, width, y_height, y_width;
+};
+
+namespace baseline {
+#include "layers/cpu/max_pool_loop.inc"
+}
+
+#ifdef __x86_64__
+#pragma GCC push_options
+#pragma GCC target("avx2")
+namespace avx2 {
+#include "layers/cpu/max_pool_loop.inc"
+}
+#pragma GCC pop_options
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
+namespace avx512 {
+#include "layers/cpu/max_pool_loop.inc"
+}
+#pragma GCC pop_options
+#else
+namespace avx2 = baseline;
+namespace avx512 = baseline;
+#endif
 
 // The part of a window that lies in the image, and where in the window that part begins.
 struct Window {
@@ -66,10 +94,15 @@ class MaxPoolKernel : public PoolKernel {
 
   void forward(Context& context, const Forward& f) const override {
     const bool stashes = f.mode == Mode::train && !f.stash.empty();
+    const MaxPoolPlane p{options_.kernel, options_.stride, options_.pad, x_.height,
+                         x_.width,        height_,         width_};
     with_block(x_.block, [&]<int B>() {
+      using Loop = void (*)(const MaxPoolPlane&, const float*, float*, uint8_t*);
+      const Loop pool =
+          best<Loop>({baseline::max_pool_plane<B>, avx2::max_pool_plane<B>, avx512::max_pool_plane<B>});
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
         uint8_t* at = stashes ? f.stash[0].data<uint8_t>() + plane * y_plane() : nullptr;
-        pool_plane<B>(f.x[0].data<float>() + plane * x_.plane(), f.y.data<float>() + plane * y_plane(), at);
+        pool(p, f.x[0].data<float>() + plane * x_.plane(), f.y.data<float>() + plane * y_plane(), at);
       });
     });
   }
@@ -90,33 +123,6 @@ class MaxPoolKernel : public PoolKernel {
           }
         });
       });
-    });
-  }
-
- private:
-  template <int B>
-  void pool_plane(const float* x, float* y, uint8_t* at) const {
-    for_each_window([&](const Window& w, int64_t out) {
-      float best[B];
-      int32_t where[B];
-      const int first = int((w.top - w.row) * options_.kernel.w + w.left - w.column);
-      std::fill_n(best, B, -std::numeric_limits<float>::infinity());
-      std::fill_n(where, B, first);
-      for (int64_t r = w.top; r < w.bottom; ++r) {
-        for (int64_t q = w.left; q < w.right; ++q) {
-          const float* pixel = x + (r * x_.width + q) * B;
-          const int index = int((r - w.row) * options_.kernel.w + q - w.column);
-          for (int c = 0; c < B; ++c) {
-            // NaN wins, to be seen. A mask, because as a branch it would be mispredicted all the time.
-            const int32_t better = -int32_t((pixel[c] > best[c]) | (pixel[c] != pixel[c]));
-            best[c] = std::bit_cast<float>(
-                blend(better, std::bit_cast<int32_t>(pixel[c]), std::bit_cast<int32_t>(best[c])));
-            where[c] = blend(better, index, where[c]);
-          }
-        }
-      }
-      std::copy_n(best, B, y + out);
-      if (at) std::copy_n(where, B, at + out);
     });
   }
 };

@@ -1,9 +1,9 @@
 // Rectified linear unit on the bytes as they lie: any layout, padding included (zero stays zero).
 #include "layers/relu.h"
 
-#include <bit>
-
 #include "layers/cpu/dnnl.h"
+#include "layers/cpu/elementwise_loops.h"
+#include "layers/cpu/for_each_range.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
@@ -14,23 +14,19 @@ class ReluKernel : public Kernel {
   void forward(Context& context, const Forward& f) const override {
     const float* x = f.x[0].data<float>();
     float* y = f.y.data<float>();
-    const int64_t count = f.y.elements();
-#pragma omp parallel for simd num_threads(context.threads()) schedule(static) if (context.threads() > 1)
-    for (int64_t i = 0; i < count; ++i) y[i] = x[i] < 0 ? 0.0f : x[i];  // lets NaN through, to be seen
+    for_each_range(f.y.elements(), context.threads(), [&](int64_t begin, int64_t end) {
+      elementwise_loops().relu(x + begin, y + begin, end - begin);
+    });
   }
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    const float* y = b.y.data<float>();
-    const float* dy = b.dy.data<float>();
+    const float *y = b.y.data<float>(), *dy = b.dy.data<float>();
     float* dx = b.dx[0].data<float>();
-    const int64_t count = b.dy.elements();
-#pragma omp parallel for simd num_threads(context.threads()) schedule(static) if (context.threads() > 1)
-    for (int64_t i = 0; i < count; ++i) {
-      // A mask, because a condition on signs that are as good as random would be a branch, mispredicted half the time.
-      const uint32_t mask = -uint32_t(y[i] > 0);
-      dx[i] = std::bit_cast<float>(std::bit_cast<uint32_t>(dy[i]) & mask);
-    }
+    const bool adds = b.into_dx(0) == Into::accumulate;
+    for_each_range(b.dy.elements(), context.threads(), [&](int64_t begin, int64_t end) {
+      elementwise_loops().relu_gradient(y + begin, dy + begin, dx + begin, adds, end - begin);
+    });
   }
 };
 
@@ -40,7 +36,7 @@ KernelEntry relu_entry() {
   return {.lower =
               [](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
                 const Layout layout = accept(offered[0]);
-                return Lowering{.x = {layout}, .y = layout, .keeps_y = true};
+                return Lowering{.x = {layout}, .y = layout, .keeps_y = true, .adds_dx = true};
               },
           .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
             return std::make_unique<ReluKernel>();

@@ -50,6 +50,22 @@ TEST(Engine, BlockedTensorsFlowWithoutReorders) {
   EXPECT_EQ(lowered[lowered.find("flatten")].output().layout, Layout::plain);
 }
 
+// Of the residual block four nodes are left: two convolutions, a batch norm with its ReLU, one with add and ReLU.
+TEST(Engine, BatchNormTakesAddAndReluInOneGo) {
+  const Graph lowered = lower(residual(32), engine());
+  const Node &bn1 = lowered[lowered.find("relu1")], &bn2 = lowered[lowered.find("relu2")];
+  EXPECT_EQ(bn1.name, "bn1");
+  EXPECT_EQ(bn1.op->str(), "batch_norm(eps 1e-05, momentum 0.1, relu)");
+  EXPECT_EQ(bn2.name, "bn2");
+  EXPECT_EQ(bn2.absorbed, (std::vector<std::string>{"add", "relu2"}));
+  EXPECT_EQ(bn2.inputs, (std::vector<NodeId>{lowered.find("conv2"), lowered.find("stem")}));
+  EXPECT_EQ(lowered.size(), residual(32).size() - 3);
+  double flops = 0, fused_flops = 0;
+  for (const Node& node : residual(32)) flops += node.signature.forward_flops;
+  for (const Node& node : lowered) fused_flops += node.signature.forward_flops;
+  EXPECT_EQ(fused_flops, flops);
+}
+
 // A width that is no multiple of the block flattens only after one reorder.
 TEST(Engine, AnUnevenWidthCostsOneReorder) { EXPECT_EQ(reorders(lower(residual(20), engine())), 1); }
 

@@ -132,6 +132,7 @@ class OpRun {
   }
 
   bool inseparable() const { return kernel_->inseparable(); }
+  bool adds_dx() const { return lowering_.adds_dx; }
 
   Results run() {
     Results results;
@@ -187,6 +188,9 @@ class OpRun {
     if (ask_.into == Into::accumulate)
       for (const Guarded& g : dw_.guarded)
         g.load(Numbers(size_t(g.tensor().shape().elements()), ask_.dw_before));
+    if (ask_.dx_into == Into::accumulate)
+      for (const Guarded& g : dx_.guarded)
+        g.load(Numbers(size_t(g.tensor().shape().elements()), ask_.dx_before));
   }
 
   void forward(Mode mode) {
@@ -211,13 +215,17 @@ class OpRun {
   }
 
   void backward() {
-    const std::vector<Tensor> nothing(x_.tensors.size());
-    Backward b{.x = lowering_.keeps_x ? x_.tensors : nothing, .params = params_.tensors};
+    std::vector<Tensor> x = x_.tensors;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!lowering_.keeps(i)) x[i] = Tensor();
+    Backward b{.x = x, .params = params_.tensors};
     if (lowering_.keeps_y) b.y = y_.tensors[0];
     if (case_.op->role() != Role::loss) b.dy = dy_.tensors[0];
     b.stash = stash_.tensors;
     b.statistics = statistics_.tensors;
     b.into = ask_.into;
+    const std::vector<Into> dx_into(x.size(), ask_.dx_into);
+    b.dx_into = dx_into;
     b.loss_scale = float(loss_scale_of(case_));
     b.dropout = key_;
     if (ask_.halves == Halves::together) {
@@ -277,6 +285,8 @@ Results run(const Backend& backend, const OpCase& c, const Values& values, const
 bool inseparable(const Backend& backend, const OpCase& c) {
   return OpRun(backend, c, draw(c), {}).inseparable();
 }
+
+bool adds_dx(const Backend& backend, const OpCase& c) { return OpRun(backend, c, draw(c), {}).adds_dx(); }
 
 double objective(const OpCase& c, const Values& values, const Numbers& y) {
   if (c.op->role() != Role::loss) return std::inner_product(y.begin(), y.end(), values.dy.begin(), 0.0);

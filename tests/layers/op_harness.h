@@ -53,11 +53,14 @@ struct Ask {
   Into into = Into::overwrite;
   double dw_before = 0;  // what dw holds before backward, when it accumulates
   int threads = 1;
+  Into dx_into = Into::overwrite;  // of a lowering that adds_dx
+  double dx_before = 0;
 };
 
 // Reports guard, poison and padding violations as test failures.
 Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
 bool inseparable(const Backend&, const OpCase&);
+bool adds_dx(const Backend&, const OpCase&);
 
 // The number whose gradient backward computes: Σ y · dy, or a loss node's scaled sum of losses.
 double objective(const OpCase&, const Values&, const Numbers& y);

@@ -44,8 +44,13 @@ OpCase simple(std::string name, std::vector<Shape> x) {
   return {std::move(name), std::make_shared<AnyOp>(), std::move(x)};
 }
 
-OpCase norm(std::string name, Shape x) {
-  return {std::move(name), std::make_shared<BatchNorm>(BatchNormOptions{}), {x}, cancelling};
+OpCase norm(std::string name, Shape x, bool relu = false) {
+  return {std::move(name), std::make_shared<BatchNorm>(BatchNormOptions{.relu = relu}), {x}, cancelling};
+}
+
+OpCase norm_add(std::string name, Shape x, bool relu = false) {
+  const BatchNormOptions options{.add = true, .relu = relu};
+  return {std::move(name), std::make_shared<BatchNorm>(options), {x, x}, cancelling};
 }
 
 OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing) {
@@ -82,6 +87,14 @@ std::vector<OpCase> cases() {
            {.out = 128, .kernel = 3, .pad = 1, .groups = 32, .bias = false}, winograd),
       conv("conv_groups_32_of_8_stride_2", {2, 256, 7, 6},
            {.out = 256, .kernel = 3, .stride = 2, .pad = 1, .groups = 32, .bias = false}),
+      conv("conv_groups_4_row_of_strips", {3, 32, 4, 27},
+           {.out = 32, .kernel = 3, .pad = 1, .groups = 8, .bias = false}),
+      conv("conv_groups_4_stride_2_uneven", {2, 48, 9, 12},
+           {.out = 48, .kernel = 3, .stride = 2, .pad = 1, .groups = 12, .bias = false}),
+      conv("conv_groups_4_pixel", {2, 16, 1, 1},
+           {.out = 16, .kernel = 3, .pad = 1, .groups = 4, .bias = false}),
+      conv("conv_groups_8_wide", {2, 48, 6, 19},
+           {.out = 48, .kernel = 3, .pad = 1, .groups = 6, .bias = false}),
       conv("conv_groups_16_bias", {3, 64, 6, 5}, {.out = 64, .kernel = 3, .pad = 1, .groups = 4}, winograd),
       conv("conv_groups_narrowing", {2, 64, 5, 5},
            {.out = 32, .kernel = {1, 3}, .pad = {0, 1}, .groups = 2, .bias = false}),
@@ -96,6 +109,14 @@ std::vector<OpCase> cases() {
       norm("batch_norm_odd", {1, 17, 5, 3}),
       norm("batch_norm_10", {3, 10, 4, 4}),
       norm("batch_norm_pixel", {5, 32, 1, 1}),
+      norm("batch_norm_large", {3, 20, 37, 31}),
+      norm("batch_norm_relu", {5, 16, 7, 7}, true),
+      norm("batch_norm_relu_odd", {3, 17, 5, 3}, true),
+      norm("batch_norm_relu_tiny", {70, 24, 2, 2}, true),
+      norm_add("batch_norm_add", {5, 32, 4, 4}),
+      norm_add("batch_norm_add_odd", {2, 10, 9, 7}),
+      norm_add("batch_norm_add_relu", {5, 32, 4, 4}, true),
+      norm_add("batch_norm_add_relu_odd", {2, 17, 5, 7}, true),
       simple<Relu>("relu_16", {{5, 16, 7, 7}}),
       simple<Relu>("relu_10", {{1, 10, 3, 5}}),
       simple<Relu>("relu_rows", {{5, 17}}),
@@ -249,6 +270,38 @@ TEST_P(Operator, GivesTheSameBitsAgainAndOnAnotherThread) {
 
 INSTANTIATE_TEST_SUITE_P(All, Operator, testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
+
+// Its own addition must give the bits of the one that would come after it.
+TEST(Operators, AddToInputGradientsAsASecondPassWould) {
+  int adding = 0;
+  for (const OpCase& c : cases()) {
+    if (!adds_dx(engine(), c)) continue;
+    ++adding;
+    const Values values = draw(c);
+    for (Layout offered : {Layout::plain, Layout::nChw8c, Layout::nChw16c}) {
+      Results once = run(engine(), c, values, {.offered = offered});
+      const float before = 0.7f;
+      const Results added =
+          run(engine(), c, values, {.offered = offered, .dx_into = Into::accumulate, .dx_before = before});
+      for (Numbers& dx : once.dx)
+        for (double& v : dx) v = before + float(v);
+      EXPECT_EQ(added, once) << c.name << " " << name_of(offered);
+    }
+  }
+  EXPECT_GT(adding, 10);
+}
+
+// Those of our own loops. (oneDNN may share a sum among threads.)
+TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
+  for (const OpCase& c : cases()) {
+    if (c.op->type() != "batch_norm" && c.op->type() != "add" && c.op->type() != "relu") continue;
+    const Values values = draw(c);
+    const Results one = run(engine(), c, values, {.offered = Layout::nChw8c});
+    for (int threads : {2, 3, 7})
+      EXPECT_EQ(run(engine(), c, values, {.offered = Layout::nChw8c, .threads = threads}), one)
+          << c.name << " on " << threads;
+  }
+}
 
 }  // namespace
 }  // namespace antichain::harness

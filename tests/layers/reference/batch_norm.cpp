@@ -1,6 +1,8 @@
-// Batch normalisation, channel by channel. Its statistics are written by forward and read by backward.
+// Batch normalisation, channel by channel, with what may be fused behind it. Its statistics are written by forward and
+// read by backward.
 #include "layers/batch_norm.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tests/layers/reference/reference.h"
@@ -29,30 +31,36 @@ class BatchNormKernel : public Kernel {
       }
       const double scale = f.params[0].data<double>()[c] / std::sqrt(variance + options_.eps);
       const double shift = f.params[1].data<double>()[c];
-      each(c, [&](int64_t i) { f.y.data<double>()[i] = (x[i] - mean) * scale + shift; });
+      each(c, [&](int64_t i) {
+        double y = (x[i] - mean) * scale + shift;
+        if (options_.add) y += f.x[1].data<double>()[i];
+        f.y.data<double>()[i] = options_.relu ? std::max(y, 0.0) : y;
+      });
     }
   }
 
   // Ioffe & Szegedy 2015, the chain rule of section 3, gathered.
   void backward(Context&, const Backward& b) const override {
-    double* dx = wanted(b.dx, 0, Into::overwrite);
+    double *dx = wanted(b.dx, 0, Into::overwrite), *dresidual = wanted(b.dx, 1, Into::overwrite);
     double* dweight = wanted(b.dw, 0, b.into);
     double* dbias = wanted(b.dw, 1, b.into);
     for (int64_t c = 0; c < channels_; ++c) {
-      const double *x = b.x[0].data<double>(), *dy = b.dy.data<double>();
+      const double *x = b.x[0].data<double>(), *y = b.y.data<double>();
+      const auto dy = [&](int64_t i) { return options_.relu && y[i] <= 0 ? 0 : b.dy.data<double>()[i]; };
       const double mean = b.statistics[0].data<double>()[c];
       const double inverse = 1 / std::sqrt(b.statistics[1].data<double>()[c] + options_.eps);
       double sum = 0, product = 0;
       each(c, [&](int64_t i) {
-        sum += dy[i];
-        product += dy[i] * (x[i] - mean) * inverse;
+        sum += dy(i);
+        product += dy(i) * (x[i] - mean) * inverse;
+        if (dresidual) dresidual[i] = dy(i);
       });
       if (dweight) dweight[c] += product;
       if (dbias) dbias[c] += sum;
       const double scale = b.params[0].data<double>()[c] * inverse, n = double(count_);
       if (dx)
         each(c,
-             [&](int64_t i) { dx[i] = scale * (dy[i] - sum / n - (x[i] - mean) * inverse * product / n); });
+             [&](int64_t i) { dx[i] = scale * (dy(i) - sum / n - (x[i] - mean) * inverse * product / n); });
     }
   }
 

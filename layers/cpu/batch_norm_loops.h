@@ -1,0 +1,68 @@
+// The arithmetic of batch norm over one block of channels of every image, for each instruction set of its own
+// (batch_norm_loops.inc); the results are the same bits with all of them.
+//
+// All layouts are one: a plane (the numbers of one image in one block of channels) is read 16 numbers at a time, and lane l
+// always belongs to channel l mod block.
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cpu/instruction_set.h"
+
+namespace antichain::cpu {
+
+struct Planes {
+  int64_t images, stride,
+      size;   // stride: elements from one image's plane to the next's; size: elements of a plane
+  int block;  // channels: 1, 8 or 16
+
+  int64_t per_channel() const { return images * size / block; }
+};
+
+// A constant per channel, repeated over the lanes.
+struct alignas(64) Lanes {
+  float at[16] = {};
+};
+
+// y = (x − mean) · scale + shift
+struct Normal {
+  Lanes mean, scale, shift;
+};
+
+template <class T>
+struct ForwardPass {
+  const T* x;
+  const T* residual;  // added to y, or nullptr
+  T* y;
+  bool relu;
+};
+
+// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading it.
+enum class Mask { none, recompute, read };
+
+template <class T>
+struct BackwardPass {
+  const T *x, *dy, *y;         // y: with Mask::read
+  T *dx, *dresidual;           // nullptr: not wanted
+  bool add_dx, add_dresidual;  // to what is there
+  Mask mask;
+};
+
+// Of the gradient dx = a · dy + (b · (x − mean) + c).
+struct Gradient {
+  Lanes a, b, c;
+};
+
+template <class T>
+struct BatchNormLoops {
+  // Mean and sum of squared deviations from it, per channel of the block.
+  void (*moments)(const T* x, const Planes&, double* mean, double* squares);
+  void (*normalise)(const ForwardPass<T>&, const Planes&, const Normal&);
+  // Σ dy and Σ dy · (x − Normal::mean) per channel, of the dy that pass the mask; writes dresidual.
+  void (*sums)(const BackwardPass<T>&, const Planes&, const Normal&, double* sum, double* product);
+  void (*gradient)(const BackwardPass<T>&, const Planes&, const Normal&, const Gradient&);
+};
+
+const PerInstructionSet<const BatchNormLoops<float>*>& every_batch_norm_loops();
+
+}  // namespace antichain::cpu

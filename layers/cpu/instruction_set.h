@@ -1,0 +1,23 @@
+// Loops of our own are compiled once per instruction set; this says which of them to run. The project itself is compiled
+// for the oldest x86-64, so that one program runs everywhere.
+#pragma once
+
+#include "layers/cpu/dnnl.h"
+
+namespace antichain::cpu {
+
+template <class T>
+struct PerInstructionSet {
+  T baseline, avx2, avx512;
+};
+
+template <class T>
+T best(const PerInstructionSet<T>& of) {
+#ifdef __x86_64__
+  if (has_avx512()) return of.avx512;
+  if (__builtin_cpu_supports("avx2")) return of.avx2;
+#endif
+  return of.baseline;
+}
+
+}  // namespace antichain::cpu

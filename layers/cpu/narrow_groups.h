@@ -1,0 +1,43 @@
+// 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16 channels, with AVX-512.
+//
+// A vector of 16 channels of one pixel holds 4 or 2 whole groups. Spread over each group's lanes, channel j of every
+// group multiplies its own weights in all of them at once:
+//
+//   x   a0 a1 a2 a3 | b0 b1 b2 b3 | …       spread(x, 1)   a1 a1 a1 a1 | b1 b1 b1 b1 | …
+//   y  += spread(x, j) · weight[j]          weight[j]      of outputs o0 o1 o2 o3 from input j, in each group
+//
+// so nothing is multiplied in vain, and no tensor leaves its layout. (General libraries pad such groups to whole blocks, or
+// rearrange both tensors at every call.) The input gradient is the same sum over dy with the weights transposed and
+// flipped; a weight gradient spreads dy and sums over pixels, image by image.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "framework/context.h"
+#include "framework/op.h"
+#include "framework/tensor.h"
+#include "layers/conv2d.h"
+
+namespace antichain::cpu {
+
+class NarrowGroups : public Kernel {
+ public:
+  // Whether this is such a convolution, and the machine has the instructions.
+  static std::optional<NarrowGroups> of(const Conv2d&, const Shape& x, const Shape& y);
+
+  // Tensors are nChw16c, weights plain (K x C/groups x 3 x 3).
+  void forward(Context&, const Forward&) const override;
+  void backward(Context&, const Backward&) const override;
+  int64_t workspace_bytes(int threads) const;
+
+ private:
+  NarrowGroups() = default;
+  void backward_data(Context&, const float* w, const float* dy, float* dx) const;
+  void backward_weights(Context&, const float* x, const float* dy, float* dw, Into) const;
+
+  int group_ = 0, stride_ = 1;  // channels of a group
+  int64_t images_ = 0, blocks_ = 0, height_ = 0, width_ = 0, y_height_ = 0, y_width_ = 0;
+};
+
+}  // namespace antichain::cpu
