@@ -1,76 +1,22 @@
 #include "framework/hdf5.h"
 
 #include <fmt/format.h>
-#include <hdf5.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <mutex>
 #include <new>
 
 #include "framework/error.h"
+#include "framework/hdf5_session.h"
 
 namespace antichain {
+using namespace hdf5;
 namespace {
 
 constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
 constexpr const char* damaged = "the file is truncated or damaged";
 constexpr int64_t most_compression = 2000;  // deflate reaches 1,032
-
-// Closes what HDF5 gave, when the scope ends.
-template <herr_t (*close)(hid_t)>
-class Handle {
- public:
-  explicit Handle(hid_t id) : id_(id) {}
-  ~Handle() {
-    if (id_ >= 0) close(id_);
-  }
-  Handle(const Handle&) = delete;
-  operator hid_t() const { return id_; }
-
- private:
-  hid_t id_;
-};
-using File = Handle<H5Fclose>;
-using Object = Handle<H5Oclose>;
-using Space = Handle<H5Sclose>;
-using Type = Handle<H5Tclose>;
-using Properties = Handle<H5Pclose>;
-
-// The library is one for the process and not safe for threads, and prints its errors itself unless told not to:
-// one thread at a time, and silence that ends with the call.
-class Session {
- public:
-  Session() : lock_(mutex()) {
-    H5dont_atexit();  // no file of ours is left open, and after a damaged one it would complain
-    H5open();
-    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~Session() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
-  Session(const Session&) = delete;
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-  std::lock_guard<std::mutex> lock_;
-  H5E_auto2_t print_ = nullptr;
-  void* data_ = nullptr;
-};
-
-// What HDF5 found at the bottom of the call that failed.
-std::string reason() {
-  std::string text;
-  const auto keep_last = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {
-    if (error->desc) *static_cast<std::string*>(out) = error->desc;
-    return 0;
-  };
-  H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_last, &text);
-  return text.empty() ? "" : fmt::format(" ({})", text);
-}
 
 [[noreturn]] void fail(const std::string& origin, const std::string& what) {
   throw Error(fmt::format("{}: {}{}", origin, what, reason()), damaged);
@@ -106,6 +52,12 @@ void use_memory(hid_t access, std::string& bytes) {
   H5Pset_file_image_callbacks(access, &calls);
 }
 
+// HDF5 takes files of one name for one file, also in memory.
+std::string next_name() {
+  static uint64_t count = 0;  // within a Session
+  return fmt::format("memory-{}.h5", ++count);
+}
+
 // In the format whose structures all have checksums (HDF5 1.10, 2016).
 hid_t create_in_memory(std::string& bytes) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
@@ -113,7 +65,7 @@ hid_t create_in_memory(std::string& bytes) {
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_obj_track_times(creation, 0);
   H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
-  return written(H5Fcreate("weights.h5", H5F_ACC_TRUNC, creation, access), "a file into memory");
+  return written(H5Fcreate(next_name().c_str(), H5F_ACC_TRUNC, creation, access), "a file into memory");
 }
 
 // The driver's memory ends later than the file; where that is, stands in the superblock (versions 2 and 3).
@@ -126,7 +78,7 @@ void cut_to_size(std::string& bytes) {
   bytes.resize(size);
 }
 
-void write_tensor(hid_t file, const NamedTensor& tensor) {
+void write_tensor(hid_t file, const NamedTensor& tensor, bool checksum) {
   const std::vector<hsize_t> extents(tensor.shape.begin(), tensor.shape.end());
   const bool scalar = extents.empty();
   const Space space(scalar ? H5Screate(H5S_SCALAR)
@@ -135,7 +87,8 @@ void write_tensor(hid_t file, const NamedTensor& tensor) {
   H5Pset_obj_track_times(creation, 0);
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
   if (scalar) H5Pset_layout(creation, H5D_COMPACT);  // within the structure, so under its checksum
-  if (!scalar && tensor.elements() > 0 && tensor.bytes() < int64_t(UINT32_MAX)) {  // HDF5's limit of a chunk
+  if (checksum && !scalar && tensor.elements() > 0 &&
+      tensor.bytes() < int64_t(UINT32_MAX)) {  // HDF5's limit of a chunk
     H5Pset_chunk(creation, int(extents.size()), extents.data());
     H5Pset_fletcher32(creation);
   }
@@ -153,7 +106,7 @@ hid_t open_in_memory(std::string& bytes, const std::string& origin) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS));
   use_memory(access, bytes);
   H5Pset_file_image(access, bytes.data(), bytes.size());
-  const hid_t file = H5Fopen("weights.h5", H5F_ACC_RDONLY, access);
+  const hid_t file = H5Fopen(next_name().c_str(), H5F_ACC_RDONLY, access);
   if (file < 0) fail(origin, "HDF5 can't open the file");
   return file;
 }
@@ -262,7 +215,7 @@ std::string to_hdf5(const Weights& weights) {
   std::string bytes;
   {
     const File file(create_in_memory(bytes));
-    for (const NamedTensor& tensor : weights) write_tensor(file, tensor);
+    for (const NamedTensor& tensor : weights) write_tensor(file, tensor, true);
     written(H5Fflush(file, H5F_SCOPE_GLOBAL), "the file");
   }  // closing marks it as complete
   cut_to_size(bytes);
@@ -276,6 +229,53 @@ Weights from_hdf5(const std::string& bytes, const std::string& origin) {
   for (const std::string& name : link_names(file, origin))
     weights.add(read_tensor(file, name, int64_t(bytes.size()), origin));
   return weights;
+}
+
+struct Hdf5Writer::Open {
+  std::string bytes;
+  std::map<std::string, hid_t> groups;  // "" is the file
+};
+
+Hdf5Writer::Hdf5Writer(int64_t expected_bytes) : open_(std::make_unique<Open>()) {
+  const Session session;
+  open_->bytes.reserve(size_t(expected_bytes));
+  open_->groups[""] = create_in_memory(open_->bytes);
+}
+
+Hdf5Writer::~Hdf5Writer() {
+  const Session session;
+  for (const auto& [name, id] : open_->groups) name.empty() ? H5Fclose(id) : H5Gclose(id);
+}
+
+void Hdf5Writer::add(const NamedTensor& tensor, const std::string& group) {
+  const Session session;
+  const auto [it, missing] = open_->groups.try_emplace(group, H5I_INVALID_HID);
+  if (missing) {
+    it->second = H5Gcreate2(open_->groups[""], group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    written(it->second, fmt::format("the group '{}'", group));
+  }
+  write_tensor(it->second, tensor, false);
+}
+
+std::string Hdf5Writer::finish() {
+  const Session session;
+  written(H5Fflush(open_->groups[""], H5F_SCOPE_GLOBAL), "the file");
+  for (auto it = open_->groups.rbegin(); it != open_->groups.rend(); ++it)
+    it->first.empty() ? H5Fclose(it->second)
+                      : H5Gclose(it->second);  // the file last: that marks it as complete
+  open_->groups.clear();
+  cut_to_size(open_->bytes);
+  return std::move(open_->bytes);
+}
+
+std::vector<NamedTensor> read_hdf5(const std::string& bytes, const std::vector<std::string>& paths,
+                                   const std::string& origin) {
+  const Session session;
+  const File file(open_in_memory(const_cast<std::string&>(bytes), origin));
+  std::vector<NamedTensor> tensors;
+  for (const std::string& path : paths)
+    tensors.push_back(read_tensor(file, path, int64_t(bytes.size()), origin));
+  return tensors;
 }
 
 }  // namespace antichain

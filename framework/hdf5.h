@@ -5,7 +5,9 @@
 // the same bytes.
 #pragma once
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "framework/weights.h"
 
@@ -16,5 +18,25 @@ std::string to_hdf5(const Weights&);
 // In the order of creation where the file keeps it, else by name. Error naming `origin` and the dataset. The library
 // itself is trusted with the bytes: files of unknown origin are safer as safetensors.
 Weights from_hdf5(const std::string& bytes, const std::string& origin);
+
+// A file made tensor by tensor, so that no more than one is held besides: for checkpoints, whose manifests have the hash of
+// every file, so that the data need no checksums of their own. Safe from several threads, each with a file of its own.
+class Hdf5Writer {
+ public:
+  explicit Hdf5Writer(int64_t expected_bytes = 0);
+  ~Hdf5Writer();
+  Hdf5Writer(const Hdf5Writer&) = delete;
+  // Into the root group, or a group in it.
+  void add(const NamedTensor&, const std::string& group = {});
+  std::string finish();  // the file's bytes; once, and nothing after it
+
+ private:
+  struct Open;
+  std::unique_ptr<Open> open_;
+};
+
+// Some tensors of a file by their paths ("momentum/conv1.weight"), which become their names. Error as above.
+std::vector<NamedTensor> read_hdf5(const std::string& bytes, const std::vector<std::string>& paths,
+                                   const std::string& origin);
 
 }  // namespace antichain

@@ -4,4 +4,6 @@ namespace antichain {
 
 const char* version() { return ANTICHAIN_VERSION; }
 
+const char* revision() { return ANTICHAIN_REVISION; }
+
 }  // namespace antichain

@@ -1,0 +1,221 @@
+#include "app/resume.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "app/table.h"
+#include "framework/checkpoint_folder.h"
+#include "framework/error.h"
+#include "framework/random.h"
+#include "pipeline/agree.h"
+#include "pipeline/stage_state.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t most_hashed = 4096;  // images
+constexpr const char* length = "steps in all";
+const std::set<std::string> kept_by_same_bits = {"device",
+                                                 "threads"};  // that a cut does not change, but these do
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+void warn(const std::string& sentence) { fmt::print(stderr, "antichain: warning: {}\n", sentence); }
+
+// A folder with checkpoints of another run must not get this one's as well.
+void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
+  const std::vector<std::string> there = folder.list();
+  if (folder.path().empty() || there.empty()) return;
+  if (resumed.empty())
+    throw Error(fmt::format("{} has checkpoints already, the newest is {}", folder.path(), there.front()),
+                "go on from it with --resume auto, or name an empty folder", ExitCode::usage);
+  if (std::ranges::find(there, resumed) == there.end())
+    throw Error(fmt::format("{} has checkpoints already, but the one to resume from is elsewhere: {}",
+                            folder.path(), resumed),
+                "name an empty folder for those to come", ExitCode::usage);
+}
+
+// The newest whole one of them, newest first. Warns about every damaged one it passes.
+std::string newest_whole(const std::vector<std::string>& checkpoints, const std::string& folder) {
+  std::vector<std::string> problems;
+  for (const std::string& checkpoint : checkpoints) try {
+      verify_checkpoint(checkpoint);
+      for (const std::string& problem : problems)
+        warn(fmt::format("{}; going on from the older {}", problem, checkpoint));
+      return checkpoint;
+    } catch (const Damaged& damaged) {
+      problems.push_back(damaged.what());
+    }
+  throw Error(fmt::format("no checkpoint in {} can be used: {}", folder, fmt::join(problems, "; ")),
+              "start anew in another folder");
+}
+
+std::string find_checkpoint(const CheckpointCommandOptions& o) {
+  if (o.resume.empty()) return "";
+  const bool automatic = o.resume == "auto";
+  const std::string place = without_slash(automatic ? o.folder : o.resume);
+  if (!automatic && is_checkpoint(place)) return verify_checkpoint(place), place;
+  const std::vector<std::string> there = CheckpointFolder(place).list();
+  if (!there.empty()) return newest_whole(there, place);
+  if (automatic) return "";
+  throw Error(fmt::format("there is no checkpoint in {}", place),
+              "name a folder that --checkpoint was given, or one of the folders step-… in it");
+}
+
+// Tensors that the network and the checkpoint do not have alike.
+std::vector<std::string> tensor_differences(const Manifest& manifest, const Graph& graph) {
+  Facts there, here;
+  const auto text = [](const CheckpointTensor& t) {
+    return fmt::format("{} of {}", t.is_float ? "float32" : "int64",
+                       t.shape.empty() ? "one number" : fmt::format("{}", fmt::join(t.shape, " x ")));
+  };
+  for (const CheckpointFile& file : manifest.files)
+    for (const CheckpointTensor& t : file.tensors) there["the tensor " + t.path] = text(t);
+  for (const CheckpointTensor& t : checkpoint_tensors(graph)) here["the tensor " + t.path] = text(t);
+  return differences(there, here);
+}
+
+std::string some(const std::vector<std::string>& sentences) {
+  constexpr size_t most = 12;
+  const std::vector<std::string> first(sentences.begin(),
+                                       sentences.begin() + std::ptrdiff_t(std::min(most, sentences.size())));
+  return fmt::format("{}{}", fmt::join(first, "; "),
+                     sentences.size() > most ? fmt::format("; and {} more", sentences.size() - most) : "");
+}
+
+// A longer or shorter run is the user's right, but where the learning rate's course depends on the length it is another
+// run from here on. Returns whether that has to be said.
+bool check_length(const Manifest& m, const RunFacts& run) {
+  const int64_t total = std::stoll(run.recipe.at(length));
+  if (m.position.step > total)
+    throw Error(fmt::format("the checkpoint has done {} already, but the run is to have {}",
+                            counted(m.position.step, "step"), total),
+                "ask for more --steps or --epochs", ExitCode::usage);
+  const auto there = m.recipe.find(length);
+  return there != m.recipe.end() && there->second != run.recipe.at(length) &&
+         run.recipe.at("learning rate") != "constant";
+}
+
+void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph,
+                   const std::string& checkpoint) {
+  std::vector<std::string> all = differences(m.model, run.model);
+  Facts there = m.recipe, here = run.recipe;
+  there.erase(length), here.erase(length);
+  for (std::string& sentence : differences(there, here)) all.push_back(std::move(sentence));
+  if (all.empty()) all = tensor_differences(m, graph);
+  if (!all.empty())
+    throw Error(fmt::format("{} does not belong to this run: {}", checkpoint, some(all)),
+                "resume with the options it was trained with");
+  if (check_length(m, run))
+    warn(
+        fmt::format("the run was to have {} steps and now has {}: the learning rate follows the new length "
+                    "from step {} on, so the result is neither run's",
+                    m.recipe.at(length), run.recipe.at(length), m.position.step + 1));
+  for (const std::string& name : kept_by_same_bits)
+    for (const std::string& sentence : differences(
+             {{name, m.setting.contains(name) ? m.setting.at(name) : "?"}}, {{name, run.setting.at(name)}}))
+      warn(sentence + ": the numbers will not be the same to the last bit");
+}
+
+}  // namespace
+
+std::string fingerprint(const DataSet& data) {
+  const Shape shape = data.image_shape();
+  std::vector<uint8_t> pixels(size_t(shape.elements()));
+  const int64_t n = std::min(data.size(), most_hashed);
+  uint64_t hash = hash_bytes(shape.str());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t index = i * data.size() / n;
+    data.image(index, pixels);
+    hash = mix(hash, hash_bytes({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
+    hash = mix(hash, uint64_t(data.label(index)));
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const Rank& rank) {
+  RunFacts run;
+  if (!rank.prints() || (o.checkpoint.folder.empty() && o.checkpoint.resume.empty())) return run;
+  const int64_t per_epoch = data.train->size() / o.network.batch;
+  const TrainOptions training = train_options(o, per_epoch);
+  const auto text = [](const auto& x) { return fmt::format("{}", x); };
+  run.model = {{"model", o.network.model},
+               {"form", o.network.form},
+               {"classes", text(data.train->classes())},
+               {"image", data.train->image_shape().str()},
+               {"auxiliary loss", text(o.network.aux)},
+               {"label smoothing", text(o.network.label_smoothing)},
+               {"precision", "float32"}};
+  run.recipe = {{"batch", text(o.network.batch)},
+                {"micro-batches", text(o.network.microbatches)},
+                {"seed", text(o.seed)},
+                {"peak learning rate", text(o.rate.peak)},
+                {"learning rate", o.rate.schedule},
+                {"warm-up steps", text(o.rate.warmup_steps)},
+                {"warm-up epochs", text(o.warmup_epochs)},
+                {"momentum", text(training.sgd.momentum)},
+                {"weight decay", text(training.sgd.weight_decay)},
+                {"nesterov", text(training.sgd.nesterov)},
+                {length, text(total_steps(training, per_epoch))},
+                {"data", data.train->name()},
+                {"training images", text(data.train->size())},
+                {"test images", text(data.test->size())},
+                {"training data", fingerprint(*data.train)},
+                {"test data", fingerprint(*data.test)}};
+  run.setting = {{"device", rank.context.backend().description()},
+                 {"threads", text(rank.context.threads())},
+                 {"ranks", text(rank.transport.size())},
+                 {"schedule", o.schedule.schedule}};
+  return run;
+}
+
+Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, const Graph& graph,
+                         const Rank& rank) {
+  Beginning beginning;
+  if (o.checkpoint.folder.empty() && o.checkpoint.resume.empty()) return beginning;
+  const std::string found = on_rank_zero(rank.transport, [&] {
+    const CheckpointFolder folder(without_slash(o.checkpoint.folder));
+    if (!folder.path().empty()) {
+      beginning.lock = FolderLock(folder.path());
+      folder.clean();
+    }
+    const std::string checkpoint = find_checkpoint(o.checkpoint);
+    refuse_foreign(folder, checkpoint);
+    if (checkpoint.empty()) return std::string();
+    const std::string text = read_manifest(checkpoint);
+    check_belongs(manifest_from_json(text, checkpoint), run, graph, checkpoint);
+    return checkpoint + '\0' + text;
+  });
+  if (found.empty()) return beginning;
+  beginning.checkpoint = found.substr(0, found.find('\0'));
+  beginning.manifest = manifest_from_json(found.substr(found.find('\0') + 1), beginning.checkpoint);
+  return beginning;
+}
+
+void go_on_from(const Beginning& beginning, Stage& stage, const Rank& rank) {
+  restore(stage, beginning.checkpoint, beginning.manifest);
+  if (!rank.prints()) return;
+  fmt::print("Going on from {}: {} done\n\n", beginning.checkpoint, counted(beginning.step(), "step"));
+  std::fflush(stdout);
+}
+
+CheckpointOptions checkpoint_options(const CheckpointCommandOptions& o, const RunFacts& run,
+                                     const Beginning& beginning) {
+  const Every every = parse_every(o.every);
+  return {.folder = without_slash(o.folder),
+          .every_steps = every.steps,
+          .every_s = every.seconds,
+          .keep = o.keep,
+          .model = run.model,
+          .recipe = run.recipe,
+          .setting = run.setting,
+          .resumed = beginning.checkpoint};
+}
+
+}  // namespace antichain

@@ -1,0 +1,217 @@
+#include "framework/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "framework/random.h"
+
+namespace antichain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view complete = "step-", partial = ".partial-", removed = ".removed-";
+constexpr const char* manifest_name = "manifest.json";
+constexpr int64_t most_manifest_bytes = 256 << 20;
+constexpr size_t written_at_once = 8 << 20;
+
+// Closes when the scope ends.
+class Handle {
+ public:
+  explicit Handle(int id) : id_(id) {}
+  ~Handle() {
+    if (id_ >= 0) ::close(id_);
+  }
+  Handle(const Handle&) = delete;
+  operator int() const { return id_; }
+  int release() { return std::exchange(id_, -1); }
+
+ private:
+  int id_;
+};
+
+[[noreturn]] void fail(const std::string& what, const std::string& path) {
+  throw Error(fmt::format("can't {} {}: {}", what, path, std::strerror(errno)),
+              "check the folder, its permissions and the free space");
+}
+
+void sync_folder(const std::string& path) {
+  const Handle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems can't sync a folder; then the names are as safe as they get.
+  if (folder < 0 || (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP)) fail("sync", path);
+}
+
+std::optional<int64_t> step_of(const std::string& name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return {};
+  const std::string digits = name.substr(prefix.size());
+  const bool number = !digits.empty() && digits.size() <= 18 &&
+                      std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  return number ? std::optional(std::stoll(digits)) : std::nullopt;
+}
+
+std::string name_of(std::string_view prefix, int64_t step) { return fmt::format("{}{:012}", prefix, step); }
+
+// Names in `path` of the kind, largest step first.
+std::vector<std::string> names(const std::string& path, std::string_view prefix) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, none))
+    if (const auto step = step_of(entry.path().filename(), prefix))
+      found.emplace_back(*step, entry.path().filename());
+  std::ranges::sort(found, std::greater());
+  std::vector<std::string> all;
+  for (auto& [step, name] : found) all.push_back(std::move(name));
+  return all;
+}
+
+// The manifest first, so that what is left of a removal that is cut short is no checkpoint.
+void remove_all(const std::string& path) {
+  std::error_code ignored;
+  fs::remove(path + "/" + manifest_name, ignored);
+  fs::remove_all(path, ignored);
+}
+
+// Reads a plain file that is no link, of at most `most` bytes, or says why not.
+std::string read_plain(const std::string& path, int64_t least, int64_t most) {
+  const Handle file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (file < 0 && errno == ELOOP)
+    throw Damaged(fmt::format("{} is a link, which a checkpoint has none of", path));
+  if (file < 0 || ::fstat(file, &status) != 0)
+    throw Damaged(fmt::format("can't read {}: {}", path, std::strerror(errno)));
+  if (!S_ISREG(status.st_mode)) throw Damaged(fmt::format("{} is no plain file", path));
+  if (status.st_size < least || status.st_size > most)
+    throw Damaged(fmt::format("{} has {} bytes, but {} {} were written", path, status.st_size,
+                              least == most ? "exactly" : "at most", most));
+  std::string bytes(size_t(status.st_size), '\0');
+  for (size_t at = 0; at < bytes.size();) {
+    const ssize_t n = ::read(file, bytes.data() + at, bytes.size() - at);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      throw Damaged(fmt::format("can't read {}: {}", path, n == 0 ? "it ends early" : std::strerror(errno)));
+    at += size_t(n);
+  }
+  return bytes;
+}
+
+void check_is_folder(const std::string& checkpoint) {
+  struct stat status {};
+  if (::lstat(checkpoint.c_str(), &status) != 0)
+    throw Damaged(fmt::format("can't read {}: {}", checkpoint, std::strerror(errno)));
+  if (S_ISLNK(status.st_mode))
+    throw Damaged(fmt::format("{} is a link, not a checkpoint's folder", checkpoint));
+  if (!S_ISDIR(status.st_mode)) throw Damaged(fmt::format("{} is no folder", checkpoint));
+}
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::string> CheckpointFolder::list() const {
+  std::vector<std::string> paths;
+  for (const std::string& name : names(path_, complete)) paths.push_back(path_ + "/" + name);
+  return paths;
+}
+
+std::string CheckpointFolder::of_step(int64_t step) const { return path_ + "/" + name_of(complete, step); }
+std::string CheckpointFolder::partial_of(int64_t step) const { return path_ + "/" + name_of(partial, step); }
+
+int CheckpointFolder::clean() const {
+  int count = 0;
+  for (const std::string_view prefix : {partial, removed})
+    for (const std::string& name : names(path_, prefix)) remove_all(path_ + "/" + name), ++count;
+  return count;
+}
+
+void CheckpointFolder::begin(int64_t step) const {
+  const std::string folder = partial_of(step);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail("make the folder", folder);
+}
+
+void CheckpointFolder::publish(const Manifest& manifest) const {
+  const int64_t step = manifest.position.step;
+  const std::string from = partial_of(step), to = of_step(step);
+  write_synced(from + "/" + manifest_name, to_json(manifest), [] {});
+  sync_folder(from);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
+    // A checkpoint of this step is there, of a past that was gone back from: the two change places in one go, or, where
+    // the file system can't, one after the other.
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+      const std::string old = path_ + "/" + name_of(removed, step);
+      if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
+        fail("rename into", to);
+      remove_all(old);
+    } else {
+      remove_all(from);
+    }
+  }
+  sync_folder(path_);
+}
+
+void CheckpointFolder::discard(int64_t step) const { remove_all(partial_of(step)); }
+
+void CheckpointFolder::prune(int64_t step, int keep) const {
+  for (const std::string& name : names(path_, complete)) {
+    const int64_t its_step = *step_of(name, complete);
+    if (its_step > step || keep-- > 0) continue;
+    const std::string old = path_ + "/" + name_of(removed, its_step);
+    if (::rename((path_ + "/" + name).c_str(), old.c_str()) != 0) fail("remove", path_ + "/" + name);
+    remove_all(old);
+  }
+}
+
+bool is_checkpoint(const std::string& path) {
+  const std::string plain = without_slash(path);
+  return step_of(fs::path(plain).filename(), complete) || fs::exists(plain + "/" + manifest_name);
+}
+
+void write_synced(const std::string& path, const std::string& bytes, const std::function<void()>& beat) {
+  Handle file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (file < 0) fail("create", path);
+  for (size_t at = 0; at < bytes.size(); beat()) {
+    const ssize_t n = ::write(file, bytes.data() + at, std::min(bytes.size() - at, written_at_once));
+    if (n < 0 && errno != EINTR) fail("write", path);
+    if (n > 0) at += size_t(n);
+  }
+  if (::fsync(file) != 0) fail("write", path);
+  if (::close(file.release()) != 0) fail("write", path);
+}
+
+std::string read_manifest(const std::string& checkpoint) {
+  check_is_folder(checkpoint);
+  const std::string path = checkpoint + "/" + manifest_name;
+  if (!fs::exists(fs::symlink_status(path)))
+    throw Damaged(fmt::format("{} has no {}", checkpoint, manifest_name), "it is no complete checkpoint");
+  return read_plain(path, 0, most_manifest_bytes);
+}
+
+std::string read_checkpoint_file(const std::string& checkpoint, const CheckpointFile& file) {
+  const std::string path = checkpoint + "/" + file.name;
+  std::string bytes = read_plain(path, file.bytes, file.bytes);
+  if (hash_bytes(bytes) != file.hash)
+    throw Damaged(fmt::format("{} is damaged: it does not have the hash that the manifest says", path));
+  return bytes;
+}
+
+Manifest verify_checkpoint(const std::string& checkpoint) {
+  Manifest manifest = manifest_from_json(read_manifest(checkpoint), checkpoint + "/" + manifest_name);
+  for (const CheckpointFile& file : manifest.files) read_checkpoint_file(checkpoint, file);
+  return manifest;
+}
+
+}  // namespace antichain

@@ -1,0 +1,59 @@
+// The folder that a run keeps its checkpoints in, and what may be found there:
+//
+//   lock                     held by the run that writes here (framework/folder_lock.h)
+//   step-000000001200/       a complete checkpoint: stage-0.h5 …, manifest.json
+//   .partial-000000001300/   one being written; renamed into place when it is complete
+//   .removed-000000000900/   one being removed
+//
+// So a name that begins with "step-" is a checkpoint that was complete once, and what begins with a dot is nobody's loss.
+// Nothing is followed that is a link.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/checkpoint.h"
+
+namespace antichain {
+
+class CheckpointFolder {
+ public:
+  explicit CheckpointFolder(std::string path) : path_(std::move(path)) {}
+  const std::string& path() const { return path_; }
+
+  // Every checkpoint's folder, newest step first, whatever its state. None when the folder is not there.
+  std::vector<std::string> list() const;
+  std::string of_step(int64_t step) const;     // path of a complete one
+  std::string partial_of(int64_t step) const;  // and of one being written
+
+  // Removes what attempts that were cut short left; returns how many.
+  int clean() const;
+  // Makes the folder for a new one, by any rank. Error with the system's reason.
+  void begin(int64_t step) const;
+  // All files are written and safe: adds the manifest and renames the folder, in whose place a checkpoint of the same
+  // step may stand. Error with the system's reason; the others are as they were.
+  void publish(const Manifest&) const;
+  // Removes the partial one of this step, as far as that is possible.
+  void discard(int64_t step) const;
+  // Removes all but the newest `keep` of those up to `step`; later ones, of a past that was left, stay.
+  void prune(int64_t step, int keep) const;
+
+ private:
+  std::string path_;
+};
+
+// A path that is one checkpoint, rather than a folder of them.
+bool is_checkpoint(const std::string& path);
+
+// Writes and syncs a file that is not there yet; `beat` is called now and then. Error with the system's reason.
+void write_synced(const std::string& path, const std::string& bytes, const std::function<void()>& beat);
+
+// The manifest of a checkpoint. Damaged when it is missing or not as it was written; its files are not read.
+std::string read_manifest(const std::string& checkpoint);
+// The bytes of one of its files. Damaged when they are not those that were written.
+std::string read_checkpoint_file(const std::string& checkpoint, const CheckpointFile&);
+// Reads all of it. Damaged as above.
+Manifest verify_checkpoint(const std::string& checkpoint);
+
+}  // namespace antichain

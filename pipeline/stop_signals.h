@@ -1,0 +1,25 @@
+// Signals that ask a run to stop where nothing is lost: SIGUSR1, SIGTERM, SIGINT. The first is remembered, and the ranks
+// agree on the step after which they stop (pipeline/boundary.h). Once one of SIGTERM and SIGINT was heard, another one ends the
+// process at once. Before the first step there is nothing to lose: those two then end it at once, too.
+//
+// mpirun passes SIGUSR1 on to all ranks; SIGTERM gives them one second.
+#pragma once
+
+#include <string>
+
+namespace antichain {
+
+// Listens while it lives; one at a time in a process.
+class StopRequests {
+ public:
+  StopRequests();
+  ~StopRequests();
+  StopRequests(const StopRequests&) = delete;
+
+  static void training_begins();  // from now on there is something to lose
+  static int heard();             // the first signal's number, or 0; what any rank of the process may ask
+};
+
+std::string signal_name(int signal);  // "SIGUSR1"
+
+}  // namespace antichain

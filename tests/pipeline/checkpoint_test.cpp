@@ -1,0 +1,188 @@
+// Nothing is lost: a run that was cut short and goes on from its checkpoint, on as many stages as before or others, computes
+// the same bits as one that was not: losses, epochs' means, weights, statistics, momentum.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <filesystem>
+#include <map>
+
+#include "framework/hdf5.h"
+#include "partition/planner.h"
+#include "pipeline/stop_signals.h"
+#include "tests/data/temporary_folder.h"
+#include "tests/pipeline/training_run.h"
+
+namespace antichain {
+namespace {
+
+using namespace testing;
+
+Plan by_antichains(const Profile& network, int stages) {
+  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+}
+
+// Two epochs of three steps; batch norm in one model, dropout in the other.
+TrainingCase two_epochs(const std::string& model) {
+  return {.model = model, .microbatch = 2, .microbatches = 2, .steps = 3, .rate = 0.01f, .epochs = 2};
+}
+
+TrainingRun train(const TrainingCase& c, int stages) {
+  return train_on_threads(c, stages, by_antichains, by_policy(Policy::one_f_one_b));
+}
+
+// Every tensor of a checkpoint, whatever the files it is in.
+std::map<std::string, NamedTensor> contents(const std::string& checkpoint) {
+  std::map<std::string, NamedTensor> all;
+  for (const CheckpointFile& file : verify_checkpoint(checkpoint).files) {
+    std::vector<std::string> paths;
+    for (const CheckpointTensor& tensor : file.tensors) paths.push_back(tensor.path);
+    for (NamedTensor& tensor : read_hdf5(read_checkpoint_file(checkpoint, file), paths, file.name))
+      all[tensor.name] = std::move(tensor);
+  }
+  return all;
+}
+
+class Checkpoints : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string folder(const std::string& name) {
+    const std::string path = temporary_.str() + "/" + name;
+    std::filesystem::create_directory(path);
+    return path;
+  }
+  TemporaryFolder temporary_;
+};
+
+TEST_P(Checkpoints, GoOnToTheLastBitOnAnyNumberOfStages) {
+  TrainingCase whole = two_epochs(GetParam());
+  whole.checkpoint = folder("whole");
+  const TrainingRun one = train(whole, 1);
+  ASSERT_EQ(one.losses.size(), 6u);
+  const auto state = contents(CheckpointFolder(whole.checkpoint).of_step(6));
+  // Cut after 2 steps (within an epoch), 3 (between epochs, before the evaluation), 4 and 6 (nothing is left but that).
+  int legs = 0;
+  for (const auto& [cut, before, after] : {std::tuple(2, 1, 1), {2, 1, 3}, {3, 2, 1}, {4, 3, 2}, {6, 2, 2}}) {
+    TrainingCase part = two_epochs(GetParam());
+    part.checkpoint = folder(std::to_string(++legs));
+    part.until = cut;
+    const TrainingRun first = train(part, before);
+    part.until = 0;
+    const TrainingRun rest = train(part, after);
+    const std::string what = fmt::format("{} steps on {} stages, then {}", cut, before, after);
+    EXPECT_EQ(rest.first_step, cut) << what;
+    std::vector<double> losses = first.losses;
+    losses.insert(losses.end(), rest.losses.begin(), rest.losses.end());
+    EXPECT_EQ(losses, one.losses) << what;
+    EXPECT_EQ(rest.state, one.state) << what;
+    EXPECT_EQ(rest.test_accuracy, one.test_accuracy) << what;
+    EXPECT_EQ(rest.epoch_losses.back(), one.epoch_losses.back()) << what;
+    EXPECT_TRUE(contents(CheckpointFolder(part.checkpoint).of_step(6)) == state) << what;  // momentum, too
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Checkpoints, ::testing::Values("resnet20", "squeezenet1_0"));
+
+class Checkpointing : public Checkpoints {};
+
+TEST_F(Checkpointing, WritesEverySoManyStepsAndKeepsTheNewest) {
+  TrainingCase c = two_epochs("resnet20");
+  c.checkpoint = folder("run");
+  c.every_steps = 2;
+  c.keep = 2;
+  const TrainingRun run = train(c, 2);
+  std::vector<int64_t> steps;
+  for (const CheckpointReport& report : run.checkpoints) {
+    EXPECT_EQ(report.failure + report.warning, "");
+    EXPECT_GT(report.bytes, 2 * 4 * 270'000);  // 270,000 parameters and their momentum
+    steps.push_back(report.step);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{2, 4, 6}));
+  const CheckpointFolder there(c.checkpoint);
+  EXPECT_EQ(there.list(), (std::vector<std::string>{there.of_step(6), there.of_step(4)}));
+  EXPECT_EQ(there.clean(), 0);  // nothing half done is left
+}
+
+// Names and shapes as torchvision has them, momentum beside them, whatever layout the engine computes in.
+TEST_F(Checkpointing, HoldPlainTensorsByTheirNames) {
+  TrainingCase c = two_epochs("resnet20");
+  c.checkpoint = folder("run");
+  c.until = 1;
+  train(c, 2);
+  const auto all = contents(CheckpointFolder(c.checkpoint).of_step(1));
+  EXPECT_EQ(all.at("conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
+  EXPECT_EQ(all.at("momentum/conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
+  EXPECT_EQ(std::get<1>(all.at("bn1.num_batches_tracked").values)[0], 2);  // micro-batches
+  EXPECT_FALSE(all.contains("momentum/bn1.running_mean"));
+}
+
+// What can't be written is told, and training goes on to the same end.
+TEST_F(Checkpointing, AFailedWriteIsNoMoreThanAWarning) {
+  TrainingCase c = two_epochs("resnet20");
+  const TrainingRun undisturbed = train(c, 2);
+  c.checkpoint = folder("run");
+  c.every_steps = 2;
+  // Where rank 1's file of step 4 should go, there is a folder.
+  std::filesystem::create_directories(CheckpointFolder(c.checkpoint).partial_of(4) + "/stage-1.h5");
+  const TrainingRun run = train(c, 2);
+  EXPECT_EQ(run.state, undisturbed.state);
+  ASSERT_EQ(run.checkpoints.size(), 3u);
+  EXPECT_NE(run.checkpoints[1].failure.find(".partial-000000000004/stage-1.h5: File exists"),
+            std::string::npos)
+      << run.checkpoints[1].failure;
+  EXPECT_EQ(run.checkpoints[0].failure + run.checkpoints[2].failure, "");
+  const CheckpointFolder there(c.checkpoint);
+  EXPECT_EQ(there.list(), (std::vector<std::string>{there.of_step(6), there.of_step(2)}));
+  EXPECT_EQ(there.clean(), 0);  // the partial one is gone
+}
+
+// A signal that one rank hears stops all of them after the same step, with everything saved.
+TEST_F(Checkpointing, ASignalSavesAndStops) {
+  TrainingCase c = two_epochs("resnet20");
+  c.epochs = 300;
+  c.checkpoint = folder("run");
+  const StopRequests signals;
+  c.on_step = [](const StepReport& report) {
+    if (report.step == 3) ::raise(SIGUSR1);
+  };
+  try {
+    train(c, 2);
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::stopped);
+    EXPECT_NE(std::string(error.what()).find("stopped by SIGUSR1 after step"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("--resume auto"), std::string::npos) << error.what();
+  }
+  const auto there = CheckpointFolder(c.checkpoint).list();
+  ASSERT_EQ(there.size(), 1u);
+  const int64_t stopped_at = verify_checkpoint(there[0]).position.step;
+  EXPECT_GE(stopped_at, 4);
+  EXPECT_LT(stopped_at, 900);
+}
+
+TEST_F(Checkpointing, ASignalWithoutCheckpointsSaysThatNothingIsSaved) {
+  TrainingCase c = two_epochs("resnet20");
+  c.epochs = 300;
+  const StopRequests signals;
+  c.on_step = [](const StepReport& report) {
+    if (report.step == 1) ::raise(SIGTERM);
+  };
+  try {
+    train(c, 1);
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(int(error.code()), 128 + SIGTERM);
+    EXPECT_NE(std::string(error.what()).find("nothing was saved"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Checkpointing, ByTimeAsOftenAsItIsOver) {
+  TrainingCase c = two_epochs("resnet20");
+  c.checkpoint = folder("run");
+  c.epochs = 20;
+  c.every_s = 0.01;                               // less than the ranks take to agree, so at every answer
+  EXPECT_GE(train(c, 1).checkpoints.size(), 2u);  // the first step's answer, and the end
+}
+
+}  // namespace
+}  // namespace antichain
