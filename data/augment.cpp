@@ -1,9 +1,13 @@
 #include "data/augment.h"
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "framework/random.h"
 
 namespace antichain {
+
+int crop_padding(const Shape& chw) { return int(std::min(chw[1], chw[2]) / 8); }
 
 Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int padding) {
   const Philox random(mix(seed, hash_bytes("augmentation")));
@@ -15,15 +19,13 @@ Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int
   return {.down = place(words[0]), .right = place(words[1]), .flip = (words[2] >> 31) != 0};
 }
 
-Normaliser::Normaliser(std::array<float, 3> mean, std::array<float, 3> deviation) {
+Normaliser::Normaliser(const Normalisation& n) {
   for (size_t c = 0; c < 3; ++c) {
     for (int byte = 0; byte < 256; ++byte) {
-      table_[c][size_t(byte)] = (float(byte) / 255.0f - mean[c]) / deviation[c];
+      table_[c][size_t(byte)] = (float(byte) / 255.0f - n.mean[c]) / n.deviation[c];
     }
   }
 }
-
-Normaliser Normaliser::cifar10() { return {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}}; }
 
 void Normaliser::operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation& draw,
                             std::span<float> out) const {

@@ -1,5 +1,5 @@
-// Training-time augmentation of one image, and the normalisation that every image gets: pad by 4 black pixels, crop
-// back to size at a random place, flip at random, scale to [0, 1], subtract the channel mean, divide by the channel
+// Training-time augmentation of one image, and the normalisation that every image gets: pad by black pixels (an eighth of
+// the image's side: 4 of 32), crop back to size at a random place, flip at random, scale to [0, 1], subtract the channel mean, divide by the channel
 // deviation (the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016, in
 // torchvision's order, so a padded pixel becomes −mean / deviation).
 //
@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 
+#include "data/data_set.h"
 #include "framework/tensor.h"
 
 namespace antichain {
@@ -19,13 +20,14 @@ struct Augmentation {
   bool flip = false;        // left to right, after the crop
 };
 
+int crop_padding(const Shape& chw);  // pixels: an eighth of the shorter side, rounded down
+
 Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int padding = 4);
 
 // (byte / 255 − mean) / deviation, per channel, from a table of the 256 possible bytes.
 class Normaliser {
  public:
-  Normaliser(std::array<float, 3> mean, std::array<float, 3> deviation);
-  static Normaliser cifar10();  // of the training set's pixels
+  explicit Normaliser(const Normalisation& = {});
 
   // `pixels`: C x H x W bytes with C = 3; `out`: as many floats.
   void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&,

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
+#include "data/watched_file.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -19,30 +19,47 @@ using Format = Cifar10Format;
 constexpr const char* layout_hint =
     "expected the official binary layout: data_batch_1.bin … data_batch_5.bin and test_batch.bin";
 
+// Records of one file, which stay there; their labels, which every epoch asks for, are kept.
+struct Part {
+  std::unique_ptr<WatchedFile> file;
+  int64_t first = 0;  // number of its first record within the split
+};
+
+struct Records {
+  std::vector<Part> parts;
+  std::vector<uint8_t> labels;
+};
+
 class Cifar10 : public DataSet {
  public:
-  Cifar10(std::string name, std::vector<std::string> class_names, std::vector<uint8_t> records)
+  Cifar10(std::string name, std::vector<std::string> class_names, Records records)
       : name_(std::move(name)), class_names_(std::move(class_names)), records_(std::move(records)) {}
 
   std::string name() const override { return name_; }
-  int64_t size() const override { return int64_t(records_.size()) / Format::record_bytes; }
+  int64_t size() const override { return int64_t(records_.labels.size()); }
   Shape image_shape() const override { return {3, Format::side, Format::side}; }
   std::span<const std::string> class_names() const override { return class_names_; }
   void image(int64_t index, std::span<uint8_t> out) const override {
     ANTICHAIN_CHECK(int64_t(out.size()) == Format::pixel_bytes, "an image needs a buffer of its own size");
-    std::memcpy(out.data(), record(index) + 1, out.size());
+    ANTICHAIN_CHECK(index >= 0 && index < size(), "an image index within the data set");
+    const auto next = std::ranges::upper_bound(records_.parts, index, {}, &Part::first);
+    const Part& part = *std::prev(next);
+    const int64_t record = index - part.first;
+    part.file->read(record * Format::record_bytes + 1, out, record);
   }
-  int label(int64_t index) const override { return *record(index); }
+  int label(int64_t index) const override { return records_.labels.at(size_t(index)); }
+  std::string replaced() const override {
+    for (const Part& part : records_.parts) {
+      if (part.file->replaced())
+        return fmt::format("{} is another file now; training goes on with the one it was", part.file->path());
+    }
+    return "";
+  }
 
  private:
-  const uint8_t* record(int64_t index) const {
-    ANTICHAIN_CHECK(index >= 0 && index < size(), "an image index within the data set");
-    return records_.data() + index * Format::record_bytes;
-  }
-
   std::string name_;
   std::vector<std::string> class_names_;
-  std::vector<uint8_t> records_;
+  Records records_;
 };
 
 // The folder with the files: `directory` itself or the archive's folder in it.
@@ -55,37 +72,46 @@ fs::path find_folder(const fs::path& directory) {
   return fs::is_directory(nested, ignored) ? nested : directory;
 }
 
-void check_labels(const fs::path& file, const std::vector<uint8_t>& records, size_t first) {
-  for (size_t at = first; at < records.size(); at += Format::record_bytes) {
-    if (records[at] >= Format::classes) {
-      throw Error(fmt::format("{}: record {} has label {}, but labels are 0 to {}", file.string(),
-                              (at - first) / Format::record_bytes, records[at], Format::classes - 1),
-                  "the file is damaged or of another data set");
+// Reads the whole file once, block by block: what can't be read is better known before training than after an hour.
+void append_labels(const WatchedFile& file, std::vector<uint8_t>& labels) {
+  constexpr int64_t block_records = 512;
+  std::vector<uint8_t> block(size_t(block_records * Format::record_bytes));
+  const int64_t records = file.bytes() / Format::record_bytes;
+  for (int64_t first = 0; first < records; first += block_records) {
+    const int64_t count = std::min(block_records, records - first);
+    file.read(first * Format::record_bytes, {block.data(), size_t(count * Format::record_bytes)}, first);
+    for (int64_t r = 0; r < count; ++r) {
+      const uint8_t label = block[size_t(r * Format::record_bytes)];
+      if (label >= Format::classes) {
+        throw Error(fmt::format("{}: record {} has label {}, but labels are 0 to {}", file.path(), first + r,
+                                label, Format::classes - 1),
+                    "the file is damaged or of another data set");
+      }
+      labels.push_back(label);
     }
   }
 }
 
-void append_file(const fs::path& file, std::vector<uint8_t>& records) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) {
-    throw Error(fmt::format("can't read {} ({})", file.string(), std::strerror(errno)), layout_hint);
+void append_file(const fs::path& path, Records& records) {
+  std::error_code failed;
+  if (!fs::is_regular_file(path, failed)) {
+    throw Error(
+        fmt::format("can't read {} ({})", path.string(), failed ? failed.message() : "it is no plain file"),
+        layout_hint);
   }
-  const auto bytes = int64_t(fs::file_size(file));
-  if (bytes == 0 || bytes % Format::record_bytes != 0) {
+  auto file = std::make_unique<WatchedFile>(path.string());
+  if (file->bytes() == 0 || file->bytes() % Format::record_bytes != 0) {
     throw Error(fmt::format("{} is truncated: {} bytes, not a multiple of the {} bytes of a record",
-                            file.string(), bytes, Format::record_bytes),
+                            path.string(), file->bytes(), Format::record_bytes),
                 "fetch or unpack the data set again");
   }
-  const size_t first = records.size();
-  records.resize(first + size_t(bytes));
-  if (!in.read(reinterpret_cast<char*>(records.data()) + first, bytes)) {
-    throw Error(fmt::format("can't read all {} bytes of {}", bytes, file.string()), "is the disk in order?");
-  }
-  check_labels(file, records, first);
+  const auto first = int64_t(records.labels.size());
+  append_labels(*file, records.labels);
+  records.parts.push_back({std::move(file), first});
 }
 
-std::vector<uint8_t> read_train_files(const fs::path& folder) {
-  std::vector<uint8_t> records;
+Records read_train_files(const fs::path& folder) {
+  Records records;
   append_file(folder / Format::train_file(1), records);
   bool ended = false;  // a subset may lack the last files, but none before one that is there
   for (int number = 2; number <= Format::train_files; ++number) {
@@ -116,10 +142,9 @@ std::vector<std::string> read_class_names(const fs::path& folder) {
   return names;
 }
 
-std::string name_of(const fs::path& folder, size_t train_bytes, size_t test_bytes) {
+std::string name_of(const fs::path& folder, size_t train_images, size_t test_images) {
   if (fs::exists(folder / Format::generated_marker)) return "generated (not CIFAR-10)";
-  const bool whole = train_bytes == size_t(Format::train_images * Format::record_bytes) &&
-                     test_bytes == size_t(Format::test_images * Format::record_bytes);
+  const bool whole = train_images == Format::train_images && test_images == Format::test_images;
   return whole ? "CIFAR-10" : "CIFAR-10 (a subset)";
 }
 
@@ -130,9 +155,9 @@ std::string Cifar10Format::test_file() { return "test_batch.bin"; }
 
 DataSplits read_cifar10(const std::string& directory) {
   const fs::path folder = find_folder(directory);
-  std::vector<uint8_t> train = read_train_files(folder), test;
+  Records train = read_train_files(folder), test;
   append_file(folder / Format::test_file(), test);
-  const std::string name = name_of(folder, train.size(), test.size());
+  const std::string name = name_of(folder, train.labels.size(), test.labels.size());
   const std::vector<std::string> class_names = read_class_names(folder);
   return {.train = std::make_shared<Cifar10>(name, class_names, std::move(train)),
           .test = std::make_shared<Cifar10>(name, class_names, std::move(test))};

@@ -24,8 +24,9 @@ struct Cifar10Format {
   static std::string test_file();
 };
 
-// Reads both splits of `directory` (or of its sub-folder cifar-10-batches-bin) into memory. Error naming the file
-// when one is missing, its size is no multiple of 3073, or a label byte is above 9 (with the record's number).
+// Both splits of `directory` (or of its sub-folder cifar-10-batches-bin). Reads the files once and keeps the labels; images
+// are read when asked for. Error naming the file when one is missing, its size is no multiple of 3073, or a label byte is
+// above 9 (with the record's number).
 DataSplits read_cifar10(const std::string& directory);
 
 }  // namespace antichain

@@ -1,7 +1,8 @@
-// A data set is a numbered collection of labelled images, kept as bytes; everything random about training (order,
+// A data set is a numbered collection of labelled images, bytes in files; everything random about training (order,
 // crops, flips) is a function of (seed, epoch, index) elsewhere, so that any rank can draw any sample.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,16 +13,25 @@
 
 namespace antichain {
 
+// Of a set's training pixels, scaled to [0, 1], per channel: red, green, blue.
+struct Normalisation {
+  std::array<float, 3> mean{0.4914f, 0.4822f, 0.4465f}, deviation{0.2470f, 0.2435f, 0.2616f};  // CIFAR-10's
+};
+
 class DataSet {
  public:
   virtual ~DataSet() = default;
   virtual std::string name() const = 0;   // labels every output: "CIFAR-10", "generated (not CIFAR-10)"
   virtual int64_t size() const = 0;       // images
-  virtual Shape image_shape() const = 0;  // C x H x W
+  virtual Shape image_shape() const = 0;  // C x H x W, C = 3
   virtual std::span<const std::string> class_names() const = 0;  // one per class, in label order
-  // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads.
+  // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads. Error naming file and record
+  // when it can't be read any more.
   virtual void image(int64_t index, std::span<uint8_t> out) const = 0;
   virtual int label(int64_t index) const = 0;  // 0 … classes − 1
+  virtual Normalisation normalisation() const { return {}; }
+  // A sentence naming the file when another one has taken its name since it was opened; "" where all is as it was.
+  virtual std::string replaced() const { return ""; }
 
   int classes() const { return int(class_names().size()); }
 };

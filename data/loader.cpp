@@ -31,6 +31,7 @@ Loader::Loader(std::shared_ptr<const DataSet> data, const LoaderOptions& options
     : data_(std::move(data)),
       options_(options),
       sampler_(data_->size(), sampler_options(options)),
+      normaliser_(data_->normalisation()),
       next_{options.first, 0} {
   if (!options_.images) return;
   ANTICHAIN_CHECK(options.ahead >= 1, "the loader thread needs room for one micro-batch");
@@ -90,7 +91,8 @@ void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place&
     }
     data_->image(index, pixels);
     const Augmentation draw =
-        options_.train ? draw_augmentation(options_.seed, place.position.epoch, index) : Augmentation{};
+        options_.train ? draw_augmentation(options_.seed, place.position.epoch, index, crop_padding(chw))
+                       : Augmentation{};
     normaliser_(pixels, chw, draw, image);
   }
 }

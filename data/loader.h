@@ -63,7 +63,7 @@ class Loader {
   std::shared_ptr<const DataSet> data_;
   LoaderOptions options_;
   Sampler sampler_;  // of the caller's thread; the worker has its own
-  Normaliser normaliser_ = Normaliser::cifar10();
+  Normaliser normaliser_;
   std::vector<uint8_t> pixels_;
 
   std::mutex mutex_;  // guards all below

@@ -24,7 +24,7 @@ std::vector<uint8_t> numbered() {
 std::vector<float> apply(const Augmentation& draw) {
   const float unit = 1.0f / 255.0f;
   std::vector<float> out(48);
-  Normaliser({0, 0, 0}, {unit, unit, unit})(numbered(), small, draw, out);
+  Normaliser({.mean = {0, 0, 0}, .deviation = {unit, unit, unit}})(numbered(), small, draw, out);
   return out;
 }
 
@@ -55,12 +55,12 @@ TEST(Augment, ChannelsMoveTogether) {
 
 TEST(Augment, NormalisesByTheChannel) {
   std::vector<float> out(48);
-  Normaliser::cifar10()(numbered(), small, {.down = 4}, out);  // all padding
+  Normaliser()(numbered(), small, {.down = 4}, out);  // all padding
   // (0 − mean) / deviation; float rounding only.
   EXPECT_FLOAT_EQ(out[0], -0.4914f / 0.2470f);
   EXPECT_FLOAT_EQ(out[16], -0.4822f / 0.2435f);
   EXPECT_FLOAT_EQ(out[32], -0.4465f / 0.2616f);
-  Normaliser::cifar10()(numbered(), small, {}, out);
+  Normaliser()(numbered(), small, {}, out);
   EXPECT_FLOAT_EQ(out[16], (81 / 255.0f - 0.4822f) / 0.2435f);
 }
 

@@ -93,6 +93,32 @@ TEST(Cifar10, NamesAWrongLabelByteAndItsRecord) {
   expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_2.bin", "record 3", "label 10"});
 }
 
+TEST(Cifar10, RefusesAFileThatIsCutShortOrChangedWhileItIsRead) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "data_batch_1.bin";
+  write_bytes(file, records(5));
+  write_bytes(folder.path() / "test_batch.bin", records(1));
+  const DataSplits sets = read_cifar10(folder.str());
+  image_of(*sets.train, 4);
+  std::filesystem::resize_file(file, 4 * 3073);
+  expect_error([&] { image_of(*sets.train, 4); }, {"data_batch_1.bin", "changed", "record 4"});
+  EXPECT_EQ(sets.train->label(4), 4) << "labels are kept";
+}
+
+TEST(Cifar10, GoesOnWithAFileThatIsReplacedAndTells) {
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "data_batch_1.bin";
+  write_bytes(file, records(5));
+  write_bytes(folder.path() / "test_batch.bin", records(1));
+  const DataSplits sets = read_cifar10(folder.str());
+  EXPECT_EQ(sets.train->replaced(), "");
+  write_bytes(folder.path() / "new", records(5, 3));
+  std::filesystem::rename(folder.path() / "new", file);
+  EXPECT_EQ(image_of(*sets.train, 0)[0], 0) << "the file it was";
+  EXPECT_NE(sets.train->replaced().find("data_batch_1.bin"), std::string::npos);
+  EXPECT_EQ(sets.test->replaced(), "");
+}
+
 TEST(Cifar10, TheRealDataSet) {
   const char* directory = std::getenv("CIFAR10_DIR");
   if (directory == nullptr) GTEST_SKIP() << "CIFAR10_DIR is not set: the real CIFAR-10 is not checked";

@@ -1,0 +1,22 @@
+// Writes a data set into an HDF5 file of the layout that data/hdf5_set.h describes.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "data/data_set.h"
+
+namespace antichain {
+
+struct PackOptions {
+  bool interleaved = false;                    // N x H x W x C
+  bool compressed = false;                     // each image by itself: smaller, and slower to read
+  std::optional<Normalisation> normalisation;  // given with the set; else that of the training images
+  std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};  // images
+};
+
+// The file is whole and synced, or not there. Equal sets make equal bytes. Error naming the file.
+void pack(const DataSplits&, const std::string& file, const PackOptions& = {});
+
+}  // namespace antichain

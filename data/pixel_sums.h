@@ -1,0 +1,43 @@
+// Mean and deviation of many images' pixels, per channel, from sums in whole numbers: the order of the images does not
+// matter.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <span>
+
+#include "data/data_set.h"
+
+namespace antichain {
+
+class PixelSums {
+ public:
+  void add(std::span<const uint8_t> chw) {  // three planes
+    const size_t plane = chw.size() / 3;
+    for (size_t c = 0; c < 3; ++c) {
+      uint64_t sum = 0, squares = 0;
+      for (const uint8_t byte : chw.subspan(c * plane, plane)) sum += byte, squares += uint64_t(byte) * byte;
+      sum_[c] += sum, squares_[c] += squares;
+    }
+    count_ += plane;
+  }
+  // Of pixels scaled to [0, 1]; a deviation of at least one level, also where all is one colour.
+  Normalisation normalisation() const {
+    Normalisation result;
+    for (size_t c = 0; c < 3; ++c) {
+      const double mean = double(sum_[c]) / double(count_);
+      const double variance = double(squares_[c]) / double(count_) - mean * mean;
+      result.mean[c] = float(mean / 255);
+      result.deviation[c] = float(std::max(std::sqrt(std::max(variance, 0.0)), 1.0) / 255);
+    }
+    return result;
+  }
+
+ private:
+  std::array<uint64_t, 3> sum_{}, squares_{};
+  uint64_t count_ = 0;
+};
+
+}  // namespace antichain
