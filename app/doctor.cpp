@@ -1,0 +1,73 @@
+// antichain doctor: whether everything that a run needs is there, before it is needed.
+#include "app/doctor.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "app/checks.h"
+#include "app/commands.h"
+#include "app/data_options.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "pipeline/agree.h"
+#include "pipeline/launch.h"
+
+namespace antichain {
+namespace {
+
+struct DoctorOptions {
+  MachineOptions machine;
+  std::string checkpoint_folder, data_dir, json_file;
+};
+
+// Read as training would, so that what is wrong with it is found.
+void look_at_data(const std::string& data_dir, JobFacts& job) {
+  if (data_dir.empty()) return;
+  try {
+    const DataSplits data = read_data(data_dir);
+    job.data = fmt::format("{}: {} images for training, {} for tests", data.train->name(), data.train->size(),
+                           data.test->size());
+  } catch (const Error& error) {
+    job.data_problem = error.what();
+  }
+}
+
+void examine_job(const DoctorOptions& options, Rank& rank) {
+  JobFacts job = examine(rank, options.checkpoint_folder);
+  job.threads_of_one_process = options.machine.local > 1;
+  on_rank_zero(rank.transport, [&]() -> std::string {
+    look_at_data(options.data_dir, job);
+    const std::vector<Finding> findings = diagnose(job);
+    fmt::print("{}", describe(findings));
+    std::fflush(stdout);
+    if (!options.json_file.empty()) write_file(options.json_file, to_json(findings));
+    if (worst(findings) == Health::problem) throw Error("there are problems", "follow the advice above");
+    return "";
+  });
+}
+
+void run(const DoctorOptions& options) {
+  check_writable({options.json_file});
+  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
+  run_job(options.machine, [&](Rank& rank) { examine_job(options, rank); });
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App& command = add_command(app, "doctor", "examine all that a run needs, and advise",
+                                  "mpirun -n 4 antichain doctor --checkpoint run1 --data-dir D");
+  command.add_option("--checkpoint", options->checkpoint_folder, "examine this folder of checkpoints")
+      ->type_name("DIR")
+      ->group("Examined");
+  command.add_option("--data-dir", options->data_dir, "examine the data in this folder")
+      ->type_name("DIR")
+      ->group("Examined");
+  add_machine_options(command, options->machine);
+  add_output_option(command, "--json", options->json_file, "write the findings");
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,163 @@
+#include "app/preflight.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "app/table.h"
+#include "framework/error.h"
+#include "pipeline/agree.h"
+#include "pipeline/host_memory.h"
+
+namespace antichain {
+namespace {
+
+using Settings = std::map<std::string, std::string>;  // option to value
+
+Settings parse_settings(const std::string& text) {
+  Settings settings;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);)
+    settings[line.substr(0, line.find(' '))] =
+        line.find(' ') == std::string::npos ? "" : line.substr(line.find(' ') + 1);
+  return settings;
+}
+
+std::string value_of(const Settings& settings, const std::string& option) {
+  const auto it = settings.find(option);
+  return it == settings.end() ? fmt::format("without --{}", option)
+                              : fmt::format("with --{} {}", option, it->second);
+}
+
+// "rank 2 was started with --lr 0.2, the others with --lr 0.3"; "" where all agree.
+std::string odd_ranks(const std::vector<Settings>& ranks) {
+  std::set<std::string> options;
+  for (const Settings& settings : ranks)
+    for (const auto& [option, value] : settings) options.insert(option);
+  for (const std::string& option : options) {
+    std::vector<std::string> values;
+    for (const Settings& settings : ranks) values.push_back(value_of(settings, option));
+    const std::string sentence = describe_odd(values, "was started", "were started");
+    if (!sentence.empty()) return sentence;
+  }
+  return "";
+}
+
+struct RankNeed {
+  std::string host;
+  int64_t available = 0;
+  MemoryNeed need;
+};
+
+std::string to_text(const RankNeed& r) {
+  const MemoryNeed& n = r.need;
+  return fmt::format("{} {} {} {} {} {} {} {} {}", r.host, r.available, n.weights, n.activations,
+                     n.evaluation, n.scratch, n.images, n.code, n.copy);
+}
+
+RankNeed rank_need(const std::string& text) {
+  RankNeed r;
+  std::istringstream in(text);
+  in >> r.host >> r.available >> r.need.weights >> r.need.activations >> r.need.evaluation >>
+      r.need.scratch >> r.need.images >> r.need.code >> r.need.copy;
+  return r;
+}
+
+std::string table_of(const std::vector<RankNeed>& ranks) {
+  Table table({{"stage"},
+               {"host", Table::Align::left, 24},
+               {"weights\nMiB"},
+               {"activations\nMiB"},
+               {"evaluation\nMiB"},
+               {"scratch\nMiB"},
+               {"images\nMiB"},
+               {"engine\nMiB"},
+               {"all\nMiB"}});
+  for (size_t r = 0; r < ranks.size(); ++r) {
+    const MemoryNeed& n = ranks[r].need;
+    table.add({std::to_string(r), ranks[r].host, mebibytes(n.weights), mebibytes(n.activations),
+               mebibytes(n.evaluation), mebibytes(n.scratch), mebibytes(n.images), mebibytes(n.code),
+               mebibytes(n.total())});
+  }
+  return table.str();
+}
+
+// Ranks of one host share what it has; ranks in groups of their own may have less.
+void refuse_too_much(const std::vector<RankNeed>& ranks) {
+  std::map<std::string, std::pair<int64_t, int64_t>> hosts;  // needed, available
+  for (const RankNeed& r : ranks) {
+    const auto [it, first] = hosts.try_emplace(r.host, 0, r.available);
+    it->second.first += r.need.total();
+    it->second.second = std::min(it->second.second, r.available);
+  }
+  for (const auto& [host, bytes] : hosts) {
+    const auto [needed, available] = bytes;
+    if (needed <= available) continue;
+    throw Error(fmt::format("this plan needs {} MiB on {}, which has {} MiB left", mebibytes(needed), host,
+                            mebibytes(available)),
+                "use a smaller --batch, more --microbatches, more hosts, or plan with --memory-bytes\n\n" +
+                    table_of(ranks),
+                ExitCode::out_of_memory);
+  }
+}
+
+}  // namespace
+
+MemoryRecord::MemoryRecord(const MemoryNeed& need) : estimated_(need.total()) {
+  forget_peak();
+  before_ = resident_bytes();
+}
+
+std::vector<ProcessMemory> MemoryRecord::compare(Rank& rank) const {
+  const std::string mine = fmt::format("{}:{} {} {}", rank.transport.host(), ::getpid(), estimated_,
+                                       peak_resident_bytes() - before_);
+  std::vector<ProcessMemory> processes;
+  for (const std::string& text : rank.transport.gather(mine)) {
+    ProcessMemory its;
+    std::istringstream(text) >> its.process >> its.estimated_bytes >> its.measured_bytes;
+    if (!processes.empty() && processes.back().process == its.process) {  // ranks that are threads
+      processes.back().estimated_bytes += its.estimated_bytes;
+      processes.back().measured_bytes = std::max(processes.back().measured_bytes, its.measured_bytes);
+    } else {
+      processes.push_back(its);
+    }
+  }
+  return processes;
+}
+
+std::string settings_of(const CLI::App& command) {
+  std::string text;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group() == "Output" || option->count() == 0 || option->get_lnames().empty()) continue;
+    text += fmt::format("{} {}\n", option->get_lnames().front(), fmt::join(option->results(), " "));
+  }
+  return text;
+}
+
+void check_same_settings(Rank& rank, const std::string& settings) {
+  std::vector<Settings> ranks;
+  for (const std::string& text : rank.transport.gather(settings)) ranks.push_back(parse_settings(text));
+  on_rank_zero(rank.transport, [&]() -> std::string {
+    if (const std::string odd = odd_ranks(ranks); !odd.empty())
+      throw Error(odd, "start every rank with the same options", ExitCode::usage);
+    return "";
+  });
+}
+
+void check_memory(Rank& rank, const MemoryNeed& need) {
+  const RankNeed mine{rank.transport.host(), available_memory_bytes(), need};
+  std::vector<RankNeed> ranks;
+  for (const std::string& text : rank.transport.gather(to_text(mine))) ranks.push_back(rank_need(text));
+  on_rank_zero(rank.transport, [&]() -> std::string {
+    refuse_too_much(ranks);
+    return "";
+  });
+}
+
+}  // namespace antichain

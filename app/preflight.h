@@ -1,0 +1,37 @@
+// What `antichain train` finds out before its first step, so that a run that can't end well does not begin: each check is
+// collective, and refuses in one sentence on every rank that says what to do.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "app/job.h"
+#include "pipeline/memory_need.h"
+
+namespace antichain {
+
+// What a command was told, one option a line ("lr 0.3"), but for the files it writes, which rank 0 alone needs.
+std::string settings_of(const CLI::App& command);
+
+// Error naming the settings that differ, and the ranks that differ from most.
+void check_same_settings(Rank&, const std::string& settings);
+
+// Error (ExitCode::out_of_memory) with a table of all stages where the ranks of one host need more than it has left.
+void check_memory(Rank&, const MemoryNeed&);
+
+// How the estimate came out: of each process of the job, in the order of ranks.
+struct ProcessMemory {
+  std::string process;  // host and number
+  int64_t estimated_bytes = 0, measured_bytes = 0;
+};
+class MemoryRecord {
+ public:
+  explicit MemoryRecord(const MemoryNeed&);         // right before what was estimated is allocated
+  std::vector<ProcessMemory> compare(Rank&) const;  // collective; on rank 0
+
+ private:
+  int64_t estimated_, before_;
+};
+
+}  // namespace antichain

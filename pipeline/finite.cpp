@@ -1,0 +1,50 @@
+#include "pipeline/finite.h"
+
+#include <cstring>
+
+#include "framework/backend.h"
+
+namespace antichain {
+namespace {
+
+// A float is infinite or NaN when all bits of its exponent are set. Adding the exponent's lowest bit then carries into the
+// sign's place, which was cleared before: an and, an addition and an or per number, without a branch, so that compilers
+// make vectors of it. Blocks end the scan early once something is found.
+template <class Bits, class Real>
+bool scan(const Real* values, int64_t count, Bits magnitude, Bits lowest_of_exponent) {
+  constexpr int64_t block = 1 << 14;
+  for (int64_t begin = 0; begin < count; begin += block) {
+    const int64_t length = count - begin < block ? count - begin : block;
+    Bits carried = 0;
+    for (int64_t i = 0; i < length; ++i) {
+      Bits bits;
+      std::memcpy(&bits, values + begin + i, sizeof bits);
+      carried |= (bits & magnitude) + lowest_of_exponent;
+    }
+    if ((carried & ~magnitude) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool all_finite(const float* values, int64_t count) {
+  return scan<uint32_t>(values, count, 0x7FFF'FFFFu, 0x0080'0000u);
+}
+
+bool all_finite(const double* values, int64_t count) {
+  return scan<uint64_t>(values, count, 0x7FFF'FFFF'FFFF'FFFFu, 0x0010'0000'0000'0000u);
+}
+
+bool all_finite(const Backend& backend, const Tensor& tensor) {
+  if (!tensor || (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64)) return true;
+  Tensor host = tensor;
+  if (backend.name() != "cpu") {  // its bytes may be out of the host's reach
+    host = Tensor::host(tensor.spec());
+    backend.copy(tensor, host);
+  }
+  return host.dtype() == DType::f32 ? all_finite(host.data<float>(), host.elements())
+                                    : all_finite(host.data<double>(), host.elements());
+}
+
+}  // namespace antichain

@@ -1,0 +1,18 @@
+// Whether numbers are numbers: a scan for infinities and NaNs that costs no more than reading the bytes.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/tensor.h"
+
+namespace antichain {
+
+class Backend;
+
+bool all_finite(const float*, int64_t count);
+bool all_finite(const double*, int64_t count);
+
+// Of a tensor in the backend's memory, padding of blocked layouts included (it is zero); integers always are.
+bool all_finite(const Backend&, const Tensor&);
+
+}  // namespace antichain

@@ -1,0 +1,67 @@
+#include "pipeline/memory_need.h"
+
+#include <algorithm>
+#include <set>
+
+#include "data/loader.h"
+
+namespace antichain {
+namespace {
+
+// What the shipped models' peaks had beyond all that is counted here: pages of the engine's library, touched as its kernels
+// first run, and the code that oneDNN 2.6.3 generates for a convolution's three passes.
+constexpr int64_t library_bytes = 3 << 20, code_bytes_per_convolution = 100 << 10;
+
+int64_t weight_bytes(const Node& node) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < node.signature.params.size(); ++i) {
+    const ParamSpec& param = node.signature.params[i];
+    bytes += 3 * TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes();
+  }
+  for (const ParamSpec& buffer : node.signature.buffers)
+    bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
+  return bytes;
+}
+
+// state_hash() holds every value, and the one it is at in two layouts more.
+int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
+  int64_t all = 0, largest = 0;
+  for (const NodeId id : nodes) {
+    for (const ParamSpec& param : graph[id].signature.params) {
+      const int64_t bytes = TensorSpec{param.shape, param.dtype}.bytes();
+      all += bytes;
+      largest = std::max(largest, bytes);
+    }
+  }
+  return all + largest;
+}
+
+bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
+  const NodeId images = graph.find("images");
+  return std::ranges::any_of(nodes, [&](NodeId id) {
+    return std::ranges::find(graph[id].inputs, images) != graph[id].inputs.end();
+  });
+}
+
+}  // namespace
+
+MemoryNeed memory_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
+                       int rank, int64_t image_bytes) {
+  const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
+  const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
+  MemoryNeed need{
+      .activations = StageMemory::bytes_needed(graph, nodes, network, plan, training, rank, Mode::train),
+      .evaluation = StageMemory::bytes_needed(graph, nodes, network, plan, evaluation, rank, Mode::evaluate)};
+  need.code = library_bytes;
+  need.copy = copy_bytes(graph, nodes);
+  for (const NodeId id : nodes) {
+    need.weights += weight_bytes(graph[id]);
+    need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
+    if (graph[id].op->type() == "conv2d") need.code += code_bytes_per_convolution;
+  }
+  if (reads_images(graph, nodes))  // one loader for training, one for evaluation
+    need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;
+  return need;
+}
+
+}  // namespace antichain
