@@ -1,0 +1,68 @@
+// A cell of an experiment: one model, by one method, on so many ranks, in one mode; and what came of it. A finished cell is a
+// file, so that an interrupted sweep goes on where it was.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "partition/planner.h"
+
+namespace antichain {
+
+// A method as experiments know it: a planner's, and whether replicas are left to it.
+struct StudyMethod {
+  std::string name;  // "antichain", "antichain+replicas"
+  std::string planner;
+  enum class Kind { straight, replicated, data_parallel } kind = Kind::straight;
+};
+const std::vector<StudyMethod>& study_methods();
+const StudyMethod& study_method(const std::string& name);  // usage Error when there is none
+
+enum class StudyMode { simulate, rehearse, measure };
+StudyMode study_mode(const std::string& name);  // "simulate"
+std::string name_of(StudyMode);
+std::string participle(StudyMode);  // "simulated"
+
+struct CellKey {
+  std::string model, method;
+  int ranks = 1;
+  StudyMode mode = StudyMode::simulate;
+  std::string name() const;  // of its files: "resnet101-antichain-8-simulate"
+};
+
+struct StepFigures {
+  double step_s = 0, bubble_share = 0;
+  std::vector<double> busy_s;  // per rank: forward, backward and update
+};
+
+struct TrainedFigures {
+  double step_s = 0;
+  int64_t steps = 0;
+  std::string data;                              // what it was trained on
+  std::optional<double> test_accuracy;           // none where no epoch ended
+  std::vector<std::pair<int64_t, double>> loss;  // by step, thinned out
+};
+
+struct Cell {
+  CellKey key;
+  std::string refusal;  // why there is no plan, or why it can't run; then nothing below is filled
+  int microbatch = 0, microbatches = 0;
+  std::string plan_hash, stages;  // "8", or with replicas "3+5x1"
+  double planning_s = 0, one_device_s = 0, slowest_s = 0, imbalance = 1, time_scale = 1;
+  int64_t boundary_bytes = 0, memory_bytes = 0;
+  StepFigures predicted;
+  std::optional<StepFigures> rehearsed;
+  std::optional<TrainedFigures> measured;
+
+  double step_s() const;  // in the cell's own mode
+};
+
+std::string to_json(const Cell&);
+// Error as JsonReader.
+Cell cell_from_json(const std::string& text, const std::string& origin);
+
+// Over a measured step of one rank by the same method where the study has it, else over the predicted one.
+double speedup(const std::vector<Cell>&, const Cell&);
+
+}  // namespace antichain

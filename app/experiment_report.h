@@ -1,0 +1,16 @@
+// The report of a speedup study: tables first, pictures after them, what it was made with at the end.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/experiment_figures.h"
+#include "app/report_document.h"
+
+namespace antichain {
+
+ReportDocument speedup_report(const SpeedupOptions&, const Sweep&, const StudyFigures&);
+// A few lines for the terminal: the best of each model.
+std::string speedup_summary(const SpeedupOptions&, const std::vector<Cell>&);
+
+}  // namespace antichain

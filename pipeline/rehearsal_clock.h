@@ -1,0 +1,33 @@
+// The clock that the ranks of a rehearsal share: waits go to absolute times, so that what one wait oversleeps is not added
+// to the next, and they yield the core, so that eight ranks can pretend to compute on two.
+#pragma once
+
+#include "pipeline/transport.h"
+
+namespace antichain {
+
+class RehearsalClock {
+ public:
+  // Collective. Ranks of one host read one clock; between hosts, the offset to rank 0's is measured.
+  explicit RehearsalClock(Transport&);
+  ~RehearsalClock();
+  RehearsalClock(const RehearsalClock&) = delete;
+
+  double now_s() const;  // the same on all ranks
+  // Returns when `s` has come; beats meanwhile, because a long wait is work here.
+  void sleep_until(double s) const;
+  // For how long in all this thread has been ready to run but had no core, as the system counts it; 0 where it does not.
+  double starved_s() const;
+
+ private:
+  Transport& transport_;
+  double offset_s_ = 0;  // of rank 0's clock against this host's
+  int scheduler_ = -1;   // what it tells of this thread
+};
+
+// Collective. What to add to this rank's clock to read rank 0's: of so many round trips the quickest decides, as in
+// D. Mills, "Internet Time Synchronization: the Network Time Protocol", IEEE Transactions on Communications 1991.
+// `mine` reads this rank's clock.
+double clock_offset_s(Transport&, const std::function<double()>& mine, int rounds = 32);
+
+}  // namespace antichain

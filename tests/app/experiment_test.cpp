@@ -1,0 +1,198 @@
+// The parts of an experiment: cells as files, lists on the command line, profiles of a folder, a results folder that refuses
+// what does not belong to it, reports in both forms, and child processes that end in every way.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <thread>
+
+#include "app/child_process.h"
+#include "app/experiment_cell.h"
+#include "app/experiment_networks.h"
+#include "app/experiment_record.h"
+#include "app/report_document.h"
+#include "framework/json.h"
+#include "layers/cpu/backend.h"
+#include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
+
+namespace antichain {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Cell full_cell() {
+  return {.key = {"resnet101", "antichain+replicas", 8, StudyMode::measure},
+          .microbatch = 16,
+          .microbatches = 32,
+          .plan_hash = "0123456789abcdef",
+          .stages = "3+5x1",
+          .planning_s = 0.1 + 0.2,
+          .one_device_s = 1.5,
+          .slowest_s = 0.25,
+          .imbalance = 1.01,
+          .time_scale = 2.5,
+          .boundary_bytes = 123456789012,
+          .memory_bytes = 5,
+          .predicted = {1. / 3, -0.25, {0.1, 0.2, 0.3}},
+          .rehearsed = StepFigures{2. / 3, 0.5, {}},
+          .measured = TrainedFigures{.step_s = 0.7,
+                                     .steps = 1000,
+                                     .data = "CIFAR-10",
+                                     .test_accuracy = 0.755,
+                                     .loss = {{1, 2.3}, {11, 1.7}}}};
+}
+
+TEST(ExperimentCell, TheFileHoldsEverything) {
+  const Cell cell = full_cell();
+  const std::string text = to_json(cell);
+  const Cell read = cell_from_json(text, "cell.json");
+  EXPECT_EQ(to_json(read), text);
+  EXPECT_EQ(read.key.name(), "resnet101-antichain+replicas-8-measure");
+  EXPECT_EQ(read.planning_s, cell.planning_s) << "all digits";
+  EXPECT_EQ(read.measured->loss, cell.measured->loss);
+  EXPECT_EQ(read.step_s(), 0.7);
+}
+
+TEST(ExperimentCell, MeasuredSpeedupsAreOverAMeasuredRank) {
+  Cell one = full_cell(), eight = full_cell();
+  one.key.ranks = 1;
+  one.measured->step_s = 2.1;
+  EXPECT_DOUBLE_EQ(speedup({one, eight}, eight), 2.1 / 0.7);
+  EXPECT_DOUBLE_EQ(speedup({eight}, eight), 1.5 / 0.7) << "else over the predicted one";
+  eight.measured.reset();
+  EXPECT_DOUBLE_EQ(speedup({one, eight}, eight), 1.5 / (2. / 3)) << "never mixed";
+}
+
+TEST(ExperimentCell, ARefusalIsAResult) {
+  const Cell cell{.key = {"alexnet", "handsplit", 8, StudyMode::simulate}, .refusal = "no \"cuts\" for 8"};
+  const Cell read = cell_from_json(to_json(cell), "cell.json");
+  EXPECT_EQ(read.refusal, cell.refusal);
+  EXPECT_EQ(read.key.name(), cell.key.name());
+}
+
+TEST(ExperimentCell, ADamagedFileIsNamed) {
+  const std::string text = to_json(full_cell());
+  expect_error([&] { cell_from_json(text.substr(0, text.size() / 2), "a/cell.json"); }, {"a/cell.json"});
+  expect_error([&] { cell_from_json("{}", "a/cell.json"); }, {"a/cell.json", "format"});
+  std::string other = text;
+  other.replace(other.find("\"measured\""), 10, "\"guessed\" ");
+  expect_error([&] { cell_from_json(other, "a/cell.json"); }, {"a/cell.json"});
+}
+
+TEST(ExperimentCell, MethodsAreKnownByName) {
+  EXPECT_EQ(study_method("pipedream+replicas").planner, "pipedream");
+  EXPECT_EQ(study_method("data-parallel").kind, StudyMethod::Kind::data_parallel);
+  expect_error([] { study_method("antichian"); }, {"antichian", "did you mean 'antichain'"});
+  expect_error([] { study_mode("simulated"); }, {"simulated", "did you mean 'simulate'"});
+}
+
+TEST(ExperimentLists, AreWhatTheySay) {
+  EXPECT_THAT(parse_list("b,a", "--models", {"a"}), ElementsAre("b", "a"));
+  EXPECT_THAT(parse_list("all", "--models", {"x", "y"}), ElementsAre("x", "y"));
+  EXPECT_THAT(parse_counts("8,1,4", "--ranks", 8), ElementsAre(8, 1, 4));
+  for (const char* bad : {"", "a,", ",a", "a,,b", "a,a"})
+    expect_error([&] { parse_list(bad, "--models", {}); }, {"--models", bad});
+  for (const char* bad : {"", "0", "9", "4,", "4,4", "x", "4x", "-1", "1e1", "99999999999"})
+    expect_error([&] { parse_counts(bad, "--ranks", 8); }, {"--ranks", bad});
+  EXPECT_EQ(paper_models().size(), 10u);
+}
+
+TEST(ExperimentNetworks, AFolderHasProfilesInThreeForms) {
+  const TemporaryFolder folder;
+  write_file((folder.str() + "/a.txt"), "x");
+  write_file((folder.str() + "/b.json"), "{}");
+  const ProfileSource source{.given = (folder.str() + "/")};
+  EXPECT_THAT(profile_file(source, "a"), HasSubstr("a.txt"));
+  EXPECT_THAT(profile_file(source, "b"), HasSubstr("b.json"));
+  expect_error([&] { profile_file(source, "c"); }, {"no profile of c", "c/graph.txt"});
+}
+
+TEST(ExperimentNetworks, LaunchersNameTheNumberOfRanks) {
+  const std::string me = own_program();
+  EXPECT_THAT(launch("mpirun -n {} --tag x{}y", 4, {"train"}),
+              ElementsAre("mpirun", "-n", "4", "--tag", "x4y", me, "train"));
+  EXPECT_THAT(launch("", 3, {"train"}), ElementsAre(me, "train", "--local", "3"));
+}
+
+class ResultsFolderTest : public testing::Test {
+ protected:
+  void SetUp() override { register_cpu_backend(); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(ResultsFolderTest, RecordsWhatItWasMadeWith) {
+  const ResultsFolder out((folder_.str() + "/out"), "speedup", {{"seed", 7}}, {"antichain", "experiment"});
+  const auto record = parse_json(read_file((folder_.str() + "/out/experiment.json")), "record");
+  EXPECT_EQ(record["experiment"], "speedup");
+  EXPECT_EQ(record["settings"]["seed"], 7);
+  EXPECT_EQ(record["command"][1], "experiment");
+  for (const char* field : {"program", "revision", "libraries", "host", "cores"})
+    EXPECT_TRUE(record.contains(field));
+  EXPECT_THAT(record["libraries"].dump(), HasSubstr("oneDNN"));
+  EXPECT_THAT(record["libraries"].dump(), HasSubstr("MPI"));
+}
+
+TEST_F(ResultsFolderTest, OneAtATimeAndOneKind) {
+  const std::string path = (folder_.str() + "/out");
+  const auto open = [&](const std::string& experiment, int seed) {
+    return ResultsFolder(path, experiment, {{"seed", seed}}, {});
+  };
+  {
+    const ResultsFolder first = open("speedup", 7);
+    expect_error([&] { open("speedup", 7); }, {path, "in use"});
+  }
+  expect_error([&] { open("speedup", 8); }, {"other settings", "seed was 7, and is 8"});
+  expect_error([&] { open("table1", 7); }, {"not of an experiment called table1"});
+  open("speedup", 7);
+}
+
+TEST(ReportDocument, TwoFormsOfOneText) {
+  ReportDocument report("A < B");
+  report.heading("Second");
+  report.paragraph("**bold** and `a<b`");
+  report.table({"model", "x"}, {{"a|b", "**1**"}, {"c", "2"}});
+  report.picture("figures/x.svg", "the \"picture\"");
+  EXPECT_EQ(report.markdown(),
+            "# A < B\n\n## Second\n\n**bold** and `a<b`\n\n| model | x |\n|---|---:|\n| a\\|b | **1** |\n| c "
+            "| 2 |\n\n"
+            "![the \"picture\"](figures/x.svg)\n\n");
+  const std::string html = report.html();
+  for (const char* part :
+       {"<title>A &lt; B</title>", "<h2>Second</h2>", "<b>bold</b> and <code>a&lt;b</code>",
+        "<th>model</th><th>x</th>", "<td>a|b</td><td><b>1</b></td>",
+        "<img src=\"figures/x.svg\" alt=\"the &quot;picture&quot;\""})
+    EXPECT_THAT(html, HasSubstr(part));
+}
+
+TEST(ChildProcess, EndsAreTold) {
+  const TemporaryFolder folder;
+  const std::string log = (folder.str() + "/log");
+  EXPECT_EQ(run_child({"sh", "-c", "echo out; echo err >&2; exit 7"}, log), 7);
+  EXPECT_EQ(read_file(log), "out\nerr\n");
+  EXPECT_EQ(last_line(log), "err");
+  EXPECT_EQ(run_child({"sh", "-c", "kill -9 $$"}, log), 128 + SIGKILL);
+  EXPECT_EQ(run_child({"no-such-program-anywhere"}, log), 127);
+  EXPECT_EQ(last_line(log), "");
+  EXPECT_TRUE(has_program("sh"));
+  EXPECT_FALSE(has_program("no-such-program-anywhere"));
+  expect_error([&] { run_child({"true"}, (folder.str() + "/missing/log")); }, {"missing/log"});
+}
+
+TEST(ChildProcess, AStopReachesTheChild) {
+  const TemporaryFolder folder;
+  StopSignals stop;
+  EXPECT_FALSE(StopSignals::requested());
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(::getpid(), SIGINT);
+  });
+  // A minute, were it not stopped.
+  EXPECT_EQ(run_child({"sleep", "60"}, (folder.str() + "/log")), 128 + SIGTERM);
+  later.join();
+  EXPECT_TRUE(StopSignals::requested());
+}
+
+}  // namespace
+}  // namespace antichain
