@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
 
@@ -42,22 +43,87 @@ void draw_golden(const Tensor& plain, std::string_view full_name) {
     plain.data<float>()[i] = float(offset + scale * drawn(key, i));
 }
 
-std::vector<GoldenLosses> read_golden_losses() {
-  std::vector<GoldenLosses> all;
-  std::ifstream file(fmt::format("{}/losses.txt", ANTICHAIN_GOLDEN));
+namespace {
+
+// Calls use(words) for each line of tests/golden/NAME.txt that is not a comment; false refuses it.
+void for_each_line(const std::string& name, const std::function<bool(std::istringstream&)>& use) {
+  std::ifstream file(fmt::format("{}/{}.txt", ANTICHAIN_GOLDEN, name));
   if (!file)
-    throw std::runtime_error("tests/golden/losses.txt is not there: tests/golden/losses.py writes it");
+    throw std::runtime_error(
+        fmt::format("tests/golden/{0}.txt is not there: tests/golden/{0}.py writes it", name));
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with("#")) continue;
     std::istringstream words(line);
+    if (!use(words))
+      throw std::runtime_error(fmt::format("tests/golden/{}.txt has a line of another form: {}", name, line));
+  }
+}
+
+Form form_of(const std::string& name) { return name == "cifar" ? Form::cifar : Form::imagenet; }
+
+// network FORM MODEL SIDE SHIFT draws A+B A+B …
+bool read_network(std::istringstream& words, GoldenErrors& g) {
+  std::string form, draws;
+  words >> form >> g.model >> g.image >> g.shift >> draws;
+  g.form = form_of(form);
+  if (!words || draws != "draws") return false;
+  char plus = 0;
+  for (std::array<int, 2> pair; words >> pair[0] >> plus >> pair[1];) g.batches.push_back(pair);
+  return !g.batches.empty() && words.eof();
+}
+
+// logits ERROR; losses ERROR; MODULE PARAMETER ERROR PARAMETER ERROR …
+bool read_errors(std::istringstream& words, const std::string& first, GoldenErrors& g) {
+  if (first == "logits" || first == "losses") return bool(words >> g.errors[first]);
+  std::string parameter;
+  for (double error = 0; words >> parameter >> error;) g.errors[first + "." + parameter] = error;
+  return words.eof();
+}
+
+}  // namespace
+
+std::vector<GoldenLosses> read_golden_losses() {
+  std::vector<GoldenLosses> all;
+  for_each_line("losses", [&](std::istringstream& words) {
     GoldenLosses g{.losses = std::vector<double>(2)};
     std::string form;
     words >> form >> g.model >> g.image >> g.aux >> g.losses[0] >> g.losses[1] >> g.gradient_norm;
-    if (!words) throw std::runtime_error("tests/golden/losses.txt has a line of another form: " + line);
-    g.form = form == "cifar" ? Form::cifar : Form::imagenet;
+    g.form = form_of(form);
     all.push_back(g);
-  }
+    return bool(words);
+  });
   return all;
+}
+
+std::vector<GoldenErrors> read_golden_errors() {
+  std::vector<GoldenErrors> all;
+  for_each_line("gradients", [&](std::istringstream& words) {
+    std::string first;
+    words >> first;
+    if (first == "network") return read_network(words, all.emplace_back());
+    return !all.empty() && read_errors(words, first, all.back());
+  });
+  return all;
+}
+
+std::vector<GoldenSteps> read_golden_steps() {
+  std::vector<GoldenSteps> all;
+  for_each_line("five_steps", [&](std::istringstream& words) {
+    GoldenSteps& g = all.emplace_back();
+    words >> g.model >> g.rate;
+    for (double loss = 0; words >> loss;) g.losses.push_back(loss);
+    return g.losses.size() == 6 && words.eof();
+  });
+  return all;
+}
+
+void draw_golden_images(const Tensor& images, std::span<const int> samples) {
+  const int64_t size = images.elements() / int64_t(samples.size());
+  float* out = images.data<float>();
+  for (const int sample : samples) {
+    const uint64_t key = fnv1a(fmt::format("images {}", sample));
+    for (int64_t i = 0; i < size; ++i) *out++ = float(drawn(key, i));
+  }
 }
 
 }  // namespace antichain

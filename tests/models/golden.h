@@ -1,6 +1,9 @@
 // What tests/golden holds: weights that Python and C++ draw alike, and the losses that PyTorch computes from them.
 #pragma once
 
+#include <array>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,5 +27,29 @@ struct GoldenLosses {
   friend void PrintTo(const GoldenLosses& g, std::ostream* out) { *out << g.model; }
 };
 std::vector<GoldenLosses> read_golden_losses();
+
+// A network of tests/golden/gradients.txt: how it is drawn, far from every kink, and how far PyTorch's float32 is from
+// float64, relative and in the L2 norm. tests/golden/gradients.py writes and explains it.
+struct GoldenErrors {
+  std::string model;
+  Form form;
+  int image;
+  float shift;                              // added to the biases of batch norm
+  std::vector<std::array<int, 2>> batches;  // two samples each
+  std::map<std::string, double> errors;     // by full parameter name; "logits", "losses"
+  friend void PrintTo(const GoldenErrors& g, std::ostream* out) { *out << g.model; }
+};
+std::vector<GoldenErrors> read_golden_errors();
+
+// Fills images (N x 3 x H x H) with the numbered samples, exactly as tests/golden/gradients.py does.
+void draw_golden_images(const Tensor& images, std::span<const int> samples);
+
+// A line of tests/golden/five_steps.txt, of a network of gradients.txt and its first batch.
+struct GoldenSteps {
+  std::string model;
+  float rate;
+  std::vector<double> losses;  // in float64: before each step, and after the last
+};
+std::vector<GoldenSteps> read_golden_steps();
 
 }  // namespace antichain

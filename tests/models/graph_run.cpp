@@ -1,6 +1,7 @@
 #include "tests/models/graph_run.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "framework/backend.h"
 #include "tests/layers/reference/reference.h"
@@ -46,24 +47,63 @@ class GraphRun {
   }
 
   GraphResults run() && {
-    for (NodeId id = 0; id < graph_.size(); ++id) forward(id);
-    for (NodeId id = graph_.size() - 1; id >= 0; --id) backward(id);
-    GraphResults results;
-    const std::vector<double> loss = numbers(nodes_[size_t(graph_.find("loss"))].y);
-    for (size_t i = 0; i < loss.size(); i += 2) results.losses.push_back(loss[i]);
-    for (NodeId id = 0; id < graph_.size(); ++id)
-      for (size_t i = 0; i < nodes_[size_t(id)].dw.size(); ++i)
-        results.gradients[graph_[id].name + "." + graph_[id].signature.params[i].name] =
-            numbers(nodes_[size_t(id)].dw[i]);
-    return results;
+    forward();
+    backward();
+    const Memory& loss = nodes_[size_t(graph_.find("loss"))];
+    return {.logits = numbers(loss.x[0]), .losses = losses(), .gradients = by_name(&Memory::dw)};
+  }
+
+  GraphTraining train(const SgdOptions& sgd, float rate, int steps) && {
+    GraphTraining result;
+    for (int step = 0; step <= steps; ++step) {
+      forward();
+      const std::vector<double> all = losses();
+      result.losses.push_back(std::accumulate(all.begin(), all.end(), 0.0) / double(all.size()));
+      if (step == steps) break;
+      backward();
+      update(sgd, rate);
+    }
+    result.weights = by_name(&Memory::params);
+    return result;
   }
 
  private:
   struct Memory {
     std::unique_ptr<Kernel> kernel;
     Tensor y, dy;
-    std::vector<Tensor> x, params, buffers, dw, stash, statistics;
+    std::vector<Tensor> x, params, buffers, dw, momentum, stash, statistics;
   };
+
+  void forward() {
+    for (NodeId id = 0; id < graph_.size(); ++id) forward(id);
+  }
+  void backward() {
+    for (NodeId id = graph_.size() - 1; id >= 0; --id) backward(id);
+  }
+
+  void update(const SgdOptions& sgd, float rate) {
+    for (Memory& m : nodes_)
+      for (size_t i = 0; i < m.params.size(); ++i) {
+        if (m.momentum.size() <= i) m.momentum.push_back(Tensor::host(m.params[i].spec()));
+        backend_.sgd(context_, sgd, rate, m.params[i], m.dw[i], m.momentum[i]);
+      }
+  }
+
+  std::vector<double> losses() const {
+    const std::vector<double> pairs = numbers(nodes_[size_t(graph_.find("loss"))].y);
+    std::vector<double> values;
+    for (size_t i = 0; i < pairs.size(); i += 2) values.push_back(pairs[i]);
+    return values;
+  }
+
+  std::map<std::string, std::vector<double>> by_name(std::vector<Tensor> Memory::*tensors) const {
+    std::map<std::string, std::vector<double>> values;
+    for (NodeId id = 0; id < graph_.size(); ++id)
+      for (size_t i = 0; i < (nodes_[size_t(id)].*tensors).size(); ++i)
+        values[graph_[id].name + "." + graph_[id].signature.params[i].name] =
+            numbers((nodes_[size_t(id)].*tensors)[i]);
+    return values;
+  }
 
   Tensor tensor(TensorSpec spec) const {
     return Tensor::host(in_double_ ? reference::in_double(spec) : spec);
@@ -118,8 +158,10 @@ class GraphRun {
     std::vector<Tensor> dx;
     for (size_t i = 0; i < m.x.size(); ++i)
       dx.push_back(graph_.needs_gradient(node.inputs[i]) ? Tensor::host(m.x[i].spec()) : Tensor());
-    const std::vector<Tensor> nothing(m.x.size());
-    Backward b{.x = node.lowering.keeps_x ? m.x : nothing, .params = m.params};
+    std::vector<Tensor> x = m.x;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (!node.lowering.keeps(i)) x[i] = Tensor();
+    Backward b{.x = x, .params = m.params};
     if (node.lowering.keeps_y) b.y = m.y;
     b.dy = m.dy;
     b.stash = m.stash;
@@ -153,6 +195,11 @@ class GraphRun {
 
 GraphResults run_graph(const Graph& graph, const Backend& backend, const Start& start) {
   return GraphRun(graph, backend, start).run();
+}
+
+GraphTraining train_graph(const Graph& graph, const Backend& backend, const Start& start,
+                          const SgdOptions& sgd, float rate, int steps) {
+  return GraphRun(graph, backend, start).train(sgd, rate, steps);
 }
 
 }  // namespace antichain

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "framework/graph.h"
+#include "framework/sgd.h"
 
 namespace antichain {
 
 struct GraphResults {
+  std::vector<double> logits;                            // N x classes
   std::vector<double> losses;                            // per sample
   std::map<std::string, std::vector<double>> gradients;  // by full parameter name, plain layout
 };
@@ -22,5 +24,13 @@ using Start = std::function<void(const Tensor&, std::string_view full_name)>;
 
 // `graph` is as the model made it; it is lowered here. Labels are 0, 1, 2, …
 GraphResults run_graph(const Graph& graph, const Backend&, const Start&);
+
+// Steps of stochastic gradient descent, all on the same micro-batch.
+struct GraphTraining {
+  std::vector<double> losses;                          // means: before each step, and after the last
+  std::map<std::string, std::vector<double>> weights;  // after it, by full parameter name, plain layout
+};
+GraphTraining train_graph(const Graph& graph, const Backend&, const Start&, const SgdOptions&, float rate,
+                          int steps);
 
 }  // namespace antichain

@@ -1,0 +1,142 @@
+#!/usr/bin/python3
+"""Training speed and memory of ten networks beside PyTorch, on one pinned core.
+
+    tests/benchmarks/ten_models.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--bf16] [--data-dir D] [--blas DIR]
+
+Per network the two take turns (A B A B …), each time as a new process: machines are noisy, and only the ratio counts. Both
+train the CIFAR form at batch 32: forward, backward, and SGD with momentum 0.9, Nesterov and weight decay 5e-4; dropout on,
+auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train --local 1`, data loading included. PyTorch runs
+the same network on images that already lie in memory. A figure is the median of a process's steps without the first three,
+then the median of the rounds; memory is the largest resident set of a process, from start to end.
+
+Denormal numbers are computed as such on both sides. A torch that is linked to the reference BLAS, as Debian's may be,
+multiplies matrices fifty times slower than it could: AlexNet's three linear layers are four fifths of its time. --blas DIR
+lets it find a libblas.so.3 there (of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread).
+Needs python3-torch and python3-torchvision.
+"""
+import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 inception_v3 densenet121 squeezenet1_0").split()
+WARM_UP = 3
+
+
+def pytorch(model, batch, steps):
+    """Prints images/s: the other side of `measure`."""
+    sys.path.insert(0, os.path.join(HERE, "..", "golden"))
+    import networks, torch
+    torch.set_num_threads(1)
+    net = networks.build(model, "cifar").train()
+    for module in net.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.5
+    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
+    x, y = torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
+    seconds = []
+    for _ in range(steps):
+        start = time.perf_counter()
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(net(x), y).backward()
+        optimiser.step()
+        seconds.append(time.perf_counter() - start)
+    print(batch / statistics.median(seconds[WARM_UP:]))
+
+
+def run_alone(command, core, **environment):
+    """On one core. (standard output, the process's largest resident set in MiB); the end of all where it fails."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        child = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=out, stderr=errors, env=environment)
+        _, status, usage = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        errors.seek(0), out.seek(0)
+        if child.returncode:
+            sys.exit(f"{' '.join(command)} ended with {child.returncode}:\n{errors.read()}")
+        return out.read(), usage.ru_maxrss / 1024
+
+
+class Ours:
+    """`profile` once, then `train` by that profile: training begins as it does for users who planned."""
+
+    def __init__(self, args, model, folder, precision):
+        self.args, self.metrics = args, os.path.join(folder, "metrics.json")
+        data = ["--data-dir", args.data_dir] if args.data_dir else ["--dataset", "synthetic"]
+        profile = os.path.join(folder, f"{precision}.json")
+        shape = ["--model", model, "--batch", str(args.batch), "--microbatches", "1"]
+        if precision != "float32":
+            shape += ["--precision", precision]
+        run_alone([args.program, "profile", *shape, "--json", profile], args.core)
+        self.command = [args.program, "train", "--local", "1", "--profile", profile, *shape, "--steps", str(args.steps),
+                        "--lr", "0.001", "--metrics", self.metrics, *data]
+
+    def measure(self):
+        _, mib = run_alone(self.command, self.args.core)
+        with open(self.metrics) as lines:
+            rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
+        return statistics.median(rates[WARM_UP:]), mib
+
+
+class Theirs:
+    def __init__(self, args, model):
+        self.core = args.core
+        self.command = [sys.executable, __file__, args.program, "--pytorch", model, "--batch", str(args.batch),
+                        "--steps", str(args.steps)]
+        self.environment = {"LD_LIBRARY_PATH": args.blas} if args.blas else {}
+
+    def measure(self):
+        out, mib = run_alone(self.command, self.core, **self.environment)
+        return float(out), mib
+
+
+def compare(args, model):
+    """Per side: (median images/s, largest MiB)."""
+    with tempfile.TemporaryDirectory() as folder:
+        sides = [Ours(args, model, folder, "float32"), Theirs(args, model)]
+        if args.bf16:
+            sides.append(Ours(args, model, folder, "bf16"))
+        rounds = [[side.measure() for side in sides] for _ in range(args.rounds)]
+    return [(statistics.median(rate for rate, _ in side), max(mib for _, mib in side)) for side in zip(*rounds)]
+
+
+def understands_precision(program):
+    return "--precision" in subprocess.run([program, "train", "--help"], capture_output=True, text=True).stdout
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, metavar="MODEL")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--core", type=int, default=0)
+    parser.add_argument("--bf16", action="store_true", help="a column for training in bf16, beside PyTorch's float32")
+    parser.add_argument("--data-dir", help="CIFAR-10's files; otherwise synthetic images")
+    parser.add_argument("--blas", metavar="DIR", help="a folder with the libblas.so.3 that PyTorch shall use")
+    parser.add_argument("--pytorch", choices=MODELS, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.steps <= WARM_UP:
+        parser.error(f"--steps has to be above {WARM_UP}, the steps left out as warm-up")
+    if args.pytorch:
+        return pytorch(args.pytorch, args.batch, args.steps)
+    if args.bf16 and not understands_precision(args.program):
+        parser.error(f"{args.program} has no --precision")
+
+    print(f"batch {args.batch}, CIFAR form, float32, core {args.core}: images/s and peak MiB, ours and PyTorch's")
+    print(f"{'model':15} {'ours':>8} {'PyTorch':>8} {'ratio':>6} {'MiB':>6} {'PyTorch':>8}"
+          + (f" {'bf16':>8} {'ratio':>6} {'MiB':>6}" if args.bf16 else ""), flush=True)
+    ratios = {}
+    for model in args.models:
+        (ours, mib), (theirs, their_mib), *bf16 = compare(args, model)
+        ratios[model] = ours / theirs
+        print(f"{model:15} {ours:8.1f} {theirs:8.1f} {ratios[model]:6.2f} {mib:6.0f} {their_mib:8.0f}"
+              + "".join(f" {rate:8.1f} {rate / theirs:6.2f} {peak:6.0f}" for rate, peak in bf16), flush=True)
+    lowest = min(ratios, key=ratios.get)
+    print(f"geometric mean {geometric_mean(ratios.values()):.2f}, lowest {ratios[lowest]:.2f} ({lowest})")
+
+
+main()

@@ -1,0 +1,92 @@
+"""Where a network has no derivative: ReLU at 0, and max pooling where two values are largest.
+
+A number within rounding of such a kink falls on one side here and on the other there; whole tensors then differ by far more
+than rounding, in one PyTorch as in another. Comparing precisions needs inputs for which no number lies that close.
+"""
+import contextlib
+
+import torch
+from torch.nn import functional
+
+
+class Near(Exception):
+    """A number too near to a kink."""
+
+
+@contextlib.contextmanager
+def watched(on_relu, on_pool):
+    """Calls on_relu(x) and on_pool(x, kernel, stride, padding, ceil) before each ReLU and max pool inside."""
+    relu, pool = functional.relu, functional.max_pool2d
+
+    def my_relu(x, inplace=False):
+        on_relu(x.detach().clone())  # what comes before may be overwritten
+        return relu(x)
+
+    def my_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+        on_pool(x.detach(), kernel_size, stride or kernel_size, padding, ceil_mode)
+        return pool(x, kernel_size, stride, padding, dilation, ceil_mode)
+
+    functional.relu, functional.max_pool2d = my_relu, my_pool
+    try:
+        yield
+    finally:
+        functional.relu, functional.max_pool2d = relu, pool
+
+
+def windows(x, kernel, stride, padding, ceil):
+    """Every window of a max pool as a row."""
+    after = padding + (stride if ceil else 0)
+    x = functional.pad(x, (padding, after, padding, after), value=-float("inf"))
+    rows = x.unfold(2, kernel, stride).unfold(3, kernel, stride).reshape(-1, kernel * kernel)
+    return rows[rows.max(1).values > -float("inf")]
+
+
+def record(net, images):
+    """All inputs of kinks of one forward pass: [(kind, tensor, further arguments)]."""
+    seen = []
+    with torch.no_grad(), watched(lambda x: seen.append(("relu", x)), lambda *a: seen.append(("pool", *a))):
+        net(images)
+    return seen
+
+
+def largest_errors(net64, net32, images):
+    """Of each kink's input in float32."""
+    pairs = zip(record(net64, images.double()), record(net32, images))
+    return [(a[1] - b[1].double()).abs().max().item() for a, b in pairs]
+
+
+def far(net64, images, errors, relu_margin=4, pool_margin=3):
+    """Whether no number in float64 is nearer to a kink than so many of the largest errors. Two values of a window may both
+    be off. Where zeros of a ReLU tie, it does not matter which is chosen: none of them has a gradient."""
+    left = iter(errors)
+
+    def relu(x):
+        if x.abs().min() <= relu_margin * next(left):
+            raise Near
+
+    def pool(x, *shape):
+        two = windows(x, *shape).topk(2, 1).values
+        gaps = (two[:, 0] - two[:, 1])[two[:, 0] != 0]
+        if gaps.numel() and gaps.min() <= pool_margin * next(left):
+            raise Near
+
+    try:
+        with torch.no_grad(), watched(relu, pool):
+            net64(images.double())
+    except Near:
+        return False
+    return True
+
+
+def same_sides(net64, net32, images):
+    """Whether both precisions agree on every mask and every largest of a window."""
+    for a, b in zip(record(net64, images.double()), record(net32, images)):
+        if a[0] == "relu":
+            if not torch.equal(a[1] > 0, b[1] > 0):
+                return False
+            continue
+        rows64, rows32 = windows(*a[1:]), windows(*b[1:])
+        matters = rows64.max(1).values != 0
+        if not torch.equal(rows64.argmax(1)[matters], rows32.argmax(1)[matters]):
+            return False
+    return True

@@ -1,0 +1,33 @@
+"""Safetensors files as {name: tensor}: the smallest reader and writer of what antichain exports and reads."""
+import json
+import pathlib
+import struct
+
+import numpy
+import torch
+
+TYPES = {"F32": "<f4", "I64": "<i8"}
+
+
+def read(file):
+    data = pathlib.Path(file).read_bytes()
+    start = 8 + struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:start])
+    header.pop("__metadata__", None)
+    tensors = {}
+    for name, t in header.items():
+        begin, end = (start + o for o in t["data_offsets"])
+        tensors[name] = torch.from_numpy(numpy.frombuffer(data[begin:end], TYPES[t["dtype"]]).reshape(t["shape"]).copy())
+    return tensors
+
+
+def write(file, tensors):
+    header, parts, at = {}, [], 0
+    for name, tensor in tensors.items():
+        kind = "F32" if tensor.dtype == torch.float32 else "I64"
+        part = tensor.contiguous().numpy().astype(TYPES[kind]).tobytes()
+        header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [at, at + len(part)]}
+        parts.append(part)
+        at += len(part)
+    text = json.dumps(header).encode()
+    pathlib.Path(file).write_bytes(b"".join([struct.pack("<Q", len(text)), text, *parts]))

@@ -1,0 +1,176 @@
+// How exact the engine is, without Python: its float32 against our float64 reference, which agrees with PyTorch's float64
+// within 1e-7 (numbers_test.cpp), may be at most twice as far off per tensor as PyTorch's own float32, or four times
+// where Winograd computes: its transforms add and subtract what then cancels. The batches are such that no number lies
+// near a kink of ReLU or max pooling (tests/golden/gradients.py), so that what is compared is rounding.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "framework/backend.h"
+#include "layers/conv2d.h"
+#include "layers/cpu/backend.h"
+#include "layers/cpu/dnnl.h"
+#include "models/model.h"
+#include "tests/layers/reference/reference.h"
+#include "tests/models/golden.h"
+#include "tests/models/graph_run.h"
+
+namespace antichain {
+namespace {
+
+const Backend& engine() {
+  register_cpu_backend();
+  return backend("cpu");
+}
+
+using Numbers = std::vector<double>;
+
+double squares(const Numbers& x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return sum;
+}
+
+double squared_error(const Numbers& ours, const Numbers& right) {
+  double sum = 0;
+  for (size_t i = 0; i < right.size(); ++i) sum += (ours[i] - right[i]) * (ours[i] - right[i]);
+  return sum;
+}
+
+// By tensor. Logits and losses relative to their own norm, gradients to that of all together.
+std::map<std::string, double> squared_errors(const GraphResults& ours, const GraphResults& right) {
+  double whole = 0;
+  for (const auto& [name, gradient] : right.gradients) whole += squares(gradient);
+  std::map<std::string, double> errors = {
+      {"logits", squared_error(ours.logits, right.logits) / squares(right.logits)},
+      {"losses", squared_error(ours.losses, right.losses) / squares(right.losses)}};
+  for (const auto& [name, gradient] : right.gradients)
+    errors[name] = squared_error(ours.gradients.at(name), gradient) / whole;
+  return errors;
+}
+
+// Whether any pass of any convolution may use Winograd: then the logits pass through it, and with them all gradients. The
+// rule of layers/cpu/conv2d.cpp, at the lowest of its thresholds.
+bool uses_winograd(const Graph& graph) {
+  return cpu::has_avx512() && std::any_of(graph.begin(), graph.end(), [&](const Node& node) {
+           const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
+           if (!conv || conv->options.groups != 1 || conv->options.kernel != Extent(3) ||
+               conv->options.stride != Extent(1) || conv->options.pad != Extent(1))
+             return false;
+           const Shape x = graph.shape(node.inputs[0]);
+           const int64_t in = x[1], out = conv->options.out;
+           const int64_t tiles = x[0] * ((x[2] + 3) / 4) * ((x[3] + 3) / 4);
+           return in % 16 == 0 && out % 16 == 0 && std::min(in, out) >= 32 &&
+                  4 * tiles + 160 < x[0] * x[2] * x[3];
+         });
+}
+
+// Where weights or images alone take seconds and gigabytes in double precision.
+bool large(const GoldenErrors& c) {
+  const bool deep = c.model == "resnet101" || c.model == "resnext101";
+  const bool wide = c.model == "vgg16" || c.model == "alexnet";
+  return deep || (c.form == Form::imagenet && wide);
+}
+
+Graph network(const GoldenErrors& c) {
+  return make_model(c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0});
+}
+
+// The weights and one of the batches.
+Start start(const GoldenErrors& c, const Graph& graph, size_t batch) {
+  return [&c, &graph, batch](const Tensor& plain, std::string_view full_name) {
+    if (full_name == "images") return draw_golden_images(plain, c.batches.at(batch));
+    draw_golden(plain, full_name);
+    const auto node = std::string(full_name.substr(0, full_name.rfind('.')));
+    if (full_name.ends_with(".bias") && graph[graph.find(node)].op->type() == "batch_norm")
+      for (int64_t i = 0; i < plain.elements(); ++i) plain.data<float>()[i] += c.shift;
+  };
+}
+
+class Exactness : public testing::TestWithParam<GoldenErrors> {
+ protected:
+  void SetUp() override {
+    if (large(GetParam()) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
+      GTEST_SKIP() << "takes gigabytes and minutes: set ANTICHAIN_LARGE_TESTS=1";
+  }
+};
+
+// Three batches: errors of single numbers are random, and their root mean square over few is, too. PyTorch's is over
+// six.
+constexpr size_t batches = 3;
+
+TEST_P(Exactness, ErrorsAreAtMostTwicePyTorchs) {
+  const GoldenErrors& c = GetParam();
+  const Graph graph = network(c);
+  std::map<std::string, double> sums;
+  for (size_t batch = 0; batch < batches; ++batch) {
+    const GraphResults right = run_graph(graph, reference::backend(), start(c, graph, batch));
+    const GraphResults ours = run_graph(graph, engine(), start(c, graph, batch));
+    for (const auto& [name, error] : squared_errors(ours, right)) sums[name] += error;
+  }
+  ASSERT_EQ(sums.size(), c.errors.size());
+  const double factor = uses_winograd(graph) ? 4 : 2;
+  double worst = 0;
+  for (const auto& [name, square] : sums) {
+    const double error = std::sqrt(square / double(batches)), theirs = c.errors.at(name);
+    EXPECT_LE(error, factor * theirs) << name << ": " << error / theirs << " times PyTorch's";
+    worst = std::max(worst, error / theirs);
+  }
+  RecordProperty("worst_ratio", std::to_string(worst));
+}
+
+std::string name_of(const testing::TestParamInfo<GoldenErrors>& info) {
+  return info.param.model + (info.param.form == Form::cifar ? "_cifar" : "_imagenet");
+}
+
+std::vector<GoldenErrors> cases(bool wanted_large) {
+  std::vector<GoldenErrors> all = read_golden_errors();
+  std::erase_if(all, [&](const GoldenErrors& c) { return large(c) != wanted_large; });
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(All, Exactness, testing::ValuesIn(cases(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Large, Exactness, testing::ValuesIn(cases(true)), name_of);
+
+// Five steps of SGD at a rate at which PyTorch's float32 stays within 2.5e-4 of its float64 (tests/golden/five_steps.py):
+// ours within 1e-3, in each loss and in the distance between the weights relative to how far they have moved. Winograd is
+// allowed four times PyTorch's errors, hence the limit.
+class FiveSteps : public testing::TestWithParam<GoldenSteps> {};
+
+TEST_P(FiveSteps, StayBesideDoublePrecision) {
+  const auto [model, rate, losses] = GetParam();
+  const std::vector<GoldenErrors> networks = read_golden_errors();
+  const auto c = std::find_if(networks.begin(), networks.end(), [&](const GoldenErrors& n) {
+    return n.model == model && n.form == Form::cifar;
+  });
+  ASSERT_NE(c, networks.end());
+  if (large(*c) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
+    GTEST_SKIP() << "takes gigabytes and minutes: set ANTICHAIN_LARGE_TESTS=1";
+  const Graph graph = network(*c);
+  const auto train = [&](const Backend& backend, int steps) {
+    return train_graph(graph, backend, start(*c, graph, 0), {}, rate, steps);
+  };
+  const GraphTraining before = train(reference::backend(), 0), right = train(reference::backend(), 5);
+  const GraphTraining ours = train(engine(), 5);
+  // PyTorch's float64 and ours sum in another order; five steps magnify 1e-16 less than 1e-3 magnifies 1e-7.
+  ASSERT_EQ(right.losses.size(), losses.size());
+  for (size_t i = 0; i < losses.size(); ++i) {
+    EXPECT_NEAR(right.losses[i] / losses[i], 1, 1e-6) << "the reference's loss before step " << i;
+    EXPECT_NEAR(ours.losses[i] / losses[i], 1, 1e-3) << "loss before step " << i;
+  }
+  double apart = 0, moved = 0;
+  for (const auto& [name, weights] : right.weights) {
+    apart += squared_error(ours.weights.at(name), weights);
+    moved += squared_error(before.weights.at(name), weights);
+  }
+  EXPECT_GT(moved, 0);
+  EXPECT_LT(std::sqrt(apart / moved), 1e-3);
+  RecordProperty("distance", std::to_string(std::sqrt(apart / moved)));
+}
+
+INSTANTIATE_TEST_SUITE_P(Cifar, FiveSteps, testing::ValuesIn(read_golden_steps()),
+                         [](const auto& info) { return info.param.model; });
+
+}  // namespace
+}  // namespace antichain
