@@ -14,6 +14,23 @@
 namespace antichain {
 namespace {
 
+// The command that the first words name, and how many they are: "data", "pack".
+struct NamedCommand {
+  const CLI::App* app;
+  size_t words = 0;
+};
+NamedCommand named_command(const CLI::App& app, const std::vector<std::string>& words) {
+  NamedCommand named{&app};
+  for (; named.words < words.size(); ++named.words) {
+    const std::vector<const CLI::App*> commands = named.app->get_subcommands(nullptr);
+    const auto next = std::ranges::find(commands, words[named.words],
+                                        [](const CLI::App* command) { return command->get_name(); });
+    if (next == commands.end()) break;
+    named.app = *next;
+  }
+  return named;
+}
+
 bool names_option(const std::string& word, const std::string& option) {
   return word == option || word.starts_with(option + "=");
 }
@@ -41,14 +58,15 @@ void check_setting(const CLI::ConfigItem& item, const std::string& file, const C
 }
 
 // What the file says for this subcommand, as --name=value words; what the command line says itself is left out.
-std::vector<std::string> settings(const std::string& file, const CLI::App& command,
+std::vector<std::string> settings(const std::string& file, const NamedCommand& command,
                                   const std::vector<std::string>& words) {
+  const std::vector<std::string> path(words.begin(), words.begin() + std::ptrdiff_t(command.words));
   std::istringstream text(read_file(file));
   std::vector<std::string> result;
   for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
     if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's begin and end
-    if (!item.parents.empty() && item.parents != std::vector<std::string>{words[0]}) continue;
-    check_setting(item, file, command);
+    if (!item.parents.empty() && item.parents != path) continue;
+    check_setting(item, file, *command.app);
     const std::string option = "--" + item.name;
     if (std::ranges::any_of(words, [&](const std::string& w) { return names_option(w, option); })) continue;
     result.push_back(option + "=" + item.inputs[0]);
@@ -63,27 +81,35 @@ std::vector<std::string> command_names(const CLI::App& app) {
 }
 
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {
-  const std::vector<std::string> names = command_names(app);
-  if (words.empty()) {
+  const NamedCommand named = named_command(app, words);
+  const std::vector<std::string> names = command_names(*named.app);
+  if (names.empty()) return;
+  if (words.size() == named.words) {
     throw Error("a command is missing", fmt::format("give one of {}", fmt::join(names, ", ")),
                 ExitCode::usage);
   }
-  if (!words[0].starts_with("-") && std::ranges::find(names, words[0]) == names.end())
-    refuse_name("command", words[0], names);
+  if (!words[named.words].starts_with("-")) refuse_name("command", words[named.words], names);
 }
 
-std::string hint(const CLI::App& app) {
+// The command that was parsed, down to its last word.
+const CLI::App& parsed_command(const CLI::App& app) {
   const auto commands = app.get_subcommands();
-  return fmt::format("see antichain {}--help", commands.empty() ? "" : commands[0]->get_name() + " ");
+  return commands.empty() ? app : parsed_command(*commands[0]);
 }
+
+std::string path_of(const CLI::App& command) {
+  return command.get_parent() == nullptr ? "antichain"
+                                         : path_of(*command.get_parent()) + " " + command.get_name();
+}
+
+std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
 
 // Unknown words are reported with the nearest option of the subcommand.
 [[noreturn]] void refuse_extras(const CLI::App& app) {
-  const auto commands = app.get_subcommands();
-  const CLI::App& command = commands.empty() ? app : *commands[0];
+  const CLI::App& command = parsed_command(app);
   const std::string extra = app.remaining(true).at(0), word = extra.substr(0, extra.find('='));
   if (!word.starts_with("-")) {
-    throw Error(fmt::format("antichain {} has no use for the word '{}'", command.get_name(), word), hint(app),
+    throw Error(fmt::format("{} has no use for the word '{}'", path_of(command), word), hint(app),
                 ExitCode::usage);
   }
   std::vector<std::string> known = option_names(command);
@@ -117,8 +143,9 @@ std::vector<std::string> with_config(const CLI::App& app, std::vector<std::strin
     const bool joined = words[i].starts_with("--config=");
     if (!joined && i + 1 == words.size()) break;  // the parser says what is missing
     const std::string file = joined ? words[i].substr(9) : words[i + 1];
-    const std::vector<std::string> more = settings(file, *app.get_subcommand(words[0]), words);
-    words.insert(words.begin() + 1, more.begin(), more.end());
+    const NamedCommand command = named_command(app, words);
+    const std::vector<std::string> more = settings(file, command, words);
+    words.insert(words.begin() + std::ptrdiff_t(command.words), more.begin(), more.end());
     break;
   }
   return words;
@@ -131,8 +158,7 @@ void parse_and_run(CLI::App& app, const std::vector<std::string>& words) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    const auto commands = app.get_subcommands();
-    std::cout << (commands.empty() ? app : *commands[0]).help();
+    std::cout << parsed_command(app).help();
   } catch (const CLI::CallForVersion& version) {
     std::cout << version.what() << "\n";
   } catch (const CLI::ExtrasError&) {

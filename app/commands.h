@@ -10,8 +10,12 @@ void add_profile(CLI::App&);
 void add_plan(CLI::App&);
 void add_simulate(CLI::App&);
 void add_train(CLI::App&);
+void add_doctor(CLI::App&);
+void add_rehearse(CLI::App&);
+void add_experiment(CLI::App&);
 void add_export(CLI::App&);
 void add_evaluate(CLI::App&);
 void add_gradients(CLI::App&);
+void add_data(CLI::App&);
 
 }  // namespace antichain

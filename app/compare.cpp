@@ -28,21 +28,6 @@ PlanTask task_of(const std::string& method, const PlanTask& asked) {
   return task;
 }
 
-// "8", or with replicas the devices of each stage: "3+5x1", "1x8".
-std::string stages(const Plan& plan) {
-  if (plan.ranks() == int(plan.stages.size())) return std::to_string(plan.ranks());
-  std::vector<std::string> runs;
-  for (size_t s = 0; s < plan.stages.size();) {
-    size_t end = s;
-    while (end < plan.stages.size() && plan.stages[end].ranks.size() == plan.stages[s].ranks.size()) ++end;
-    const size_t devices = plan.stages[s].ranks.size();
-    runs.push_back(end - s == 1 && plan.stages.size() > 1 ? std::to_string(devices)
-                                                          : fmt::format("{}x{}", end - s, devices));
-    s = end;
-  }
-  return fmt::format("{}", fmt::join(runs, "+"));
-}
-
 // Four digits say enough where ten columns stand side by side.
 std::string compact(double x) { return fmt::format("{:.{}f}", x, x < 100 ? 2 : x < 1000 ? 1 : 0); }
 std::string compact_ms(double seconds) { return compact(seconds * 1e3); }
@@ -106,7 +91,7 @@ std::vector<std::string> Comparison::cells(const Row& row) const {
   const Plan& plan = *row.plan;
   const PlanFigures all = figures(plan, profile_, row.task.options);
   return {name,
-          stages(plan),
+          stages_in_short(plan),
           compact_ms(plan.planning_s),
           compact_ms(all.slowest_s()),
           fmt::format("{:.2f}", all.imbalance()),

@@ -27,11 +27,16 @@ std::string entry(const CLI::Option& option) {
   return entry(head, text);
 }
 
-std::string commands_of(const CLI::App& app) {
+// "antichain data pack"
+std::string path_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
+}
+
+std::string commands_of(const CLI::App& app, const std::string& path) {
   std::string text = "\nCommands\n";
   for (const CLI::App* command : app.get_subcommands({}))
     text += entry(command->get_name(), command->get_description());
-  return text + "\nantichain COMMAND --help lists the options of a command.\n";
+  return text + "\n" + path + " COMMAND --help lists the options of a command.\n";
 }
 
 std::string options_of(const CLI::App& command) {
@@ -54,10 +59,10 @@ std::string options_of(const CLI::App& command) {
 class Help : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
-    const bool root = app->get_parent() == nullptr;
-    const std::string name = (root ? "" : "antichain ") + app->get_name();
+    const bool group = !app->get_subcommands({}).empty();
+    const std::string name = path_of(*app);
     return fmt::format("{}: {}\n\nUsage: {} {}[OPTIONS]\n{}{}", name, app->get_description(), name,
-                       root ? "COMMAND " : "", root ? commands_of(*app) : options_of(*app),
+                       group ? "COMMAND " : "", group ? commands_of(*app, name) : options_of(*app),
                        app->get_footer().empty() ? "" : "\n" + app->get_footer() + "\n");
   }
 };

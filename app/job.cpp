@@ -4,9 +4,13 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 
+#include "app/standard_streams.h"
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/version.h"
+#include "pipeline/agree.h"
 #include "pipeline/launch.h"
 #include "pipeline/mpi_transport.h"
 #include "pipeline/thread_transport.h"
@@ -14,18 +18,40 @@
 namespace antichain {
 namespace {
 
+// While it prints, a rank is not stuck.
+struct Printing {
+  explicit Printing(Progress& progress) { print_beats(&progress); }
+  ~Printing() { print_beats(nullptr); }
+};
+
+Error out_of_memory(const Rank& rank, const std::string& what) {
+  return Error(fmt::format("rank {} of {} on {}: {}", rank.transport.rank(), rank.transport.size(),
+                           rank.transport.host(), what),
+               "", ExitCode::out_of_memory);
+}
+
 void work_as(Transport& transport, const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   const Backend& device = backend(machine.device);
   Context context(device, machine.threads);
   device.enter(context);
   Rank rank{transport, context};
-  work(rank);
+  const Printing printing(transport.activity());
+  try {
+    work(rank);
+  } catch (const std::bad_alloc&) {
+    throw out_of_memory(rank,
+                        "there is no memory left: use a smaller --batch, more --microbatches, or more ranks");
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::out_of_memory || rank.transport.size() == 1) throw;
+    throw out_of_memory(rank, error.what());
+  }
 }
 
 void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   MpiSession session(machine.watchdog_s);
   try {
     check_launch(session.transport().size());
+    agree(session.transport(), "the version of the program", version());
     work_as(session.transport(), machine, work);
   } catch (const Error& error) {
     session.end_job(error.what(), int(error.code()));
@@ -38,7 +64,7 @@ void run_processes(const MachineOptions& machine, const std::function<void(Rank&
 
 void warn_of_crowding(const Rank& rank) {
   const std::string warning = crowding_warning(rank.transport.local_size(), rank.context.threads());
-  if (rank.prints() && !warning.empty()) fmt::print(stderr, "antichain: {}\n", warning);
+  if (rank.prints() && !warning.empty()) std::fputs(fmt::format("antichain: {}\n", warning).c_str(), stderr);
 }
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {

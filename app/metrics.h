@@ -11,8 +11,9 @@ namespace antichain {
 
 class MetricsFile {
  public:
-  // "": writes nothing. Error when the file can't be opened.
-  MetricsFile(const std::string& file, std::string data);
+  // "": writes nothing. Of a file that is there, the lines up to `step` stay, where training goes on: those of later steps,
+  // of epochs that are evaluated again, and of the end are cut off. Error when the file can't be opened, or is no such file.
+  MetricsFile(const std::string& file, std::string data, int64_t step = 0);
   void step(const StepReport&);
   void epoch(const EpochReport&);
   void summary(const std::string& json);  // an object in one line

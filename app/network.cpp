@@ -83,7 +83,10 @@ Graph lowered_network(const NetworkOptions& network, const MachineOptions& machi
   device.enter(Context(device, machine.threads));  // what an engine chooses may depend on its thread count
   return lower(make_model(network.model, {.form = network.form == "cifar" ? Form::cifar : Form::imagenet,
                                           .microbatch = network.microbatch(),
+                                          .classes = network.classes,
+                                          .image = network.image,
                                           .label_smoothing = float(network.label_smoothing),
+                                          .dropout = network.dropout,
                                           .aux = network.aux}),
                device);
 }

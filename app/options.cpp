@@ -14,6 +14,7 @@ namespace antichain {
 namespace {
 
 constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks = 1024;
+constexpr int64_t most_side = 16'384;
 constexpr double most_seconds = 1e6;
 
 // What a build has, and the module that is loaded when it is asked for.
@@ -21,6 +22,18 @@ std::vector<std::string> device_names() {
   std::vector<std::string> names = backend_names();
   if (std::ranges::find(names, "cuda") == names.end()) names.push_back("cuda");
   return names;
+}
+
+void add_local_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* local =
+      app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun");
+  check_whole(local, 1, most_ranks)->type_name("N")->group("Machine");
+}
+
+void add_watchdog_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* watchdog =
+      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
+  check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group("Machine");
 }
 
 }  // namespace
@@ -67,35 +80,49 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   add_model_option(app, o)->capture_default_str();
   add_form_option(app, o.form);
   add_aux_option(app, o.aux);
+  CLI::Option* dropout = app.add_option(
+      "--dropout", o.dropout, "share that dropout drops: AlexNet, VGG, SqueezeNet and Inception-v3 have it");
+  check_number(dropout, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
   CLI::Option* batch = app.add_option("--batch", o.batch, "samples per step");
   check_whole(batch, 1, most_samples)->type_name("N")->capture_default_str()->group("Network");
   add_microbatches_option(app, o.microbatches, "Network");
   CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
                                           "share of the target that is spread over all classes");
   check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+  CLI::Option* image =
+      app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");
+  check_whole(image, 1, most_side)->type_name("N")->group("Network");
+  CLI::Option* classes =
+      app.add_option("--classes", o.classes, "classes [the data set's, or the form's usual]");
+  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
 }
 
 CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* device =
-      app.add_option("--device", o.device, "the backend that computes: cpu; cuda where its module is built");
-  return check_name(device, "device", device_names())
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Machine");
+      app.add_option("--device", o.device,
+                     "the backend that computes: cpu; cuda where its module is built; train knows "
+                     "rehearse:PROFILE, too");
+  const auto known = device_names();
+  device->check([known](const std::string& name) {
+    if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
+      refuse_name("device", name, known);
+    return std::string();
+  });
+  return device->type_name("NAME")->capture_default_str()->group("Machine");
 }
 
 void add_machine_options(CLI::App& app, MachineOptions& o) {
-  const std::string group = "Machine";
-  CLI::Option* local =
-      app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun");
-  check_whole(local, 1, most_ranks)->type_name("N")->group(group);
+  add_local_option(app, o);
   add_device_option(app, o);
   CLI::Option* threads =
       app.add_option("--threads", o.threads, "threads of each rank; equal counts give equal bits");
-  check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group(group);
-  CLI::Option* watchdog =
-      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
-  check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group(group);
+  check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
+  add_watchdog_option(app, o);
+}
+
+void add_rank_options(CLI::App& app, MachineOptions& o) {
+  add_local_option(app, o);
+  add_watchdog_option(app, o);
 }
 
 CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {

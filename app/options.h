@@ -13,6 +13,9 @@ struct NetworkOptions {  // which network, and how it is fed
   double label_smoothing = 0;  // part of the network: its last node depends on it
   std::string form = "cifar";  // or "imagenet"
   double aux = 0;              // weight of an auxiliary loss, where the model has one
+  double dropout = 0.5;        // of the models that have it
+  int image = 0;               // H = W in pixels; 0: the form's usual, or the data set's
+  int classes = 0;             // the same
   int microbatch() const;      // samples; Error when the batch can't be cut evenly
 };
 
@@ -35,6 +38,8 @@ void add_network_options(CLI::App&, NetworkOptions&);
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 void add_machine_options(CLI::App&, MachineOptions&);
+// Of these, who the ranks are and how long they may be silent: for commands that compute nothing.
+void add_rank_options(CLI::App&, MachineOptions&);
 CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);
 // An option of the group Output that names a file to write.
 CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,

@@ -1,6 +1,11 @@
 #include "app/plan_figures.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "pipeline/simulate.h"
 
@@ -39,6 +44,20 @@ double speedup(double step_s, const Profile& profile, const PlanOptions& options
   for (const Device& device : options.cluster.devices) fastest = std::max(fastest, device.speed);
   if (fastest == 0) fastest = 1;
   return one_device_step_s(profile, options.microbatches) / fastest / step_s;
+}
+
+std::string stages_in_short(const Plan& plan) {
+  if (plan.ranks() == int(plan.stages.size())) return std::to_string(plan.ranks());
+  std::vector<std::string> runs;
+  for (size_t s = 0; s < plan.stages.size();) {
+    size_t end = s;
+    while (end < plan.stages.size() && plan.stages[end].ranks.size() == plan.stages[s].ranks.size()) ++end;
+    const size_t devices = plan.stages[s].ranks.size();
+    runs.push_back(end - s == 1 && plan.stages.size() > 1 ? std::to_string(devices)
+                                                          : fmt::format("{}x{}", end - s, devices));
+    s = end;
+  }
+  return fmt::format("{}", fmt::join(runs, "+"));
 }
 
 }  // namespace antichain

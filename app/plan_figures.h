@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "partition/plan_price.h"
@@ -20,5 +21,8 @@ PlanFigures figures(const Plan&, const Profile&, const PlanOptions&);
 
 // How much longer a step takes on one device, the fastest of the cluster's, than `step_s`.
 double speedup(double step_s, const Profile&, const PlanOptions&);
+
+// "8", or with replicas the devices of each stage: "3+5x1", "1x8".
+std::string stages_in_short(const Plan&);
 
 }  // namespace antichain

@@ -14,6 +14,9 @@ namespace {
 
 constexpr int widest_bar = 30, narrowest_bar = 8, usual_columns = 80;
 
+// A stream without a number of its own stands for standard output (app/standard_streams.h).
+int number_of(std::FILE* out) { return ::fileno(out) < 0 ? STDOUT_FILENO : ::fileno(out); }
+
 int columns_of(int file) {
   winsize size{};
   if (isatty(file) != 1) return 0;
@@ -23,7 +26,7 @@ int columns_of(int file) {
 }  // namespace
 
 int terminal_columns(std::FILE* out) {
-  if (columns_of(fileno(out)) == 0 || !launched_in_parallel()) return columns_of(fileno(out));
+  if (columns_of(number_of(out)) == 0 || !launched_in_parallel()) return columns_of(number_of(out));
   const int launcher =
       ::open(fmt::format("/proc/{}/fd/1", getppid()).c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK);
   if (launcher < 0) return 0;
@@ -38,36 +41,64 @@ std::string duration(double seconds) {
   return fmt::format("{}:{:02}:{:02}", all / 3600, all / 60 % 60, all % 60);
 }
 
-std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int columns) {
-  const double left_s = s.done > 0 ? elapsed_s * double(s.total - s.done) / double(s.done) : 0;
-  const std::string text =
-      fmt::format("epoch {}  step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  left {}{}", s.epoch,
-                  s.done, s.total, s.loss, s.accuracy * 100, s.images_per_s, duration(left_s),
-                  s.note.empty() ? "" : "  " + s.note);
+namespace {
+
+double seconds_left(int64_t done, int64_t total, double elapsed_s) {
+  return done > 0 ? elapsed_s * double(total - done) / double(done) : 0;
+}
+
+std::string with_bar(const std::string& text, int64_t done, int64_t total, int columns) {
   if (columns == 0) return text;
   if (int(text.size()) > columns) return text.substr(0, size_t(columns));
   const auto width = size_t(std::clamp(columns - int(text.size()) - 3, 0, widest_bar));
   if (width < size_t(narrowest_bar)) return text;
-  const auto filled = s.total > 0 ? size_t(double(s.done) / double(s.total) * double(width)) : 0;
+  const auto filled = total > 0 ? size_t(double(done) / double(total) * double(width)) : 0;
   return "[" + std::string(filled, '=') + std::string(width - filled, ' ') + "] " + text;
+}
+
+}  // namespace
+
+std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int columns) {
+  const std::string text =
+      fmt::format("epoch {}  step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  left {}{}", s.epoch,
+                  s.done, s.total, s.loss, s.accuracy * 100, s.images_per_s,
+                  duration(seconds_left(s.done, s.total, elapsed_s)), s.note.empty() ? "" : "  " + s.note);
+  return with_bar(text, s.done, s.total, columns);
+}
+
+std::string ProgressBar::render(int64_t done, int64_t total, const std::string& text, double elapsed_s,
+                                int columns) {
+  return with_bar(
+      fmt::format("{}  {}/{}  left {}", text, done, total, duration(seconds_left(done, total, elapsed_s))),
+      done, total, columns);
 }
 
 ProgressBar::ProgressBar(std::FILE* out) : out_(out), columns_(terminal_columns(out)) {}
 
-void ProgressBar::show(const ProgressState& state) {
+bool ProgressBar::is_due(bool last) {
   const Clock::time_point now = Clock::now();
   const auto pause = columns_ > 0 ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10'000);
-  if (now - shown_ < pause && state.done != state.total) return;
+  if (now - shown_ < pause && !last) return false;
   shown_ = now;
-  const double elapsed_s = std::chrono::duration<double>(now - start_).count();
+  return true;
+}
+
+void ProgressBar::show_line(const std::string& line) {
   if (columns_ > 0) {
-    fmt::print(out_, "\r\x1b[K{}",
-               render(state, elapsed_s, columns_ - 1));  // clears the line; -1: no wrapping
+    fmt::print(out_, "\r\x1b[K{}", line);  // clears the line
     open_ = true;
   } else {
-    fmt::print(out_, "{}\n", render(state, elapsed_s, 0));
+    fmt::print(out_, "{}\n", line);
   }
   std::fflush(out_);
+}
+
+void ProgressBar::show(const ProgressState& state) {
+  if (is_due(state.done == state.total)) show_line(render(state, elapsed_s(), width()));
+}
+
+void ProgressBar::show(int64_t done, int64_t total, const std::string& text) {
+  if (is_due(done == total)) show_line(render(done, total, text, elapsed_s(), width()));
 }
 
 void ProgressBar::say(const std::string& line) {

@@ -21,15 +21,23 @@ class ProgressBar {
   explicit ProgressBar(std::FILE* out);
   ~ProgressBar() { finish(); }  // so that what is said about a failure stands on a line of its own
   void show(const ProgressState&);
+  // Of work without epochs: "text  done/total  left 0:12".
+  void show(int64_t done, int64_t total, const std::string& text);
   // Prints a line of its own, above the bar.
   void say(const std::string& line);
   void finish();  // leaves the last state standing
 
   // One line of at most `columns` characters; with a drawn bar where it has room, none for 0 columns (no limit).
   static std::string render(const ProgressState&, double elapsed_s, int columns);
+  static std::string render(int64_t done, int64_t total, const std::string& text, double elapsed_s,
+                            int columns);
 
  private:
   using Clock = std::chrono::steady_clock;
+  bool is_due(bool last);
+  void show_line(const std::string& line);
+  double elapsed_s() const { return std::chrono::duration<double>(shown_ - start_).count(); }
+  int width() const { return columns_ > 0 ? columns_ - 1 : 0; }  // −1: no wrapping
   std::FILE* out_;
   int columns_;  // of the terminal; 0: it is none
   bool open_ = false;

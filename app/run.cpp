@@ -1,14 +1,17 @@
 #include "app/run.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <chrono>
 #include <cstdio>
+#include <new>
 #include <string>
 #include <thread>
 
 #include "app/commands.h"
 #include "app/help.h"
+#include "app/standard_streams.h"
 #include "framework/error.h"
 #include "framework/version.h"
 #include "layers/cpu/backend.h"
@@ -29,29 +32,49 @@ void run_command(const std::vector<std::string>& words) {
       "  antichain train    --model resnet18 --profile profile.json --plan plan.json --local 4");
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
-  for (const auto add :
-       {add_info, add_profile, add_plan, add_simulate, add_train, add_export, add_evaluate, add_gradients})
+  for (const auto add : {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_experiment,
+                         add_train, add_doctor, add_export, add_evaluate, add_gradients, add_data})
     add(app);
   parse_and_run(app, words);
 }
+
+constexpr const char* out_of_memory_sentence =
+    "there is no memory left: use a smaller --batch, more --microbatches, or more ranks";
 
 // Before the ranks know each other, what goes wrong goes wrong on all of them: one speaks. The others let it end first,
 // because mpirun kills all that are left when the first one ends.
 int fail(const std::string& sentence, ExitCode code) {
   if (rank_hint() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (rank_hint() == 0) fmt::print(stderr, "antichain: {}\n", sentence);
+  if (rank_hint() == 0) std::fputs(fmt::format("antichain: {}\n", sentence).c_str(), stderr);
   return int(code);
+}
+
+int lost_output(const std::string& reason) {
+  std::fputs(
+      fmt::format("antichain: what was printed on standard output is lost ({}): all else is done; name "
+                  "files with --json or --metrics instead\n",
+                  reason)
+          .c_str(),
+      stderr);
+  return int(ExitCode::bad_input);
 }
 
 }  // namespace
 
 int run(int argc, char** argv, const std::vector<NamedModel>& models) {
+  StandardStreams streams;
+  // What is freed goes back to the system. Left alone, glibc keeps tens of MiB of the weights' first draft for a need that
+  // never comes; nothing large is allocated in a step.
+  ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   try {
     for (const NamedModel& model : models) register_model(model);
     run_command({argv + 1, argv + argc});
-    return int(ExitCode::ok);
+    const std::string reason = streams.lost();
+    return reason.empty() ? int(ExitCode::ok) : lost_output(reason);
   } catch (const Error& error) {
     return fail(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return fail(out_of_memory_sentence, ExitCode::out_of_memory);
   } catch (const std::exception& error) {
     return fail(error.what(), ExitCode::failure);
   }

@@ -5,58 +5,27 @@
 #include <mutex>
 
 #include "app/commands.h"
+#include "app/data_options.h"
 #include "app/job.h"
 #include "app/network.h"
 #include "app/plan_report.h"
+#include "app/preflight.h"
+#include "app/rehearse.h"
 #include "app/report.h"
+#include "app/resume.h"
 #include "app/table.h"
 #include "app/train_options.h"
 #include "app/train_report.h"
-#include "data/cifar10.h"
-#include "data/obtain.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/agree.h"
+#include "pipeline/launch.h"
+#include "pipeline/stage_state.h"
 #include "pipeline/state_hash.h"
+#include "pipeline/stop_signals.h"
 
 namespace antichain {
 namespace {
-
-// One data set for all ranks of the process: threads share the bytes.
-class SharedData {
- public:
-  DataSplits get(const std::string& directory) {
-    const std::lock_guard lock(mutex_);
-    if (!splits_.train) splits_ = read_cifar10(directory);
-    return splits_;
-  }
-
- private:
-  std::mutex mutex_;
-  DataSplits splits_;
-};
-
-// Rank 0 finds (fetches, generates) the data; the others read what it names.
-DataSplits obtain_data(const TrainCommandOptions& options, Rank& rank, SharedData& shared) {
-  const std::string directory = on_rank_zero(rank.transport, [&] {
-    const Obtained got =
-        options.dataset == "synthetic" ? obtain_synthetic() : obtain_cifar10({.data_dir = options.data_dir});
-    if (!got.note.empty()) fmt::print("{}\n", got.note);
-    return got.directory;
-  });
-  const DataSplits data = shared.get(directory);
-  if (data.train->size() < options.network.batch) {
-    throw Error(fmt::format("a batch of {} is larger than the training set, which has {}",
-                            grouped(options.network.batch), counted(data.train->size(), "image")),
-                "use a smaller --batch or more data");
-  }
-  if (rank.prints()) {
-    fmt::print("Data: {}, {} for training and {} for tests\n\n", data.train->name(),
-               counted(data.train->size(), "image"), grouped(data.test->size()));
-    std::fflush(stdout);  // what follows may take a while
-  }
-  return data;
-}
 
 // Every rank has a stage, however many devices the cluster's file lists.
 PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
@@ -94,6 +63,7 @@ void write_trace(const std::string& file, const TrainResult& result, const std::
 
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
+  check_same_settings(rank, options.settings);
   const PlanningOptions planning = for_ranks(options.planning, transport.size());
   // 1. The files and the data that were given.
   const GivenFiles given =
@@ -101,7 +71,9 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
                        {options.metrics_file, options.trace_file, options.json_file}, transport);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   const Weights initial = read_initial(options.init, graph, transport);
-  const DataSplits data = obtain_data(options, rank, shared);
+  const DataSplits data = obtain_data(options.data, options.network.batch, rank, shared);
+  RunFacts facts = run_facts(options, data, rank);
+  const Beginning beginning = find_beginning(options, facts, graph, rank);
   // 2. What the network's nodes cost here.
   const Profile profile = obtain_profile(given, planning, options.network, graph, rank.context, transport);
   // 3. Where it is cut: every rank holds the same plan.
@@ -117,15 +89,27 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
+  const MemoryNeed need = memory_need(graph, profile, plan, schedule, transport.rank(),
+                                      data.train->image_shape().elements() * int64_t(sizeof(float)));
+  check_memory(rank, need);
+  const MemoryRecord memory(need);
   // 5. Train, evaluating over the whole test set after each epoch.
   Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, rank.context, options.seed);
-  start_from(initial, options.init, stage, rank);
-  MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name());
+  if (beginning.checkpoint.empty())
+    start_from(initial, options.init, stage, rank);
+  else
+    go_on_from(beginning, stage, rank);
+  MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
   TrainReporter reporter(metrics, *data.train);
-  const TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
+  facts.setting["plan"] = plan_hash(plan);
+  TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
+  settings.start = beginning.manifest.position;
+  settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
+  settings.deadline = deadline(options.checkpoint);
   const TrainResult result = train(stage, profile, plan, schedule, data, transport, settings, reporter);
   // 6. What came of it, beside what was predicted.
   const StateHash state = state_hash(stage, transport);
+  const std::vector<ProcessMemory> processes = memory.compare(rank);
   if (!rank.prints()) return;
   reporter.finish();
   const TrainSummary summary{.model = graph.model(),
@@ -135,11 +119,12 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
                              .test_images = data.test->size(),
                              .steps = result.steps,
                              .memory_bytes = result.memory_bytes,
+                             .processes = processes,
                              .ranks = transport.size(),
                              .predicted_step_s = predicted.step_s,
                              .measured_step_s = result.step_s,
-                             .images_per_s = options.network.batch / result.step_s,
-                             .loss = reporter.last_step().loss,
+                             .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,
+                             .loss = result.loss,
                              .epoch = reporter.last_epoch()};
   fmt::print("{}", describe(summary));
   metrics.summary(to_json(summary, -1));
@@ -147,10 +132,16 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   write_trace(options.trace_file, result, "measured: " + graph.model() + ", " + data.train->name());
 }
 
-void run(const TrainCommandOptions& options) {
+void run(TrainCommandOptions options) {
+  if (is_rehearsal(options.machine.device))
+    return rehearse(
+        rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
   check(options);
-  const Graph graph = lowered_network(options.network, options.machine);
+  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
+  const StopRequests signals;
   SharedData shared;
+  fit_network(options.network, options.data, shared);
+  const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) { train_rank(options, graph, rank, shared); });
 }
 
@@ -162,7 +153,10 @@ void add_train(CLI::App& app) {
       app, "train", "profile, plan and train",
       "mpirun -n 4 antichain train --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 2");
   add_train_options(command, *options);
-  command.callback([options] { run(*options); });
+  command.callback([options, &command] {
+    options->settings = settings_of(command);
+    run(*options);
+  });
 }
 
 }  // namespace antichain

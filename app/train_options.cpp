@@ -12,18 +12,6 @@ namespace {
 constexpr int64_t most_steps = 1'000'000'000;
 constexpr int most_epochs = 1'000'000;
 
-void add_data_options(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* dataset = app.add_option("--dataset", o.dataset, "cifar10, or synthetic: generated images");
-  check_name(dataset, "data set", {"cifar10", "synthetic"})
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Data");
-  app.add_option("--data-dir", o.data_dir,
-                 "folder of CIFAR-10's binary files [$CIFAR10_DIR, else the cache, else downloaded]")
-      ->type_name("DIR")
-      ->group("Data");
-}
-
 void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* epochs =
       app.add_option("--epochs", o.epochs, "passes over the training set [1, or as many as --steps needs]");
@@ -61,6 +49,14 @@ void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
   app.add_flag("--no-nesterov", o.no_nesterov, "plain momentum instead of Nesterov's")->group("Training");
 }
 
+void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* option =
+      app.add_option("--on-nan", o.on_nan,
+                     "when the loss or a gradient is not finite: abort, skip the step, or rewind to the last "
+                     "checkpoint and go on behind it");
+  check_name(option, "way", on_nan_names())->type_name("NAME")->capture_default_str()->group("Training");
+}
+
 }  // namespace
 
 void refuse_replicas(const std::string& why) {
@@ -71,11 +67,13 @@ void refuse_replicas(const std::string& why) {
 
 void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_network_options(app, o.network);
-  add_data_options(app, o);
+  add_data_options(app, o.data);
   add_length_options(app, o);
   add_init_options(app, o.init, "Training");
   add_rate_options(app, o);
   add_sgd_options(app, o);
+  add_on_nan_option(app, o);
+  add_checkpoint_options(app, o.checkpoint);
   add_planning_options(app, o.planning);
   add_schedule_option(app, o.schedule);
   add_machine_options(app, o.machine);
@@ -90,17 +88,17 @@ void check(const TrainCommandOptions& o) {
   check(o.planning);
   if (!parse_replicas(o.planning.replicas).off())
     refuse_replicas("--replicas " + o.planning.replicas + " is asked for");
-  if (o.network.form != "cifar") {
-    throw Error(
-        "the imagenet form is for larger images and 1,000 classes, but the data sets have 32 x 32 pixels and "
-        "10",
-        "train the cifar form; profile, plan and info know both", ExitCode::usage);
+  if (o.network.form != "cifar" && !o.data.dataset.starts_with("hdf5:")) {
+    throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels and 10 classes",
+                "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",
+                ExitCode::usage);
   }
   const LearningRate checked(o.rate);
-  if (o.dataset == "synthetic" && !o.data_dir.empty()) {
-    throw Error("--data-dir is given, but the data set synthetic is generated",
-                "leave out --data-dir, or say --dataset cifar10", ExitCode::usage);
-  }
+  check(o.data);
+  if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
+    throw Error("--on-nan rewind has nothing to go back to", "name a folder with --checkpoint",
+                ExitCode::usage);
+  check(o.checkpoint);
 }
 
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
@@ -115,7 +113,8 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
           .seed = o.seed,
           .sgd = sgd,
           .rate = [schedule](int64_t step, int64_t total) { return float(schedule.rate(step, total)); },
-          .trace = !o.trace_file.empty()};
+          .trace = !o.trace_file.empty(),
+          .on_nan = parse_on_nan(o.on_nan)};
 }
 
 }  // namespace antichain

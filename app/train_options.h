@@ -4,6 +4,8 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/checkpoint_options.h"
+#include "app/data_options.h"
 #include "app/init_weights.h"
 #include "app/options.h"
 #include "app/planning_options.h"
@@ -18,7 +20,7 @@ struct TrainCommandOptions {
   MachineOptions machine;
   PlanningOptions planning{.objective = "makespan"};
   ScheduleOptions schedule;
-  std::string dataset = "cifar10", data_dir;
+  DataOptions data;
   int epochs = 0;     // 0: as many as `steps` needs, or 1
   int64_t steps = 0;  // 0: whole epochs
   uint64_t seed = 0;
@@ -27,6 +29,9 @@ struct TrainCommandOptions {
   double warmup_epochs = 0;
   SgdOptions sgd;
   bool no_nesterov = false;
+  std::string on_nan = "abort";
+  std::string settings;  // what was said on the command line: all ranks must have been told the same
+  CheckpointCommandOptions checkpoint;
   std::string metrics_file, trace_file, json_file;
 };
 

@@ -9,10 +9,16 @@
 namespace antichain {
 
 TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data)
-    : metrics_(metrics), note_(data.name().starts_with("CIFAR-10") ? "" : data.name()), bar_(stdout) {}
+    : metrics_(metrics),
+      data_(data),
+      note_(data.name().starts_with("generated") ? data.name() : ""),
+      bar_(stdout) {}
 
 void TrainReporter::on_step(const StepReport& r) {
   metrics_.step(r);
+  if (!r.skipped_because.empty())
+    bar_.say(
+        fmt::format("warning: {}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
   bar_.show({.done = r.step + 1,
              .total = r.total_steps,
              .epoch = r.epoch + 1,
@@ -30,7 +36,20 @@ void TrainReporter::on_epoch(const EpochReport& r) {
                   "{:.2f} % in {}{}",
                   r.epoch + 1, r.train_loss, r.train_accuracy * 100, duration(r.train_s), r.test_loss,
                   r.test_accuracy * 100, duration(r.test_s), note_.empty() ? "" : "; " + note_));
+  if (const std::string replaced = data_.replaced(); !replaced.empty()) bar_.say("warning: " + replaced);
   epoch_ = r;
+}
+
+void TrainReporter::on_checkpoint(const CheckpointReport& r) {
+  const auto warn = [](const std::string& sentence) {
+    fmt::print(stderr, "antichain: warning: {}\n", sentence);
+  };
+  if (!r.failure.empty())
+    return warn(fmt::format("the checkpoint of step {} could not be written, training goes on: {}", r.step,
+                            r.failure));
+  bar_.say(fmt::format("step {} saved: {}, {} MiB in {:.2f} s, for which training waited {:.2f} s", r.step,
+                       r.path, mebibytes(r.bytes), r.seconds, r.held_up_s));
+  if (!r.warning.empty()) warn(r.warning);
 }
 
 std::string describe(const TrainSummary& s) {
@@ -38,13 +57,17 @@ std::string describe(const TrainSummary& s) {
       s.epoch ? fmt::format("{:.2f} % of the {} test images of {}", s.epoch->test_accuracy * 100,
                             grouped(s.test_images), s.data)
               : fmt::format("not measured, because the run ended within its first epoch of {}", s.data);
+  const std::string measured =
+      s.measured_step_s > 0
+          ? fmt::format("measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first step)",
+                        milliseconds(s.measured_step_s), (s.measured_step_s / s.predicted_step_s - 1) * 100,
+                        s.images_per_s)
+          : "not measured: every step was done before";
   return fmt::format(
       "\nTest accuracy  {}\n"
-      "Step time      predicted {} ms, measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first "
-      "step)\n"
+      "Step time      predicted {} ms, {}\n"
       "Final state    {} (hash of all weights and statistics)\n",
-      accuracy, milliseconds(s.predicted_step_s), milliseconds(s.measured_step_s),
-      (s.measured_step_s / s.predicted_step_s - 1) * 100, s.images_per_s, s.state);
+      accuracy, milliseconds(s.predicted_step_s), measured, s.state);
 }
 
 std::string to_json(const TrainSummary& s, int indent) {
@@ -59,6 +82,9 @@ std::string to_json(const TrainSummary& s, int indent) {
                                  {"median_images_per_s", s.images_per_s},
                                  {"rank_0_memory_bytes", s.memory_bytes},
                                  {"state", s.state}};
+  for (const ProcessMemory& p : s.processes)
+    json["process_memory"].push_back(
+        {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
   if (s.epoch) {
     json["epochs"] = s.epoch->epoch + 1;
     json["final_test_loss"] = s.epoch->test_loss;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/metrics.h"
+#include "app/preflight.h"
 #include "app/progress_bar.h"
 #include "pipeline/trainer.h"
 
@@ -16,6 +17,7 @@ class TrainReporter : public TrainObserver {
   TrainReporter(MetricsFile&, const DataSet&);
   void on_step(const StepReport&) override;
   void on_epoch(const EpochReport&) override;
+  void on_checkpoint(const CheckpointReport&) override;
   void finish() { bar_.finish(); }
 
   const StepReport& last_step() const { return step_; }
@@ -23,6 +25,7 @@ class TrainReporter : public TrainObserver {
 
  private:
   MetricsFile& metrics_;
+  const DataSet& data_;
   std::string note_;
   ProgressBar bar_;
   StepReport step_;
@@ -33,6 +36,7 @@ class TrainReporter : public TrainObserver {
 struct TrainSummary {
   std::string model, data, plan_hash, state;
   int64_t test_images = 0, steps = 0, memory_bytes = 0;
+  std::vector<ProcessMemory> processes;
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
   double loss = 0;  // of the last step

@@ -2,9 +2,17 @@
 # into a file of its own and compares.
 #
 #   cmake -DPROGRAM=build/antichain -DSOURCE=docs/cli.md.in -DTARGET=docs/cli.md -P cmake/cli_docs.cmake
-foreach(command info profile plan simulate train export evaluate gradients)
+foreach(command info profile plan simulate rehearse train doctor export evaluate gradients)
   execute_process(COMMAND ${PROGRAM} ${command} --help OUTPUT_VARIABLE help_${command} COMMAND_ERROR_IS_FATAL ANY)
   string(STRIP "${help_${command}}" help_${command})
+endforeach()
+foreach(command pack show batches)
+  execute_process(COMMAND ${PROGRAM} data ${command} --help OUTPUT_VARIABLE help_data_${command} COMMAND_ERROR_IS_FATAL ANY)
+  string(STRIP "${help_data_${command}}" help_data_${command})
+endforeach()
+foreach(command table1 speedup)
+  execute_process(COMMAND ${PROGRAM} experiment ${command} --help OUTPUT_VARIABLE help_experiment_${command} COMMAND_ERROR_IS_FATAL ANY)
+  string(STRIP "${help_experiment_${command}}" help_experiment_${command})
 endforeach()
 configure_file(${SOURCE} ${TARGET} @ONLY NEWLINE_STYLE LF)
 if(EXPECTED)

@@ -45,11 +45,16 @@ int available_cores() {
 int available_cores_on_host() { return int(::sysconf(_SC_NPROCESSORS_ONLN)); }
 
 void check_launch(int world_size) {
-  const int tasks = number("SLURM_STEP_NUM_TASKS", 1);
-  if (world_size == 1 && tasks > 1 && std::getenv("SLURM_STEP_ID"))
-    throw Error(fmt::format("Slurm started {} tasks, but each of them sees an MPI world of 1 rank", tasks),
-                "start them with: srun --mpi=pmix -n " + std::to_string(tasks) + " antichain …",
-                ExitCode::usage);
+  const bool step = std::getenv("SLURM_STEP_ID") != nullptr;
+  if (world_size > 1 || std::getenv("OMPI_COMM_WORLD_SIZE") || (!step && std::getenv("PMI_SIZE"))) return;
+  const int tasks = number(step ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS", 1);
+  if (tasks <= 1) return;
+  throw Error(
+      step ? fmt::format("Slurm started {} tasks, but each of them sees an MPI world of 1 rank", tasks)
+           : fmt::format("this Slurm job has {} tasks, but the program was started once, outside of them",
+                         tasks),
+      fmt::format("start it with: srun --mpi=pmix -n {0} antichain … (or mpirun -n {0} antichain …)", tasks),
+      ExitCode::usage);
 }
 
 std::string crowding_warning(int ranks_on_host, int threads_per_rank) {

@@ -260,10 +260,10 @@ MpiSession::~MpiSession() {
 
 void MpiSession::end_job(const std::string& sentence, int code) {
   // Often all ranks fail alike. Rank 0 speaks at once and takes the others down before they repeat it; a rank that
-  // fails alone speaks after a moment.
-  const int rank = transport_->rank();
+  // fails alone speaks after a moment. Ranks that did not find each other all think they are the only one.
+  const int rank = transport_->size() == 1 ? rank_hint() : transport_->rank();
   if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
-  std::fprintf(stderr, "\nantichain: %s\n", sentence.c_str());
+  if (rank == 0 || transport_->size() > 1) std::fprintf(stderr, "\nantichain: %s\n", sentence.c_str());
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);

@@ -49,6 +49,7 @@ StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan,
   for (const Action& a : schedule.ranks[size_t(transport.rank())]) {
     labels_.push_back(fmt::format("{} {}", print(a), describe(a)));
     if (a.verb == Verb::send) names[channels_(transport.rank(), a.peer, a.message)] = describe(a.message);
+    if (a.verb == Verb::send && a.message.flow == Flow::activation) sent_.insert(a.message.tensor);
     if (a.verb != Verb::recv || a.microbatch != 0) continue;
     const Ring& ring = a.message.flow == Flow::activation ? memory_.output.at(a.message.tensor)
                                                           : memory_.received.at(a.message);
@@ -98,6 +99,9 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
     const auto it = names->find(key.channel);
     return fmt::format("{}, micro-batch {}", it == names->end() ? "a message" : it->second, key.microbatch);
   });
+  numbers_ = {};
+  located_forward_ = located_backward_ = false;
+  poison_ = judge_ ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt;
   for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
   post_receives();
   const auto& actions = schedule_.ranks[size_t(transport_.rank())];
@@ -111,6 +115,7 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   }
   transport_.activity().doing("delivering the last tensors of the step");
   transport_.flush();
+  result.numbers = numbers_;
   return result;
 }
 
@@ -122,17 +127,22 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
     case Verb::recv:
       return wait(action);
     case Verb::forward:
-      return forward(action.microbatch, input, result);
+      forward(action.microbatch, input, result);
+      return look_at_forward(action.microbatch, input, result);
     case Verb::backward:
     case Verb::backward_input:
     case Verb::backward_weight:
-      return backward(action.microbatch, action.verb, input);
+      backward(action.microbatch, action.verb, input);
+      look_at_backward(action.microbatch, action.verb, input);
+      if (action.verb != Verb::backward_weight) release(Flow::gradient, action.microbatch);
+      if (action.verb != Verb::backward_input) release(Flow::activation, action.microbatch);
+      return;
     case Verb::send:
       return send(action);
     case Verb::reduce:
       return check_failed("a reduce in a schedule to run", "the constructor refuses replicas");
     case Verb::step:
-      return step(input);
+      return step(input, result);
   }
 }
 
@@ -172,7 +182,9 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
                                        .mode = mode_,
                                        .dropout = dropout_key(input, m)});
     });
-    if (watch_) watch_(id, m, y);
+    if (poison_) poison(id, m, false, y);
+    if (locating_) note_output(id, m);
+    if (watch_ && !locating_) watch_(id, m, y);
     if (node.role() == Role::loss) {  // N x 2: loss and hit of each sample
       const Tensor host = Tensor::host(y.spec());
       context_.backend().copy(y, host);
@@ -193,8 +205,6 @@ void StageRunner::backward(int m, Verb half, const StepInput& input) {
       backward_node(*id, m, input_half, weight_half, input);
     transport_.progress();
   }
-  if (input_half) release(Flow::gradient, m);
-  if (weight_half) release(Flow::activation, m);
 }
 
 void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_half, const StepInput& input) {
@@ -204,8 +214,8 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
   if (node.signature.params.empty()) weight_half = false;
 
   std::vector<Tensor> x(node.inputs.size());
-  if (node.lowering.keeps_x)
-    for (size_t i = 0; i < x.size(); ++i) x[i] = memory_.output.at(node.inputs[i])[m];
+  for (size_t i = 0; i < x.size(); ++i)
+    if (node.lowering.keeps(i)) x[i] = memory_.output.at(node.inputs[i])[m];
   const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
   const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
   Backward call{.x = x,
@@ -218,24 +228,36 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
   if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
   if (node.role() != Role::loss) call.dy = output_gradient(id, m, input_half);
 
+  std::span<const Tensor> dw = state.gradients;
+  std::vector<Tensor> apart_dw;  // the second run of a micro-batch leaves no trace
+  if (locating_ && weight_half) {
+    for (const Tensor& t : state.gradients) apart_dw.push_back(context_.backend().tensor(t.spec()));
+    dw = apart_dw;
+    call.into = Into::overwrite;
+  }
   std::vector<Tensor> dx;
   if (input_half) dx = begin_folds(id, m);
+  std::vector<Into> dx_into;
+  for (const Contribution& c : memory_.contributions.at(id)) dx_into.push_back(c.into());
   const bool wants_dx = std::ranges::any_of(dx, [](const Tensor& t) { return bool(t); });
   const bool apart = clock_ && wants_dx && weight_half && !state.kernel->inseparable();
   if (wants_dx || (input_half && state.kernel->inseparable())) {
     call.dx = dx;
-    if (weight_half && !apart) call.dw = state.gradients;
+    call.dx_into = dx_into;
+    if (weight_half && !apart) call.dw = dw;
     timed(id, Verb::backward_input, m, [&] { state.kernel->backward(context_, call); });
+    if (poison_ && dx[0]) poison(id, m, true, dx[0]);
     end_folds(id, m, dx);
   }
   if (weight_half && call.dw.empty()) {
     call.dx = {};
-    call.dw = state.gradients;
+    call.dw = dw;
     timed(id, Verb::backward_weight, m, [&] { state.kernel->backward(context_, call); });
   }
+  if (locating_) note_gradients(id, m, dx, call.dw);
 }
 
-// Where the kernel writes each input's gradient: into the sum if it starts the fold, else beside it.
+// Where the kernel writes each input's gradient: into the sum if it starts the fold or can add to it, else beside it.
 std::vector<Tensor> StageRunner::begin_folds(NodeId id, int m) {
   std::vector<Tensor> dx;
   for (const Contribution& c : memory_.contributions.at(id)) {
@@ -306,8 +328,12 @@ void StageRunner::release(Flow flow, int microbatch) {
   post_receives();
 }
 
-void StageRunner::step(const StepInput& input) {
+void StageRunner::step(const StepInput& input, StepResult& result) {
   if (mode_ == Mode::evaluate) return;
+  if (judge_) {
+    look_at_gradients();
+    if (!(result.updated = judge_(numbers_))) return;
+  }
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();

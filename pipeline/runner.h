@@ -8,12 +8,16 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/sgd.h"
 #include "pipeline/channels.h"
+#include "pipeline/fault.h"
+#include "pipeline/offence.h"
 #include "pipeline/simulate.h"
 #include "pipeline/stage_memory.h"
 #include "pipeline/transport.h"
@@ -40,6 +44,8 @@ struct StepInput {
 struct StepResult {
   double loss = 0, correct = 0;
   std::vector<Event> events;  // of a traced step, seconds since its begin
+  NumberReport numbers;       // with a judge
+  bool updated = true;        // what the judge said
 };
 
 // What the profiler hears: one kernel's (or update's) duration. The verb is forward, backward_input,
@@ -48,6 +54,10 @@ using NodeClock = std::function<void(NodeId, Verb, int microbatch, double second
 
 // Hears of the outputs of the stage's nodes, each right after its forward: valid only until it returns.
 using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
+
+// Hears right before a training step's update whether this rank's numbers are finite; false: weights, momentum and
+// buffers stay as they are. Called by every rank once a step, so it may ask the others.
+using NumberJudge = std::function<bool(const NumberReport&)>;
 
 class StageRunner {
  public:
@@ -59,6 +69,8 @@ class StageRunner {
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
   void set_clock(NodeClock clock) { clock_ = std::move(clock); }
   void set_watch(NodeWatch watch) { watch_ = std::move(watch); }
+  // With a judge, every training step is looked through for numbers that are not finite.
+  void set_judge(NumberJudge judge) { judge_ = std::move(judge); }
   int64_t bytes() const { return memory_.bytes(); }
 
  private:
@@ -77,7 +89,17 @@ class StageRunner {
   void backward_node(NodeId, int microbatch, bool input_half, bool weight_half, const StepInput&);
   void send(const Action&);
   void wait(const Action&);
-  void step(const StepInput&);
+  void step(const StepInput&, StepResult&);
+
+  // runner_numbers.cpp: a cheap look at what leaves the stage and at small gradients; a second run of the micro-batch, node
+  // by node, where that finds something.
+  void look_at_forward(int microbatch, const StepInput&, const StepResult&);
+  void look_at_backward(int microbatch, Verb half, const StepInput&);
+  void look_at_gradients();
+  void note_output(NodeId, int microbatch);
+  void note_gradients(NodeId, int microbatch, const std::vector<Tensor>& dx, std::span<const Tensor> dw);
+  bool finite(const std::vector<Tensor>&) const;
+  void poison(NodeId, int microbatch, bool gradient, const Tensor&) const;
 
   std::string describe(const Action&) const;
   std::string describe(const Message&) const;
@@ -105,6 +127,13 @@ class StageRunner {
   std::vector<Receive> receives_;
   NodeClock clock_;
   NodeWatch watch_;
+  NumberJudge judge_;
+  std::set<NodeId> sent_;  // whose outputs leave the stage
+  NumberReport numbers_;   // of the step under way
+  bool located_forward_ = false,
+       located_backward_ = false;  // micro-batches come in order: the first one counts
+  bool locating_ = false;          // while a micro-batch is run again
+  std::optional<Poison> poison_;   // a fault on demand
 };
 
 }  // namespace antichain

@@ -4,68 +4,15 @@
 // its own list and on messages already sent: one walk over the schedule is the whole simulation, no event queue.
 #include "pipeline/simulate.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <utility>
 
-#include "framework/error.h"
+#include "pipeline/action_seconds.h"
 #include "pipeline/happens_before.h"
 #include "pipeline/schedule_passes.h"
 
 namespace antichain {
 namespace {
-
-using Seconds = std::array<double, size_t(Verb::step) + 1>;  // by verb; loads, sends and recvs: 0
-
-int device_of(const Plan& plan, int rank, const Cluster& cluster) {
-  const int device = plan.device_of(rank);
-  if (!cluster.devices.empty() && device >= int(cluster.devices.size()))
-    throw Error(fmt::format("the plan puts rank {} on device {}, but the cluster's devices are 0 to {}", rank,
-                            device, int(cluster.devices.size()) - 1),
-                "plan again for this cluster");
-  return device;
-}
-
-// Every replica sends and receives its share of the weights twice, once to add up and once to spread the sums: no
-// all-reduce moves less (Patarasuk and Yuan, "Bandwidth Optimal All-Reduce Algorithms for Clusters of Workstations",
-// Journal of Parallel and Distributed Computing 2009).
-double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_bytes, const Cluster& cluster) {
-  const double r = double(stage.ranks.size());
-  std::vector<int> devices;
-  for (int rank : stage.ranks) devices.push_back(device_of(plan, rank, cluster));
-  const Link& link = cluster.link(devices);
-  return link.bytes_per_s > 0 ? 2 * (r - 1) / r * double(param_bytes) / link.bytes_per_s : 0;
-}
-
-// How long each rank takes for what: its stage's nodes added up, on its device.
-std::vector<Seconds> seconds_of_ranks(const Plan& plan, const Profile& network, const Cluster& cluster) {
-  std::vector<Seconds> of_ranks(size_t(plan.ranks()));
-  for (const PlanStage& stage : plan.stages) {
-    NodeCost sum;
-    for (int n : stage.nodes) {
-      const NodeCost& cost = network.nodes[n].cost;
-      sum.forward_s += cost.forward_s;
-      sum.backward_input_s += cost.backward_input_s;
-      sum.backward_weight_s += cost.backward_weight_s;
-      sum.update_s += cost.update_s;
-      sum.param_bytes += cost.param_bytes;
-    }
-    for (int rank : stage.ranks) {
-      const double speed = cluster.device(device_of(plan, rank, cluster)).speed;
-      Seconds& s = of_ranks[size_t(rank)];
-      s[size_t(Verb::forward)] = (sum.forward_s + network.overhead_s) / speed;
-      s[size_t(Verb::backward)] = (sum.backward_s() + network.overhead_s) / speed;
-      s[size_t(Verb::backward_input)] = (sum.backward_input_s + network.overhead_s) / speed;
-      s[size_t(Verb::backward_weight)] = (sum.backward_weight_s + network.overhead_s) / speed;
-      s[size_t(Verb::step)] = sum.update_s / speed;
-      if (stage.ranks.size() > 1)
-        s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
-    }
-  }
-  return of_ranks;
-}
 
 // The links between ranks: each directed pair carries one message at a time, in posting order.
 class Links {
@@ -92,7 +39,7 @@ class Links {
 // Does the schedule in simulated time. Calls record(rank, index, start, end) for every action; on each rank in order.
 template <class Record>
 void interpret(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
-               const std::vector<Seconds>& seconds, Record record) {
+               const std::vector<ActionSeconds>& seconds, Record record) {
   const size_t ranks = schedule.ranks.size();
   const Partners partners = match_messages(schedule);
   Links links(plan, cluster);
@@ -124,7 +71,7 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& networ
 Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& network,
                   const Cluster& cluster) {
   validate(schedule, network, plan);
-  const std::vector<Seconds> seconds = seconds_of_ranks(plan, network, cluster);
+  const std::vector<ActionSeconds> seconds = action_seconds(plan, network, cluster);
   const size_t ranks = schedule.ranks.size();
   Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
   std::vector<std::vector<Event>> events(ranks);
@@ -142,7 +89,7 @@ double step_s(const Profile& network, const Plan& plan, Policy policy, int micro
               const Cluster& cluster) {
   double last_s = 0;
   interpret(compose(cut_of(network, plan), policy, microbatches), plan, network, cluster,
-            seconds_of_ranks(plan, network, cluster),
+            action_seconds(plan, network, cluster),
             [&](int, int, double, double end_s) { last_s = std::max(last_s, end_s); });
   return last_s;
 }

@@ -25,8 +25,8 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
 Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
   const Tensor plain = Tensor::host({param.shape, param.dtype});
   initialise(plain, param.init, seed, node.name + "." + param.name);
-  const Tensor host = Tensor::host({param.shape, param.dtype, layout});
-  relayout(plain, host);
+  const Tensor host = layout == Layout::plain ? plain : Tensor::host({param.shape, param.dtype, layout});
+  if (layout != Layout::plain) relayout(plain, host);
   const Tensor value = context_.backend().tensor(host.spec());
   context_.backend().copy(host, value);
   return value;
@@ -38,23 +38,24 @@ void Stage::update(NodeId id, const SgdOptions& sgd, float rate) {
     context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
 }
 
-std::map<std::string, Tensor> Stage::values() const {
-  std::map<std::string, Tensor> named;
-  auto collect = [&](const Node& node, const std::vector<ParamSpec>& specs,
-                     const std::vector<Tensor>& tensors) {
+void Stage::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {
+  const auto visit = [&](const Node& node, const std::vector<ParamSpec>& specs,
+                         const std::vector<Tensor>& tensors) {
     for (size_t i = 0; i < specs.size(); ++i) {
-      const Tensor host = Tensor::host(tensors[i].spec());
-      context_.backend().copy(tensors[i], host);
-      const Tensor plain = Tensor::host({specs[i].shape, specs[i].dtype});
-      relayout(host, plain);
-      named[node.name + "." + specs[i].name] = plain;
+      Tensor value = Tensor::host(tensors[i].spec());
+      context_.backend().copy(tensors[i], value);
+      if (value.layout() != Layout::plain) {
+        const Tensor plain = Tensor::host({specs[i].shape, specs[i].dtype});
+        relayout(value, plain);
+        value = plain;
+      }
+      f(node.name + "." + specs[i].name, value);
     }
   };
   for (const auto& [id, state] : state_) {
-    collect(graph_[id], graph_[id].signature.params, state.params);
-    collect(graph_[id], graph_[id].signature.buffers, state.buffers);
+    visit(graph_[id], graph_[id].signature.params, state.params);
+    visit(graph_[id], graph_[id].signature.buffers, state.buffers);
   }
-  return named;
 }
 
 }  // namespace antichain

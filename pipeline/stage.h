@@ -2,6 +2,7 @@
 // optimiser state and buffers. What lives within a step is in StageMemory; who does what when is in the Schedule.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -34,8 +35,9 @@ class Stage {
   // One pass of the optimiser over the parameters of a node.
   void update(NodeId id, const SgdOptions&, float rate);
 
-  // Parameters and buffers by full name, in host memory and plain layout: independent of plan and device.
-  std::map<std::string, Tensor> values() const;
+  // f(full name, value) for every parameter and buffer, in host memory and plain layout: independent of plan and device.
+  // One copy at a time, so that memory does not peak here.
+  void for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const;
 
  private:
   Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;

@@ -12,18 +12,20 @@ namespace antichain {
 // then the arena is laid out and the rings that live in it are made.
 class StageMemory::Builder {
  public:
-  Builder(StageMemory& memory, Stage& stage, const Profile& network, const Plan& plan,
-          const Schedule& schedule, int rank, Mode mode)
+  // Without a backend, bytes are counted and tensors stay empty.
+  Builder(StageMemory& memory, const Graph& graph, const std::vector<NodeId>& nodes, const Backend* backend,
+          const Profile& network, const Plan& plan, const Schedule& schedule, int rank, Mode mode)
       : memory_(memory),
-        stage_(stage),
-        graph_(stage.graph()),
+        graph_(graph),
+        nodes_(nodes),
+        backend_(backend),
         network_(network),
         stage_of_(plan.stage_of(graph_.size())),
         actions_(schedule.ranks[rank]),
         slots_(slots(schedule)[rank]),
         microbatches_(schedule.microbatches),
         train_(mode == Mode::train) {
-    for (size_t i = 0; i < stage.nodes().size(); ++i) position_[stage.nodes()[i]] = int(i);
+    for (size_t i = 0; i < nodes.size(); ++i) position_[nodes[i]] = int(i);
     end_ = 2 * int(position_.size()) + 1;
     for (const Action& a : actions_) {
       split_ = split_ || a.verb == Verb::backward_weight;
@@ -50,7 +52,7 @@ class StageMemory::Builder {
   Ring own_ring(const TensorSpec& spec, int size) {
     std::vector<Tensor> buffers;
     for (int i = 0; i < std::clamp(size, 1, microbatches_); ++i)
-      buffers.push_back(stage_.context().backend().tensor(spec));
+      buffers.push_back(backend_ ? backend_->tensor(spec) : Tensor(spec, nullptr));
     memory_.bytes_ += spec.bytes() * int64_t(buffers.size());
     return Ring(std::move(buffers));
   }
@@ -62,13 +64,13 @@ class StageMemory::Builder {
 
   bool kept(NodeId id) const {
     if (!train_) return false;
-    auto rereads = [&](NodeId c) { return local(c) && graph_[c].lowering.keeps_x; };
+    auto rereads = [&](NodeId c) { return local(c) && graph_[c].keeps(id); };
     return (local(id) && graph_[id].lowering.keeps_y) || std::ranges::any_of(graph_.consumers(id), rereads);
   }
 
   void outputs() {
-    std::set<NodeId> used(stage_.nodes().begin(), stage_.nodes().end());
-    for (NodeId id : stage_.nodes()) used.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
+    std::set<NodeId> used(nodes_.begin(), nodes_.end());
+    for (NodeId id : nodes_) used.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
     for (NodeId id : used) {
       const TensorSpec spec = graph_[id].output();
       Ring& ring = memory_.output[id];
@@ -95,7 +97,7 @@ class StageMemory::Builder {
   }
 
   void stashes() {
-    for (NodeId id : stage_.nodes()) {
+    for (NodeId id : nodes_) {
       for (const TensorSpec& spec : graph_[id].lowering.stash)
         memory_.stash[id].push_back(own_ring(spec, slots_.microbatches));
       for (const TensorSpec& spec : graph_[id].signature.statistics)
@@ -112,11 +114,11 @@ class StageMemory::Builder {
       if (a.verb == Verb::recv && !memory_.received.contains(a.message))
         memory_.received[a.message] = own_ring(spec, slots_.received_gradients + 1);
     }
-    for (NodeId id : stage_.nodes())
+    for (NodeId id : nodes_)
       if (graph_.needs_gradient(id)) output_gradient(id);
-    for (NodeId id : stage_.nodes()) memory_.contributions[id].resize(graph_[id].inputs.size());
+    for (NodeId id : nodes_) memory_.contributions[id].resize(graph_[id].inputs.size());
     std::set<NodeId> tensors;
-    for (NodeId id : stage_.nodes()) tensors.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
+    for (NodeId id : nodes_) tensors.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
     for (NodeId tensor : tensors)
       if (graph_.needs_gradient(tensor)) fold(tensor);
   }
@@ -181,6 +183,7 @@ class StageMemory::Builder {
       Contribution& c = memory_.contributions[consumer][i];
       c.wanted = true;
       c.starts = std::exchange(starts, false);
+      c.adds = node.lowering.adds_dx && std::ranges::count(node.inputs, tensor) == 1;
       c.received_before = std::exchange(received_before, {});
       sums_.push_back({&c.sum, &sum});
       if (!c.written_directly())
@@ -190,8 +193,9 @@ class StageMemory::Builder {
 
   void lay_out_arena() {
     const ArenaLayout layout = lay_out(lifetimes_);
-    memory_.arena_ = stage_.context().backend().tensor({{std::max<int64_t>(layout.bytes, 64)}, DType::u8});
     memory_.bytes_ += layout.bytes;
+    if (!backend_) return;
+    memory_.arena_ = backend_->tensor({{std::max<int64_t>(layout.bytes, 64)}, DType::u8});
     for (size_t i = 0; i < requests_.size(); ++i) {
       const auto& [ring, spec] = requests_[i];
       const std::shared_ptr<std::byte> at(memory_.arena_.storage(), memory_.arena_.raw() + layout.offsets[i]);
@@ -200,11 +204,12 @@ class StageMemory::Builder {
     for (const auto& [copy, original] : sums_) *copy = *original;
   }
 
-  int here() const { return stage_of_[stage_.nodes().front()]; }
+  int here() const { return stage_of_[nodes_.front()]; }
 
   StageMemory& memory_;
-  Stage& stage_;
   const Graph& graph_;
+  const std::vector<NodeId>& nodes_;
+  const Backend* backend_;
   const Profile& network_;
   const std::vector<int> stage_of_;
   const std::vector<Action>& actions_;
@@ -222,7 +227,17 @@ class StageMemory::Builder {
 
 StageMemory::StageMemory(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
                          int rank, Mode mode) {
-  Builder(*this, stage, network, plan, schedule, rank, mode).build();
+  Builder(*this, stage.graph(), stage.nodes(), &stage.context().backend(), network, plan, schedule, rank,
+          mode)
+      .build();
+}
+
+int64_t StageMemory::bytes_needed(const Graph& graph, const std::vector<NodeId>& nodes,
+                                  const Profile& network, const Plan& plan, const Schedule& schedule,
+                                  int rank, Mode mode) {
+  StageMemory memory;
+  Builder(memory, graph, nodes, nullptr, network, plan, schedule, rank, mode).build();
+  return memory.bytes();
 }
 
 }  // namespace antichain

@@ -29,15 +29,19 @@ class Ring {
 };
 
 // How one gradient contribution of a local consumer enters the fold over all consumers of a tensor: first the
-// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written instead.
+// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written instead. A kernel
+// that adds to the sum itself (Lowering::adds_dx) needs no term beside it, and the bits are the same.
 struct Contribution {
   bool wanted = false;                   // whether the input's gradient is wanted at all
   bool starts = false;                   // the sum is still empty
+  bool adds = false;                     // the kernel does
   std::vector<Message> received_before;  // remote terms between the previous local one and this one
   Ring sum;                              // where the fold accumulates
   Ring term;                             // where the kernel writes when it does not start the fold
 
-  bool written_directly() const { return starts && received_before.empty(); }
+  bool first() const { return starts && received_before.empty(); }
+  bool written_directly() const { return adds || first(); }
+  Into into() const { return adds && !first() ? Into::accumulate : Into::overwrite; }
 };
 
 // What the fold of a node's own output gradient still lacks when its backward comes.
@@ -60,7 +64,12 @@ class StageMemory {
 
   int64_t bytes() const { return bytes_; }
 
+  // What bytes() would be for a stage of these nodes, found by the same layout without allocating anything.
+  static int64_t bytes_needed(const Graph&, const std::vector<NodeId>& nodes, const Profile& network,
+                              const Plan&, const Schedule&, int rank, Mode);
+
  private:
+  StageMemory() = default;
   class Builder;
   int64_t bytes_ = 0;
   Tensor arena_;

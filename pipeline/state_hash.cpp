@@ -10,10 +10,10 @@ namespace antichain {
 
 StateHash state_hash(const Stage& stage, Transport& transport) {
   std::string lines;
-  for (const auto& [name, tensor] : stage.values()) {
+  stage.for_each_value([&](const std::string& name, const Tensor& tensor) {
     const std::string_view bytes(reinterpret_cast<const char*>(tensor.raw()), size_t(tensor.bytes()));
     lines += fmt::format("{} {:016x}\n", name, hash_bytes(bytes));
-  }
+  });
   StateHash state;
   for (const std::string& of_rank : transport.gather(lines)) {
     std::istringstream in(of_rank);

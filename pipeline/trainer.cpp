@@ -9,6 +9,7 @@
 #include "data/loader.h"
 #include "framework/error.h"
 #include "pipeline/fault.h"
+#include "pipeline/stop_signals.h"
 
 namespace antichain {
 namespace {
@@ -43,17 +44,28 @@ bool uses(const Stage& stage, std::string_view input) {
   return id >= 0 && std::ranges::any_of(stage.graph().consumers(id), [&](NodeId c) { return stage.owns(c); });
 }
 
-// Sums over ranks, in rank order, on rank 0.
-StepResult gather_sums(Transport& transport, const StepResult& mine) {
+// Sums over ranks, in rank order, on rank 0; and what each rank found of numbers that are none.
+struct Gathered {
   StepResult sum;
-  for (const std::string& text : transport.gather(fmt::format("{} {}", mine.loss, mine.correct))) {
-    std::istringstream in(text);
-    double loss = 0, correct = 0;
-    in >> loss >> correct;
-    sum.loss += loss;
-    sum.correct += correct;
+  std::vector<NumberReport> numbers;
+};
+Gathered gather_sums(Transport& transport, const StepResult& mine, Boundary& boundary) {
+  Gathered all;
+  const std::string text =
+      fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.word());
+  const std::vector<std::string> texts = transport.gather(text);
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    std::istringstream in(texts[rank]);
+    std::string loss, correct, numbers, word;  // a stream reads no "nan" as a number
+    in >> loss >> correct >> std::ws;
+    std::getline(in, numbers);
+    std::getline(in, word, '\0');
+    boundary.hear(int(rank), word);
+    all.sum.loss += std::strtod(loss.c_str(), nullptr);
+    all.sum.correct += std::strtod(correct.c_str(), nullptr);
+    all.numbers.push_back(report_from_text(numbers));
   }
-  return sum;
+  return all;
 }
 
 // A traced step has one event per action, in the schedule's order: only the times need to travel.
@@ -74,6 +86,14 @@ std::vector<Event> gather_events(Transport& transport, const Schedule& schedule,
   return all;
 }
 
+double median_after_first(std::vector<double> seconds) {
+  if (seconds.size() > 1) seconds.erase(seconds.begin());  // it warms caches up
+  if (seconds.empty()) return 0;
+  const auto middle = seconds.begin() + std::ptrdiff_t(seconds.size() / 2);
+  std::nth_element(seconds.begin(), middle, seconds.end());
+  return *middle;
+}
+
 class Trainer {
  public:
   Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
@@ -87,25 +107,36 @@ class Trainer {
         evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport),
         train_(data.train, loading(stage, schedule.microbatches, true)),
         test_(data.test, loading(stage, schedule.microbatches, false)),
-        test_size_(data.test->size()) {}
+        test_size_(data.test->size()),
+        nan_policy_(options.on_nan, stage.graph(), transport),
+        per_epoch_(train_.sampler().batches()),
+        total_(total_steps(options, per_epoch_)),
+        position_(options.start),
+        checkpointer_(options.checkpoint, options.start, stage, transport,
+                      [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
+        boundary_(transport, checkpointer_, options.deadline),
+        epoch_s_before_(options.start.epoch_s) {
+    trainer_.set_judge(
+        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); });
+  }
 
   TrainResult run() {
-    const int64_t per_epoch = train_.sampler().batches();
-    const int64_t total = total_steps(options_, per_epoch);
-    TrainResult result{.steps = total, .memory_bytes = trainer_.bytes()};
+    TrainResult result{.steps = total_, .memory_bytes = trainer_.bytes()};
     std::vector<double> step_seconds;
-    for (int64_t step = 0; step < total; ++step) {
-      if (step % per_epoch == 0) begin_epoch();
-      const StepResult mine = train_step(step, total, per_epoch, step_seconds);
-      if (step == traced_step(total)) result.events = gather_events(transport_, schedule_, mine.events);
-      if ((step + 1) % per_epoch == 0) end_epoch(step, per_epoch);
+    StopRequests::training_begins();
+    if (position_.step > 0 && position_.batch == 0) end_epoch();  // it was saved before its evaluation
+    while (position_.step < total_) {
+      if (position_.batch == 0) begin_epoch();
+      const bool traced = position_.step == traced_step();
+      const StepResult mine = train_step(traced, step_seconds);
+      if (traced) result.events = gather_events(transport_, schedule_, mine.events);
+      pass_boundary();
+      if (position_.batch == 0) end_epoch();
     }
-    if (step_seconds.size() > 1) step_seconds.erase(step_seconds.begin());  // the first one warms caches up
-    if (!step_seconds.empty()) {
-      const auto middle = step_seconds.begin() + std::ptrdiff_t(step_seconds.size() / 2);
-      std::nth_element(step_seconds.begin(), middle, step_seconds.end());
-      result.step_s = *middle;
-    }
+    if (checkpointer_.on() && !checkpointer_.has(total_)) save();
+    checkpointer_.finish();
+    result.step_s = median_after_first(std::move(step_seconds));
+    result.loss = position_.loss;
     return result;
   }
 
@@ -115,52 +146,105 @@ class Trainer {
             .microbatches = microbatches,
             .seed = options_.seed,
             .train = train,
-            .images = uses(stage, "images")};
+            .images = uses(stage, "images"),
+            .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};
   }
 
-  int64_t traced_step(int64_t total) const { return options_.trace ? std::min<int64_t>(3, total - 1) : -1; }
+  int64_t traced_step() const {
+    return options_.trace ? std::min<int64_t>(options_.start.step + 3, total_ - 1) : -1;
+  }
 
   void begin_epoch() {
     epoch_start_ = Clock::now();
-    epoch_sums_ = {};
+    position_.epoch_steps = 0;
+    position_.epoch_loss = position_.epoch_correct = epoch_s_before_ = 0;
   }
 
-  StepResult train_step(int64_t step, int64_t total, int64_t per_epoch, std::vector<double>& step_seconds) {
+  StepResult train_step(bool traced, std::vector<double>& step_seconds) {
+    const int64_t step = position_.step;
     transport_.activity().doing(fmt::format("begin of step {}", step));
     fault_point(transport_.rank(), step);
-    train_.position = {.epoch = step / per_epoch, .batch = step % per_epoch};
-    const float rate = options_.rate(step, total);
+    train_.position = {.epoch = position_.epoch, .batch = position_.batch};
+    const float rate = options_.rate(step, total_);
     const auto start = Clock::now();
     StepResult mine = trainer_.run({.step = uint64_t(step),
                                     .seed = options_.seed,
                                     .batch = options_.batch,
                                     .rate = rate,
                                     .sgd = options_.sgd,
-                                    .traced = step == traced_step(total)},
+                                    .traced = traced},
                                    train_);
     transport_.activity().doing("waiting for the other ranks to end the step");
-    const StepResult sum = gather_sums(transport_, mine);
+    const auto [sum, numbers] = gather_sums(transport_, mine, boundary_);
+    nan_policy_.conclude(numbers, step);
+    if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
     const double seconds = seconds_since(start);
     step_seconds.push_back(seconds);
-    epoch_sums_.loss += sum.loss;
-    epoch_sums_.correct += sum.correct;
+    if (nan_policy_.skipped_because().empty()) {
+      position_.epoch_loss += sum.loss;
+      position_.epoch_correct += sum.correct;
+      ++position_.epoch_steps;
+    }
+    position_.loss = sum.loss / options_.batch;
     if (transport_.rank() == 0)
       observer_.on_step({.step = step,
-                         .total_steps = total,
-                         .epoch = step / per_epoch,
+                         .total_steps = total_,
+                         .epoch = position_.epoch,
                          .loss = sum.loss / options_.batch,
                          .accuracy = sum.correct / options_.batch,
                          .rate = rate,
                          .seconds = seconds,
-                         .images_per_s = options_.batch / seconds});
+                         .images_per_s = options_.batch / seconds,
+                         .skipped_because = nan_policy_.skipped_because(),
+                         .skipped = nan_policy_.skipped()});
+    ++position_.step;
+    if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
     return mine;
   }
 
-  void end_epoch(int64_t step, int64_t per_epoch) {
-    EpochReport report{.epoch = step / per_epoch, .step = step + 1, .train_s = seconds_since(epoch_start_)};
-    const double samples = double(per_epoch) * options_.batch;
-    report.train_loss = epoch_sums_.loss / samples;
-    report.train_accuracy = epoch_sums_.correct / samples;
+  // The state of the last checkpoint, and on with the next batch.
+  void rewind() {
+    transport_.activity().doing("going back to the last checkpoint");
+    if (!checkpointer_.rewind())
+      throw Error(nan_policy_.skipped_because(),
+                  "there is no checkpoint to go back to yet: use a smaller --lr", ExitCode::not_a_number);
+  }
+
+  // Between two steps: the place to save, and to stop.
+  void pass_boundary() {
+    const Verdict verdict = boundary_.pass_step();
+    if (verdict.save || checkpointer_.due_at(position_.step) ||
+        (checkpointer_.on() && position_.step == total_))
+      save();
+    if (!verdict.stop.empty()) stop(verdict);
+  }
+
+  void save() {
+    position_.epoch_s = epoch_s();
+    checkpointer_.begin(position_);
+  }
+
+  [[noreturn]] void stop(const Verdict& verdict) {
+    const std::string what = fmt::format("stopped by {} after step {}", verdict.stop, position_.step);
+    if (!checkpointer_.on())
+      throw Error(what + ", and nothing was saved", "train with --checkpoint DIR to be able to go on",
+                  ExitCode(128 + verdict.signal));
+    if (!checkpointer_.has(position_.step)) save();
+    const std::string failure = checkpointer_.finish(), newest = checkpointer_.newest();
+    if (!failure.empty())
+      throw Error(fmt::format("{}, but that could not be saved: {}", what, failure),
+                  newest.empty() ? "" : "the newest complete checkpoint is " + newest);
+    throw Error(fmt::format("{}, with everything saved in {}", what, newest),
+                "the same command with --resume auto goes on", ExitCode::stopped);
+  }
+
+  double epoch_s() const { return epoch_s_before_ + seconds_since(epoch_start_); }
+
+  void end_epoch() {
+    EpochReport report{.epoch = position_.epoch - 1, .step = position_.step, .train_s = epoch_s()};
+    const double samples = double(std::max<int64_t>(position_.epoch_steps, 1)) * options_.batch;
+    report.train_loss = position_.epoch_loss / samples;
+    report.train_accuracy = position_.epoch_correct / samples;
     const auto start = Clock::now();
     const StepResult test = evaluate();
     report.test_s = seconds_since(start);
@@ -177,9 +261,10 @@ class Trainer {
       const StepResult part = evaluator_.run({.seed = options_.seed, .batch = options_.batch}, test_);
       sum.loss += part.loss;
       sum.correct += part.correct;
+      if (const Verdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
     }
     transport_.activity().doing("waiting for the other ranks to end the evaluation");
-    return gather_sums(transport_, sum);
+    return gather_sums(transport_, sum, boundary_).sum;
   }
 
   Transport& transport_;
@@ -190,8 +275,13 @@ class Trainer {
   StageRunner trainer_, evaluator_;
   LoaderSource train_, test_;
   const int64_t test_size_;
-  Clock::time_point epoch_start_;
-  StepResult epoch_sums_;
+  NanPolicy nan_policy_;
+  const int64_t per_epoch_, total_;  // steps
+  TrainPosition position_;
+  Checkpointer checkpointer_;
+  Boundary boundary_;
+  Clock::time_point epoch_start_ = Clock::now();
+  double epoch_s_before_;  // of the epoch, before this run
 };
 
 }  // namespace

@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "data/data_set.h"
+#include "pipeline/boundary.h"
+#include "pipeline/on_nan.h"
 #include "pipeline/runner.h"
 
 namespace antichain {
@@ -19,12 +22,18 @@ struct TrainOptions {
   SgdOptions sgd;
   std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
   bool trace = false;                                            // record one step after warm-up
+  OnNan on_nan = OnNan::abort;
+  TrainPosition start;               // where to go on; the stage has the state of that moment
+  CheckpointOptions checkpoint;      // none are written without a folder
+  std::optional<Deadline> deadline;  // stop before, with everything saved
 };
 
 struct StepReport {
   int64_t step = 0, total_steps = 0, epoch = 0;
   double loss = 0, accuracy = 0;  // means over the batch
   double rate = 0, seconds = 0, images_per_s = 0;
+  std::string skipped_because;  // why the step did not count; "" when it did
+  int64_t skipped = 0;          // steps so far that did not
 };
 
 struct EpochReport {
@@ -39,16 +48,19 @@ class TrainObserver {
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}
+  virtual void on_checkpoint(const CheckpointReport&) {}
 };
 
 struct TrainResult {
   int64_t steps = 0;
-  double step_s = 0;          // median of the steps after the first
+  double step_s = 0;          // median of the steps after the first; 0 when there was none left to do
+  double loss = 0;            // mean of the last step, on rank 0
   std::vector<Event> events;  // of the traced step, all ranks (on rank 0)
   int64_t memory_bytes = 0;   // tensors of a training step on this rank, besides weights and their state
 };
 
-// Collective. `schedule` is the training schedule; the forward-only one for evaluation is made of the same plan.
+// Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and all is saved;
+// with 128 + the signal's number where there are no checkpoints. `schedule` is the training schedule; the forward-only one for evaluation is made of the same plan.
 TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
                   const TrainOptions&, TrainObserver&);
 

@@ -1,8 +1,10 @@
 #include "tests/pipeline/training_run.h"
 
+#include "framework/checkpoint_folder.h"
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
 #include "models/model.h"
+#include "pipeline/stage_state.h"
 #include "pipeline/state_hash.h"
 #include "pipeline/thread_transport.h"
 #include "pipeline/trainer.h"
@@ -31,12 +33,20 @@ class NoiseSet : public DataSet {
 
 class Recorder : public TrainObserver {
  public:
-  explicit Recorder(TrainingRun& run) : run_(run) {}
-  void on_step(const StepReport& report) override { run_.losses.push_back(report.loss); }
-  void on_epoch(const EpochReport& report) override { run_.test_accuracy = report.test_accuracy; }
+  Recorder(TrainingRun& run, const TrainingCase& c) : run_(run), case_(c) {}
+  void on_step(const StepReport& report) override {
+    run_.losses.push_back(report.loss);
+    case_.on_step(report);
+  }
+  void on_epoch(const EpochReport& report) override {
+    run_.test_accuracy = report.test_accuracy;
+    run_.epoch_losses.push_back(report.train_loss);
+  }
+  void on_checkpoint(const CheckpointReport& report) override { run_.checkpoints.push_back(report); }
 
  private:
   TrainingRun& run_;
+  const TrainingCase& case_;
 };
 
 }  // namespace
@@ -60,12 +70,26 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
     const Schedule schedule = make_schedule(network, plan, c.microbatches);
     validate(schedule, network, plan);
     Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
-    Recorder recorder(run);
+    Recorder recorder(run, c);
     TrainOptions options{.batch = batch,
                          .epochs = c.epoch ? 1 : 0,
                          .steps = c.epoch ? 0 : c.steps,
                          .seed = c.seed,
-                         .rate = [](int64_t, int64_t) { return 0.05f; }};
+                         .rate = [rate = c.rate](int64_t, int64_t) { return rate; },
+                         .on_nan = c.on_nan};
+    if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
+    if (!c.checkpoint.empty()) {
+      options.checkpoint = {
+          .folder = c.checkpoint, .every_steps = c.every_steps, .every_s = c.every_s, .keep = c.keep};
+      if (const auto there = CheckpointFolder(c.checkpoint).list(); !there.empty()) {
+        const Manifest manifest = verify_checkpoint(there[0]);
+        restore(stage, there[0], manifest);
+        options.checkpoint.resumed = there[0];
+        options.start = manifest.position;
+        if (transport.rank() == 0) run.first_step = manifest.position.step;
+      }
+    }
+    transport.barrier();  // nobody writes while others look
     train(stage, network, plan, schedule, data, transport, options, recorder);
     const StateHash state = state_hash(stage, transport);
     if (transport.rank() == 0) run.state = state.all;

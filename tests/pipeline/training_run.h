@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/on_nan.h"
 #include "pipeline/schedule.h"
+#include "pipeline/trainer.h"
 
 namespace antichain::testing {
 
@@ -13,6 +15,9 @@ struct TrainingRun {
   std::vector<double> losses;  // of each step
   std::string state;           // fingerprint of all parameters and buffers
   double test_accuracy = -1;
+  std::vector<double> epoch_losses;  // of training, by epoch that ended
+  int64_t first_step = 0;            // done before, in a run that went on
+  std::vector<CheckpointReport> checkpoints;
 };
 
 struct TrainingCase {
@@ -20,6 +25,16 @@ struct TrainingCase {
   int microbatch = 2, microbatches = 4, steps = 5;
   uint64_t seed = 7;
   bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
+  OnNan on_nan = OnNan::abort;
+  float rate = 0.05f;
+  int epochs = 0;     // so many epochs of `steps` steps, each evaluated
+  int64_t until = 0;  // end after so many steps in all
+  // Save there, and go on from the newest checkpoint that is there.
+  std::string checkpoint;
+  int64_t every_steps = 0;
+  double every_s = 0;
+  int keep = 100;
+  std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
 };
 
 // Lowers the model, lets `plan` cut it into `stages` and `schedule` order it, and runs.
