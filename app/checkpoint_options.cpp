@@ -1,6 +1,7 @@
 #include "app/checkpoint_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cctype>
 #include <charconv>

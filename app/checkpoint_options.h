@@ -1,13 +1,13 @@
 // What `antichain train` can be told about checkpoints, going on from one, and ending in time.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 
-#include "pipeline/boundary.h"
+#include "app/cli_forward.h"
+#include "pipeline/step_boundary.h"
 
 namespace antichain {
 

@@ -2,10 +2,11 @@
 // was given, before anything is computed.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "app/cli_forward.h"
 
 namespace antichain {
 

@@ -2,10 +2,11 @@
 // with the nearest thing there is.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "app/cli_forward.h"
 
 namespace antichain {
 

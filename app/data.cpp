@@ -1,5 +1,8 @@
 // antichain data: what training is fed with.
 #include "app/commands.h"
+
+#include <CLI/CLI.hpp>
+
 #include "app/data_commands.h"
 
 namespace antichain {

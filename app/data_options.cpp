@@ -1,6 +1,7 @@
 #include "app/data_options.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <filesystem>

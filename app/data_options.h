@@ -2,10 +2,10 @@
 // set that all ranks of a job read.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <mutex>
 #include <string>
 
+#include "app/cli_forward.h"
 #include "app/job.h"
 #include "data/data_set.h"
 #include "data/obtain.h"

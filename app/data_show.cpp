@@ -1,6 +1,7 @@
 // antichain data show: what a data set has in it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <vector>

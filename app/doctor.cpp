@@ -2,6 +2,7 @@
 #include "app/doctor.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

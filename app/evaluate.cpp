@@ -1,5 +1,6 @@
 // antichain evaluate: loss and accuracy over the test set of a network whose weights are in a file.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,8 @@
 // antichain experiment: the studies of the paper, each one command.
 #include "app/commands.h"
+
+#include <CLI/CLI.hpp>
+
 #include "app/experiment_commands.h"
 
 namespace antichain {

@@ -1,5 +1,6 @@
 // antichain experiment table1: how long partitioning takes, the paper's Table 1 anew.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,6 @@
 // antichain export: a network's weights as a file: initial ones, or those of another file, converted.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -3,6 +3,7 @@
 // The batch is a file of two tensors: images (float32, N x 3 x H x H, already normalised) and labels (int64, N).
 // Dropout is off, batch norm uses the statistics of the batch, and the loss is the mean over its samples.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "app/help.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <string>

@@ -2,8 +2,9 @@
 // columns; docs/cli.md is made of it.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
+
+#include "app/cli_forward.h"
 
 namespace antichain {
 

@@ -1,6 +1,7 @@
 // antichain info: which models there are, and what one is made of.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,7 @@
 #include "app/init_weights.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "app/table.h"
 #include "pipeline/weights_io.h"

@@ -1,9 +1,9 @@
 // --init and --init-partial: a network that starts from a file's weights, and says what it did not take.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/cli_forward.h"
 #include "app/job.h"
 #include "framework/state_dict.h"
 #include "pipeline/stage.h"

@@ -1,9 +1,9 @@
 // Which network a weight file belongs to: a model's name, its form, and what changes the shapes of its tensors.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "app/cli_forward.h"
 #include "app/options.h"
 #include "framework/weights.h"
 #include "models/model.h"

@@ -1,9 +1,10 @@
 // The options that several subcommands share, each declared once, so that a name means the same everywhere.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+
+#include "app/cli_forward.h"
 
 namespace antichain {
 

@@ -1,5 +1,6 @@
 // antichain plan: cut a network into stages. A profile is all it needs; without one it measures first.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <filesystem>
 #include <memory>

@@ -2,11 +2,11 @@
 // everywhere.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "app/cli_forward.h"
 #include "partition/planner.h"
 
 namespace antichain {

@@ -2,10 +2,10 @@
 // collective, and refuses in one sentence on every rank that says what to do.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
+#include "app/cli_forward.h"
 #include "app/job.h"
 #include "pipeline/memory_need.h"
 

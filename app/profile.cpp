@@ -2,6 +2,7 @@
 //
 // Under mpirun or --local all ranks measure at once, as they will compute at once; rank 0's figures count.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <malloc.h>
+#include <CLI/CLI.hpp>
 
 #include <chrono>
 #include <cstdio>

@@ -1,5 +1,6 @@
 // antichain simulate: what a step of a plan under a schedule will look like, and how long it takes.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 

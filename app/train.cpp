@@ -1,5 +1,6 @@
 // antichain train: the whole way from a model's name to a trained network, on all ranks.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <mutex>

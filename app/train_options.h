@@ -1,10 +1,10 @@
 // What `antichain train` can be told.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
 #include "app/checkpoint_options.h"
+#include "app/cli_forward.h"
 #include "app/data_options.h"
 #include "app/init_weights.h"
 #include "app/options.h"

@@ -1,5 +1,5 @@
 // Signals that ask a run to stop where nothing is lost: SIGUSR1, SIGTERM, SIGINT. The first is remembered, and the ranks
-// agree on the step after which they stop (pipeline/boundary.h). Once one of SIGTERM and SIGINT was heard, another one ends the
+// agree on the step after which they stop (pipeline/step_boundary.h). Once one of SIGTERM and SIGINT was heard, another one ends the
 // process at once. Before the first step there is nothing to lose: those two then end it at once, too.
 //
 // mpirun passes SIGUSR1 on to all ranks; SIGTERM gives them one second.

@@ -49,7 +49,7 @@ struct Gathered {
   StepResult sum;
   std::vector<NumberReport> numbers;
 };
-Gathered gather_sums(Transport& transport, const StepResult& mine, Boundary& boundary) {
+Gathered gather_sums(Transport& transport, const StepResult& mine, StepBoundary& boundary) {
   Gathered all;
   const std::string text =
       fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.word());
@@ -212,7 +212,7 @@ class Trainer {
 
   // Between two steps: the place to save, and to stop.
   void pass_boundary() {
-    const Verdict verdict = boundary_.pass_step();
+    const StopVerdict verdict = boundary_.pass_step();
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))
       save();
@@ -224,7 +224,7 @@ class Trainer {
     checkpointer_.begin(position_);
   }
 
-  [[noreturn]] void stop(const Verdict& verdict) {
+  [[noreturn]] void stop(const StopVerdict& verdict) {
     const std::string what = fmt::format("stopped by {} after step {}", verdict.stop, position_.step);
     if (!checkpointer_.on())
       throw Error(what + ", and nothing was saved", "train with --checkpoint DIR to be able to go on",
@@ -261,7 +261,7 @@ class Trainer {
       const StepResult part = evaluator_.run({.seed = options_.seed, .batch = options_.batch}, test_);
       sum.loss += part.loss;
       sum.correct += part.correct;
-      if (const Verdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
+      if (const StopVerdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
     }
     transport_.activity().doing("waiting for the other ranks to end the evaluation");
     return gather_sums(transport_, sum, boundary_).sum;
@@ -279,7 +279,7 @@ class Trainer {
   const int64_t per_epoch_, total_;  // steps
   TrainPosition position_;
   Checkpointer checkpointer_;
-  Boundary boundary_;
+  StepBoundary boundary_;
   Clock::time_point epoch_start_ = Clock::now();
   double epoch_s_before_;  // of the epoch, before this run
 };

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/data_set.h"
-#include "pipeline/boundary.h"
+#include "pipeline/step_boundary.h"
 #include "pipeline/on_nan.h"
 #include "pipeline/runner.h"
 

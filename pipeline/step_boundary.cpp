@@ -1,4 +1,4 @@
-#include "pipeline/boundary.h"
+#include "pipeline/step_boundary.h"
 
 #include <fmt/format.h>
 
@@ -9,23 +9,23 @@
 
 namespace antichain {
 
-Boundary::Boundary(Transport& transport, Checkpointer& checkpointer, std::optional<Deadline> deadline)
+StepBoundary::StepBoundary(Transport& transport, Checkpointer& checkpointer, std::optional<Deadline> deadline)
     : transport_(transport), checkpointer_(checkpointer), deadline_(std::move(deadline)) {}
 
-std::string Boundary::word() { return fmt::format("{} {}", StopRequests::heard(), checkpointer_.news()); }
+std::string StepBoundary::word() { return fmt::format("{} {}", StopRequests::heard(), checkpointer_.news()); }
 
-void Boundary::hear(int rank, const std::string& word) {
+void StepBoundary::hear(int rank, const std::string& word) {
   const size_t blank = word.find(' ');
   if (const int signal = std::stoi(word.substr(0, blank)); signal_ == 0) signal_ = signal;
   checkpointer_.hear(rank, word.substr(blank + 1));
 }
 
-Verdict Boundary::pass_step() {
+StopVerdict StepBoundary::pass_step() {
   checkpointer_.tend();
-  return steps_.answers() ? answer(steps_) : Verdict();
+  return steps_.answers() ? answer(steps_) : StopVerdict();
 }
 
-Verdict Boundary::pass_batch() {
+StopVerdict StepBoundary::pass_batch() {
   if (!batches_.answers()) return {};
   const auto words = transport_.gather(word());
   for (size_t rank = 0; rank < words.size(); ++rank) hear(int(rank), words[rank]);
@@ -33,25 +33,25 @@ Verdict Boundary::pass_batch() {
   return answer(batches_);
 }
 
-void Boundary::Pace::plan_next() {
+void StepBoundary::Pace::plan_next() {
   const auto now = Clock::now();
   unit_s = std::chrono::duration<double>(now - last_at).count() / double(passed - last);
   last = passed, last_at = now;
   next = passed + std::clamp<int64_t>(int64_t(wanted_s / std::max(unit_s, 1e-6)), 1, 1000);
 }
 
-Verdict Boundary::answer(Pace& pace) {
+StopVerdict StepBoundary::answer(Pace& pace) {
   pace.plan_next();
-  const Verdict mine = decide(pace);
+  const StopVerdict mine = decide(pace);
   std::istringstream in(
       transport_.broadcast(fmt::format("{} {:d} {} {}", pace.next, mine.save, mine.signal, mine.stop)));
-  Verdict all;
+  StopVerdict all;
   in >> pace.next >> all.save >> all.signal;
   std::getline(in >> std::ws, all.stop);
   return all;
 }
 
-Verdict Boundary::decide(const Pace& pace) const {
+StopVerdict StepBoundary::decide(const Pace& pace) const {
   if (signal_ != 0) return {.signal = signal_, .stop = signal_name(signal_)};
   if (deadline_) {
     // What may still happen before saving is over: the steps up to the next answer, and a checkpoint slower than the last.

@@ -18,22 +18,22 @@ struct Deadline {
   std::string name;  // whose: "--max-time"
 };
 
-struct Verdict {
+struct StopVerdict {
   bool save = false;
   int signal = 0;    // that asked for the stop
   std::string stop;  // why: "SIGUSR1", "the end of --max-time"; "": go on
 };
 
-class Boundary {
+class StepBoundary {
  public:
-  Boundary(Transport&, Checkpointer&, std::optional<Deadline>);
+  StepBoundary(Transport&, Checkpointer&, std::optional<Deadline>);
 
   // Between two steps: the word goes with the sums, rank 0 hears those of all ranks, then all pass.
   std::string word();
   void hear(int rank, const std::string& word);
-  Verdict pass_step();
+  StopVerdict pass_step();
   // Between two batches of an evaluation, where nothing is gathered otherwise. Rarer: it drains the pipeline.
-  Verdict pass_batch();
+  StopVerdict pass_batch();
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -46,8 +46,8 @@ class Boundary {
     bool answers() { return ++passed >= next; }
     void plan_next();
   };
-  Verdict answer(Pace&);
-  Verdict decide(const Pace&) const;
+  StopVerdict answer(Pace&);
+  StopVerdict decide(const Pace&) const;
 
   Transport& transport_;
   Checkpointer& checkpointer_;
