@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "framework/hash_stream.h"
 #include "framework/random.h"
 
 namespace antichain {
@@ -145,7 +146,7 @@ void CheckpointFolder::begin(int64_t step) const {
 void CheckpointFolder::publish(const Manifest& manifest) const {
   const int64_t step = manifest.position.step;
   const std::string from = partial_of(step), to = of_step(step);
-  write_synced(from + "/" + manifest_name, to_json(manifest), [] {});
+  write_synced(from + "/" + manifest_name, to_json(manifest));
   sync_folder(from);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
@@ -180,16 +181,60 @@ bool is_checkpoint(const std::string& path) {
   return step_of(fs::path(plain).filename(), complete) || fs::exists(plain + "/" + manifest_name);
 }
 
-void write_synced(const std::string& path, const std::string& bytes, const std::function<void()>& beat) {
-  Handle file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  if (file < 0) fail("create", path);
-  for (size_t at = 0; at < bytes.size(); beat()) {
-    const ssize_t n = ::write(file, bytes.data() + at, std::min(bytes.size() - at, written_at_once));
-    if (n < 0 && errno != EINTR) fail("write", path);
-    if (n > 0) at += size_t(n);
+struct SyncedFile::State {
+  std::string path;
+  std::function<void()> beat;
+  Handle file;
+  std::string small;  // pieces that wait for more
+  int64_t bytes = 0, begun = 0;
+  HashStream hash;
+
+  void put(std::string_view piece) {
+    for (; !piece.empty(); beat()) {
+      const ssize_t n = ::write(file, piece.data(), std::min(piece.size(), written_at_once));
+      if (n < 0 && errno != EINTR) fail("write", path);
+      if (n > 0) bytes += n, piece.remove_prefix(size_t(n));
+      // The disk begins with what is there, while more is being made. Only a hint: fsync() tells what fails.
+      if (bytes - begun >= int64_t(written_at_once))
+        ::sync_file_range(file, begun, bytes - begun, SYNC_FILE_RANGE_WRITE), begun = bytes;
+    }
   }
-  if (::fsync(file) != 0) fail("write", path);
-  if (::close(file.release()) != 0) fail("write", path);
+};
+
+SyncedFile::SyncedFile(const std::string& path, std::function<void()> beat)
+    : state_(new State{
+          path, std::move(beat),
+          Handle(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644))}) {
+  if (state_->file < 0) fail("create", path);
+}
+
+SyncedFile::~SyncedFile() = default;
+
+void SyncedFile::write(std::string_view piece) {
+  constexpr size_t most_small = 1 << 16;
+  State& s = *state_;
+  s.hash.add(piece);
+  if (s.small.size() + piece.size() > most_small) s.put(std::exchange(s.small, {}));
+  if (piece.size() > most_small)
+    s.put(piece);
+  else
+    s.small += piece;
+}
+
+void SyncedFile::finish() {
+  State& s = *state_;
+  s.put(std::exchange(s.small, {}));
+  if (::fsync(s.file) != 0) fail("write", s.path);
+  if (::close(s.file.release()) != 0) fail("write", s.path);
+}
+
+int64_t SyncedFile::bytes() const { return state_->bytes; }
+uint64_t SyncedFile::hash() const { return state_->hash.value(); }
+
+void write_synced(const std::string& path, const std::string& bytes) {
+  SyncedFile file(path, [] {});
+  file.write(bytes);
+  file.finish();
 }
 
 std::string read_manifest(const std::string& checkpoint) {

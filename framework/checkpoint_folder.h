@@ -10,7 +10,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/checkpoint.h"
@@ -46,8 +48,23 @@ class CheckpointFolder {
 // A path that is one checkpoint, rather than a folder of them.
 bool is_checkpoint(const std::string& path);
 
-// Writes and syncs a file that is not there yet; `beat` is called now and then. Error with the system's reason.
-void write_synced(const std::string& path, const std::string& bytes, const std::function<void()>& beat);
+// A file that is not there yet, written piece by piece and hashed on the way; `beat` is called now and then. Errors have the
+// system's reason.
+class SyncedFile {
+ public:
+  SyncedFile(const std::string& path, std::function<void()> beat);
+  ~SyncedFile();
+  SyncedFile(const SyncedFile&) = delete;
+  void write(std::string_view bytes);
+  void finish();  // everything is on the disk when it returns
+  int64_t bytes() const;
+  uint64_t hash() const;  // as hash_bytes() of all of it
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+void write_synced(const std::string& path, const std::string& bytes);
 
 // The manifest of a checkpoint. Damaged when it is missing or not as it was written; its files are not read.
 std::string read_manifest(const std::string& checkpoint);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <new>
 
 #include "framework/error.h"
@@ -58,27 +60,27 @@ std::string next_name() {
   return fmt::format("memory-{}.h5", ++count);
 }
 
-// In the format whose structures all have checksums (HDF5 1.10, 2016).
-hid_t create_in_memory(std::string& bytes) {
+// In the format whose structures all have checksums (HDF5 1.10, 2016). As many bytes of structures lie together.
+hid_t create_in_memory(std::string& bytes, int64_t structure_bytes = 2048) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
   use_memory(access, bytes);
+  H5Pset_meta_block_size(access, hsize_t(structure_bytes));
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_obj_track_times(creation, 0);
   H5Pset_link_creation_order(creation, H5P_CRT_ORDER_TRACKED | H5P_CRT_ORDER_INDEXED);
   return written(H5Fcreate(next_name().c_str(), H5F_ACC_TRUNC, creation, access), "a file into memory");
 }
 
-// The driver's memory ends later than the file; where that is, stands in the superblock (versions 2 and 3).
-void cut_to_size(std::string& bytes) {
+// The driver's memory ends elsewhere than the file; where that is, stands in the superblock (versions 2 and 3).
+uint64_t file_size(const std::string& bytes) {
   constexpr size_t place = 28;
   uint64_t size = 0;
   ANTICHAIN_CHECK(bytes.size() >= place + sizeof size, "HDF5 wrote a superblock");
   std::memcpy(&size, bytes.data() + place, sizeof size);
-  ANTICHAIN_CHECK(size <= bytes.size(), "HDF5 wrote the whole file");
-  bytes.resize(size);
+  return size;
 }
 
-void write_tensor(hid_t file, const NamedTensor& tensor, bool checksum) {
+void write_tensor(hid_t file, const NamedTensor& tensor) {
   const std::vector<hsize_t> extents(tensor.shape.begin(), tensor.shape.end());
   const bool scalar = extents.empty();
   const Space space(scalar ? H5Screate(H5S_SCALAR)
@@ -87,8 +89,7 @@ void write_tensor(hid_t file, const NamedTensor& tensor, bool checksum) {
   H5Pset_obj_track_times(creation, 0);
   H5Pset_char_encoding(links, H5T_CSET_UTF8);
   if (scalar) H5Pset_layout(creation, H5D_COMPACT);  // within the structure, so under its checksum
-  if (checksum && !scalar && tensor.elements() > 0 &&
-      tensor.bytes() < int64_t(UINT32_MAX)) {  // HDF5's limit of a chunk
+  if (!scalar && tensor.elements() > 0 && tensor.bytes() < int64_t(UINT32_MAX)) {  // HDF5's limit of a chunk
     H5Pset_chunk(creation, int(extents.size()), extents.data());
     H5Pset_fletcher32(creation);
   }
@@ -99,6 +100,62 @@ void write_tensor(hid_t file, const NamedTensor& tensor, bool checksum) {
       written(H5Dcreate2(file, tensor.name.c_str(), in_file, space, links, creation, H5P_DEFAULT), what));
   if (tensor.elements() > 0)
     written(H5Dwrite(dataset, in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data()), what);
+}
+
+// A dataset whose values come later: where they belong in the file.
+uint64_t reserve(hid_t group, const Hdf5Item& item) {
+  const std::vector<hsize_t> extents(item.shape.begin(), item.shape.end());
+  const Space space(H5Screate_simple(int(extents.size()), extents.data(), nullptr));
+  const Properties creation(H5Pcreate(H5P_DATASET_CREATE)), links(H5Pcreate(H5P_LINK_CREATE));
+  H5Pset_obj_track_times(creation, 0);
+  H5Pset_char_encoding(links, H5T_CSET_UTF8);
+  H5Pset_alloc_time(creation, H5D_ALLOC_TIME_EARLY);
+  H5Pset_fill_time(creation, H5D_FILL_TIME_NEVER);
+  const std::string what = fmt::format("the tensor '{}'", item.name);
+  const Object dataset(written(
+      H5Dcreate2(group, item.name.c_str(), H5T_IEEE_F32LE, space, links, creation, H5P_DEFAULT), what));
+  const haddr_t place = H5Dget_offset(dataset);
+  if (place == HADDR_UNDEF) throw Error("HDF5 can't place " + what, "", ExitCode::failure);
+  return place;
+}
+
+int64_t value_bytes(const Hdf5Item& item) {
+  int64_t bytes = item.count ? 0 : int64_t(sizeof(float));
+  for (const int64_t extent : item.shape) bytes *= extent;
+  return bytes;
+}
+
+// A file but for its values.
+struct Outline {
+  std::string structures;                           // its first bytes, zero where values go
+  std::vector<std::pair<uint64_t, size_t>> places;  // where those of an item go, in the file's order
+  uint64_t size = 0;                                // of the file
+};
+
+Outline outline(const std::vector<Hdf5Item>& items) {
+  constexpr int64_t bytes_per_item = 512, bytes_besides = 4096;  // more is found room for
+  const Session session;
+  Outline all;
+  {
+    const File file(create_in_memory(all.structures, bytes_besides + bytes_per_item * int64_t(items.size())));
+    std::map<std::string, std::unique_ptr<Object>> groups;
+    for (size_t i = 0; i < items.size(); ++i) {
+      const Hdf5Item& item = items[i];
+      std::unique_ptr<Object>& group = groups[item.group];
+      if (!group)
+        group = std::make_unique<Object>(written(
+            item.group.empty() ? H5Oopen(file, "/", H5P_DEFAULT)
+                               : H5Gcreate2(file, item.group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+            fmt::format("the group '{}'", item.group)));
+      if (item.count)
+        write_tensor(*group, {item.name, {}, std::vector<int64_t>{*item.count}});
+      else if (value_bytes(item) > 0)
+        all.places.emplace_back(reserve(*group, item), i);
+    }
+  }  // closing finishes the structures; flushing would fill the room for values, too
+  std::ranges::sort(all.places);
+  all.size = file_size(all.structures);
+  return all;
 }
 
 // Nothing is written to `bytes`: the file is read only.
@@ -215,10 +272,12 @@ std::string to_hdf5(const Weights& weights) {
   std::string bytes;
   {
     const File file(create_in_memory(bytes));
-    for (const NamedTensor& tensor : weights) write_tensor(file, tensor, true);
+    for (const NamedTensor& tensor : weights) write_tensor(file, tensor);
     written(H5Fflush(file, H5F_SCOPE_GLOBAL), "the file");
   }  // closing marks it as complete
-  cut_to_size(bytes);
+  const uint64_t size = file_size(bytes);
+  ANTICHAIN_CHECK(size <= bytes.size(), "HDF5 wrote the whole file");
+  bytes.resize(size);
   return bytes;
 }
 
@@ -231,41 +290,26 @@ Weights from_hdf5(const std::string& bytes, const std::string& origin) {
   return weights;
 }
 
-struct Hdf5Writer::Open {
-  std::string bytes;
-  std::map<std::string, hid_t> groups;  // "" is the file
-};
-
-Hdf5Writer::Hdf5Writer(int64_t expected_bytes) : open_(std::make_unique<Open>()) {
-  const Session session;
-  open_->bytes.reserve(size_t(expected_bytes));
-  open_->groups[""] = create_in_memory(open_->bytes);
-}
-
-Hdf5Writer::~Hdf5Writer() {
-  const Session session;
-  for (const auto& [name, id] : open_->groups) name.empty() ? H5Fclose(id) : H5Gclose(id);
-}
-
-void Hdf5Writer::add(const NamedTensor& tensor, const std::string& group) {
-  const Session session;
-  const auto [it, missing] = open_->groups.try_emplace(group, H5I_INVALID_HID);
-  if (missing) {
-    it->second = H5Gcreate2(open_->groups[""], group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
-    written(it->second, fmt::format("the group '{}'", group));
+void write_hdf5(const std::vector<Hdf5Item>& items, const std::function<const float*(size_t)>& values,
+                const std::function<void(std::string_view)>& sink) {
+  const Outline file = outline(items);
+  const std::string zeros(4096, '\0');
+  uint64_t at = 0;
+  const auto pass_structures = [&](uint64_t end) {
+    for (uint64_t next = 0; at < end; at = next) {
+      const bool there = at < file.structures.size();
+      next = std::min(end, there ? file.structures.size() : at + zeros.size());
+      sink(std::string_view(there ? file.structures : zeros).substr(there ? at : 0, next - at));
+    }
+  };
+  for (const auto& [place, i] : file.places) {
+    ANTICHAIN_CHECK(place >= at, "HDF5 gives no place twice");
+    pass_structures(place);
+    const auto bytes = size_t(value_bytes(items[i]));
+    sink({reinterpret_cast<const char*>(values(i)), bytes});
+    at = place + bytes;
   }
-  write_tensor(it->second, tensor, false);
-}
-
-std::string Hdf5Writer::finish() {
-  const Session session;
-  written(H5Fflush(open_->groups[""], H5F_SCOPE_GLOBAL), "the file");
-  for (auto it = open_->groups.rbegin(); it != open_->groups.rend(); ++it)
-    it->first.empty() ? H5Fclose(it->second)
-                      : H5Gclose(it->second);  // the file last: that marks it as complete
-  open_->groups.clear();
-  cut_to_size(open_->bytes);
-  return std::move(open_->bytes);
+  pass_structures(file.size);
 }
 
 std::vector<NamedTensor> read_hdf5(const std::string& bytes, const std::vector<std::string>& paths,

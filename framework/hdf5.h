@@ -5,8 +5,11 @@
 // the same bytes.
 #pragma once
 
-#include <memory>
+#include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/weights.h"
@@ -19,21 +22,18 @@ std::string to_hdf5(const Weights&);
 // itself is trusted with the bytes: files of unknown origin are safer as safetensors.
 Weights from_hdf5(const std::string& bytes, const std::string& origin);
 
-// A file made tensor by tensor, so that no more than one is held besides: for checkpoints, whose manifests have the hash of
-// every file, so that the data need no checksums of their own. Safe from several threads, each with a file of its own.
-class Hdf5Writer {
- public:
-  explicit Hdf5Writer(int64_t expected_bytes = 0);
-  ~Hdf5Writer();
-  Hdf5Writer(const Hdf5Writer&) = delete;
-  // Into the root group, or a group in it.
-  void add(const NamedTensor&, const std::string& group = {});
-  std::string finish();  // the file's bytes; once, and nothing after it
-
- private:
-  struct Open;
-  std::unique_ptr<Open> open_;
+// A file of large tensors, for checkpoints: it is never held as a whole. HDF5 lays the file out and makes its structures in
+// memory, where nothing fails; the values are passed on as they are reached, so that what writes them sees every failure of a
+// disk itself, which HDF5 does not tell. Data have no checksums of their own: a checkpoint's manifest has each file's hash.
+struct Hdf5Item {
+  std::string name, group;       // in the root group, or a group in it
+  std::vector<int64_t> shape;    // of float32
+  std::optional<int64_t> count;  // given: no tensor but one int64
 };
+// `values(i)` are those of item i, valid until the next call; `sink` gets the file's bytes in their order. Safe from several
+// threads.
+void write_hdf5(const std::vector<Hdf5Item>&, const std::function<const float*(size_t)>& values,
+                const std::function<void(std::string_view)>& sink);
 
 // Some tensors of a file by their paths ("momentum/conv1.weight"), which become their names. Error as above.
 std::vector<NamedTensor> read_hdf5(const std::string& bytes, const std::vector<std::string>& paths,

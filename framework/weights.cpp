@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <filesystem>
 
+#include "framework/checkpoint_weights.h"
 #include "framework/error.h"
 #include "framework/hdf5.h"
 #include "framework/json.h"
@@ -100,7 +102,10 @@ Weights decode(const std::string& bytes, const std::string& origin) {
                             : "antichain export writes either");
 }
 
-Weights read_weights(const std::string& file) { return decode(read_file(file), file); }
+Weights read_weights(const std::string& file) {
+  if (std::filesystem::is_directory(file)) return read_checkpoint_weights(file);
+  return decode(read_file(file), file);
+}
 
 void write_weights(const std::string& file, const Weights& weights, WeightFormat format) {
   write_file(file, encode(weights, format));

@@ -57,6 +57,7 @@ enum class WeightFormat { hdf5, safetensors };
 std::string encode(const Weights&, WeightFormat);
 Weights decode(const std::string& bytes, const std::string& origin);
 
+// A folder: that of a checkpoint, or of several, whose newest counts (framework/checkpoint_weights.h).
 Weights read_weights(const std::string& file);
 void write_weights(const std::string& file, const Weights&, WeightFormat);
 

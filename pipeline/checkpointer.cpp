@@ -3,13 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <fstream>
-#include <limits>
-#include <sstream>
-
-#include "framework/random.h"
 #include "framework/version.h"
 #include "pipeline/agree.h"
+#include "pipeline/host_memory.h"
 
 namespace antichain {
 namespace {
@@ -18,29 +14,14 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-int64_t number_in(const std::string& file, int64_t otherwise) {
-  int64_t value = otherwise;
-  return std::ifstream(file) >> value ? value : otherwise;
-}
-
-// Of the machine, and of the control group where it has a limit of its own (Linux).
-int64_t available_memory_bytes() {
-  constexpr int64_t unknown = std::numeric_limits<int64_t>::max();
-  int64_t available = unknown;
-  std::ifstream info("/proc/meminfo");
-  for (std::string line; std::getline(info, line);)
-    if (std::istringstream in(line.starts_with("MemAvailable:") ? line.substr(13) : ""); in >> available)
-      available *= 1024;
-  const int64_t limit = number_in("/sys/fs/cgroup/memory.max", unknown);
-  const int64_t used = number_in("/sys/fs/cgroup/memory.current", 0);
-  return std::min(available, limit == unknown ? unknown : limit - used);
-}
-
 constexpr double guessed_bytes_per_s = 50e6;  // until a checkpoint was measured: a slow disk
 
 }  // namespace
 
-int64_t checkpoint_memory_bytes(int64_t state_bytes) { return 2 * state_bytes + (int64_t(16) << 20); }
+// The copy, and the largest tensor once more in plain layout: it has its momentum, so it is half of the state at most.
+int64_t checkpoint_memory_bytes(int64_t state_bytes) {
+  return state_bytes + state_bytes / 2 + (int64_t(16) << 20);
+}
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
                            Transport& transport, Listener listener)
@@ -100,9 +81,10 @@ void Checkpointer::begin(const TrainPosition& position) {
 // On the writer's thread.
 std::string Checkpointer::write(const std::string& name, const std::function<void()>& beat) const {
   folder_.begin(position_.step);
-  const std::string bytes = copy_.to_hdf5(stage_.context().backend(), beat);
-  write_synced(folder_.partial_of(position_.step) + "/" + name, bytes, beat);
-  return to_json(CheckpointFile{name, int64_t(bytes.size()), hash_bytes(bytes), copy_.tensors()});
+  SyncedFile file(folder_.partial_of(position_.step) + "/" + name, beat);
+  copy_.write_hdf5(stage_.context().backend(), [&](std::string_view bytes) { file.write(bytes); });
+  file.finish();
+  return to_json(CheckpointFile{name, file.bytes(), file.hash(), copy_.tensors()});
 }
 
 std::string Checkpointer::news() {

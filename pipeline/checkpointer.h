@@ -97,7 +97,7 @@ class Checkpointer {
   double last_s_ = 0;
 };
 
-// Host memory that checkpoints take besides training, at most: a copy of the state, and its file.
+// Host memory that checkpoints take besides training, at most: a copy of the state, and one tensor of it.
 int64_t checkpoint_memory_bytes(int64_t state_bytes);
 
 }  // namespace antichain

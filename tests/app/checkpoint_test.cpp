@@ -163,6 +163,7 @@ TEST_F(Checkpoints, AnotherRunsAreRefusedNamingEachDifference) {
        {"batch is 16 in the checkpoint, but 8 here", "seed is 0", "micro-batches is 4"})
     expect_refused(result, 3, difference, several);
   refused_with("resnet20", "resnet32", 3, "model is resnet20 in the checkpoint, but resnet32 here");
+  refused_with("--epochs 2", "--epochs 2 --classes 20", 3, "classes is 10 in the checkpoint, but 20 here");
   refused_with("--lr 0.05", "--lr 0.1", 3, "peak learning rate is 0.05 in the checkpoint, but 0.1 here");
   refused_with("--data-dir data", "--data-dir other", 3, "training data is ");
   refused_with("--resume", "--label-smoothing 0.1 --resume", 3,
@@ -260,12 +261,16 @@ TEST_F(Checkpoints, MpiASignalToOneRankStopsAll) {
 
 TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
   fs::remove_all(path("signalled"));
-  // Stopped, so that it can't get to the end of a step in between.
+  // It hangs in its fourth step, so the first signal can't be obeyed; a repetition soon after is that signal again.
   const ProgramRun result =
-      signalled(folder_->str(), "", std::string(train) + "--epochs 100000 --checkpoint signalled",
-                "kill -TERM $job; kill -TERM $job; sleep 0.01; kill -STOP $job; sleep 0.5; kill -INT $job; "
-                "kill -CONT $job");
-  EXPECT_THAT(result.code, testing::AnyOf(128 + 2, 85)) << result.err;  // 85 where the first was faster
+      signalled(folder_->str(), "env ANTICHAIN_FAULT=hang:rank=0:step=3",
+                std::string(train) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
+                "sleep 0.5; kill -TERM $job; kill -TERM $job; sleep 1; kill -0 $job && touch still-there; "
+                "kill -INT $job");
+  EXPECT_EQ(result.code, 128 + 2) << result.err;
+  EXPECT_TRUE(fs::exists(path("still-there"))) << "one signal, told twice, ended it";
+  EXPECT_THAT(result.err, HasSubstr("a second signal: ended at once, what was complete before stays"));
+  EXPECT_TRUE(fs::exists(path("signalled/step-000000000002/manifest.json")));
 }
 
 TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {

@@ -28,17 +28,18 @@ namespace fs = std::filesystem;
 // A file with one parameter, its momentum and a count, in the folder of a checkpoint that is being written.
 CheckpointFile write_stage(const CheckpointFolder& folder, int64_t step, int stage) {
   const std::string name = "conv" + std::to_string(stage) + ".weight";
-  Hdf5Writer writer;
   std::vector<float> values(24);
   for (size_t i = 0; i < values.size(); ++i) values[i] = float(step) + float(i) / 7;
-  writer.add({name, {4, 6}, values});
-  writer.add({name, {4, 6}, values}, "momentum");
-  writer.add({"bn" + std::to_string(stage) + ".count", {}, std::vector<int64_t>{step}});
-  const std::string bytes = writer.finish();
-  write_synced(folder.partial_of(step) + "/" + checkpoint_file_name(stage), bytes, [] {});
+  SyncedFile file(folder.partial_of(step) + "/" + checkpoint_file_name(stage), [] {});
+  write_hdf5(
+      {{name, "", {4, 6}, {}},
+       {name, "momentum", {4, 6}, {}},
+       {"bn" + std::to_string(stage) + ".count", "", {}, step}},
+      [&](size_t) { return values.data(); }, [&](std::string_view bytes) { file.write(bytes); });
+  file.finish();
   return {checkpoint_file_name(stage),
-          int64_t(bytes.size()),
-          hash_bytes(bytes),
+          file.bytes(),
+          file.hash(),
           {{name, {4, 6}, true},
            {"momentum/" + name, {4, 6}, true},
            {"bn" + std::to_string(stage) + ".count", {}, false}}};

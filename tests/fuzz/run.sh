@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds the fuzz targets with clang and runs each for SECONDS (60), four at a time. Fails when any reader crashes, breaks
+# Builds the fuzz targets with clang and runs each for SECONDS (60), one per core. Fails when any reader crashes, breaks
 # its promise, takes a second or 256 MiB for one input; the input is then in build-fuzz/<target>/.
 #
 #   tests/fuzz/run.sh [SECONDS [target …]]
@@ -28,4 +28,4 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
   fi
 }
 export -f fuzz; export build seconds here
-printf '%s\n' "${targets[@]}" | xargs -P 4 -I{} bash -c 'fuzz {}'
+printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'fuzz {}'

@@ -115,6 +115,66 @@ TEST_F(Checkpointing, HoldPlainTensorsByTheirNames) {
   EXPECT_FALSE(all.contains("momentum/bn1.running_mean"));
 }
 
+// Back to the state of the newest checkpoint, on with the batch after the spoilt one: the same bits as a run that was
+// given that state and that position in the data.
+TEST_F(Checkpointing, RewindsToTheNewestOneAndLeavesOutWhatCameSince) {
+  TrainingCase c = two_epochs("resnet20");
+  c.steps = 8, c.epochs = 1, c.every_steps = 3;
+  c.on_nan = OnNan::rewind;
+  int legs = 0;
+  // Spoilt in step 5; in step 4 (counted from 1), while the checkpoint of step 3 is being written.
+  for (const auto& [spoilt, what] : {std::pair(5, "microbatch=1:activation:layer1.1.conv1"),
+                                     {4, "microbatch=0:gradient:layer3.0.conv1"}}) {
+    TrainingCase expected = c;
+    expected.checkpoint = folder("expected" + std::to_string(++legs));
+    expected.until = 3;
+    train(expected, 1);
+    const std::string saved = CheckpointFolder(expected.checkpoint).of_step(3);
+    Manifest manifest = verify_checkpoint(saved);
+    manifest.position.step = manifest.position.batch = spoilt;
+    std::filesystem::remove(saved + "/manifest.json");
+    write_synced(saved + "/manifest.json", to_json(manifest));
+    expected.until = 0;
+    const TrainingRun same = train(expected, 1);
+    for (const int stages : {1, 2, 3}) {
+      TrainingCase rewound = c;
+      rewound.checkpoint = folder(fmt::format("rewound-{}-{}", legs, stages));
+      std::string reason;
+      rewound.on_step = [&](const StepReport& report) { reason += report.skipped_because; };
+      ::setenv("ANTICHAIN_FAULT", fmt::format("nan:rank=-1:step={}:{}", spoilt - 1, what).c_str(), 1);
+      const TrainingRun run = train(rewound, stages);
+      ::unsetenv("ANTICHAIN_FAULT");
+      const std::string how = fmt::format("step {} on {} stages", spoilt, stages);
+      EXPECT_NE(reason.find(fmt::format("step {}, micro-batch", spoilt)), std::string::npos) << reason;
+      ASSERT_EQ(run.losses.size(), 8u) << how;
+      EXPECT_EQ(std::vector<double>(run.losses.begin() + spoilt, run.losses.end()), same.losses) << how;
+      EXPECT_EQ(run.state, same.state) << how;
+      EXPECT_TRUE(contents(CheckpointFolder(rewound.checkpoint).of_step(8)) ==
+                  contents(CheckpointFolder(expected.checkpoint).of_step(8)))
+          << how;  // momentum, too
+    }
+  }
+}
+
+TEST_F(Checkpointing, RewindingNeedsSomethingToGoBackTo) {
+  TrainingCase c = two_epochs("resnet20");
+  c.every_steps = 3;
+  c.on_nan = OnNan::rewind;
+  c.checkpoint = folder("run");
+  ::setenv("ANTICHAIN_FAULT", "nan:rank=-1:step=1:microbatch=0:activation:layer1.1.conv1", 1);
+  for (const int stages : {1, 2}) {
+    try {
+      train(c, stages);
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::not_a_number);
+      EXPECT_NE(std::string(error.what()).find("step 2, micro-batch 0"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("no checkpoint to go back to"), std::string::npos);
+    }
+  }
+  ::unsetenv("ANTICHAIN_FAULT");
+}
+
 // What can't be written is told, and training goes on to the same end.
 TEST_F(Checkpointing, AFailedWriteIsNoMoreThanAWarning) {
   TrainingCase c = two_epochs("resnet20");

@@ -1,0 +1,36 @@
+#include "framework/checkpoint_weights.h"
+
+#include "framework/checkpoint_folder.h"
+#include "framework/hdf5.h"
+
+namespace antichain {
+namespace {
+
+std::string newest(const std::string& path) {
+  if (is_checkpoint(path)) return path;
+  const std::vector<std::string> there = CheckpointFolder(path).list();
+  if (there.empty())
+    throw Error(
+        "there is no checkpoint in " + path,
+        "name a weight file, a folder that --checkpoint was given, or one of the folders step-… in it");
+  return there.front();
+}
+
+}  // namespace
+
+Weights read_checkpoint_weights(const std::string& path) {
+  const std::string checkpoint = newest(path);
+  const Manifest manifest = manifest_from_json(read_manifest(checkpoint), checkpoint);
+  Weights weights;
+  for (const CheckpointFile& file : manifest.files) {
+    std::vector<std::string> names;
+    for (const CheckpointTensor& tensor : file.tensors)
+      if (tensor.path.find('/') == std::string::npos) names.push_back(tensor.path);  // others are momentum
+    const std::string bytes = read_checkpoint_file(checkpoint, file);
+    for (NamedTensor& tensor : read_hdf5(bytes, names, checkpoint + "/" + file.name))
+      weights.add(std::move(tensor));
+  }
+  return weights;
+}
+
+}  // namespace antichain

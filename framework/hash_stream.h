@@ -1,0 +1,23 @@
+// The hash of bytes that come piece by piece: that of hash_bytes() (framework/random.h) over all of them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+namespace antichain {
+
+class HashStream {
+ public:
+  HashStream();
+  ~HashStream();
+  HashStream(const HashStream&) = delete;
+  void add(std::string_view);
+  uint64_t value() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,59 @@
+// A plan that does not fit is refused on every rank, before anything is allocated, with a table of all stages.
+#include "app/preflight.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <mutex>
+
+#include "framework/error.h"
+#include "layers/cpu/backend.h"
+#include "pipeline/host_memory.h"
+#include "pipeline/thread_transport.h"
+
+namespace antichain {
+namespace {
+
+using testing::HasSubstr;
+
+// Of each rank: what it was refused with, or "".
+std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
+  register_cpu_backend();
+  std::vector<std::string> all(needs.size());
+  run_ranks(int(needs.size()), [&](Transport& transport) {
+    Context context(backend("cpu"));
+    Rank rank{transport, context};
+    const auto r = size_t(transport.rank());
+    try {
+      check_memory(rank, needs[r]);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+      all[r] = error.what();
+    }
+  });
+  return all;
+}
+
+TEST(CheckMemory, RefusesWithATableOfAllStages) {
+  const int64_t available = available_memory_bytes(), mebibyte = 1 << 20;
+  const MemoryNeed small{.weights = 3 * mebibyte, .activations = 5 * mebibyte};
+  MemoryNeed large = small;
+  large.activations = available;
+  EXPECT_THAT(refusals({small, small}), testing::Each(""));
+  for (const std::string& text : refusals({small, large})) {
+    EXPECT_THAT(text, HasSubstr("this plan needs "));
+    EXPECT_THAT(text, HasSubstr("stage  host"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +0  .* 8\\.00")) << "stage 0 and what it needs";
+    EXPECT_THAT(text, testing::ContainsRegex("\n +1  "));
+  }
+}
+
+// Each fits alone, but they share the host.
+TEST(CheckMemory, AddsUpTheRanksOfAHost) {
+  const MemoryNeed most{.weights = available_memory_bytes() * 2 / 3};
+  EXPECT_THAT(refusals({most}), testing::Each(""));
+  EXPECT_THAT(refusals({most, most}), testing::Each(HasSubstr("this plan needs ")));
+}
+
+}  // namespace
+}  // namespace antichain
