@@ -1,0 +1,107 @@
+#include "app/job_log.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "app/experiment_record.h"
+#include "app/table.h"
+#include "framework/backend.h"
+#include "framework/version.h"
+#include "pipeline/launch.h"
+#include "pipeline/mpi_version.h"
+
+namespace antichain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// "job 4711 (train), start 2", or "".
+std::string slurm_job() {
+  const std::string number = variable("SLURM_JOB_ID"), restarts = variable("SLURM_RESTART_COUNT");
+  if (number.empty()) return "";
+  return fmt::format("job {} ({}), start {}", number, variable("SLURM_JOB_NAME"),
+                     1 + std::atoi(restarts.c_str()));
+}
+
+std::string now_in_utc() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  char text[40] = "";
+  std::strftime(text, sizeof text, "%F %T UTC", gmtime_r(&now, &parts));
+  return text;
+}
+
+// A word as a shell would need it.
+std::string quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}#~`!") == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+std::string line(const std::string& head, const std::string& text) { return hanging(head, 10, text) + "\n"; }
+
+}  // namespace
+
+std::string hosts_in_short(const std::vector<std::string>& host_of_rank) {
+  std::vector<std::string> hosts;
+  for (size_t first = 0, next = 0; first < host_of_rank.size(); first = next) {
+    while (next < host_of_rank.size() && host_of_rank[next] == host_of_rank[first]) ++next;
+    hosts.push_back(next == first + 1 ? fmt::format("{}: rank {}", host_of_rank[first], first)
+                                      : fmt::format("{}: ranks {}-{}", host_of_rank[first], first, next - 1));
+  }
+  return fmt::format("{}", fmt::join(hosts, ", "));
+}
+
+JobStart job_start(const Rank& rank) {
+  JobStart facts{.command = own_command(),
+                 .threads = rank.context.threads(),
+                 .device = rank.context.backend().description(),
+                 .started = now_in_utc()};
+  for (const std::string& text :
+       rank.transport.gather(fmt::format("{} {}", available_cores(), rank.transport.host()))) {
+    const size_t blank = text.find(' ');
+    facts.cores.push_back(std::atoi(text.c_str()));
+    facts.hosts.push_back(text.substr(blank + 1));
+  }
+  return facts;
+}
+
+std::string describe(const JobStart& facts) {
+  std::vector<std::string> command, cores;
+  for (const std::string& word : facts.command) command.push_back(quoted(word));
+  for (size_t r = 0; r < facts.cores.size(); ++r)
+    if (r == 0 || facts.cores[r] != facts.cores[r - 1]) cores.push_back(std::to_string(facts.cores[r]));
+  const std::string mpi = mpi_version();
+  std::string text = line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(), revision(),
+                                                 facts.device, mpi.substr(0, mpi.find(','))));
+  text += line("Command", fmt::format("{}", fmt::join(command, " ")));
+  text += line("Hosts", fmt::format("{}; {} a rank on {} cores", hosts_in_short(facts.hosts),
+                                    counted(facts.threads, "thread"), fmt::join(cores, ", ")));
+  text += line("Started", facts.started);
+  if (const std::string job = slurm_job(); !job.empty()) text += line("Slurm", job);
+  return text;
+}
+
+Json to_json(const JobStart& facts) {
+  Json json = {{"started", facts.started}, {"command", facts.command}};
+  json.update(provenance());
+  json.erase("host"), json.erase("cores");  // of rank 0 alone
+  json["device"] = facts.device;
+  json["threads"] = facts.threads;
+  for (size_t r = 0; r < facts.hosts.size(); ++r)
+    json["ranks"].push_back({{"host", facts.hosts[r]}, {"cores", facts.cores[r]}});
+  if (const std::string job = slurm_job(); !job.empty()) json["slurm"] = job;
+  return json;
+}
+
+}  // namespace antichain

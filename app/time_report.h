@@ -1,0 +1,18 @@
+// The table that a job's log ends in: where every rank's time went, in seconds and as shares, and how evenly the ranks worked.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "pipeline/time_sheet.h"
+
+namespace antichain {
+
+// The longest computing time of a rank over the mean; 1: all the same.
+double load_imbalance(const std::vector<TimeSheet>&);
+
+std::string describe(const std::vector<TimeSheet>&, const std::vector<std::string>& host_of_rank);
+nlohmann::ordered_json to_json(const std::vector<TimeSheet>&);
+
+}  // namespace antichain

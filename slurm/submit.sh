@@ -1,0 +1,69 @@
+#!/bin/bash
+# Submits a job.
+#
+#   slurm/submit.sh CLUSTER.env JOB [options of sbatch] -- [options of antichain]
+#
+#   slurm/submit.sh my.env profile  -n 2 -- --model resnet18 --batch 128 --microbatches 8
+#   slurm/submit.sh my.env train    -n 4 -- --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 30
+#   slurm/submit.sh my.env evaluate      -- --model resnet18 --data-dir D --weights antichain-train-4711/checkpoint
+#   slurm/submit.sh my.env sweep    -n 4 -- --models resnet18,vgg16 --ranks 1,2,4 --mode measure --data-dir D
+#
+# What comes of it lies in the folder JOBNAME-JOBID, or in RESULTS=FOLDER; the log beside it. A sweep is an array with a task
+# for each model, and a job that writes one report when all have ended.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+usage() {
+  sed -n '2,/^set/{/^#/!d;s/^# \{0,1\}//;p}' "$0"
+  [ $# = 0 ] || echo "submit.sh: $*" >&2
+  exit 2
+}
+[ $# -ge 2 ] || usage
+[ -r "$1" ] || usage "there is no file $1"
+[ -r "$here/$2.sbatch" ] || usage "there is no job $2"
+ANTICHAIN_CLUSTER=$(realpath "$1") job=$2 ANTICHAIN_SLURM=$here
+export ANTICHAIN_CLUSTER ANTICHAIN_SLURM
+shift 2
+options=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do options+=("$1") && shift; done
+[ $# = 0 ] || shift
+SBATCH_OPTIONS=() SIGNAL_BEFORE_END=120 GPUS_PER_TASK=0
+# shellcheck source=example.env
+. "$ANTICHAIN_CLUSTER"
+
+# submit JOB WORDS…: prints the job's number.
+submit() {
+  local script="$here/$1.sbatch" resources=(--cpus-per-task="${CPUS_PER_TASK:-1}")
+  [ "${GPUS_PER_TASK:-0}" = 0 ] || resources+=(--gpus-per-task="$GPUS_PER_TASK")
+  shift
+  sbatch --parsable --signal="B:USR1@$SIGNAL_BEFORE_END" "${resources[@]}" "${SBATCH_OPTIONS[@]}" "${options[@]}" "${more[@]}" \
+    "$script" "$@" | cut -d ';' -f 1
+}
+
+more=()
+if [ "$job" != sweep ]; then
+  submit "$job" "$@"
+  exit
+fi
+
+# The array's tasks are the models: what the sweep is told, but for one of them each.
+models="alexnet,densenet121,inception_v3,resnet18,resnet50,resnet101,resnext50,resnext101,squeezenet1_0,vgg16"
+words=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --models) shift && models=$1 ;;
+    --models=*) models=${1#*=} ;;
+    --out | --out=* | --launcher | --launcher=*) usage "${1%%=*} is the job's affair: RESULTS=FOLDER names the folder" ;;
+    *) words+=("$1") ;;
+  esac
+  shift
+done
+[ "$models" != all ] || usage "--models all is what you get without --models"
+export ANTICHAIN_MODELS=$models
+IFS=, read -ra list <<<"$models"
+more=(--array="0-$((${#list[@]} - 1))")
+array=$(submit sweep "${words[@]}")
+more=(--dependency="afterany:$array" --ntasks=1)
+export RESULTS=${RESULTS:-$PWD/antichain-sweep-$array}
+report=$(submit report "${words[@]}")
+echo "$array $report"

@@ -1,0 +1,116 @@
+// What explains a training run: its results folder, and its log's beginning and end. And that the weights of its checkpoint are
+// taken where a weight file is.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "framework/json.h"
+#include "tests/app/program.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+
+constexpr const char* train =
+    "train --model resnet20 --batch 8 --microbatches 2 --dataset synthetic --lr 0.01 --seed 7 ";
+
+class Results : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
+  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
+  Json json(const std::string& name) const { return Json::parse(read_file(path(name))); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Results, AFolderSaysWhatMadeItsNumbers) {
+  const ProgramRun result = run(std::string(train) + "--local 2 --steps 4 --results r");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Json record = json("r/run.json");
+  EXPECT_EQ(record["model"], "resnet20");
+  EXPECT_EQ(record["seed"], 7);
+  EXPECT_EQ(record["settings"]["lr"], "0.01");
+  ASSERT_EQ(record["starts"].size(), 1u);
+  const Json& start = record["starts"][0];
+  EXPECT_THAT(start["program"].get<std::string>(), HasSubstr("antichain "));
+  EXPECT_FALSE(start["revision"].get<std::string>().empty());
+  EXPECT_EQ(start["libraries"].size(), 2u) << "the device's and MPI's";
+  EXPECT_EQ(start["ranks"].size(), 2u);
+  EXPECT_EQ(start["command"].back(), "r");
+  const Json summary = json("r/summary.json");
+  EXPECT_EQ(start["plan_hash"], summary["plan_hash"]);
+  EXPECT_EQ(json("r/plan.json")["stages"].size(), 2u);
+  EXPECT_EQ(run("plan --profile r/profile.json --stages 2 --microbatches 2").code, 0);
+  EXPECT_THAT(read_file(path("r/metrics.jsonl")), HasSubstr("\"step\":4"));
+  for (const char* part : {"Program   antichain", "Command   ", "Hosts     ", "Where the time went", "Load  ",
+                           "Please cite", "Deep Residual Learning"})
+    EXPECT_THAT(result.out, HasSubstr(part));
+}
+
+// All of a rank's time has a kind; both ranks begin and end together, and the steps are a part of it.
+TEST_F(Results, TimesAddUp) {
+  ASSERT_EQ(run(std::string(train) + "--local 2 --steps 6 --results r").code, 0);
+  const Json seconds = json("r/summary.json")["seconds"];
+  ASSERT_EQ(seconds.size(), 2u);
+  std::vector<double> sums;
+  for (const Json& rank : seconds) {
+    double sum = 0;
+    for (const auto& [kind, s] : rank.items()) sum += s.get<double>();
+    sums.push_back(sum);
+    for (const char* kind : {"forward", "backward", "update", "waiting"})
+      EXPECT_GT(rank[kind].get<double>(), 0) << kind;
+    EXPECT_EQ(rank["test"], 0.0) << "it ended within its first epoch";
+    EXPECT_EQ(rank["checkpoint"], 0.0);
+  }
+  double steps_s = 0;
+  std::istringstream lines(read_file(path("r/metrics.jsonl")));
+  for (std::string line; std::getline(lines, line);)
+    if (const Json json = Json::parse(line); json.contains("step")) steps_s += json["seconds"].get<double>();
+  EXPECT_GE(sums[0], steps_s * 0.999) << "rank 0's steps are timed from within";
+  // Between steps there is no work. What else takes the cores may hold the last word up.
+  EXPECT_LT(sums[0], steps_s + 1);
+  EXPECT_NEAR(sums[0], sums[1], 1);
+}
+
+TEST_F(Results, AFolderHoldsOneRunAndItsContinuations) {
+  const std::string words = std::string(train) + "--results r --checkpoint ck --resume auto ";
+  ASSERT_EQ(run(words + "--steps 2 --lr-schedule constant").code, 0);
+  const ProgramRun more = run(words + "--steps 4 --lr-schedule constant");
+  ASSERT_EQ(more.code, 0) << more.err;
+  const Json starts = json("r/run.json")["starts"];
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_EQ(starts[0]["from"], "the beginning");
+  EXPECT_EQ(starts[1]["from"], "ck/step-000000000002");
+  const std::string other = std::string(train) + "--results r --steps 2";
+  const std::string before = read_file(path("r/summary.json"));
+  expect_refused(run(other), 2, "holds the results of a run that has ended", other);
+  EXPECT_EQ(read_file(path("r/summary.json")), before);
+}
+
+TEST_F(Results, CheckpointsAreTakenWhereWeightFilesAre) {
+  ASSERT_EQ(run(std::string(train) + "--local 3 --steps 3 --checkpoint three").code, 0);
+  ASSERT_EQ(run(std::string(train) + "--steps 3 --checkpoint one").code, 0);
+  for (const char* from : {"three", "one", "three/step-000000000003"})
+    ASSERT_EQ(run(std::string("export --model resnet20 --init ") + from + " --out " +
+                  fs::path(from).filename().string() + ".h5")
+                  .code,
+              0);
+  EXPECT_EQ(read_file(path("three.h5")), read_file(path("one.h5"))) << "however many stages wrote it";
+  EXPECT_EQ(read_file(path("three.h5")), read_file(path("step-000000000003.h5")));
+  ASSERT_EQ(run("export --model resnet20 --seed 7 --out initial.h5").code, 0);
+  EXPECT_NE(read_file(path("three.h5")), read_file(path("initial.h5"))) << "it was trained";
+  EXPECT_EQ(run(std::string(train) + "--local 2 --steps 1 --init three").code, 0);
+  fs::create_directories(path("empty"));
+  const std::string words = "export --model resnet20 --init empty --out no.h5";
+  expect_refused(run(words), 3, "there is no checkpoint in empty", words);
+  fs::resize_file(path("three/step-000000000003/stage-1.h5"), 1000);
+  EXPECT_NE(run("export --model resnet20 --init three --out no.h5").code, 0) << "damaged";
+}
+
+}  // namespace
+}  // namespace antichain

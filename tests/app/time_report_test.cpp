@@ -1,0 +1,55 @@
+// The end of a job's log: the table of times, and what to cite.
+#include "app/time_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/citations.h"
+#include "app/job_log.h"
+
+namespace antichain {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// forward backward update waiting transfer data test checkpoint other
+const std::vector<TimeSheet> two = {TimeSheet::from_text("2 3 1 2 0.5 0 0 0 0.5"),
+                                    TimeSheet::from_text("1 1 0 6 0.5 0.25 0 0 0.25")};
+
+TEST(TimeReport, ShowsEveryRankAndHowEvenlyTheyWork) {
+  const std::string text = describe(two, {"n1", "n2"});
+  EXPECT_THAT(text, HasSubstr("  0  n1       2.00      3.00    1.00     2.00      0.50     -   0.50  9.00"));
+  EXPECT_THAT(text, HasSubstr("  1  n2       1.00      1.00       -     6.00      0.50  0.25   0.25  9.00"));
+  EXPECT_THAT(text, Not(HasSubstr("checkpoint"))) << "nothing was spent on it";
+  // 6 s and 2 s of computing: 6 over their mean 4; 8 of 18 s.
+  EXPECT_THAT(text, HasSubstr("the busiest rank computes 1.50 times the mean; all together 44.4 %"));
+  EXPECT_DOUBLE_EQ(load_imbalance(two), 1.5);
+  EXPECT_EQ(load_imbalance({TimeSheet()}), 1) << "of a run without steps";
+}
+
+TEST(TimeReport, IsDataAsWell) {
+  const nlohmann::ordered_json json = to_json(two);
+  ASSERT_EQ(json.size(), 2u);
+  EXPECT_EQ(json[0]["backward"], 3.0);
+  EXPECT_EQ(json[1]["waiting"], 6.0);
+  EXPECT_EQ(json[1]["checkpoint"], 0.0);
+}
+
+TEST(TimeReport, CitesWhatWasUsed) {
+  const std::vector<std::string> works = citations({"resnet18", "antichain", "gpipe", "CIFAR-10"});
+  EXPECT_THAT(works, ElementsAre(HasSubstr("antichain"), HasSubstr("Deep Residual Learning"),
+                                 HasSubstr("PipeDream"), HasSubstr("GPipe"), HasSubstr("Tiny Images")));
+  EXPECT_EQ(citations({"mine", "given", "order.txt", "my images"}).size(), 1u) << "only what is known";
+}
+
+TEST(TimeReport, NamesHostsInShort) {
+  EXPECT_EQ(hosts_in_short({"n1", "n1", "n1", "n2"}), "n1: ranks 0-2, n2: rank 3");
+  EXPECT_EQ(hosts_in_short({"n1"}), "n1: rank 0");
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,145 @@
+#!/bin/bash
+# shellcheck disable=SC2317 # functions that until_true calls
+# The batch scripts of slurm/ on an emulated cluster: what is submitted runs on both nodes, its results are those of a run
+# without Slurm, to the bit, and its exit codes reach Slurm.
+#
+#   cluster.sh jobs.sh build/antichain train_srun|train_mpirun|gpus_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|limit|
+#                                      cancel|world|evaluate
+set -uo pipefail
+export TEST_PROGRAM=$1
+case=$2 here=$(cd "$(dirname "$0")" && pwd)
+mkdir "$CLUSTER/work" && cd "$CLUSTER/work" || exit 1
+export TEST_LAUNCHER=srun
+[ "${case##*_}" = mpirun ] && TEST_LAUNCHER=mpirun
+network=(--model resnet20 --batch 16 --microbatches 4 --dataset synthetic --lr 0.01)
+steps=60
+[ "$case" = limit ] && steps=1200
+train=("${network[@]}" --steps "$steps" --profile "$PWD/p.json")
+
+fail() {
+  echo "FAILED ($case): $*"
+  squeue
+  tail -n 60 ./*.log
+  tail -n 5 "$CLUSTER"/log/*
+  exit 1
+}
+submit() { "$here/../../slurm/submit.sh" "$here/testbed.env" "$@"; }
+state_of() { sed -n 's/.*"state": "\([0-9a-f]*\)".*/\1/p' "$1"; }
+# field NAME JOB: what Slurm noted when the job ended for the last time.
+field() { grep "JobId=$2 " "$CLUSTER/log/jobs" | tail -n 1 | sed -n "s/.* $1=\([^ ]*\).*/\1/p"; }
+# until_true SECONDS WHAT COMMAND…
+until_true() {
+  local end=$((SECONDS + $1)) what=$2
+  shift 2
+  until "$@"; do
+    [ "$SECONDS" -lt "$end" ] || fail "not within its time: $what"
+    sleep 0.2
+  done
+}
+is_over() { ! squeue -h -o %A | grep -qx "$1"; }
+finished() { until_true 120 "the end of job $1" is_over "$1"; }
+expect_code() { [ "$(field ExitCode "$1")" = "$2:0" ] || fail "job $1 ended with $(field ExitCode "$1") instead of $2:0"; }
+says() { grep -q "$1" "$2" || fail "$2 does not say: $1"; }
+
+# What the jobs' results must be.
+reference() {
+  "$TEST_PROGRAM" profile "${network[@]:0:6}" --json p.json >out.log 2>&1 || fail "no profile"
+  "$TEST_PROGRAM" train --local 2 "${train[@]}" --json reference.json >out.log 2>&1 || fail "the run without Slurm failed"
+}
+expect_reference() {
+  [ -n "$(state_of reference.json)" ] || fail "there is no reference"
+  [ "$(state_of reference.json)" = "$(state_of "$1")" ] || fail "another state than without Slurm"
+}
+saved_step() { [ -n "$(find "antichain-train-$1/checkpoint" -maxdepth 1 -name 'step-*' 2>/dev/null)" ]; }
+
+# One rank on each node.
+two_nodes=(-N 2 -n 2 --ntasks-per-node=1)
+
+begin_long_training() {
+  reference
+  job=$(submit train "${two_nodes[@]}" "$@" -- "${train[@]}" --checkpoint-every 1) || fail "not submitted"
+  until_true 60 "the first checkpoint" saved_step "$job"
+}
+
+case $case in
+  train_*)
+    reference
+    job=$(submit train "${two_nodes[@]}" -- "${train[@]}") || fail "not submitted"
+    finished "$job"
+    expect_code "$job" 0
+    expect_reference "antichain-train-$job/summary.json"
+    says "^Hosts .*n1.*n2" "antichain-train-$job.log"
+    ;;
+  gpus_*) # each rank its own
+    # shellcheck disable=SC2016 # meant for the rank
+    printf '#!/bin/bash\necho "$(hostname) gpus $CUDA_VISIBLE_DEVICES"\n' >show && chmod +x show
+    export TEST_PROGRAM=$PWD/show TEST_GPUS=1
+    job=$(submit profile -N 2 -n 4 --ntasks-per-node=2) || fail "not submitted"
+    finished "$job"
+    expect_code "$job" 0
+    if [ $TEST_LAUNCHER = srun ]; then seen="0 1"; else seen="0,1 0,1"; fi
+    for node in n1 n2; do
+      [ "$(grep "^$node gpus" "antichain-profile-$job.log" | sort | cut -d ' ' -f 3 | xargs)" = "$seen" ] || fail "other GPUs on $node"
+    done
+    ;;
+  array) # a task for each model, ranks started by srun, and one report of all
+    read -r job report <<<"$(submit sweep "${two_nodes[@]}" -- --models resnet20,squeezenet1_0 --mode measure --ranks 1,2 \
+      --methods antichain,uniform --microbatch 4 --microbatches 4 --train-steps 3 --dataset synthetic)"
+    finished "$report"
+    for id in $(grep -o "JobId=[0-9]* " "$CLUSTER/log/jobs" | tr -dc '0-9\n'); do expect_code "$id" 0; done
+    [ "$(grep -c JobId= "$CLUSTER/log/jobs")" = 3 ] || fail "other jobs than two tasks and a report"
+    [ "$(find "antichain-sweep-$job/cells" -name '*.json' | wc -l)" = 8 ] || fail "not 8 cells"
+    says resnet20 "antichain-sweep-$job/report.md"
+    says squeezenet1_0 "antichain-sweep-$job/report.md"
+    says "== .*experiment speedup" "antichain-report-$report.log"
+    ! grep -q "^\[" "antichain-report-$report.log" || fail "the report computed cells again"
+    ;;
+  requeue_*) # the signal, 85, the queue, and on to the same end
+    begin_long_training
+    scancel --batch --signal=USR1 "$job"
+    finished "$job"
+    expect_code "$job" 0
+    says "with everything saved" "antichain-train-$job.log"
+    says "== start 2 of job" "antichain-train-$job.log"
+    says "Going on from" "antichain-train-$job.log"
+    expect_reference "antichain-train-$job/summary.json"
+    ;;
+  limit) # Slurm's own signal before the end of the time; it comes up to half a minute early
+    begin_long_training --time=1
+    until_true 100 "the second start" grep -q "== start 2 of job" "antichain-train-$job.log"
+    says "with everything saved" "antichain-train-$job.log"
+    until_true 30 "going on" grep -q "Going on from" "antichain-train-$job.log"
+    scancel "$job"
+    ;;
+  cancel) # saved as well, but not begun again
+    begin_long_training
+    scancel "$job"
+    finished "$job"
+    [ "$(field JobState "$job")" = CANCELLED ] || fail "job $job is $(field JobState "$job")"
+    says "with everything saved" "antichain-train-$job.log"
+    ;;
+  evaluate) # the checkpoint of two ranks, in one process
+    train[-3]=3 # steps
+    "$TEST_PROGRAM" profile "${network[@]:0:6}" --json p.json >out.log 2>&1 || fail "no profile"
+    "$TEST_PROGRAM" train --local 2 "${train[@]}" --checkpoint saved >out.log 2>&1 || fail "no checkpoint"
+    job=$(submit evaluate -- --model resnet20 --dataset synthetic --weights "$PWD/saved") || fail "not submitted"
+    finished "$job"
+    expect_code "$job" 0
+    says '"accuracy"' "antichain-evaluate-$job/evaluation.json"
+    ;;
+  world) # tasks that do not find each other
+    reference
+    srun "${two_nodes[@]}" --mpi=none "$TEST_PROGRAM" train "${train[@]}" >world.log 2>&1
+    code=$?
+    [ $code = 2 ] || fail "exit code $code instead of 2"
+    says "Slurm started 2 tasks, but each of them sees an MPI world of 1 rank" world.log
+    says "srun --mpi=pmix -n 2" world.log
+    printf '#!/bin/bash\nexec "%s" train %s\n' "$TEST_PROGRAM" "${train[*]}" >alone
+    job=$(sbatch --parsable -n 2 -o alone.log alone) || fail "not submitted"
+    finished "$job"
+    expect_code "$job" 2
+    says "the program was started once, outside of them" alone.log
+    ;;
+  *) fail "there is no such case" ;;
+esac
+exit 0
