@@ -1,0 +1,76 @@
+// Moments in a CUDA stream: events from a pool, so that a step makes none. A moment may be let go of before it comes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "framework/cuda/check.h"
+#include "pipeline/device_streams.h"
+
+namespace antichain::cuda {
+
+class Events : public std::enable_shared_from_this<Events> {
+ public:
+  ~Events() {
+    for (cudaEvent_t event : free_) cudaEventDestroy(event);
+  }
+
+  // All that is in the stream now.
+  Moment in(cudaStream_t stream) {
+    Moment moment(take(), [pool = shared_from_this()](void* event) { pool->give_back(cudaEvent_t(event)); });
+    ANTICHAIN_CUDA(cudaEventRecord(cudaEvent_t(moment.get()), stream));
+    return moment;
+  }
+
+ private:
+  cudaEvent_t take() {
+    std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      const cudaEvent_t event = free_.back();
+      free_.pop_back();
+      return event;
+    }
+    cudaEvent_t event = nullptr;
+    ANTICHAIN_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return event;
+  }
+  void give_back(cudaEvent_t event) {
+    std::lock_guard lock(mutex_);
+    free_.push_back(event);
+  }
+
+  std::mutex mutex_;
+  std::vector<cudaEvent_t> free_;
+};
+
+inline void wait_for(cudaStream_t stream, const Moment& moment) {
+  ANTICHAIN_CUDA(cudaStreamWaitEvent(stream, cudaEvent_t(moment.get()), 0));
+}
+
+inline bool has_come(const Moment& moment) {
+  const cudaError_t answer = cudaEventQuery(cudaEvent_t(moment.get()));
+  if (answer == cudaErrorNotReady) {
+    cudaGetLastError();  // no error, but kept as the last one
+    return false;
+  }
+  ANTICHAIN_CUDA(answer);
+  return true;
+}
+
+// A stream beside computing. Non-blocking: the default stream, which Backend::copy uses, does not wait for it.
+class SideStream {
+ public:
+  SideStream() { ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  ~SideStream() { cudaStreamDestroy(stream_); }  // what is in it is still done
+  SideStream(const SideStream&) = delete;
+  operator cudaStream_t() const { return stream_; }
+
+ private:
+  cudaStream_t stream_ = nullptr;
+};
+
+}  // namespace antichain::cuda

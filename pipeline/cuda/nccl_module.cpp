@@ -1,0 +1,10 @@
+// What libantichain_nccl.so is to the program that loads it: framework/module.h.
+#include "pipeline/cuda/streams.h"
+
+extern "C" const char* antichain_module_version() { return ANTICHAIN_VERSION; }
+
+extern "C" const char* antichain_register_module() {
+  using namespace antichain;
+  register_device_messages("cuda", {.by = cuda::nccl_version(), .make = cuda::make_nccl_stream});
+  return nullptr;
+}

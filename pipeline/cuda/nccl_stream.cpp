@@ -1,0 +1,185 @@
+// Messages by NCCL: one communicator of all ranks, one side stream per rank, one message at a time.
+//
+// The communicator does not block: calls return while NCCL still connects two ranks, and its state is polled, with a deadline for
+// making it. The watchdog's thread asks for the state, too (failure()), and aborts the communicator when something is wrong;
+// from then on every call here is an error.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <mutex>
+
+#include "framework/cuda/resources.h"
+#include "pipeline/agree.h"
+#include "pipeline/cuda/events.h"
+#include "pipeline/cuda/nccl_check.h"
+#include "pipeline/cuda/streams.h"
+#include "pipeline/transport.h"
+
+namespace antichain::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+ncclUniqueId shared_id(Transport& job) {
+  ncclUniqueId id{};
+  const std::string bytes = on_rank_zero(job, [&] {
+    ncclUniqueId made{};
+    ANTICHAIN_NCCL(ncclGetUniqueId(&made));
+    return std::string(made.internal, sizeof made.internal);
+  });
+  std::memcpy(id.internal, bytes.data(), sizeof id.internal);
+  return id;
+}
+
+class NcclStream : public MessageStream {
+ public:
+  NcclStream(const Context& context, Transport& job)
+      : compute_(stream_of(context)), rank_(job.rank()), progress_(job.activity()) {
+    const ncclUniqueId id = shared_id(job);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    progress_.doing(fmt::format("connecting {} ranks by NCCL", job.size()));
+    ANTICHAIN_NCCL(ncclCommInitRankConfig(&comm_, job.size(), id, rank_, &config));
+    // A little before the watchdog would say that this rank hangs.
+    settle(in(progress_.limit_s() > 0 ? std::min(0.9 * progress_.limit_s(), 300.0) : 300.0));
+  }
+
+  // A send is done here when NCCL has the bytes; they may still be on their way. While an exception is, peers may be gone, and
+  // nobody waits for them.
+  ~NcclStream() override {
+    if (!comm_) return;
+    if (std::uncaught_exceptions() == 0 && finalised())
+      ncclCommDestroy(comm_);
+    else
+      ncclCommAbort(comm_);
+  }
+
+  Moment computed() override { return events_->in(compute_); }
+  void compute_after(const Moment& moment) override { wait_for(compute_, moment); }
+  bool reached(const Moment& moment) override { return has_come(moment); }
+
+  Moment send(const Tensor& tensor, int peer, const Moment& after) override {
+    wait_for(stream_, after);
+    return issue([&] {
+      ANTICHAIN_NCCL(ncclSend(tensor.raw(), size_t(tensor.bytes()), ncclUint8, peer, comm_, stream_));
+    });
+  }
+
+  Moment recv(const Tensor& into, int peer, const Moment& after) override {
+    wait_for(stream_, after);
+    return issue(
+        [&] { ANTICHAIN_NCCL(ncclRecv(into.raw(), size_t(into.bytes()), ncclUint8, peer, comm_, stream_)); });
+  }
+
+  Moment pass(const Tensor& from, const Tensor& to, const Moment& after, const Moment& and_after) override {
+    ANTICHAIN_CHECK(from.bytes() == to.bytes(), "a rank knows what it sends itself");
+    wait_for(stream_, after);
+    wait_for(stream_, and_after);
+    return issue([&] {
+      const size_t bytes = size_t(from.bytes());
+      ANTICHAIN_NCCL(ncclGroupStart());
+      ANTICHAIN_NCCL(ncclSend(from.raw(), bytes, ncclUint8, rank_, comm_, stream_));
+      ANTICHAIN_NCCL(ncclRecv(to.raw(), bytes, ncclUint8, rank_, comm_, stream_));
+      ANTICHAIN_NCCL(ncclGroupEnd());
+    });
+  }
+
+  std::string failure() override {
+    std::lock_guard lock(mutex_);
+    if (!comm_) return failure_;
+    const ncclResult_t state = state_under_lock();
+    if (state != ncclSuccess && state != ncclInProgress) give_up(ncclGetErrorString(state));
+    return failure_;
+  }
+
+ private:
+  static Clock::time_point in(double seconds) {
+    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  }
+
+  bool finalised() {
+    const auto deadline = in(10);
+    ncclResult_t state = ncclCommFinalize(comm_);
+    while (state == ncclInProgress && Clock::now() < deadline) {
+      ::usleep(50);
+      state = state_under_lock();
+    }
+    return state == ncclSuccess;
+  }
+
+  ncclResult_t state_under_lock() const {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
+    return asked == ncclSuccess ? state : asked;
+  }
+
+  // Ends what the device still does of it, here; the other ranks' watchdogs hear of it.
+  void give_up(const std::string& why) {
+    failure_ = fmt::format("NCCL: {}", why);
+    ncclCommAbort(comm_);
+    comm_ = nullptr;
+  }
+
+  void check_usable() const {
+    if (comm_) return;
+    throw Error(fmt::format("rank {} can't go on: {}", rank_, failure_),
+                "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
+  }
+
+  // The work is in the stream, and its end recorded, only when NCCL has settled: until then it may still be connecting.
+  template <class Call>
+  Moment issue(const Call& call) {
+    {
+      std::lock_guard lock(mutex_);
+      check_usable();
+      call();
+    }
+    settle(Clock::time_point::max());  // a peer that does not come is the watchdog's matter
+    return events_->in(stream_);
+  }
+
+  // Until NCCL has finished what it was told to begin.
+  void settle(Clock::time_point deadline) {
+    for (int round = 0;; ++round) {
+      {
+        std::lock_guard lock(mutex_);
+        check_usable();
+        const ncclResult_t state = state_under_lock();
+        if (state == ncclSuccess) return;
+        if (state != ncclInProgress)
+          give_up(fmt::format("{}: {}", ncclGetErrorString(state), ncclGetLastError(comm_)));
+        else if (Clock::now() > deadline)
+          give_up("not all ranks connected in time");
+        check_usable();
+      }
+      if (round > 100) ::usleep(50);
+    }
+  }
+
+  const cudaStream_t compute_;
+  const int rank_;
+  Progress& progress_;
+  std::shared_ptr<Events> events_ = std::make_shared<Events>();
+  SideStream stream_;
+  std::mutex mutex_;  // the watchdog's thread asks, too
+  ncclComm_t comm_ = nullptr;
+  std::string failure_;
+};
+
+}  // namespace
+
+std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Transport& job) {
+  return std::make_unique<NcclStream>(context, job);
+}
+
+std::string nccl_version() {
+  int code = 0;  // 22809 is 2.28.9
+  ANTICHAIN_NCCL(ncclGetVersion(&code));
+  return fmt::format("NCCL {}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
+}
+
+}  // namespace antichain::cuda

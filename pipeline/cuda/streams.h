@@ -1,0 +1,24 @@
+// The streams that two modules bring in: copies libantichain_cuda.so (module.cpp), messages libantichain_nccl.so
+// (nccl_module.cpp).
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pipeline/device_streams.h"
+
+namespace antichain::cuda {
+
+// Two side streams: copies to the host and to the device go on at the same time.
+std::unique_ptr<CopyStream> make_copy_stream(const Context&);
+
+// The GPU's place on the bus ("0000:3b:00.0"), by which NCCL, too, tells whether ranks share one; equal for parts of a divided
+// GPU, and whatever number each rank sees it as.
+std::string device_name(const Context&);
+
+// Collective over the job: rank 0's id reaches all by broadcast, and each waits until all are connected, for most of the
+// watchdog's limit (at most 5 minutes). Error naming what NCCL says.
+std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Transport& job);
+std::string nccl_version();  // "NCCL 2.28.9"
+
+}  // namespace antichain::cuda

@@ -1,0 +1,318 @@
+#include "tests/pipeline/fake_cuda.h"
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+#include <nccl.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+// Each recording is one of its own: who waits for an earlier one is not concerned.
+struct CUevent_st {
+  std::shared_ptr<bool> reached;
+};
+
+namespace {
+
+struct Half {  // of a message, in the stream of one rank
+  int rank = 0, peer = 0;
+  bool sends = false;
+  void* bytes = nullptr;
+  size_t count = 0;
+  bool done = false;
+};
+
+struct Work {
+  std::function<void()> kernel;
+  std::shared_ptr<bool> wait, record;
+  std::vector<Half> message;  // of a group: done when all are
+};
+
+}  // namespace
+
+struct CUstream_st {
+  std::deque<Work> work;
+  bool busy = false;  // a kernel of it runs
+};
+
+struct ncclComm {
+  int rank = 0, size = 0;
+  bool failed = false;
+  std::set<int> called{};  // peers this rank has issued messages to or from
+};
+
+namespace {
+
+class Device {
+ public:
+  static Device& the() {
+    static Device device;
+    return device;
+  }
+
+  std::mutex mutex;
+  std::set<CUstream_st*> streams;
+  std::map<int, ncclComm*> comms;
+  std::map<int, std::vector<std::string>> calls;
+  std::set<int> aborted;
+  std::mt19937 random{1};
+
+  void push(CUstream_st* stream, Work work) {
+    std::lock_guard lock(mutex);
+    stream->work.push_back(std::move(work));
+  }
+
+ private:
+  Device() : thread_([this] { run(); }) {}
+  ~Device() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  void run() {
+    while (!stopping_) {
+      if (!step()) std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+  }
+
+  // One piece of work of a stream, any one.
+  bool step() {
+    std::unique_lock lock(mutex);
+    std::vector<CUstream_st*> able;
+    for (CUstream_st* stream : streams)
+      if (!stream->work.empty() && can_go(stream->work.front())) able.push_back(stream);
+    if (able.empty()) return false;
+    CUstream_st* stream = able[random() % able.size()];
+    Work work = std::move(stream->work.front());
+    stream->work.pop_front();
+    if (work.record) *work.record = true;
+    if (work.kernel) {
+      stream->busy = true;
+      lock.unlock();
+      work.kernel();
+      lock.lock();
+      stream->busy = false;
+    }
+    return true;
+  }
+
+  bool can_go(Work& work) {
+    if (work.wait) return *work.wait;
+    bool all = true;
+    for (Half& half : work.message) all = exchange(half) && all;
+    return all;
+  }
+
+  // The other half heads its stream, too.
+  bool exchange(Half& mine) {
+    if (mine.done) return true;
+    if (!mine.sends) return false;  // the sender does it
+    for (CUstream_st* stream : streams) {
+      if (stream->work.empty()) continue;
+      for (Half& theirs : stream->work.front().message) {
+        if (theirs.done || theirs.sends || theirs.rank != mine.peer || theirs.peer != mine.rank) continue;
+        if (theirs.count != mine.count) std::abort();  // NCCL would hang, or write where it must not
+        std::memcpy(theirs.bytes, mine.bytes, mine.count);
+        return mine.done = theirs.done = true;
+      }
+    }
+    return false;
+  }
+
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;
+};
+
+ncclResult_t add(bool sends, void* bytes, size_t count, int peer, ncclComm* comm, cudaStream_t stream);
+thread_local bool in_group = false;
+thread_local std::vector<Half> group;
+thread_local cudaStream_t group_stream = nullptr;
+
+}  // namespace
+
+namespace antichain::testing::fake_cuda {
+
+CUstream_st* make_stream() {
+  auto* stream = new CUstream_st;
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().streams.insert(stream);
+  return stream;
+}
+void launch(CUstream_st* stream, std::function<void()> kernel) {
+  Device::the().push(stream, {.kernel = std::move(kernel)});
+}
+std::vector<std::string> nccl_calls(int rank) {
+  std::lock_guard lock(Device::the().mutex);
+  return Device::the().calls[rank];
+}
+void reset(unsigned seed) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().calls.clear();
+  Device::the().aborted.clear();
+  Device::the().random.seed(seed);
+}
+void fail(int rank) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().comms.at(rank)->failed = true;
+}
+bool aborted(int rank) {
+  std::lock_guard lock(Device::the().mutex);
+  return Device::the().aborted.contains(rank);
+}
+
+}  // namespace antichain::testing::fake_cuda
+
+using antichain::testing::fake_cuda::make_stream;
+
+extern "C" {
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
+  *stream = make_stream();
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  for (;;) {
+    std::lock_guard lock(Device::the().mutex);
+    if (stream->work.empty() && !stream->busy) return cudaSuccess;
+  }
+}
+cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what is in it is still done
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // the same
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  std::lock_guard lock(Device::the().mutex);
+  event->reached = std::make_shared<bool>(false);
+  stream->work.push_back({.record = event->reached});
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  std::lock_guard lock(Device::the().mutex);
+  stream->work.push_back({.wait = event->reached});
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  std::lock_guard lock(Device::the().mutex);
+  return *event->reached ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
+  Device::the().push(stream, {.kernel = [=] { std::memcpy(to, from, count); }});
+  return cudaSuccess;
+}
+cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+cudaError_t cudaFreeHost(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
+  std::snprintf(text, size_t(length), "0000:%02x:00.0", unsigned(device));
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
+const char* cudaGetErrorString(cudaError_t) { return "a fake device's error"; }
+
+ncclResult_t ncclGetVersion(int* code) {
+  *code = 22809;
+  return ncclSuccess;
+}
+const char* ncclGetErrorString(ncclResult_t code) {
+  return code == ncclRemoteError ? "remote process exited" : "invalid usage";
+}
+const char* ncclGetLastError(ncclComm_t) { return "no more words"; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
+  std::memset(id->internal, 0x5a, sizeof id->internal);  // zeros in it would be cut off by a text
+  id->internal[7] = 0;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t* config) {
+  if (config->blocking != 0 || id.internal[127] != 0x5a || id.internal[7] != 0) return ncclInvalidArgument;
+  *comm = new ncclComm{.rank = rank, .size = size};
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().comms[rank] = *comm;
+  return ncclInProgress;
+}
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
+  std::lock_guard lock(Device::the().mutex);
+  Device& device = Device::the();
+  *state = ncclSuccess;
+  if (int(device.comms.size()) < comm->size) *state = ncclInProgress;
+  for (const int peer : comm->called)
+    if (!device.comms.contains(peer) || !device.comms[peer]->called.contains(comm->rank))
+      *state = ncclInProgress;
+  if (comm->failed) *state = ncclRemoteError;
+  return ncclSuccess;
+}
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().aborted.insert(comm->rank);
+  Device::the().comms.erase(comm->rank);
+  return ncclSuccess;
+}
+ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().comms.erase(comm->rank);
+  return ncclSuccess;
+}
+ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add(true, const_cast<void*>(bytes), count, peer, comm, stream);
+}
+ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return add(false, bytes, count, peer, comm, stream);
+}
+ncclResult_t ncclGroupStart() {
+  in_group = true;
+  return ncclSuccess;
+}
+ncclResult_t ncclGroupEnd() {
+  in_group = false;
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().calls[group.front().rank].push_back(fmt::format("group {}", group.size()));
+  group_stream->work.push_back({.message = std::move(group)});
+  group.clear();
+  return ncclInProgress;
+}
+
+}  // extern "C"
+
+namespace {
+
+ncclResult_t add(bool sends, void* bytes, size_t count, int peer, ncclComm* comm, cudaStream_t stream) {
+  std::lock_guard lock(Device::the().mutex);
+  if (peer == comm->rank && !in_group) return ncclInvalidUsage;
+  const Half half{comm->rank, peer, sends, bytes, count};
+  Device::the().calls[comm->rank].push_back(
+      fmt::format("{} {} {} {}", sends ? "send" : "recv", count, sends ? "to" : "from", peer));
+  comm->called.insert(peer);
+  if (in_group) {
+    group.push_back(half);
+    group_stream = stream;
+  } else {
+    stream->work.push_back({.message = {half}});
+  }
+  return ncclInProgress;
+}
+
+}  // namespace

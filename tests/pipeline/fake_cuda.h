@@ -1,0 +1,27 @@
+// Stand-ins for the CUDA runtime and NCCL, to be linked in their place: the very code of pipeline/cuda runs without a device.
+//
+// A thread of its own does what is in the streams, each in order, picking among streams at random: whatever was not told to wait
+// may come too early. NCCL's rules are kept: a send stays at the head of its stream until the peer's recv heads the peer's; a
+// first message between two ranks connects them, which needs both; sending to oneself alone is an error; messages have no names.
+// Every NCCL call is recorded.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+struct CUstream_st;
+
+namespace antichain::testing::fake_cuda {
+
+CUstream_st* make_stream();
+void launch(CUstream_st*, std::function<void()> kernel);  // work of the test's own
+
+// Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".
+std::vector<std::string> nccl_calls(int rank);
+void reset(unsigned seed);
+// From now on the rank's communicator reports an asynchronous error.
+void fail(int rank);
+bool aborted(int rank);
+
+}  // namespace antichain::testing::fake_cuda

@@ -1,0 +1,140 @@
+#include "tests/pipeline/fake_device.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "framework/error.h"
+
+namespace antichain::testing {
+namespace {
+
+using Flag = std::atomic<bool>;
+
+bool is_set(const Moment& moment) {
+  ANTICHAIN_CHECK(moment != nullptr, "a moment that comes");
+  return static_cast<Flag*>(moment.get())->load(std::memory_order_acquire);
+}
+void stand_until(const Moment& moment) {
+  while (!is_set(moment)) std::this_thread::yield();
+}
+void copy_bytes(const Tensor& from, const Tensor& to) {
+  ANTICHAIN_CHECK(from.bytes() == to.bytes(), "both ends have one size");
+  std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
+}
+
+}  // namespace
+
+FakeCopies::FakeCopies() : thread_([this] { work(); }) {}
+
+FakeCopies::~FakeCopies() {
+  {
+    std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  thread_.join();
+}
+
+Moment FakeCopies::computed() { return std::make_shared<Flag>(true); }
+void FakeCopies::compute_after(const Moment& moment) { stand_until(moment); }
+bool FakeCopies::reached(const Moment& moment) { return is_set(moment); }
+
+std::shared_ptr<std::byte> FakeCopies::page_locked(int64_t bytes) {
+  ++buffers_;
+  return allocate_host(bytes);
+}
+
+Moment FakeCopies::to_host(const Tensor& from, const Tensor& host, const Moment& after) {
+  ANTICHAIN_CHECK(is_set(after), "computing here is done at once");
+  return copy(from, host);
+}
+Moment FakeCopies::to_device(const Tensor& host, const Tensor& to, const Moment& after) {
+  ANTICHAIN_CHECK(is_set(after), "computing here is done at once");
+  return copy(host, to);
+}
+
+Moment FakeCopies::copy(const Tensor& from, const Tensor& to) {
+  const auto done = std::make_shared<Flag>(false);
+  {
+    std::lock_guard lock(mutex_);
+    copies_.push_back({from, to, done});
+  }
+  wake_.notify_one();
+  return done;
+}
+
+void FakeCopies::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [&] { return stopping_ || !copies_.empty(); });
+    if (copies_.empty()) return;
+    Copy next = std::move(copies_.front());
+    copies_.pop_front();
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    copy_bytes(next.from, next.to);
+    next.from = next.to = {};
+    next.done->store(true, std::memory_order_release);
+    lock.lock();
+  }
+}
+
+Moment Rendezvous::issue(int rank, Work work) {
+  work.done = std::make_shared<Flag>(false);
+  const Moment moment = work.done;
+  std::lock_guard lock(mutex_);
+  streams_[size_t(rank)].push_back(std::move(work));
+  advance();
+  return moment;
+}
+
+bool Rendezvous::reached(const Moment& moment) {
+  ANTICHAIN_CHECK(moment != nullptr, "a moment that comes");
+  return is_set(moment);
+}
+
+void Rendezvous::advance() {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (int r = 0; r < int(streams_.size()); ++r) {
+      auto& mine = streams_[size_t(r)];
+      if (mine.empty() || !mine.front().sends) continue;
+      const int peer = mine.front().peer;
+      auto& theirs = streams_[size_t(peer)];
+      if (peer != r && (theirs.empty() || theirs.front().sends || theirs.front().peer != r)) continue;
+      copy_bytes(mine.front().tensor, peer == r ? mine.front().into : theirs.front().tensor);
+      mine.front().done->store(true, std::memory_order_release);
+      mine.pop_front();
+      if (peer != r) theirs.front().done->store(true, std::memory_order_release), theirs.pop_front();
+      moved = true;
+    }
+  }
+}
+
+Moment FakeMessages::computed() { return std::make_shared<Flag>(true); }
+void FakeMessages::compute_after(const Moment& moment) { stand_until(moment); }
+bool FakeMessages::reached(const Moment& moment) { return all_.reached(moment); }
+std::string FakeMessages::failure() { return fails_with.load(); }
+
+Moment FakeMessages::issue(Rendezvous::Work work, const Moment& after, const std::string& call) {
+  ANTICHAIN_CHECK(is_set(after), "computing here is done at once");
+  all_.calls[size_t(rank_)].push_back(call);
+  const Moment moment = all_.issue(rank_, std::move(work));
+  if (blocks_) stand_until(moment);
+  return moment;
+}
+Moment FakeMessages::send(const Tensor& tensor, int peer, const Moment& after) {
+  return issue({true, peer, tensor, {}, {}}, after, fmt::format("send {} to {}", tensor.bytes(), peer));
+}
+Moment FakeMessages::recv(const Tensor& into, int peer, const Moment& after) {
+  return issue({false, peer, into, {}, {}}, after, fmt::format("recv {} from {}", into.bytes(), peer));
+}
+Moment FakeMessages::pass(const Tensor& from, const Tensor& to, const Moment& after,
+                          const Moment& and_after) {
+  ANTICHAIN_CHECK(is_set(and_after), "computing here is done at once");
+  return issue({true, rank_, from, to, {}}, after, fmt::format("pass {}", from.bytes()));
+}
+
+}  // namespace antichain::testing

@@ -1,0 +1,94 @@
+// Stand-ins for the streams of a device, in host memory. Computing is the rank's own thread, so all that was started is done;
+// copies are made by a thread of their own, late and in turn, and messages take place by NCCL's rules: each rank has one stream,
+// and what heads it stays there until the peer's stream is headed by its other half. They record what they were told.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pipeline/device_streams.h"
+
+namespace antichain::testing {
+
+// Copies one after the other in each direction, each a moment after it could have begun.
+class FakeCopies : public CopyStream {
+ public:
+  FakeCopies();
+  ~FakeCopies() override;
+
+  Moment computed() override;
+  void compute_after(const Moment&) override;
+  bool reached(const Moment&) override;
+  std::shared_ptr<std::byte> page_locked(int64_t bytes) override;
+  Moment to_host(const Tensor& from, const Tensor& host, const Moment& after) override;
+  Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override;
+
+  int page_locked_buffers() const { return buffers_; }
+
+ private:
+  struct Copy {
+    Tensor from, to;
+    std::shared_ptr<std::atomic<bool>> done;
+  };
+  Moment copy(const Tensor& from, const Tensor& to);
+  void work();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Copy> copies_;
+  bool stopping_ = false;
+  std::atomic<int> buffers_{0};
+  std::thread thread_;
+};
+
+// What the fake message streams of all ranks share.
+class Rendezvous {
+ public:
+  explicit Rendezvous(int ranks) : streams_(size_t(ranks)), calls(size_t(ranks)) {}
+
+  struct Work {
+    bool sends = false;
+    int peer = 0;
+    Tensor tensor, into;  // into: of a message to itself
+    std::shared_ptr<std::atomic<bool>> done;
+  };
+  Moment issue(int rank, Work);
+  bool reached(const Moment&);
+
+ private:
+  void advance();
+  std::mutex mutex_;
+  std::vector<std::deque<Work>> streams_;
+
+ public:
+  std::vector<std::vector<std::string>> calls;  // per rank, such as "send 4096 to 1"
+};
+
+class FakeMessages : public MessageStream {
+ public:
+  // A host that blocks stays in each call until the message has taken place, as at its strictest NCCL may.
+  FakeMessages(Rendezvous& all, int rank, bool host_blocks) : all_(all), rank_(rank), blocks_(host_blocks) {}
+
+  Moment computed() override;
+  void compute_after(const Moment&) override;
+  bool reached(const Moment&) override;
+  Moment send(const Tensor&, int peer, const Moment& after) override;
+  Moment recv(const Tensor& into, int peer, const Moment& after) override;
+  Moment pass(const Tensor& from, const Tensor& to, const Moment& after, const Moment& and_after) override;
+  std::string failure() override;
+
+  std::atomic<const char*> fails_with{""};
+
+ private:
+  Moment issue(Rendezvous::Work, const Moment& after, const std::string& call);
+  Rendezvous& all_;
+  const int rank_;
+  const bool blocks_;
+};
+
+}  // namespace antichain::testing

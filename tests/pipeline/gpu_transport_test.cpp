@@ -1,0 +1,156 @@
+// On a machine with one GPU: NCCL with the rank itself as its peer, and ranks that share the GPU through host memory. Elsewhere
+// every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded as the program loads it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "framework/backend.h"
+#include "pipeline/choose_transport.h"
+#include "pipeline/device_streams.h"
+#include "pipeline/ordered_transport.h"
+#include "pipeline/staged_transport.h"
+#include "pipeline/thread_transport.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/networks.h"
+#include "tests/pipeline/training_run.h"
+
+namespace antichain::testing {
+namespace {
+
+class GpuTransport : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      gpu = &backend("cuda");
+    } catch (const Error& error) {
+      GTEST_SKIP() << "needs a CUDA device: " << error.what();
+    }
+    streams = device_streams("cuda");
+    ASSERT_NE(streams, nullptr) << "the module brings its streams in";
+    messages = device_messages("cuda", no_messages);
+  }
+
+  // A tensor on the device, of random bytes or zeros.
+  Tensor on_device(int64_t bytes, uint32_t seed) const {
+    const Tensor host = Tensor::host({{bytes}, DType::u8}), device = gpu->tensor(host.spec());
+    std::mt19937 random(seed);
+    if (seed > 0) std::generate_n(host.raw(), bytes, [&] { return std::byte(random()); });
+    gpu->copy(host, device);
+    return device;
+  }
+  void expect_same(const Tensor& a, const Tensor& b) const {
+    const Tensor x = Tensor::host(a.spec()), y = Tensor::host(b.spec());
+    gpu->copy(a, x), gpu->copy(b, y);
+    EXPECT_TRUE(std::equal(x.raw(), x.raw() + x.bytes(), y.raw(), y.raw() + y.bytes()))
+        << a.bytes() << " bytes";
+  }
+
+  const Backend* gpu = nullptr;
+  const DeviceStreams* streams = nullptr;
+  const DeviceMessages* messages = nullptr;  // nullptr, and why
+  std::string no_messages;
+};
+
+// Sizes from a byte to more than NCCL's own buffers; the last ones uneven.
+TEST_F(GpuTransport, NcclPassesMessagesToItself) {
+  if (!messages) GTEST_SKIP() << "needs NCCL: " << no_messages;
+  run_ranks(1, [&](Transport& job) {
+    Context context(*gpu);
+    gpu->enter(context);
+    const auto nccl = make_ordered_transport(job, messages->make(context, job));
+    const std::vector<int64_t> sizes = {1, 4, 4096, 1 << 20, (64 << 20) + 12, 1'000'003};
+    std::vector<Turn> turns;
+    for (int i = 0; i < int(sizes.size()); ++i) {
+      turns.push_back({Verb::send, {0, i}, 0});
+      turns.push_back({Verb::recv, {0, i}, 0});
+    }
+    for (uint32_t step = 0; step < 3; ++step) {
+      nccl->begin_step(turns);
+      std::vector<Tensor> sent, received;
+      for (int i = 0; i < int(sizes.size()); ++i) {
+        sent.push_back(on_device(sizes[size_t(i)], 100 * step + uint32_t(i) + 1));
+        received.push_back(on_device(sizes[size_t(i)], 0));
+        const auto ticket = nccl->recv({0, i}, 0, received.back());
+        nccl->send({0, i}, 0, sent.back());
+        nccl->wait(ticket);
+      }
+      nccl->flush();
+      for (size_t i = 0; i < sizes.size(); ++i) expect_same(sent[i], received[i]);
+    }
+  });
+}
+
+TEST_F(GpuTransport, NcclIsRefusedWhereRanksShareTheGpu) {
+  const auto body = [&](Transport& job) {
+    Context context(*gpu, 1, 0);  // the same device for both
+    gpu->enter(context);
+    choose_transport(context, job, "nccl");
+  };
+  if (!messages)
+    expect_error([&] { run_ranks(2, body); }, {"rank 0 has no NCCL"});
+  else
+    expect_error([&] { run_ranks(2, body); }, {"ranks 0 and 1", "share one GPU", "use --transport mpi"});
+}
+
+TEST_F(GpuTransport, AutoGoesThroughHostMemoryWhereRanksShareTheGpu) {
+  run_ranks(2, [&](Transport& job) {
+    Context context(*gpu, 1, 0);
+    gpu->enter(context);
+    const ChosenTransport chosen = choose_transport(context, job, "auto");
+    ASSERT_NE(chosen.own, nullptr);
+    EXPECT_FALSE(chosen.own->ordered());
+    EXPECT_NE(chosen.sentence.find("through host memory"), std::string::npos) << chosen.sentence;
+  });
+}
+
+// Every rank sends to every other one, in both directions at once, many times over the same buffers: a copy that began too early
+// or a buffer used again too soon would show.
+TEST_F(GpuTransport, StagedTensorsArriveWhole) {
+  run_ranks(3, [&](Transport& job) {
+    Context context(*gpu, 1, 0);
+    gpu->enter(context);
+    const auto staged = make_staged_transport(job, streams->copies(context));
+    for (int round = 0; round < 30; ++round) {
+      const int64_t bytes = round % 3 == 0 ? 1000 + round : (1 << 20) + 4 * round;
+      std::vector<Tensor> received;
+      std::vector<Transport::Ticket> tickets;
+      for (int peer = 0; peer < job.size(); ++peer) {
+        received.push_back(on_device(bytes, 0));
+        tickets.push_back(peer == job.rank() ? 0 : staged->recv({0, 0}, peer, received.back()));
+      }
+      const Tensor mine = on_device(bytes, uint32_t(1000 * round + job.rank() + 1));
+      for (int peer = 0; peer < job.size(); ++peer)
+        if (peer != job.rank()) staged->send({0, 0}, peer, mine);
+      for (int peer = 0; peer < job.size(); ++peer)
+        if (peer != job.rank()) {
+          staged->wait(tickets[size_t(peer)]);
+          expect_same(received[size_t(peer)], on_device(bytes, uint32_t(1000 * round + peer + 1)));
+        }
+      staged->flush();
+    }
+  });
+}
+
+TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
+  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true, .device = "cuda"};
+  const auto at_random = [](const Profile& network, int stages) {
+    std::mt19937 random(7);
+    return test::random_plan(random, network, stages);
+  };
+  const TrainingRun one = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
+  ASSERT_NE(one.losses[0], one.losses[1]);
+  c.over = [&](Transport& job, const Context& context) {
+    return make_staged_transport(job, streams->copies(context));
+  };
+  for (const int ranks : {2, 4})
+    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+      const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
+      EXPECT_EQ(one.losses, many.losses) << ranks;
+      EXPECT_EQ(one.state, many.state) << ranks;
+      EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
+    }
+}
+
+}  // namespace
+}  // namespace antichain::testing
