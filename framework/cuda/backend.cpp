@@ -1,20 +1,39 @@
-// The CUDA backend: device memory, copies, and the element-wise passes that every stage needs whatever its operators
-// (gradient sums and the optimiser). Operators add their own kernels to its table.
+#include "framework/cuda/backend.h"
 
 #include <fmt/format.h>
 
-#include "framework/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
-#include "framework/sgd.h"
-#include "framework/version.h"
 
-namespace antichain {
+namespace antichain::cuda {
 namespace {
+
+int visible_devices() {
+  int devices = 0;  // left as it is without a driver: any error means that there is no device
+  return cudaGetDeviceCount(&devices) == cudaSuccess ? devices : 0;
+}
+
+void close(Resources* r) {
+  r->cudnn.reset();
+  r->cublas.reset();
+  if (r->stream) cudaStreamDestroy(r->stream);
+  delete r;
+}
+
+// One number that kernels of this thread may set, for as long as the process lives.
+int* flag() {
+  thread_local void* flag = nullptr;
+  if (!flag) ANTICHAIN_CUDA(cudaMalloc(&flag, sizeof(int)));
+  return static_cast<int*>(flag);
+}
 
 class CudaBackend : public Backend {
  public:
-  std::string name() const override { return "cuda"; }
+  explicit CudaBackend(BackendOptions options) : name_(options.name), libraries_(options.libraries) {
+    kernels_ = std::move(options.operators);
+  }
+
+  std::string name() const override { return name_; }
 
   std::string description() const override {
     int device = 0, runtime = 0;
@@ -22,42 +41,97 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(cudaGetDevice(&device));
     ANTICHAIN_CUDA(cudaGetDeviceProperties(&properties, device));
     ANTICHAIN_CUDA(cudaRuntimeGetVersion(&runtime));
-    return fmt::format("{}, CUDA {}.{}", properties.name, runtime / 1000, runtime % 1000 / 10);
+    return fmt::format("{}, CUDA {}.{}, {}", properties.name, runtime / 1000, runtime % 1000 / 10,
+                       libraries_);
   }
 
+  bool host_memory() const override { return false; }
+
+  // Zeros, as the host's memory. Freed memory is waited for by cudaFree.
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override {
     void* memory = nullptr;
-    ANTICHAIN_CUDA(cudaMalloc(&memory, size_t(bytes)));
-    ANTICHAIN_CUDA(cudaMemset(memory, 0, size_t(bytes)));
+    const size_t size = size_t(std::max<int64_t>(bytes, 1));
+    if (cudaMalloc(&memory, size) == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // or the next check would find it
+      throw Error(fmt::format("the device has no {:.1f} MiB of memory left", double(bytes) / (1 << 20)),
+                  "use a smaller --batch, more --microbatches, or more ranks", ExitCode::out_of_memory);
+    }
+    ANTICHAIN_CUDA(cudaGetLastError());
+    ANTICHAIN_CUDA(cudaMemset(memory, 0, size));
     return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
   }
 
+  // On the default stream, which CUDA orders with all that this device's contexts have started.
   void copy(const Tensor& from, const Tensor& to) const override {
+    ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
     ANTICHAIN_CUDA(cudaMemcpy(to.raw(), from.raw(), size_t(from.bytes()), cudaMemcpyDefault));
   }
 
-  void add(Context&, const Tensor& x, const Tensor& y) const override {
-    ANTICHAIN_CUDA(cuda::add(x.data<float>(), y.data<float>(), x.elements()));
+  // The local rank modulo the visible devices: schedulers may show each rank one.
+  std::shared_ptr<void> open(int local_rank) const override {
+    const int devices = visible_devices();
+    ANTICHAIN_CHECK(devices > 0, "the module registers this backend only where there is a device");
+    std::shared_ptr<Resources> opened(new Resources{.device = local_rank % devices}, close);
+    ANTICHAIN_CUDA(cudaSetDevice(opened->device));
+    ANTICHAIN_CUDA(cudaStreamCreate(&opened->stream));
+    return opened;
   }
 
-  void sgd(Context&, const SgdOptions& options, float rate, const Tensor& w, const Tensor& dw,
-           const Tensor& momentum) const override {
-    ANTICHAIN_CUDA(
-        cuda::sgd(options, rate, w.data<float>(), dw.data<float>(), momentum.data<float>(), w.elements()));
+  void enter(const Context& context) const override {
+    ANTICHAIN_CUDA(cudaSetDevice(resources(context).device));
   }
+
+  void synchronise(Context& context) const override {
+    ANTICHAIN_CUDA(cudaStreamSynchronize(resources(context).stream));
+  }
+
+  std::optional<bool> all_finite(const Tensor& t) const override {
+    int found = 0;
+    ANTICHAIN_CUDA(cudaMemsetAsync(flag(), 0, sizeof found, nullptr));
+    if (t.dtype() == DType::f32)
+      find_non_finite(nullptr, t.data<float>(), t.elements(), flag());
+    else if (t.dtype() == DType::f64)
+      find_non_finite(nullptr, t.data<double>(), t.elements(), flag());
+    else
+      return std::nullopt;
+    ANTICHAIN_CUDA(cudaMemcpy(&found, flag(), sizeof found, cudaMemcpyDeviceToHost));
+    return found == 0;
+  }
+
+  void add(Context& context, const Tensor& x, const Tensor& y) const override {
+    ANTICHAIN_CHECK(x.spec() == y.spec() && x.dtype() == DType::f32, "add takes two equal float32 tensors");
+    cuda::add(stream_of(context), x.data<float>(), y.data<float>(), x.elements());
+  }
+
+  void sgd(Context& context, const SgdOptions& options, float rate, const Tensor& w, const Tensor& dw,
+           const Tensor& momentum) const override {
+    cuda::sgd(stream_of(context), options, rate, w.data<float>(), dw.data<float>(),
+              momentum ? momentum.data<float>() : nullptr, w.elements());
+  }
+
+ private:
+  const std::string name_, libraries_;
 };
 
 }  // namespace
-}  // namespace antichain
 
-extern "C" const char* antichain_module_version() { return ANTICHAIN_VERSION; }
-
-extern "C" const char* antichain_register_module() {
+std::string why_no_device() {
   int devices = 0;
-  // Without a driver the count is left unset: any error means there is no device.
-  if (const cudaError_t status = cudaGetDeviceCount(&devices); status != cudaSuccess)
-    return cudaGetErrorString(status);
-  if (devices == 0) return "this machine has no CUDA device";
-  antichain::register_backend(std::make_unique<antichain::CudaBackend>());
-  return nullptr;
+  const cudaError_t status = cudaGetDeviceCount(&devices);
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0, runtime = 0;
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+    if (driver == 0) return "this machine has no NVIDIA driver";
+    return fmt::format("its driver is for CUDA {}.{}, older than the CUDA {}.{} of this program",
+                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+  }
+  if (status != cudaSuccess && status != cudaErrorNoDevice) return cudaGetErrorString(status);
+  return devices > 0 ? "" : "this machine has no CUDA device";
 }
+
+std::unique_ptr<Backend> make_backend(BackendOptions options) {
+  return std::make_unique<CudaBackend>(std::move(options));
+}
+
+}  // namespace antichain::cuda

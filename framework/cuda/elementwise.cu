@@ -1,35 +1,40 @@
 #include "framework/cuda/elementwise.h"
 
+#include <cmath>
+
+#include "framework/cuda/launch.h"
+
 namespace antichain::cuda {
-namespace {
 
-constexpr int threads_per_block = 256;
-unsigned blocks(int64_t elements) { return unsigned((elements + threads_per_block - 1) / threads_per_block); }
-
-__global__ void add_kernel(const float* x, float* y, int64_t count) {
-  const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) y[i] += x[i];
+void add(Stream stream, const float* x, float* y, int64_t count) {
+  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { y[i] += x[i]; });
 }
 
-__global__ void sgd_kernel(SgdOptions sgd, float rate, float* w, const float* dw, float* v, int64_t count) {
-  const int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const float g = dw[i] + sgd.weight_decay * w[i];
-  v[i] = sgd.momentum * v[i] + g;
-  w[i] -= rate * (sgd.nesterov ? g + sgd.momentum * v[i] : v[i]);
+// The same operations in the same order as on the CPU; neither contracts a · b + c.
+void sgd(Stream stream, const SgdOptions& options, float rate, float* w, const float* dw, float* v,
+         int64_t count) {
+  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
+    const float g = dw[i] + options.weight_decay * w[i];
+    float step = g;
+    if (v) {
+      v[i] = options.momentum * v[i] + g;
+      step = options.nesterov ? g + options.momentum * v[i] : v[i];
+    }
+    w[i] -= rate * step;
+  });
 }
 
-}  // namespace
-
-cudaError_t add(const float* x, float* y, int64_t count) {
-  add_kernel<<<blocks(count), threads_per_block>>>(x, y, count);
-  return cudaGetLastError();
+// Whoever finds one writes the same 1.
+void find_non_finite(Stream stream, const float* values, int64_t count, int* found) {
+  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
+    if (!(fabsf(values[i]) <= 3.402823466e38f)) *found = 1;
+  });
 }
 
-cudaError_t sgd(const SgdOptions& options, float rate, float* w, const float* dw, float* momentum,
-                int64_t count) {
-  sgd_kernel<<<blocks(count), threads_per_block>>>(options, rate, w, dw, momentum, count);
-  return cudaGetLastError();
+void find_non_finite(Stream stream, const double* values, int64_t count, int* found) {
+  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
+    if (!(fabs(values[i]) <= 1.7976931348623157e308)) *found = 1;
+  });
 }
 
 }  // namespace antichain::cuda

@@ -1,16 +1,19 @@
-// Element-wise passes over device memory that every stage needs whatever its operators: gradient sums and the
-// optimiser. Each launches on the default stream and returns the launch's status.
+// Element-wise passes over device memory that every stage needs whatever its operators: gradient sums, the optimiser, and
+// the look for numbers that are none.
 #pragma once
-
-#include <cuda_runtime_api.h>
 
 #include <cstdint>
 
+#include "framework/cuda/resources.h"
 #include "framework/sgd.h"
 
 namespace antichain::cuda {
 
-cudaError_t add(const float* x, float* y, int64_t count);  // y += x
-cudaError_t sgd(const SgdOptions&, float rate, float* w, const float* dw, float* momentum, int64_t count);
+void add(Stream, const float* x, float* y, int64_t count);  // y += x
+// `momentum` may be nullptr.
+void sgd(Stream, const SgdOptions&, float rate, float* w, const float* dw, float* momentum, int64_t count);
+// Sets *found where a number is infinite or NaN, else leaves it.
+void find_non_finite(Stream, const float* values, int64_t count, int* found);
+void find_non_finite(Stream, const double* values, int64_t count, int* found);
 
 }  // namespace antichain::cuda

@@ -1,0 +1,23 @@
+// The CUDA backend without its operators: memory, copies, streams, and the passes that every stage needs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include "framework/backend.h"
+
+namespace antichain::cuda {
+
+struct BackendOptions {
+  std::string name;       // "cuda"
+  std::string libraries;  // "cuDNN 9.19.0, float32": goes into its description
+  std::map<std::string, KernelEntry, std::less<>> operators;
+};
+
+// The reason why no CUDA device can be used here, or "".
+std::string why_no_device();
+
+std::unique_ptr<Backend> make_backend(BackendOptions);
+
+}  // namespace antichain::cuda

@@ -1,0 +1,153 @@
+// Convolutions planned by cuDNN. Plans are made once per process, device and shape: networks repeat theirs, and ranks that
+// are threads share them (a plan is constant; each rank runs it with a handle of its own).
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+
+#include "framework/cuda/check.h"
+#include "layers/cuda/convolution.h"
+#include "layers/cuda/cudnn_graph.h"
+
+namespace antichain::cuda {
+namespace {
+
+enum Id : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
+
+// Dimensions in logical order (N, C, H, W), strides as the layout has them.
+Descriptor describe(Id id, const Shape& s, Layout layout) {
+  const std::vector<int64_t> strides = layout == Layout::nhwc
+                                           ? std::vector<int64_t>{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]}
+                                           : std::vector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
+  return tensor(id, {s.begin(), s.end()}, strides);
+}
+
+// cuDNN reads the number of groups off the channels of x and of the weights.
+Descriptor describe(const Convolution& c) {
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  const std::vector<int64_t> pad = {c.pad.h, c.pad.w};
+  Descriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  d.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t(2))
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::vector<int64_t>{1, 1})
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::vector<int64_t>{c.stride.h, c.stride.w})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pad)
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pad);
+  return d.finalise("describe a convolution");
+}
+
+// The names that the three passes' attributes have.
+struct Names {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;
+};
+
+Names names_of(Pass pass) {
+  switch (pass) {
+    case Pass::forward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case Pass::input_gradient:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Pass::weight_gradient:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
+  const Names names = names_of(pass);
+  Descriptor d(names.type);
+  d.set(names.convolution, describe(c))
+      .set(names.x, describe(id_x, c.x, layout))
+      .set(names.weight, describe(id_weight, c.weight, layout))
+      .set(names.y, describe(id_y, c.y, layout))
+      .set(names.alpha, 1.0f)
+      .set(names.beta, 0.0f);
+  return d.finalise("describe a pass of a convolution");
+}
+
+class CudnnPlan : public ConvolutionPlan {
+ public:
+  explicit CudnnPlan(ExecutionPlan plan) : plan_(std::move(plan)) {}
+  int64_t workspace_bytes() const override { return plan_.workspace_bytes; }
+  void run(Context& context, const float* x, const float* weight, const float* y,
+           std::byte* workspace) const override {
+    execute(handle_of(context), plan_, {id_x, id_weight, id_y},
+            {const_cast<float*>(x), const_cast<float*>(weight), const_cast<float*>(y)}, workspace);
+  }
+
+ private:
+  static cudnnHandle_t handle_of(Context& context) {
+    Resources& own = resources(context);
+    if (!own.cudnn) {
+      cudnnHandle_t handle = nullptr;
+      check_cudnn(cudnnCreate(&handle), "start");
+      own.cudnn = {handle, [](void* h) { cudnnDestroy(static_cast<cudnnHandle_t>(h)); }};
+      check_cudnn(cudnnSetStream(handle, own.stream), "take a stream");
+    }
+    return static_cast<cudnnHandle_t>(own.cudnn.get());
+  }
+
+  const ExecutionPlan plan_;
+};
+
+// Plans and the handles that they are made with; never taken down, as CUDA may end before static objects do.
+struct Planner {
+  std::mutex mutex;
+  std::map<int, cudnnHandle_t> handles;  // by device
+  std::map<std::string, std::shared_ptr<const ConvolutionPlan>> plans;
+
+  cudnnHandle_t handle(int device) {
+    cudnnHandle_t& handle = handles[device];
+    if (!handle) check_cudnn(cudnnCreate(&handle), "start");
+    return handle;
+  }
+};
+
+Planner& planner() {
+  static auto* planner = new Planner;
+  return *planner;
+}
+
+}  // namespace
+
+std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass pass, Layout layout,
+                                                     Factors factors) {
+  int device = 0;
+  ANTICHAIN_CUDA(cudaGetDevice(&device));
+  const std::string key =
+      fmt::format("{} {} {} {} | {} | {} | {} {} {} {}", device, int(pass), name_of(layout), int(factors),
+                  c.x.str(), c.weight.str(), c.stride.h, c.stride.w, c.pad.h, c.pad.w);
+  Planner& all = planner();
+  const std::lock_guard lock(all.mutex);
+  const auto [it, is_new] = all.plans.try_emplace(key);
+  if (!is_new) return it->second;
+  const cudnnHandle_t handle = all.handle(device);
+  const Descriptor graph = operation_graph(handle, describe(c, pass, layout));
+  ExecutionPlan plan = choose_plan(handle, graph, {.tensor_cores = factors != Factors::exact});
+  if (std::getenv("ANTICHAIN_CUDA_PLANS"))
+    fmt::print(stderr, "antichain: plan {} is {}\n", key, plan.plan ? plan.engine : "not to be had");
+  if (plan.plan) it->second = std::make_shared<CudnnPlan>(std::move(plan));
+  return it->second;
+}
+
+}  // namespace antichain::cuda

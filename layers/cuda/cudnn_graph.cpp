@@ -1,0 +1,184 @@
+#include "layers/cuda/cudnn_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "framework/error.h"
+
+namespace antichain::cuda {
+namespace {
+
+// An array-valued attribute of an engine.
+template <class Note>
+std::vector<Note> notes(const Descriptor& engine, cudnnBackendAttributeName_t name,
+                        cudnnBackendAttributeType_t type, size_t most) {
+  std::vector<Note> found(most);
+  int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(engine.get(), name, type, int64_t(most), &count, found.data()),
+              "read the notes of an engine");
+  found.resize(size_t(std::min(count, int64_t(most))));
+  return found;
+}
+
+template <class Note>
+bool has(const std::vector<Note>& notes, Note wanted) {
+  return std::find(notes.begin(), notes.end(), wanted) != notes.end();
+}
+
+struct Candidate {
+  Descriptor config;
+  std::vector<cudnnBackendNumericalNote_t> numerical;
+  bool compiles = false;
+  int64_t number = -1;
+};
+
+Candidate candidate(Descriptor config) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t of_config = engine.get();
+  int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(config.get(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                       CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &of_config),
+              "read the engine of a configuration");
+  Candidate c{.config = std::move(config)};
+  c.numerical = notes<cudnnBackendNumericalNote_t>(
+      engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  c.compiles =
+      has(notes<cudnnBackendBehaviorNote_t>(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                            CUDNN_BEHAVIOR_NOTE_TYPE_COUNT),
+          CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION);
+  check_cudnn(cudnnBackendGetAttribute(engine.get(), CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                                       &count, &c.number),
+              "read the number of an engine");
+  return c;
+}
+
+// Nothing where the heuristic has no answer for such a graph.
+std::vector<Candidate> ranking(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+  Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
+  heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  if (heuristic.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
+  int64_t count = 0;
+  if (cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               0, &count, nullptr) != CUDNN_STATUS_SUCCESS)
+    return {};
+  std::vector<Descriptor> configs;
+  std::vector<cudnnBackendDescriptor_t> raw;
+  for (int64_t i = 0; i < count; ++i) {
+    configs.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    raw.push_back(configs.back().get());
+  }
+  int64_t filled = 0;
+  if (count == 0 ||
+      cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                               count, &filled, raw.data()) != CUDNN_STATUS_SUCCESS)
+    return {};
+  std::vector<Candidate> candidates;
+  for (int64_t i = 0; i < std::min(filled, count); ++i)
+    candidates.push_back(candidate(std::move(configs[size_t(i)])));
+  return candidates;
+}
+
+bool obeys(const Candidate& c, const EngineRule& rule) {
+  for (const auto refused :
+       {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+        CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,  // to half precision
+        CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+        CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})  // these cost digits
+    if (has(c.numerical, refused)) return false;
+  return rule.tensor_cores || !has(c.numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
+}
+
+ExecutionPlan plan_of(cudnnHandle_t handle, const Candidate& c, const EngineRule& rule) {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c.config);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
+  int64_t count = 0, bytes = 0;
+  check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
+                                       1, &count, &bytes),
+              "read the workspace of a plan");
+  if (bytes > rule.most_workspace) return {};
+  std::string notes;
+  for (const auto note : c.numerical) notes += fmt::format(" {}", int(note));
+  return {std::move(plan), bytes,
+          fmt::format("engine {}, notes{}{}", c.number, notes, c.compiles ? ", compiled here" : "")};
+}
+
+}  // namespace
+
+void check_cudnn(cudnnStatus_t status, const char* what) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  std::array<char, 512> last{};
+  cudnnGetLastErrorString(last.data(), last.size());
+  throw Error(fmt::format("cuDNN can't {}: {} {}", what, cudnnGetErrorString(status), last.data()),
+              "set CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr to hear more, or use --device cpu");
+}
+
+Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
+  cudnnBackendDescriptor_t descriptor = nullptr;
+  check_cudnn(cudnnBackendCreateDescriptor(type, &descriptor), "create a descriptor");
+  descriptor_ = {descriptor, [](void* d) { cudnnBackendDestroyDescriptor(d); }};
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
+                            const void* values) {
+  const cudnnStatus_t status = cudnnBackendSetAttribute(get(), name, type, count, values);
+  if (status != CUDNN_STATUS_SUCCESS) check_cudnn(status, fmt::format("set attribute {}", int(name)).c_str());
+  return *this;
+}
+
+Descriptor& Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
+  const cudnnBackendDescriptor_t raw = value.get();
+  return set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
+}
+
+cudnnStatus_t Descriptor::try_finalise() { return cudnnBackendFinalize(get()); }
+
+Descriptor& Descriptor::finalise(const char* what) {
+  check_cudnn(try_finalise(), what);
+  return *this;
+}
+
+Descriptor tensor(int64_t id, const std::vector<int64_t>& dimensions, const std::vector<int64_t>& strides) {
+  Descriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dimensions)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, int64_t(16));
+  return t.finalise("describe a tensor");
+}
+
+Descriptor operation_graph(cudnnHandle_t handle, const Descriptor& operation) {
+  Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
+  return graph.finalise("describe an operation graph");
+}
+
+ExecutionPlan choose_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule) {
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    const std::vector<Candidate> candidates = ranking(graph, mode);
+    for (const bool compiles : {false, true})
+      for (const Candidate& c : candidates) {
+        if (c.compiles != compiles || !obeys(c, rule)) continue;
+        if (ExecutionPlan plan = plan_of(handle, c, rule); plan.plan) return plan;
+      }
+  }
+  return {};
+}
+
+void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<int64_t>& ids,
+             std::vector<void*> data, void* workspace) {
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, int64_t(data.size()), data.data());
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  pack.finalise("collect the arguments of a plan");
+  check_cudnn(cudnnBackendExecute(handle, plan.plan.get(), pack.get()), "run a plan");
+}
+
+}  // namespace antichain::cuda

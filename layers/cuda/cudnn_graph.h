@@ -1,0 +1,78 @@
+// cuDNN's graph API in the C form that cuDNN itself carries (cudnn_graph.h): descriptors with attributes, which are set,
+// finalised, and from then on constant. This is all of it that we need, and all there is between us and the library:
+//
+//   Descriptor                one of cuDNN's objects, destroyed with its last owner
+//   tensor, operation_graph   the ones every graph has
+//   choose_plan               the first engine of cuDNN's own ranking that obeys our rule, ready to run
+//   execute                   a plan with pointers for its tensors
+#pragma once
+
+#include <cudnn.h>
+
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "framework/tensor.h"
+
+namespace antichain::cuda {
+
+// Error naming the call, cuDNN's word for the status, and what cuDNN says about the last failure.
+void check_cudnn(cudnnStatus_t, const char* what);
+
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(cudnnBackendDescriptorType_t);
+
+  cudnnBackendDescriptor_t get() const { return descriptor_.get(); }
+  explicit operator bool() const { return descriptor_ != nullptr; }
+
+  Descriptor& set(cudnnBackendAttributeName_t, cudnnBackendAttributeType_t, int64_t count,
+                  const void* values);
+  Descriptor& set(cudnnBackendAttributeName_t name, const std::vector<int64_t>& values) {
+    return set(name, CUDNN_TYPE_INT64, int64_t(values.size()), values.data());
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, int64_t value) {
+    return set(name, CUDNN_TYPE_INT64, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, float value) {
+    return set(name, CUDNN_TYPE_FLOAT, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+    return set(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+  }
+  Descriptor& set(cudnnBackendAttributeName_t, const Descriptor& value);
+  Descriptor& finalise(const char* what);
+  cudnnStatus_t try_finalise();
+
+ private:
+  std::shared_ptr<void> descriptor_;
+};
+
+// A float32 tensor `id` of the graph, dimensions and strides in elements.
+Descriptor tensor(int64_t id, const std::vector<int64_t>& dimensions, const std::vector<int64_t>& strides);
+Descriptor operation_graph(cudnnHandle_t, const Descriptor& operation);
+
+struct EngineRule {
+  bool tensor_cores = false;  // may round float32 factors to TF32
+  int64_t most_workspace = int64_t(1) << 30;
+};
+
+struct ExecutionPlan {
+  Descriptor plan;
+  int64_t workspace_bytes = 0;
+  std::string engine;  // cuDNN's number and notes of it, for people
+};
+
+// cuDNN's ranking by shape, architecture and version (its heuristics A, then its list of fallbacks), never by timing. Of
+// it the first that is deterministic by its own note, multiplies as exactly as asked for, and runs here; engines that
+// would have to be compiled now come after all that need not. Not there where none does.
+ExecutionPlan choose_plan(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
+
+void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
+             void* workspace);
+
+}  // namespace antichain::cuda

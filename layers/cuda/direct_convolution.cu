@@ -1,0 +1,123 @@
+// Convolution as its formula stands, a thread per element of the result, for what no library engine does deterministically
+// and exactly. Chains of float32 run over the channels of one group or the pixels of one row; they are summed in double.
+#include "layers/cuda/convolution.h"
+#include "layers/cuda/image.h"
+
+namespace antichain::cuda {
+namespace {
+
+struct Sizes {
+  Image x, y, weight;  // weight: K "images" of R x S pixels and C/groups "channels"
+  int stride_h, stride_w, pad_h, pad_w;
+  Index group_in, group_out;  // channels of a group
+
+  explicit Sizes(const Convolution& c)
+      : x(c.x),
+        y(c.y),
+        weight(c.weight),
+        stride_h(c.stride.h),
+        stride_w(c.stride.w),
+        pad_h(c.pad.h),
+        pad_w(c.pad.w),
+        group_in(index_of(c.weight[1])),
+        group_out(index_of(c.weight[0] / c.groups)) {}
+
+  // The row of x under row r of the kernel at output row p; negative or beyond the image in its padding.
+  ANTICHAIN_ANYWHERE int row(Index p, Index r) const { return int(p) * stride_h - pad_h + int(r); }
+  ANTICHAIN_ANYWHERE int column(Index q, Index s) const { return int(q) * stride_w - pad_w + int(s); }
+  ANTICHAIN_ANYWHERE static bool inside(int at, Index extent) { return at >= 0 && at < int(extent); }
+  // The output along one side that has pixel `at` under position r of its kernel; −1 where there is none.
+  ANTICHAIN_ANYWHERE static int output(Index at, int pad, Index r, int stride, Index extent) {
+    const int start = int(at) + pad - int(r);
+    return start >= 0 && start % stride == 0 && start / stride < int(extent) ? start / stride : -1;
+  }
+};
+
+void forward(Stream stream, const Sizes& s, const float* x, const float* weight, float* y) {
+  for_each(stream, s.y.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const Index k = s.y.channel(i), first = k / s.group_out * s.group_in;
+    double sum = 0;
+    for (Index r = 0; r < s.weight.height; ++r)
+      for (Index c = 0; c < s.weight.width; ++c) {
+        const int row = s.row(s.y.row(i), r), column = s.column(s.y.column(i), c);
+        if (!s.inside(row, s.x.height) || !s.inside(column, s.x.width)) continue;
+        const float* pixel = x + s.x.at(s.y.image(i), Index(row), Index(column), first);
+        const float* filter = weight + s.weight.at(k, r, c, 0);
+        float part = 0;
+        for (Index j = 0; j < s.group_in; ++j) part += pixel[j] * filter[j];
+        sum += double(part);
+      }
+    y[i] = float(sum);
+  });
+}
+
+void input_gradient(Stream stream, const Sizes& s, const float* weight, const float* dy, float* dx) {
+  for_each(stream, s.x.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const Index channel = s.x.channel(i), group = channel / s.group_in, j = channel % s.group_in;
+    double sum = 0;
+    for (Index r = 0; r < s.weight.height; ++r)
+      for (Index c = 0; c < s.weight.width; ++c) {
+        const int p = s.output(s.x.row(i), s.pad_h, r, s.stride_h, s.y.height);
+        const int q = s.output(s.x.column(i), s.pad_w, c, s.stride_w, s.y.width);
+        if (p < 0 || q < 0) continue;
+        const float* pixel = dy + s.y.at(s.x.image(i), Index(p), Index(q), group * s.group_out);
+        float part = 0;
+        for (Index k = 0; k < s.group_out; ++k)
+          part += pixel[k] * weight[s.weight.at(group * s.group_out + k, r, c, j)];
+        sum += double(part);
+      }
+    dx[i] = float(sum);
+  });
+}
+
+void weight_gradient(Stream stream, const Sizes& s, const float* x, const float* dy, float* dw) {
+  for_each(stream, s.weight.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const Index k = s.weight.image(i), r = s.weight.row(i), c = s.weight.column(i);
+    const Index channel = k / s.group_out * s.group_in + s.weight.channel(i);
+    double sum = 0;
+    for (Index n = 0; n < s.x.images; ++n)
+      for (Index p = 0; p < s.y.height; ++p) {
+        const int row = s.row(p, r);
+        if (!s.inside(row, s.x.height)) continue;
+        float part = 0;
+        for (Index q = 0; q < s.y.width; ++q) {
+          const int column = s.column(q, c);
+          if (s.inside(column, s.x.width))
+            part += dy[s.y.at(n, p, q, k)] * x[s.x.at(n, Index(row), Index(column), channel)];
+        }
+        sum += double(part);
+      }
+    dw[i] = float(sum);
+  });
+}
+
+class DirectPlan : public ConvolutionPlan {
+ public:
+  DirectPlan(const Convolution& convolution, Pass pass) : sizes_(convolution), pass_(pass) {}
+
+  int64_t workspace_bytes() const override { return 0; }
+
+  void run(Context& context, const float* x, const float* weight, const float* y, std::byte*) const override {
+    const Stream stream = stream_of(context);
+    switch (pass_) {
+      case Pass::forward:
+        return forward(stream, sizes_, x, weight, const_cast<float*>(y));
+      case Pass::input_gradient:
+        return input_gradient(stream, sizes_, weight, y, const_cast<float*>(x));
+      case Pass::weight_gradient:
+        return weight_gradient(stream, sizes_, x, y, const_cast<float*>(weight));
+    }
+  }
+
+ private:
+  const Sizes sizes_;
+  const Pass pass_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution& convolution, Pass pass) {
+  return std::make_shared<DirectPlan>(convolution, pass);
+}
+
+}  // namespace antichain::cuda

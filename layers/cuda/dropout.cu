@@ -1,0 +1,62 @@
+// Dropout. Every element's word is drawn where it lies, from the same counters as DropoutMask: (its logical number / 4 in
+// the sample, the sample's position in the batch). Backward draws it again.
+#include "layers/dropout.h"
+
+#include "layers/cuda/image.h"
+#include "layers/cuda/move.h"
+#include "layers/cuda/operators.h"
+
+namespace antichain::cuda {
+namespace {
+
+template <class T>
+void drop(Stream stream, const Image& image, const DropoutMask::Draw& draw, float scale, const T* from,
+          T* to) {
+  for_each(stream, image.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const Index pixels = image.height * image.width;
+    const Index pixel = image.row(i) * image.width + image.column(i);
+    const bool kept = draw.kept(int64_t(image.image(i)), int64_t(image.channel(i)) * pixels + pixel);
+    to[i] = T(kept ? float(from[i]) * scale : 0.0f);
+  });
+}
+
+class DropoutKernel : public Kernel {
+ public:
+  DropoutKernel(const Dropout& op, const Shape& x) : op_(op.p, op.node_name), x_(x) {}
+
+  void forward(Context& context, const Forward& f) const override {
+    if (f.mode == Mode::evaluate)
+      move_elements(stream_of(context), f.y.elements(), f.x[0].data<float>(), f.y.data<float>(),
+                    Into::overwrite);
+    else
+      apply(context, f.dropout, f.x[0].data<float>(), f.y.data<float>());
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (!b.dx.empty() && b.dx[0]) apply(context, b.dropout, b.dy.data<float>(), b.dx[0].data<float>());
+  }
+
+ private:
+  void apply(Context& context, const DropoutKey& key, const float* from, float* to) const {
+    drop(stream_of(context), x_, DropoutMask::Draw(op_, key), float(1.0 / (1.0 - op_.p)), from, to);
+  }
+
+  const Dropout op_;
+  const Image x_;
+};
+
+}  // namespace
+
+KernelEntry dropout_entry() {
+  return {
+      .lower =
+          [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {
+            const Layout layout = layout_of(x[0]);
+            return Lowering{.x = {layout}, .y = layout};
+          },
+      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
+        return std::make_unique<DropoutKernel>(static_cast<const Dropout&>(op), x[0].shape);
+      }};
+}
+
+}  // namespace antichain::cuda

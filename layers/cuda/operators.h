@@ -1,0 +1,40 @@
+// The operators of the "cuda" backend, one file each. Images lie in NHWC, the order in which tensor cores read; the few
+// that need rows or NCHW ask for plain, and lower() puts reorders where neighbours disagree.
+//
+// Each operator's file defines one function that returns its entry of the kernel table. `Factors` says how matrix products
+// and convolutions round what they multiply; everything else computes in float32, and sums over many terms in double.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "framework/backend.h"
+
+namespace antichain::cuda {
+
+enum class Factors {
+  exact,
+  tf32,  // to 10 bits of mantissa, for tensor cores; sums in float32
+};
+
+KernelEntry adaptive_average_pool_entry();
+KernelEntry add_entry();
+KernelEntry average_pool_entry();
+KernelEntry batch_norm_entry();
+KernelEntry concat_entry();
+KernelEntry conv2d_entry(Factors);
+KernelEntry dropout_entry();
+KernelEntry flatten_entry();
+KernelEntry global_average_pool_entry();
+KernelEntry linear_entry(Factors);
+KernelEntry max_pool_entry();
+KernelEntry relu_entry();
+KernelEntry reorder_entry();
+KernelEntry softmax_cross_entropy_entry();
+
+std::map<std::string, KernelEntry, std::less<>> operators(Factors);
+
+// The layout every operator here wants of images; rows have but one.
+inline Layout layout_of(const Shape& shape) { return shape.rank() == 4 ? Layout::nhwc : Layout::plain; }
+
+}  // namespace antichain::cuda

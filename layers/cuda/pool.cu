@@ -1,0 +1,170 @@
+// Max and average pooling. Max pooling stashes, per output element, which pixel of its window was the first largest.
+// Backward gathers: each pixel adds up the windows that chose or hold it, in row-major order, so nothing is scattered
+// and every sum has one order. (cuDNN's plain max pooling scatters with atomics.)
+#include "layers/pool.h"
+
+#include "layers/cuda/image.h"
+#include "layers/cuda/operators.h"
+
+namespace antichain::cuda {
+namespace {
+
+struct Side {  // of a window's slide along one side of the image
+  int kernel, stride, pad, in, out;
+
+  // Of output o, in pixels of the image; the window itself may begin before it and end behind it.
+  ANTICHAIN_ANYWHERE int first(int o) const { return o * stride - pad; }
+  ANTICHAIN_ANYWHERE int begin(int o) const { return first(o) < 0 ? 0 : first(o); }
+  ANTICHAIN_ANYWHERE int end(int o) const { return first(o) + kernel < in ? first(o) + kernel : in; }
+  ANTICHAIN_ANYWHERE int padded(int o) const {  // its extent, cut off at the padded image
+    return (first(o) + kernel < in + pad ? first(o) + kernel : in + pad) - first(o);
+  }
+  // The outputs lowest … highest whose windows hold pixel i.
+  ANTICHAIN_ANYWHERE int lowest(int i) const {
+    const int from = i + pad - kernel + 1;
+    return from <= 0 ? 0 : (from + stride - 1) / stride;
+  }
+  ANTICHAIN_ANYWHERE int highest(int i) const {
+    const int last = (i + pad) / stride;
+    return last < out ? last : out - 1;
+  }
+};
+
+struct Window {
+  Image x, y;
+  Side rows, columns;
+  bool count_include_pad;
+
+  // What each pixel of output (r, q) counts for in an average.
+  ANTICHAIN_ANYWHERE float share(int r, int q) const {
+    const int padded = rows.padded(r) * columns.padded(q);
+    const int real = (rows.end(r) - rows.begin(r)) * (columns.end(q) - columns.begin(q));
+    return 1.0f / float(count_include_pad ? padded : real);
+  }
+};
+
+template <class T>
+void max_pool(Stream stream, const Window& w, const T* from, T* to, uint8_t* at) {
+  for_each(stream, w.y.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const int r = int(w.y.row(i)), q = int(w.y.column(i));
+    float best = 0;
+    int where = -1;
+    for (int row = w.rows.begin(r); row < w.rows.end(r); ++row)
+      for (int column = w.columns.begin(q); column < w.columns.end(q); ++column) {
+        const float pixel = float(from[w.x.at(w.y.image(i), Index(row), Index(column), w.y.channel(i))]);
+        if (where >= 0 && !(pixel > best) && pixel == pixel) continue;  // NaN wins, to be seen
+        best = pixel;
+        where = (row - w.rows.first(r)) * w.columns.kernel + column - w.columns.first(q);
+      }
+    to[i] = T(best);
+    if (at) at[i] = uint8_t(where);
+  });
+}
+
+template <class T>
+void max_pool_gradient(Stream stream, const Window& w, const uint8_t* at, const T* dy, T* dx) {
+  for_each(stream, w.x.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const int row = int(w.x.row(i)), column = int(w.x.column(i));
+    float sum = 0;
+    for (int r = w.rows.lowest(row); r <= w.rows.highest(row); ++r)
+      for (int q = w.columns.lowest(column); q <= w.columns.highest(column); ++q) {
+        const Index out = w.y.at(w.x.image(i), Index(r), Index(q), w.x.channel(i));
+        const int me = (row - w.rows.first(r)) * w.columns.kernel + column - w.columns.first(q);
+        if (at[out] == me) sum += float(dy[out]);
+      }
+    dx[i] = T(sum);
+  });
+}
+
+template <class T>
+void average_pool(Stream stream, const Window& w, const T* from, T* to) {
+  for_each(stream, w.y.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const int r = int(w.y.row(i)), q = int(w.y.column(i));
+    float sum = 0;
+    for (int row = w.rows.begin(r); row < w.rows.end(r); ++row)
+      for (int column = w.columns.begin(q); column < w.columns.end(q); ++column)
+        sum += float(from[w.x.at(w.y.image(i), Index(row), Index(column), w.y.channel(i))]);
+    to[i] = T(sum * w.share(r, q));
+  });
+}
+
+template <class T>
+void average_pool_gradient(Stream stream, const Window& w, const T* dy, T* dx) {
+  for_each(stream, w.x.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const int row = int(w.x.row(i)), column = int(w.x.column(i));
+    float sum = 0;
+    for (int r = w.rows.lowest(row); r <= w.rows.highest(row); ++r)
+      for (int q = w.columns.lowest(column); q <= w.columns.highest(column); ++q)
+        sum += float(dy[w.y.at(w.x.image(i), Index(r), Index(q), w.x.channel(i))]) * w.share(r, q);
+    dx[i] = T(sum);
+  });
+}
+
+Window window_of(const Pool& op, const Shape& x) {
+  const PoolOptions& o = op.options;
+  const Shape y = op.infer({&x, 1}).y.shape;
+  return {.x = Image(x),
+          .y = Image(y),
+          .rows = {o.kernel.h, o.stride.h, o.pad.h, int(x[2]), int(y[2])},
+          .columns = {o.kernel.w, o.stride.w, o.pad.w, int(x[3]), int(y[3])},
+          .count_include_pad = o.count_include_pad};
+}
+
+class MaxPoolKernel : public Kernel {
+ public:
+  explicit MaxPoolKernel(const Window& window) : window_(window) {}
+  void forward(Context& context, const Forward& f) const override {
+    const bool stashes = f.mode == Mode::train && !f.stash.empty();
+    max_pool(stream_of(context), window_, f.x[0].data<float>(), f.y.data<float>(),
+             stashes ? f.stash[0].data<uint8_t>() : nullptr);
+  }
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    max_pool_gradient(stream_of(context), window_, b.stash[0].data<uint8_t>(), b.dy.data<float>(),
+                      b.dx[0].data<float>());
+  }
+
+ private:
+  const Window window_;
+};
+
+class AveragePoolKernel : public Kernel {
+ public:
+  explicit AveragePoolKernel(const Window& window) : window_(window) {}
+  void forward(Context& context, const Forward& f) const override {
+    average_pool(stream_of(context), window_, f.x[0].data<float>(), f.y.data<float>());
+  }
+  void backward(Context& context, const Backward& b) const override {
+    if (b.dx.empty() || !b.dx[0]) return;
+    average_pool_gradient(stream_of(context), window_, b.dy.data<float>(), b.dx[0].data<float>());
+  }
+
+ private:
+  const Window window_;
+};
+
+Lowering lower_max_pool(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {
+  const PoolOptions& o = static_cast<const Pool&>(op).options;
+  if (o.kernel.h * o.kernel.w > 256)
+    throw Error(op.str() + " has a window of more than the 256 pixels the cuda engine can number");
+  Lowering lowering{.x = {Layout::nhwc}, .y = Layout::nhwc};
+  lowering.stash.push_back({.shape = op.infer(x).y.shape, .dtype = DType::u8, .layout = Layout::nhwc});
+  return lowering;
+}
+
+template <class PoolKernel>
+std::unique_ptr<Kernel> make_pool(const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+  return std::make_unique<PoolKernel>(window_of(static_cast<const Pool&>(op), x[0].shape));
+}
+
+}  // namespace
+
+KernelEntry max_pool_entry() { return {.lower = lower_max_pool, .make = make_pool<MaxPoolKernel>}; }
+
+KernelEntry average_pool_entry() {
+  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout>,
+                      Precision) { return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc}; },
+          .make = make_pool<AveragePoolKernel>};
+}
+
+}  // namespace antichain::cuda

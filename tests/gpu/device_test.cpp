@@ -1,0 +1,76 @@
+// What a CUDA device promises beside its operators: the optimiser's bits, and the look for numbers that are none.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "framework/random.h"
+#include "framework/sgd.h"
+#include "layers/cpu/backend.h"
+#include "tests/layers/engines.h"
+
+namespace antichain {
+namespace {
+
+const Backend& cpu() {
+  register_cpu_backend();
+  return backend("cpu");
+}
+
+class Device : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string why;
+    device_ = harness::find(harness::engines()[0], why);
+    if (!device_) GTEST_SKIP() << why;
+  }
+  Tensor there(const Tensor& host) const {
+    const Tensor tensor = device_->tensor(host.spec());
+    device_->copy(host, tensor);
+    return tensor;
+  }
+  Tensor here(const Tensor& tensor) const {
+    const Tensor host = Tensor::host(tensor.spec());
+    device_->copy(tensor, host);
+    return host;
+  }
+  const Backend* device_ = nullptr;
+};
+
+Tensor random_tensor(int64_t count, uint64_t key) {
+  const Tensor t = Tensor::host({.shape = {count}});
+  for (int64_t i = 0; i < count; ++i)
+    t.data<float>()[i] = 2 * Philox::uniform(Philox(key).words(uint64_t(i))[0]) - 1;
+  return t;
+}
+
+TEST_F(Device, UpdatesWeightsAsTheCpuDoes) {
+  Context ours(*device_), theirs(cpu());
+  device_->enter(ours);
+  for (const bool nesterov : {false, true})
+    for (const bool momentum : {false, true}) {
+      const Tensor w = random_tensor(1001, 1), dw = random_tensor(1001, 2), v = random_tensor(1001, 3);
+      const Tensor there_w = there(w), there_dw = there(dw), there_v = there(v);
+      const SgdOptions options{.nesterov = nesterov};
+      device_->sgd(ours, options, 0.1f, there_w, there_dw, momentum ? there_v : Tensor());
+      cpu().sgd(theirs, options, 0.1f, w, dw, momentum ? v : Tensor());
+      const Tensor result = here(there_w), velocity = here(there_v);
+      for (int64_t i = 0; i < 1001; ++i) {  // the same operations without contraction: the same bits
+        EXPECT_EQ(result.data<float>()[i], w.data<float>()[i]);
+        EXPECT_EQ(velocity.data<float>()[i], v.data<float>()[i]);
+      }
+    }
+}
+
+TEST_F(Device, FindsWhatIsNotFinite) {
+  const Tensor values = random_tensor(100'003, 4);
+  EXPECT_EQ(device_->all_finite(there(values)), true);
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
+    const Tensor spoilt = random_tensor(100'003, 4);
+    spoilt.data<float>()[100'002] = bad;
+    EXPECT_EQ(device_->all_finite(there(spoilt)), false);
+  }
+}
+
+}  // namespace
+}  // namespace antichain

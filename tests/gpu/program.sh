@@ -1,0 +1,61 @@
+#!/bin/bash
+# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes; TF32 near float32; and
+# that it learns. Exit code 77 where there is no device.
+#
+#   tests/gpu/program.sh PROGRAM [MPIRUN]
+#   CIFAR10_DIR=D tests/gpu/program.sh build/antichain        learns real images; else generated ones
+set -euo pipefail
+program="$1" mpirun="${2:-$(command -v mpirun || true)}"
+folder="$(mktemp -d)"
+trap 'rm -rf "$folder"' EXIT
+[ "$(id -u)" = 0 ] && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+
+if ! "$program" info --model resnet20 --device cuda >"$folder/log" 2>&1; then
+  echo "skipped, needs a CUDA device: $(tail -n 1 "$folder/log")"
+  exit 77
+fi
+data=(--dataset synthetic)
+[ -n "${CIFAR10_DIR:-}" ] && data=(--data-dir "$CIFAR10_DIR")
+bad=0
+
+# state NAME LAUNCHER… -- OPTION…: the hash of all weights after some steps.
+state() {
+  local name="$1"; shift
+  local launcher=()
+  while [ "$1" != -- ]; do launcher+=("$1"); shift; done
+  shift
+  if ! "${launcher[@]}" "$program" train --device cuda --dataset synthetic --lr-schedule constant --lr 0.01 \
+    --json "$folder/$name.json" "$@" >"$folder/$name.log" 2>&1; then
+    echo "FAILED $name:"; tail -n 5 "$folder/$name.log"; bad=1
+    return 0
+  fi
+  sed -n 's/.*"state": *"\([0-9a-f]*\)".*/\1/p' "$folder/$name.json"
+}
+
+for model in resnet20 vgg16 densenet121; do  # batch norm with add; dropout and linear layers; concatenation
+  network=(--model "$model" --batch 64 --microbatches 8 --steps 4)
+  one="$(state "$model-1" -- "${network[@]}" --local 1)"
+  for ranks in 2 4; do
+    some="$(state "$model-$ranks" -- "${network[@]}" --local "$ranks" --method uniform)"
+    [ -n "$one" ] && [ "$one" = "$some" ] && echo "ok      $model: $ranks threads as one, $one" ||
+      { echo "FAILED  $model: state $one on 1 rank, $some on $ranks threads"; bad=1; }
+  done
+  again="$(state "$model-again" -- "${network[@]}" --local 1)"
+  [ "$one" = "$again" ] && echo "ok      $model: the same bits again" || { echo "FAILED  $model: $one, then $again"; bad=1; }
+  if [ -n "$mpirun" ]; then
+    pair="$(state "$model-mpi" "$mpirun" -n 2 --oversubscribe --bind-to none -- "${network[@]}" --method uniform)"
+    [ "$one" = "$pair" ] && echo "ok      $model: 2 processes as one" ||
+      { echo "FAILED  $model: state $one on 1 rank, $pair on 2 processes"; bad=1; }
+  fi
+done
+
+# Of ten classes 10 % are right by chance.
+steps="${STEPS:-400}"
+for device in cuda cuda:tf32; do
+  "$program" train --device "$device" --model resnet20 --batch 128 --microbatches 1 --steps "$steps" "${data[@]}" \
+    --metrics "$folder/learning" >"$folder/log" 2>&1 || { echo "FAILED  learning on $device:"; tail -n 5 "$folder/log"; bad=1; continue; }
+  accuracy="$(sed -n 's/.*"accuracy":\([0-9.]*\).*/\1/p' "$folder/learning" | tail -n 20 | awk '{s += $1} END {print s / NR}')"
+  echo "$device: training accuracy $accuracy over the last 20 of $steps steps; $(grep -h "Step time" "$folder/log" || true)"
+  awk -v a="$accuracy" 'BEGIN { exit !(a > 0.3) }' || { echo "FAILED  $device learns nothing"; bad=1; }
+done
+exit $bad

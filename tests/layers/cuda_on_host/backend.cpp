@@ -1,0 +1,79 @@
+#include "tests/layers/cuda_on_host/backend.h"
+
+#include <cstring>
+
+#include "framework/backend.h"
+#include "framework/cuda/elementwise.h"
+#include "framework/error.h"
+#include "layers/cuda/convolution.h"
+#include "layers/cuda/gemm.h"
+#include "layers/cuda/operators.h"
+
+namespace antichain {
+namespace cuda {
+
+std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors) {
+  return nullptr;
+}
+
+namespace {
+
+class PlainGemm : public Gemm {
+ public:
+  explicit PlainGemm(const GemmShape& shape) : s_(shape) {}
+  int64_t workspace_bytes() const override { return 0; }
+  void run(Context&, const float* a, const float* b, float* c, std::byte*) const override {
+    for (int64_t i = 0; i < s_.m; ++i)
+      for (int64_t j = 0; j < s_.n; ++j) {
+        double sum = s_.adds ? c[i * s_.n + j] : 0;
+        for (int64_t k = 0; k < s_.k; ++k)
+          sum += double(a[s_.transpose_a ? k * s_.m + i : i * s_.k + k]) *
+                 double(b[s_.transpose_b ? j * s_.k + k : k * s_.n + j]);
+        c[i * s_.n + j] = float(sum);
+      }
+  }
+
+ private:
+  const GemmShape s_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) {
+  return std::make_unique<PlainGemm>(shape);
+}
+
+}  // namespace cuda
+
+namespace {
+
+class CudaOnHost : public Backend {
+ public:
+  CudaOnHost() { kernels_ = cuda::operators(cuda::Factors::exact); }
+  std::string name() const override { return "cuda_on_host"; }
+  std::string description() const override { return "the CUDA engine's kernels as loops of the host"; }
+  std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
+  void copy(const Tensor& from, const Tensor& to) const override {
+    ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
+    std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
+  }
+  std::optional<bool> all_finite(const Tensor& t) const override {
+    int found = 0;
+    cuda::find_non_finite(nullptr, t.data<float>(), t.elements(), &found);
+    return found == 0;
+  }
+  void add(Context&, const Tensor& x, const Tensor& y) const override {
+    cuda::add(nullptr, x.data<float>(), y.data<float>(), x.elements());
+  }
+  void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
+           const Tensor& momentum) const override {
+    cuda::sgd(nullptr, o, rate, w.data<float>(), dw.data<float>(),
+              momentum ? momentum.data<float>() : nullptr, w.elements());
+  }
+};
+
+}  // namespace
+
+void register_cuda_on_host() { register_backend(std::make_unique<CudaOnHost>()); }
+
+}  // namespace antichain
