@@ -6,12 +6,14 @@
 The CIFAR forms of gradients.txt, and of each the first batch, at every step (Nesterov, momentum 0.9, weight decay 0.0005).
 A line has the rate and six losses: before each step, and after the last.
 
-The rate is the largest of 0.1, 0.05, 0.02, 0.01 ... at which no loss is above the first and PyTorch's float32 stays within
-2.5e-4 of its float64: in each loss, and in the distance between the weights relative to how far they have moved. One run may be lucky, as weights that move
-pass kinks: so must three more whose first weights are off by up to four times float32's rounding, as Winograd may be. Ours is then held to 1e-3, four times that.
+The rate is the largest of 0.1, 0.05, 0.02, 0.01 ... at which no loss is above the first and PyTorch's float32 stays
+within 2.5e-4 of its float64: in each loss, and in the distance between the weights relative to how far they have moved.
+One run may be lucky, as weights that move pass kinks: so must three more whose first weights are off by up to four times
+float32's rounding, as Winograd may be. Ours is then held to 1e-3, four times that.
 """
 import argparse
 import copy
+import math
 import pathlib
 
 import numpy
@@ -32,7 +34,7 @@ def single(x):
 
 
 def train(net, batch, rate):
-    """The losses, and how far each weight has moved."""
+    """The losses, and how far each weight has moved; None where a loss is above the first, or is none."""
     start = [p.detach().clone() for p in net.parameters()]
     optimiser = torch.optim.SGD(net.parameters(), single(rate), momentum=single(0.9), weight_decay=single(5e-4),
                                 nesterov=True)
@@ -41,6 +43,8 @@ def train(net, batch, rate):
         optimiser.zero_grad()
         loss = torch.nn.functional.cross_entropy(net(batch), torch.arange(len(batch)))
         losses.append(loss.item())
+        if not losses[-1] <= losses[0]:
+            return None
         if step < 5:
             loss.backward()
             optimiser.step()
@@ -73,12 +77,15 @@ def choose(model):
     batch = gradients.images(samples, side)
     for rate in RATES:
         net64, net32 = gradients.build(model, "cifar", shift)
-        right = train(net64, batch.double(), rate)
-        if not max(right[0]) <= right[0][0]:
+        single = train(nudged(net32, 0), batch, rate)
+        right = single and train(net64, batch.double(), rate)
+        if right is None:
             continue
-        runs = [train(nudged(net32, k), batch, rate) for k in range(4)]
-        apart = [max(values) for values in zip(*(distance(one, right) for one in runs))]
-        if all(x <= LIMIT for x in apart):  # false of nan, too
+        apart = distance(single, right)
+        for k in 1, 2, 3:
+            other = train(nudged(net32, k), batch, rate) if max(apart) <= LIMIT else None
+            apart = tuple(map(max, apart, distance(other, right))) if other else (math.inf, math.inf)
+        if max(apart) <= LIMIT:
             return rate, right[0], apart
     raise SystemExit(f"{model}: no rate is small enough")
 

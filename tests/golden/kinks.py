@@ -50,29 +50,34 @@ def record(net, images):
 
 
 def largest_errors(net64, net32, images):
-    """Of each kink's input in float32."""
-    pairs = zip(record(net64, images.double()), record(net32, images))
-    return [(a[1] - b[1].double()).abs().max().item() for a, b in pairs]
+    """Of each kink's input in float32: the largest of each channel, as batch norm makes them differ, but no less than
+    their mean; one of all where there are no channels."""
+    errors = []
+    for a, b in zip(record(net64, images.double()), record(net32, images)):
+        error = (a[1] - b[1].double()).abs()
+        by_channel = error.amax((0, 2, 3), keepdim=True) if error.dim() == 4 else error.max()
+        errors.append(by_channel.clamp(min=by_channel.mean().item()))
+    return errors
 
 
-def far(net64, images, errors, relu_margin=4, pool_margin=3):
-    """Whether no number in float64 is nearer to a kink than so many of the largest errors. Two values of a window may both
+def far(net, images, errors, relu_margin=4, pool_margin=3):
+    """Whether no number is nearer to a kink than so many of the largest errors. Two values of a window may both
     be off. Where zeros of a ReLU tie, it does not matter which is chosen: none of them has a gradient."""
     left = iter(errors)
 
     def relu(x):
-        if x.abs().min() <= relu_margin * next(left):
+        if (x / next(left)).abs().min() <= relu_margin:
             raise Near
 
     def pool(x, *shape):
-        two = windows(x, *shape).topk(2, 1).values
+        two = windows(x / next(left), *shape).topk(2, 1).values
         gaps = (two[:, 0] - two[:, 1])[two[:, 0] != 0]
-        if gaps.numel() and gaps.min() <= pool_margin * next(left):
+        if gaps.numel() and gaps.min() <= pool_margin:
             raise Near
 
     try:
         with torch.no_grad(), watched(relu, pool):
-            net64(images.double())
+            net(images)
     except Near:
         return False
     return True

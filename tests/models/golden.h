@@ -49,6 +49,7 @@ struct GoldenSteps {
   std::string model;
   float rate;
   std::vector<double> losses;  // in float64: before each step, and after the last
+  friend void PrintTo(const GoldenSteps& g, std::ostream* out) { *out << g.model; }
 };
 std::vector<GoldenSteps> read_golden_steps();
 

@@ -9,8 +9,23 @@
 namespace antichain {
 namespace {
 
+// Where a backend's kernels see it.
+Tensor there(const Backend& backend, const Tensor& host) {
+  if (backend.host_memory()) return host;
+  const Tensor tensor = backend.tensor(host.spec());
+  backend.copy(host, tensor);
+  return tensor;
+}
+
+Tensor here(const Backend& backend, const Tensor& tensor) {
+  if (backend.host_memory()) return tensor;
+  const Tensor host = Tensor::host(tensor.spec());
+  backend.copy(tensor, host);
+  return host;
+}
+
 // Host values in plain layout, as a tensor of a backend.
-Tensor to_backend(const Tensor& plain, Layout layout, bool in_double) {
+Tensor to_backend(const Backend& backend, const Tensor& plain, Layout layout, bool in_double) {
   TensorSpec spec = plain.spec();
   spec.layout = layout;
   if (in_double) spec = reference::in_double(spec);
@@ -19,10 +34,11 @@ Tensor to_backend(const Tensor& plain, Layout layout, bool in_double) {
     relayout(plain, tensor);
   else
     for (int64_t i = 0; i < plain.elements(); ++i) tensor.data<double>()[i] = plain.data<float>()[i];
-  return tensor;
+  return there(backend, tensor);
 }
 
-std::vector<double> numbers(const Tensor& tensor) {
+std::vector<double> numbers(const Backend& backend, const Tensor& of_backend) {
+  const Tensor tensor = here(backend, of_backend);
   TensorSpec spec = tensor.spec();
   spec.layout = Layout::plain;
   const Tensor plain = Tensor::host(spec);
@@ -50,7 +66,7 @@ class GraphRun {
     forward();
     backward();
     const Memory& loss = nodes_[size_t(graph_.find("loss"))];
-    return {.logits = numbers(loss.x[0]), .losses = losses(), .gradients = by_name(&Memory::dw)};
+    return {.logits = numbers(backend_, loss.x[0]), .losses = losses(), .gradients = by_name(&Memory::dw)};
   }
 
   GraphTraining train(const SgdOptions& sgd, float rate, int steps) && {
@@ -84,13 +100,13 @@ class GraphRun {
   void update(const SgdOptions& sgd, float rate) {
     for (Memory& m : nodes_)
       for (size_t i = 0; i < m.params.size(); ++i) {
-        if (m.momentum.size() <= i) m.momentum.push_back(Tensor::host(m.params[i].spec()));
+        if (m.momentum.size() <= i) m.momentum.push_back(backend_.tensor(m.params[i].spec()));
         backend_.sgd(context_, sgd, rate, m.params[i], m.dw[i], m.momentum[i]);
       }
   }
 
   std::vector<double> losses() const {
-    const std::vector<double> pairs = numbers(nodes_[size_t(graph_.find("loss"))].y);
+    const std::vector<double> pairs = numbers(backend_, nodes_[size_t(graph_.find("loss"))].y);
     std::vector<double> values;
     for (size_t i = 0; i < pairs.size(); i += 2) values.push_back(pairs[i]);
     return values;
@@ -101,12 +117,12 @@ class GraphRun {
     for (NodeId id = 0; id < graph_.size(); ++id)
       for (size_t i = 0; i < (nodes_[size_t(id)].*tensors).size(); ++i)
         values[graph_[id].name + "." + graph_[id].signature.params[i].name] =
-            numbers((nodes_[size_t(id)].*tensors)[i]);
+            numbers(backend_, (nodes_[size_t(id)].*tensors)[i]);
     return values;
   }
 
   Tensor tensor(TensorSpec spec) const {
-    return Tensor::host(in_double_ ? reference::in_double(spec) : spec);
+    return backend_.tensor(in_double_ ? reference::in_double(spec) : spec);
   }
 
   Tensor input(const Node& node, const Start& start) const {
@@ -114,7 +130,7 @@ class GraphRun {
     if (plain.dtype() == DType::f32) start(plain, node.name);
     for (int64_t i = 0; plain.dtype() == DType::i32 && i < plain.elements(); ++i)
       plain.data<int32_t>()[i] = int32_t(i);
-    return to_backend(plain, Layout::plain, in_double_);
+    return to_backend(backend_, plain, Layout::plain, in_double_);
   }
 
   void allocate(NodeId id, const Start& start) {
@@ -135,12 +151,12 @@ class GraphRun {
       const ParamSpec& p = node.signature.params[i];
       const Tensor plain = Tensor::host({.shape = p.shape});
       start(plain, node.name + "." + p.name);
-      m.params.push_back(to_backend(plain, node.lowering.params[i], in_double_));
-      m.dw.push_back(Tensor::host(m.params.back().spec()));
+      m.params.push_back(to_backend(backend_, plain, node.lowering.params[i], in_double_));
+      m.dw.push_back(backend_.tensor(m.params.back().spec()));
     }
     for (const ParamSpec& b : node.signature.buffers) m.buffers.push_back(tensor({b.shape, b.dtype}));
     for (const TensorSpec& s : node.signature.statistics) m.statistics.push_back(tensor(s));
-    for (const TensorSpec& s : node.lowering.stash) m.stash.push_back(Tensor::host(s));
+    for (const TensorSpec& s : node.lowering.stash) m.stash.push_back(backend_.tensor(s));
   }
 
   void forward(NodeId id) {
@@ -157,7 +173,7 @@ class GraphRun {
     if (!m.kernel) return;
     std::vector<Tensor> dx;
     for (size_t i = 0; i < m.x.size(); ++i)
-      dx.push_back(graph_.needs_gradient(node.inputs[i]) ? Tensor::host(m.x[i].spec()) : Tensor());
+      dx.push_back(graph_.needs_gradient(node.inputs[i]) ? backend_.tensor(m.x[i].spec()) : Tensor());
     std::vector<Tensor> x = m.x;
     for (size_t i = 0; i < x.size(); ++i)
       if (!node.lowering.keeps(i)) x[i] = Tensor();

@@ -54,17 +54,20 @@ class Recorder : public TrainObserver {
 TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& make_plan,
                              const MakeSchedule& make_schedule) {
   register_cpu_backend();
-  const Backend& cpu = backend("cpu");
+  const Backend& device = backend(c.device);
   const int batch = c.microbatch * c.microbatches;
   // The test set's last batch is uneven, and so is the training set's, which is dropped.
   const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1),
                         std::make_shared<NoiseSet>(batch + 3)};
   TrainingRun run;
-  run_ranks(stages, [&](Transport& transport) {
-    Context context(cpu);
-    cpu.enter(context);
-    const Graph graph = lower(make_model(c.model, {.microbatch = c.microbatch}), cpu);
-    const Profile network = priced_by_flops(unpriced(graph, cpu.description()));
+  run_ranks(stages, [&](Transport& job) {
+    Context context(device, 1, job.local_rank());
+    device.enter(context);
+    const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
+    Transport& transport = own ? *own : job;
+    const Graph graph =
+        lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
+    const Profile network = priced_by_flops(unpriced(graph, device.description()));
     const Plan plan = make_plan(network, stages);
     validate(plan, network);
     const Schedule schedule = make_schedule(network, plan, c.microbatches);

@@ -24,9 +24,11 @@ struct TrainingCase {
   std::string model;
   int microbatch = 2, microbatches = 4, steps = 5;
   uint64_t seed = 7;
+  Precision precision = Precision::float32;
   bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
   OnNan on_nan = OnNan::abort;
   float rate = 0.05f;
+  double aux = 0;     // weight of Inception's auxiliary loss
   int epochs = 0;     // so many epochs of `steps` steps, each evaluated
   int64_t until = 0;  // end after so many steps in all
   // Save there, and go on from the newest checkpoint that is there.
@@ -35,6 +37,9 @@ struct TrainingCase {
   double every_s = 0;
   int keep = 100;
   std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
+  // What carries tensors instead of the job's transport.
+  std::function<std::unique_ptr<Transport>(Transport& job, const Context&)> over;
+  std::string device = "cpu";
 };
 
 // Lowers the model, lets `plan` cut it into `stages` and `schedule` order it, and runs.
