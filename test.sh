@@ -16,6 +16,7 @@ if [ "${1:-}" = --sanitize ]; then
     -DANTICHAIN_CUDA=OFF)
   select=(-L unit)
   export ASAN_OPTIONS=detect_leaks=0  # MPI keeps memory to its end
+  export TSAN_OPTIONS=ignore_noninstrumented_modules=1  # Open MPI, OpenMP and oneDNN
   shift 2
 fi
 install_missing $build_packages

@@ -7,12 +7,11 @@
 
 #include "app/checks.h"
 #include "app/commands.h"
+#include "app/data_options.h"
 #include "app/network_form.h"
 #include "app/table.h"
 #include "app/whole_network.h"
-#include "data/cifar10.h"
 #include "data/loader.h"
-#include "data/obtain.h"
 #include "framework/error.h"
 #include "framework/json.h"
 
@@ -23,7 +22,8 @@ struct EvaluateOptions {
   NetworkForm network;
   MachineOptions machine;
   int batch = 100;
-  std::string weights_file, data_dir, logits_file, format, json_file;
+  DataOptions data;
+  std::string weights_file, logits_file, format, json_file;
 };
 
 // The test set, in file order; the last batch is padded with samples that count nothing.
@@ -72,12 +72,21 @@ Weights logits_file(const Evaluation& result, const DataSet& test, int64_t class
   return file;
 }
 
+// The network as the data set wants it: its image size, and its classes where it is a file of one's own.
+Graph network_for(const DataSet& test, const EvaluateOptions& options) {
+  const Shape chw = test.image_shape();
+  if (chw[1] != chw[2])
+    throw Error(fmt::format("{} has images of {} x {} pixels, but networks take square ones", test.name(),
+                            chw[1], chw[2]),
+                "antichain data pack --size N makes them square");
+  NetworkForm form = options.network;
+  if (form.classes == 0 && options.data.dataset.starts_with("hdf5:")) form.classes = test.classes();
+  return make_model(form.model, form.options(options.batch, int(chw[1])));
+}
+
 void run(const EvaluateOptions& options, Rank& rank) {
-  const Obtained obtained = obtain_cifar10({.data_dir = options.data_dir});
-  if (!obtained.note.empty()) fmt::print("{}\n", obtained.note);
-  const std::shared_ptr<const DataSet> test = read_cifar10(obtained.directory).test;
-  const Graph model =
-      make_model(options.network.model, options.network.options(options.batch, int(test->image_shape()[1])));
+  const std::shared_ptr<const DataSet> test = read_data(options.data).test;
+  const Graph model = network_for(*test, options);
   WholeNetwork network(model, options.weights_file, 1, Mode::evaluate, rank);
   if (network.classes() < test->classes()) {
     throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
@@ -108,15 +117,12 @@ void add_evaluate(CLI::App& app) {
       "antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D --logits logits.h5");
   add_form_options(command, options->network);
   command
-      .add_option("--weights", options->weights_file, "HDF5 or safetensors, named as in PyTorch's state_dict")
+      .add_option("--weights", options->weights_file,
+                  "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints")
       ->type_name("FILE")
       ->required()
       ->group("Weights");
-  command
-      .add_option("--data-dir", options->data_dir,
-                  "folder of CIFAR-10's binary files [$CIFAR10_DIR, else the cache, else downloaded]")
-      ->type_name("DIR")
-      ->group("Data");
+  add_data_options(command, options->data);
   CLI::Option* batch = command.add_option("--batch", options->batch, "images at a time");
   check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Data");
   add_one_rank_options(command, options->machine);
@@ -124,6 +130,7 @@ void add_evaluate(CLI::App& app) {
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
   command.callback([options] {
+    check(options->data);
     check_writable({options->logits_file, options->json_file});
     if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
     run_job(options->machine, [&](Rank& rank) { run(*options, rank); });

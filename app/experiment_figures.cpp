@@ -185,13 +185,14 @@ class Painter {
     return file;
   }
 
-  // Of a rehearsal what it recorded, else as simulated.
+  // Of a rehearsal or a training what it recorded, else as simulated.
   std::vector<Box> boxes_of(const Cell& cell, std::string& how) const {
     std::vector<Box> boxes;
     const std::string trace = out_.path() + "/work/" + cell.key.name() + ".trace.json";
-    if (cell.rehearsed && fs::exists(trace)) {
-      how = "rehearsed";
-      for (const nlohmann::json& e : parse_json(read_file(trace), trace).at("traceEvents"))
+    if ((cell.rehearsed || cell.measured) && fs::exists(trace)) {
+      how = participle(cell.key.mode);
+      const nlohmann::json recorded = parse_json(read_file(trace), trace);
+      for (const nlohmann::json& e : recorded.at("traceEvents"))
         if (e.value("ph", "") == "X") {
           const double start_s = e.at("ts").get<double>() * 1e-6;
           boxes.push_back({e.at("tid").get<int>(), e.at("cat").get<std::string>(), start_s,

@@ -120,7 +120,9 @@ class CellMaker {
                                       "--seed",
                                       std::to_string(o_.seed),
                                       "--metrics",
-                                      metrics};
+                                      metrics,
+                                      "--trace",
+                                      out_.file("work", cell.key.name() + ".trace.json")};
     if (!o_.data_dir.empty()) words.insert(words.end(), {"--data-dir", o_.data_dir});
     if (o_.train_steps > 0)
       words.insert(words.end(), {"--steps", std::to_string(o_.train_steps)});

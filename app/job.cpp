@@ -32,7 +32,7 @@ Error out_of_memory(const Rank& rank, const std::string& what) {
 
 void work_as(Transport& transport, const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   const Backend& device = backend(machine.device);
-  Context context(device, machine.threads);
+  Context context(device, machine.threads, transport.local_rank());
   device.enter(context);
   Rank rank{transport, context};
   const Printing printing(transport.activity());
@@ -48,6 +48,7 @@ void work_as(Transport& transport, const MachineOptions& machine, const std::fun
 }
 
 void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+  check_launch();
   MpiSession session(machine.watchdog_s);
   try {
     check_launch(session.transport().size());

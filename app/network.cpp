@@ -51,10 +51,12 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
   }
   if (profile.graph_hash == lowered.hash()) return;
   throw Error(
-      fmt::format("{} is the profile of {} in micro-batches of {} on {} (graph {}), but this run is {} in "
-                  "micro-batches of {} (graph {})",
-                  file, profile.model, profile.microbatch, profile.device, profile.graph_hash,
-                  lowered.model(), lowered.microbatch(), lowered.hash()),
+      fmt::format(
+          "{} is the profile of {} in {} and micro-batches of {} on {} (graph {}), but this run is {} "
+          "in {} and micro-batches of {} (graph {})",
+          file, profile.model, name_of(profile.precision), profile.microbatch, profile.device,
+          profile.graph_hash, lowered.model(), name_of(lowered.precision()), lowered.microbatch(),
+          lowered.hash()),
       "profile this network on this machine");
 }
 
@@ -88,7 +90,7 @@ Graph lowered_network(const NetworkOptions& network, const MachineOptions& machi
                                           .label_smoothing = float(network.label_smoothing),
                                           .dropout = network.dropout,
                                           .aux = network.aux}),
-               device);
+               device, parse_precision(network.precision));
 }
 
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {

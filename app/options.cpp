@@ -5,11 +5,15 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <functional>
 
 #include "app/checks.h"
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/precision.h"
 #include "models/model.h"
+#include "pipeline/launch.h"
 
 namespace antichain {
 namespace {
@@ -21,8 +25,19 @@ constexpr double most_seconds = 1e6;
 // What a build has, and the module that is loaded when it is asked for.
 std::vector<std::string> device_names() {
   std::vector<std::string> names = backend_names();
-  if (std::ranges::find(names, "cuda") == names.end()) names.push_back("cuda");
+  for (const char* name : {"cuda", "cuda:tf32"})
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
   return names;
+}
+
+// "auto" becomes what this machine has; the job's first rank says why it is no GPU.
+std::string chosen_device(std::string name) {
+  if (name != "auto") return name;
+  std::string why;
+  const std::string best = best_backend(why);
+  if (!why.empty() && rank_hint() == 0)
+    std::fputs(fmt::format("antichain: computing on the CPU: {}\n", why).c_str(), stderr);
+  return best;
 }
 
 void add_local_option(CLI::App& app, MachineOptions& o) {
@@ -90,6 +105,16 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
                                           "share of the target that is spread over all classes");
   check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+  CLI::Option* precision = app.add_option(
+      "--precision", o.precision,
+      fmt::format(
+          "what is stored between operators and multiplied: {}; weights stay float32, and nothing falls "
+          "back where the machine lacks the instructions",
+          fmt::join(precision_names(), ", ")));
+  check_name(precision, "precision", precision_names())
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Network");
   CLI::Option* image =
       app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");
   check_whole(image, 1, most_side)->type_name("N")->group("Network");
@@ -101,14 +126,15 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
 CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* device =
       app.add_option("--device", o.device,
-                     "the backend that computes: cpu; cuda where its module is built; train knows "
-                     "rehearse:PROFILE, too");
+                     "the backend that computes: cpu; cuda, or cuda:tf32 with rounded factors, where its "
+                     "module is built; auto: cuda if there is a GPU; train knows rehearse:PROFILE, too");
   const auto known = device_names();
   device->check([known](const std::string& name) {
     if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
       refuse_name("device", name, known);
     return std::string();
   });
+  device->transform(std::function<std::string(std::string)>(chosen_device));  // before the check
   return device->type_name("NAME")->capture_default_str()->group("Machine");
 }
 
@@ -119,6 +145,17 @@ void add_machine_options(CLI::App& app, MachineOptions& o) {
       app.add_option("--threads", o.threads, "threads of each rank; equal counts give equal bits");
   check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
   add_watchdog_option(app, o);
+}
+
+void add_transport_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* transport = app.add_option("--transport", o.transport,
+                                          "how tensors travel between ranks: mpi (GPUs': through host "
+                                          "memory), nccl (from GPU to GPU), or auto: nccl where "
+                                          "every rank has a GPU of its own");
+  check_name(transport, "transport", {"auto", "mpi", "nccl"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
 }
 
 void add_rank_options(CLI::App& app, MachineOptions& o) {

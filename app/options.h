@@ -17,13 +17,15 @@ struct NetworkOptions {  // which network, and how it is fed
   double dropout = 0.5;        // of the models that have it
   int image = 0;               // H = W in pixels; 0: the form's usual, or the data set's
   int classes = 0;             // the same
-  int microbatch() const;      // samples; Error when the batch can't be cut evenly
+  std::string precision = "float32";
+  int microbatch() const;  // samples; Error when the batch can't be cut evenly
 };
 
 struct MachineOptions {  // where it runs
   int local = 0;         // ranks as threads of this process; 0: as mpirun started us
   std::string device = "cpu";
-  int threads = 1;  // per rank: 1, so that the bits do not depend on how ranks share a machine
+  std::string transport = "auto";  // of tensors between ranks: pipeline/choose_transport.h
+  int threads = 1;                 // per rank: 1, so that the bits do not depend on how ranks share a machine
   double watchdog_s = 120;
 };
 
@@ -39,6 +41,7 @@ void add_network_options(CLI::App&, NetworkOptions&);
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 void add_machine_options(CLI::App&, MachineOptions&);
+void add_transport_option(CLI::App&, MachineOptions&);
 // Of these, who the ranks are and how long they may be silent: for commands that compute nothing.
 void add_rank_options(CLI::App&, MachineOptions&);
 CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);

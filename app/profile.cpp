@@ -58,9 +58,10 @@ NodeCost sum_of(const Profile& profile) {
 
 void print(const Profile& profile) {
   const NodeCost sum = sum_of(profile);
-  fmt::print("Profile of {} in micro-batches of {} on {}\n{} at once, {} each\n\n{}\n", profile.model,
-             profile.microbatch, profile.device, counted(profile.ranks_at_once, "rank"),
-             counted(profile.threads, "thread"), node_table(profile).str());
+  fmt::print("Profile of {} in {} and micro-batches of {} on {}\n{} at once, {} each\n\n{}\n", profile.model,
+             name_of(profile.precision), profile.microbatch, profile.device,
+             counted(profile.ranks_at_once, "rank"), counted(profile.threads, "thread"),
+             node_table(profile).str());
   fmt::print(
       "All nodes, one micro-batch\n  forward          {:>9} ms   ({:.0f} GFLOP/s)\n  input gradients  {:>9} "
       "ms\n"

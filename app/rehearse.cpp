@@ -164,6 +164,9 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
 
 void rehearse(const RehearseCommandOptions& options) {
   check(options.planning);
+  if (options.machine.transport == "nccl")
+    throw Error("--transport nccl moves tensors of GPUs, but a rehearsal's are in host memory",
+                "leave out --transport", ExitCode::usage);
   MachineOptions machine = options.machine;
   machine.device = "cpu";  // where ranks wait
   std::optional<Plan> plan;
@@ -213,6 +216,7 @@ void add_rehearse(CLI::App& app) {
   CLI::Option* steps = command.add_option("--steps", options->steps, "after a first one; the median counts");
   check_whole(steps, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
   add_rank_options(command, options->machine);
+  add_transport_option(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write predicted and rehearsed figures");
   add_output_option(command, "--trace", options->trace_file,
                     "write the rehearsed step for ui.perfetto.dev or chrome://tracing");

@@ -151,7 +151,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
                {"image", data.train->image_shape().str()},
                {"auxiliary loss", text(o.network.aux)},
                {"label smoothing", text(o.network.label_smoothing)},
-               {"precision", "float32"}};
+               {"precision", o.network.precision}};
   run.recipe = {{"batch", text(o.network.batch)},
                 {"micro-batches", text(o.network.microbatches)},
                 {"seed", text(o.seed)},

@@ -1,26 +1,32 @@
 // antichain train: the whole way from a model's name to a trained network, on all ranks.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <memory>
 #include <mutex>
 
+#include "app/citations.h"
 #include "app/commands.h"
 #include "app/data_options.h"
 #include "app/job.h"
+#include "app/job_log.h"
 #include "app/network.h"
 #include "app/plan_report.h"
 #include "app/preflight.h"
 #include "app/rehearse.h"
 #include "app/report.h"
 #include "app/resume.h"
+#include "app/run_record.h"
 #include "app/table.h"
 #include "app/train_options.h"
 #include "app/train_report.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/agree.h"
+#include "pipeline/choose_transport.h"
 #include "pipeline/launch.h"
+#include "pipeline/message_order.h"
 #include "pipeline/stage_state.h"
 #include "pipeline/state_hash.h"
 #include "pipeline/stop_signals.h"
@@ -66,11 +72,14 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
   const PlanningOptions planning = for_ranks(options.planning, transport.size());
+  const JobStart job = job_start(rank);
+  const RunRecord record(options.results, rank);
   // 1. The files and the data that were given.
   const GivenFiles given =
       read_given_files(planning, options.schedule.schedule,
                        {options.metrics_file, options.trace_file, options.json_file}, transport);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
+  if (rank.prints()) fmt::print("{}\n", describe(job));
   const Weights initial = read_initial(options.init, graph, transport);
   const DataSplits data = obtain_data(options.data, options.network.batch, rank, shared);
   RunFacts facts = run_facts(options, data, rank);
@@ -84,8 +93,14 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
-  const Timeline predicted = simulate(schedule, plan, profile, task.options.cluster);
+  const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
+  const Cluster& cluster = task.options.cluster;
+  const Timeline predicted = tensors.over(transport).ordered()
+                                 ? simulate_in_order(schedule, plan, profile, cluster,
+                                                     message_order(schedule, plan, profile, cluster))
+                                 : simulate(schedule, plan, profile, cluster);
   if (rank.prints()) {
+    if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
     fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
     std::fflush(stdout);
   }
@@ -94,6 +109,10 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
                                       data.train->image_shape().elements() * int64_t(sizeof(float)));
   check_memory(rank, need);
   const MemoryRecord memory(need);
+  on_rank_zero(transport, [&] {
+    record.begin(options, job, beginning.checkpoint, profile, plan);
+    return "";
+  });
   // 5. Train, evaluating over the whole test set after each epoch.
   Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, rank.context, options.seed);
   if (beginning.checkpoint.empty())
@@ -101,19 +120,21 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   else
     go_on_from(beginning, stage, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
-  TrainReporter reporter(metrics, *data.train);
+  TrainReporter reporter(metrics, *data.train, job.hosts);
   facts.setting["plan"] = plan_hash(plan);
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
-  const TrainResult result = train(stage, profile, plan, schedule, data, transport, settings, reporter);
+  const TrainResult result =
+      train(stage, profile, plan, schedule, data, tensors.over(transport), settings, reporter);
   // 6. What came of it, beside what was predicted.
   const StateHash state = state_hash(stage, transport);
   const std::vector<ProcessMemory> processes = memory.compare(rank);
   if (!rank.prints()) return;
   reporter.finish();
   const TrainSummary summary{.model = graph.model(),
+                             .precision = options.network.precision,
                              .data = data.train->name(),
                              .plan_hash = plan_hash(plan),
                              .state = state.all,
@@ -126,8 +147,11 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
                              .measured_step_s = result.step_s,
                              .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,
                              .loss = result.loss,
+                             .times = reporter.times(),
                              .epoch = reporter.last_epoch()};
   fmt::print("{}", describe(summary));
+  const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
+  fmt::print("\nPlease cite\n  {}\n", fmt::join(citations(cited), "\n  "));
   metrics.summary(to_json(summary, -1));
   if (!options.json_file.empty()) write_file(options.json_file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, "measured: " + graph.model() + ", " + data.train->name());
@@ -138,6 +162,7 @@ void run(TrainCommandOptions options) {
     return rehearse(
         rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
   check(options);
+  complete_outputs(options);
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
   const StopRequests signals;
   SharedData shared;

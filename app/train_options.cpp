@@ -78,6 +78,11 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_planning_options(app, o.planning);
   add_schedule_option(app, o.schedule);
   add_machine_options(app, o.machine);
+  add_transport_option(app, o.machine);
+  add_output_option(app, "--results", o.results,
+                    "a folder for all of it: run.json (program, command, ranks), profile, plan, metrics, "
+                    "summary")
+      ->type_name("DIR");
   add_output_option(app, "--metrics", o.metrics_file, "write one JSON line per step and epoch");
   add_output_option(app, "--trace", o.trace_file,
                     "write one measured step for ui.perfetto.dev or chrome://tracing");
@@ -94,6 +99,9 @@ void check(const TrainCommandOptions& o) {
                 "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",
                 ExitCode::usage);
   }
+  if (o.machine.transport == "nccl" && o.machine.device == "cpu")
+    throw Error("--transport nccl moves tensors from GPU to GPU, but the ranks compute on the CPU",
+                "leave it out, or choose --device cuda", ExitCode::usage);
   const LearningRate checked(o.rate);
   check(o.data);
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())

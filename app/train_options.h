@@ -32,7 +32,7 @@ struct TrainCommandOptions {
   std::string on_nan = "abort";
   std::string settings;  // what was said on the command line: all ranks must have been told the same
   CheckpointCommandOptions checkpoint;
-  std::string metrics_file, trace_file, json_file;
+  std::string results, metrics_file, trace_file, json_file;
 };
 
 void add_train_options(CLI::App&, TrainCommandOptions&);

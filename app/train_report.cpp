@@ -5,12 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "app/table.h"
+#include "app/time_report.h"
 
 namespace antichain {
 
-TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data)
+TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vector<std::string> host_of_rank)
     : metrics_(metrics),
       data_(data),
+      host_of_rank_(std::move(host_of_rank)),
       note_(data.name().starts_with("generated") ? data.name() : ""),
       bar_(stdout) {}
 
@@ -52,6 +54,11 @@ void TrainReporter::on_checkpoint(const CheckpointReport& r) {
   if (!r.warning.empty()) warn(r.warning);
 }
 
+void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
+  times_ = times;
+  bar_.say("\n" + describe(times, host_of_rank_));
+}
+
 std::string describe(const TrainSummary& s) {
   const std::string accuracy =
       s.epoch ? fmt::format("{:.2f} % of the {} test images of {}", s.epoch->test_accuracy * 100,
@@ -64,7 +71,7 @@ std::string describe(const TrainSummary& s) {
                         s.images_per_s)
           : "not measured: every step was done before";
   return fmt::format(
-      "\nTest accuracy  {}\n"
+      "Test accuracy  {}\n"
       "Step time      predicted {} ms, {}\n"
       "Final state    {} (hash of all weights and statistics)\n",
       accuracy, milliseconds(s.predicted_step_s), measured, s.state);
@@ -72,6 +79,7 @@ std::string describe(const TrainSummary& s) {
 
 std::string to_json(const TrainSummary& s, int indent) {
   nlohmann::ordered_json json = {{"model", s.model},
+                                 {"precision", s.precision},
                                  {"data", s.data},
                                  {"ranks", s.ranks},
                                  {"plan_hash", s.plan_hash},
@@ -85,6 +93,8 @@ std::string to_json(const TrainSummary& s, int indent) {
   for (const ProcessMemory& p : s.processes)
     json["process_memory"].push_back(
         {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
+  json["load_imbalance"] = load_imbalance(s.times);
+  json["seconds"] = to_json(s.times);
   if (s.epoch) {
     json["epochs"] = s.epoch->epoch + 1;
     json["final_test_loss"] = s.epoch->test_loss;

@@ -3,10 +3,12 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "app/metrics.h"
 #include "app/preflight.h"
 #include "app/progress_bar.h"
+#include "pipeline/time_sheet.h"
 #include "pipeline/trainer.h"
 
 namespace antichain {
@@ -14,32 +16,37 @@ namespace antichain {
 // Progress bar and metrics, on rank 0.
 class TrainReporter : public TrainObserver {
  public:
-  TrainReporter(MetricsFile&, const DataSet&);
+  TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank);
   void on_step(const StepReport&) override;
   void on_epoch(const EpochReport&) override;
   void on_checkpoint(const CheckpointReport&) override;
+  void on_end(const std::vector<TimeSheet>&) override;
   void finish() { bar_.finish(); }
 
   const StepReport& last_step() const { return step_; }
   const std::optional<EpochReport>& last_epoch() const { return epoch_; }  // none before the first one's end
+  const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
 
  private:
   MetricsFile& metrics_;
   const DataSet& data_;
+  const std::vector<std::string> host_of_rank_;
   std::string note_;
   ProgressBar bar_;
   StepReport step_;
+  std::vector<TimeSheet> times_;
   std::optional<EpochReport> epoch_;
 };
 
 // What came of it, beside what was predicted.
 struct TrainSummary {
-  std::string model, data, plan_hash, state;
+  std::string model, precision, data, plan_hash, state;
   int64_t test_images = 0, steps = 0, memory_bytes = 0;
   std::vector<ProcessMemory> processes;
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
-  double loss = 0;  // of the last step
+  double loss = 0;               // of the last step
+  std::vector<TimeSheet> times;  // by rank
   std::optional<EpochReport> epoch;
 };
 std::string describe(const TrainSummary&);

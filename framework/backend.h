@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,9 +20,11 @@ namespace antichain {
 
 struct Node;
 
-// How an engine carries out one type of operator. `offered` are the layouts the inputs come in.
+// How an engine carries out one type of operator. `offered` are the layouts the inputs come in; the precision is the one
+// that the network shall have: an operator that is float32 in all of them (a loss) lowers to that.
 struct KernelEntry {
-  std::function<Lowering(const Op&, std::span<const Shape> x, std::span<const Layout> offered)> lower;
+  std::function<Lowering(const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision)>
+      lower;
   std::function<std::unique_ptr<Kernel>(const Op&, std::span<const TensorSpec> x, const Lowering&)> make;
   // Whether it also carries out an operator with others fused into it (Op::then). Empty: it does not.
   std::function<bool(const Op& fused)> fuses = {};
@@ -35,9 +38,19 @@ class Backend {
   virtual std::string name() const = 0;         // "cpu"
   virtual std::string description() const = 0;  // "AMD EPYC …, AVX-512, oneDNN 2.6.3": goes into profiles
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) const = 0;
+  // Whether the host can read and write what `allocate` gives.
+  virtual bool host_memory() const { return true; }
+  // What every context of this backend carries (Context::resources); nothing unless it says otherwise.
+  virtual std::shared_ptr<void> open(int /*local_rank*/) const { return nullptr; }
   virtual void copy(const Tensor& from, const Tensor& to) const = 0;  // same spec, host or device memory
+  // Error, with the reason, when this machine cannot compute in that precision: nothing falls back silently.
+  virtual void require(Precision) const;
   // Called once by each rank's thread before it runs kernels (thread count, device).
   virtual void enter(const Context&) const {}
+  // Returns when everything started in the context is done. `copy` waits for it by itself; clocks have to ask.
+  virtual void synchronise(Context&) const {}
+  // Whether a floating-point tensor holds neither infinities nor NaN, where the device can tell faster than a copy takes.
+  virtual std::optional<bool> all_finite(const Tensor&) const { return std::nullopt; }
   // y += x, same spec: how the gradients of a tensor's consumers are folded.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
   // One pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be empty.
@@ -55,6 +68,8 @@ class Backend {
 void register_backend(std::unique_ptr<Backend>);
 // Error listing the registered backends, with the reason why a known module could not be loaded.
 const Backend& backend(std::string_view name);
+// What "auto" means here: "cuda" where its module finds a device, else "cpu" and the reason.
+std::string best_backend(std::string& why_not_faster);
 std::vector<std::string> backend_names();
 
 }  // namespace antichain

@@ -4,7 +4,8 @@
 
 namespace antichain {
 
-Context::Context(const Backend& backend, int threads) : backend_(&backend), threads_(threads) {}
+Context::Context(const Backend& backend, int threads, int local_rank)
+    : backend_(&backend), threads_(threads), local_rank_(local_rank), resources_(backend.open(local_rank)) {}
 
 std::byte* Context::workspace(int64_t bytes) {
   if (bytes > workspace_bytes_) {

@@ -11,17 +11,22 @@ class Backend;
 
 class Context {
  public:
-  explicit Context(const Backend& backend, int threads = 1);
+  // `local_rank`, among the ranks of this host, chooses the device where there are several.
+  explicit Context(const Backend& backend, int threads = 1, int local_rank = 0);
 
   const Backend& backend() const { return *backend_; }
   int threads() const { return threads_; }
+  int local_rank() const { return local_rank_; }
+  // What the backend keeps for each context (Backend::open): streams and library handles, known to it alone.
+  void* resources() const { return resources_.get(); }
 
   // At least `bytes` of device memory, 64-byte aligned, valid until the next call. Grows only.
   std::byte* workspace(int64_t bytes);
 
  private:
   const Backend* backend_;
-  int threads_;
+  int threads_, local_rank_;
+  std::shared_ptr<void> resources_;
   std::shared_ptr<std::byte> workspace_;
   int64_t workspace_bytes_ = 0;
 };

@@ -13,6 +13,7 @@ namespace antichain {
 TensorSpec Node::output() const {
   TensorSpec spec = signature.y;
   spec.layout = lowering.y;
+  if (spec.dtype == DType::f32) spec.dtype = storage(lowering.precision);
   return spec;
 }
 
@@ -68,6 +69,7 @@ NodeId Graph::find(std::string_view name) const {
 
 std::string Graph::hash() const {
   std::string text = model_;
+  if (precision_ != Precision::float32) text += fmt::format(" in {}", name_of(precision_));
   for (const Node& node : nodes_) {
     text += fmt::format("\n{} {} [{}] {} {}", node.name, node.op->str(), fmt::join(node.inputs, ","),
                         node.signature.y.shape.str(), name_of(node.lowering.y));

@@ -27,14 +27,15 @@ struct Node {
   std::vector<std::string> absorbed =
       {};  // names of nodes fused into this one, in order; it has the value of the last
 
-  TensorSpec output() const;  // signature.y in the lowering's layout
+  TensorSpec output() const;  // signature.y in the lowering's layout and precision
   Role role() const { return op->role(); }
   bool keeps(NodeId input) const;  // whether backward re-reads that input
 };
 
 class Graph {
  public:
-  explicit Graph(std::string model = {}) : model_(std::move(model)) {}
+  explicit Graph(std::string model = {}, Precision precision = Precision::float32)
+      : model_(std::move(model)), precision_(precision) {}
 
   // Appends a node and infers its signature. Error when the name is taken, an input is not an earlier node,
   // or the shapes do not fit.
@@ -43,6 +44,7 @@ class Graph {
              std::vector<std::string> absorbed = {});
 
   const std::string& model() const { return model_; }
+  Precision precision() const { return precision_; }  // that it was lowered to
   int size() const { return int(nodes_.size()); }
   const Node& operator[](NodeId id) const { return nodes_[id]; }
   auto begin() const { return nodes_.begin(); }
@@ -55,18 +57,19 @@ class Graph {
   // Whether the gradient of the node's output is ever wanted: it reaches a parameter, and it is no input.
   bool needs_gradient(NodeId id) const { return needs_gradient_[id]; }
 
-  // Over names, operators with their options, edges, shapes and layouts: what a profile and a plan are for.
+  // Over names, operators with their options, edges, shapes, layouts and precision: what a profile and a plan are for.
   std::string hash() const;
 
  private:
   std::string model_;
+  Precision precision_;
   std::vector<Node> nodes_;
   std::vector<std::vector<NodeId>> consumers_;
   std::vector<bool> needs_gradient_;
 };
 
 // The graph with operators fused where the backend can (framework/fuse.h), the backend's layouts chosen and "reorder"
-// nodes where two neighbours disagree.
-Graph lower(const Graph&, const Backend&);
+// nodes where two neighbours disagree. Error when the machine has not the instructions for the precision.
+Graph lower(const Graph&, const Backend&, Precision = Precision::float32);
 
 }  // namespace antichain

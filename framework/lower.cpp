@@ -1,10 +1,11 @@
-// Lowering: every node gets the layouts its engine works in, and a "reorder" node appears wherever a producer
-// and a consumer disagree, once per tensor and layout. It happens before profiling, so that reorders are
+// Lowering: every node gets the layouts and the precision its engine works in, and a "reorder" node appears wherever a
+// producer and a consumer disagree, once per tensor and form. It happens before profiling, so that reorders are
 // priced, planned and cut like any other node.
 
 #include <fmt/format.h>
 
 #include <map>
+#include <tuple>
 
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -17,7 +18,8 @@ namespace {
 
 class Lowerer {
  public:
-  Lowerer(const Graph& from, const Backend& backend) : from_(from), backend_(backend), to_(from.model()) {}
+  Lowerer(const Graph& from, const Backend& backend, Precision precision)
+      : from_(from), backend_(backend), precision_(precision), to_(from.model(), precision) {}
 
   Graph run() && {
     for (const Node& node : from_) new_id_.push_back(add(node));
@@ -35,39 +37,47 @@ class Lowerer {
       shapes.push_back(from_.shape(input));
       offered.push_back(to_[inputs.back()].lowering.y);
     }
-    Lowering lowering = backend_.entry(node.op->type()).lower(*node.op, shapes, offered);
+    Lowering lowering = backend_.entry(node.op->type()).lower(*node.op, shapes, offered, precision_);
     ANTICHAIN_CHECK(
         lowering.x.size() == inputs.size() && lowering.params.size() == node.signature.params.size(),
         fmt::format("the lowering of '{}' names a layout per input and parameter", node.name));
-    for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = in_layout(inputs[i], lowering.x[i]);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      inputs[i] = in_form(inputs[i], lowering.x[i], lowering.precision);
     return to_.add(node.name, node.op, std::move(inputs), std::move(lowering), node.absorbed);
   }
 
-  NodeId in_layout(NodeId id, Layout wanted) {
-    const Layout have = to_[id].lowering.y;
-    if (have == wanted) return id;
-    const auto [it, is_new] = reordered_.try_emplace({id, wanted}, to_.size());
+  NodeId in_form(NodeId id, Layout layout, Precision precision) {
+    const TensorSpec have = to_[id].output();
+    const bool integers = have.dtype == DType::i32;
+    const DType dtype = integers ? have.dtype : storage(precision);
+    if (have.layout == layout && have.dtype == dtype) return id;
+    const auto [it, is_new] = reordered_.try_emplace({id, layout, dtype}, to_.size());
     if (is_new) {
-      auto op = std::make_shared<Reorder>(wanted);
-      const Shape shape = to_.shape(id);
-      Lowering lowering = backend_.entry(op->type()).lower(*op, {&shape, 1}, {&have, 1});
-      to_.add(fmt::format("{}.{}", to_[id].name, name_of(wanted)), op, {id}, std::move(lowering));
+      auto op = std::make_shared<Reorder>(layout, have.dtype, dtype);
+      Lowering lowering =
+          backend_.entry(op->type()).lower(*op, {&have.shape, 1}, {&have.layout, 1}, precision);
+      std::string name = to_[id].name;
+      if (have.layout != layout) name += fmt::format(".{}", name_of(layout));
+      if (have.dtype != dtype) name += fmt::format(".{}", name_of(dtype));
+      to_.add(std::move(name), op, {id}, std::move(lowering));
     }
     return it->second;
   }
 
   const Graph& from_;
   const Backend& backend_;
+  const Precision precision_;
   Graph to_;
   std::vector<NodeId> new_id_;
-  std::map<std::pair<NodeId, Layout>, NodeId> reordered_;
+  std::map<std::tuple<NodeId, Layout, DType>, NodeId> reordered_;
 };
 
 }  // namespace
 
-Graph lower(const Graph& graph, const Backend& backend) {
+Graph lower(const Graph& graph, const Backend& backend, Precision precision) {
+  backend.require(precision);
   const Graph fused = fuse(graph, backend);
-  return Lowerer(fused, backend).run();
+  return Lowerer(fused, backend, precision).run();
 }
 
 }  // namespace antichain

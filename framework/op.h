@@ -4,7 +4,7 @@
 // serves every micro-batch in flight, every weight version, recomputation, and ranks that are threads.
 //
 //   Op::infer          what every device agrees on: output shape, parameters, buffers, statistics, FLOPs
-//   Lowering           what an engine adds: layouts, what backward re-reads, the stash (static as well)
+//   Lowering           what an engine adds: layouts, precision, what backward re-reads, the stash (static as well)
 //   Kernel             the engine's code for one node: forward, and backward in two halves that can be asked
 //   for
 //                      separately: input gradient (dx) and weight gradient (dw)
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "framework/initialise.h"
+#include "framework/precision.h"
 #include "framework/tensor.h"
 
 namespace antichain {
@@ -35,7 +36,7 @@ struct ParamSpec {
 enum class Role { input, compute, loss };
 
 struct Signature {
-  TensorSpec y;                        // layout plain; the engine's Lowering refines it
+  TensorSpec y;                        // layout plain, float32; the engine's Lowering refines it
   std::vector<ParamSpec> params;       // trained by the optimiser
   std::vector<ParamSpec> buffers;      // state that is not trained (running mean and variance)
   std::vector<TensorSpec> statistics;  // per micro-batch, kept until the step: what buffers absorb
@@ -58,14 +59,16 @@ class Op {
 
 // What an engine adds to a signature. A pure function of operator, shapes and instruction set (promise 1).
 struct Lowering {
-  std::vector<Layout> x;                  // the layout wanted of each input
-  Layout y = Layout::plain;               // the layout produced
-  std::vector<Layout> params;             // the layout each parameter (and its gradient) lives in
-  std::vector<TensorSpec> stash;          // written by forward, read by backward of the same micro-batch
-  bool keeps_x = false, keeps_y = false;  // whether backward re-reads the inputs, the output
-  int kept_inputs = 1 << 30;              // of keeps_x: only the first so many inputs
-  bool adds_dx = false;                   // whether backward obeys Backward::dx_into
-  int64_t workspace_bytes = 0;            // the scratch that one call needs
+  std::vector<Layout> x;                     // the layout wanted of each input
+  Layout y = Layout::plain;                  // the layout produced
+  std::vector<Layout> params;                // the layout each parameter (and its gradient) lives in
+  Precision precision = Precision::float32;  // x and y that are not integers are of its storage type
+  std::vector<TensorSpec> prepared;          // what Kernel::prepare makes of the parameters
+  std::vector<TensorSpec> stash;             // written by forward, read by backward of the same micro-batch
+  bool keeps_x = false, keeps_y = false;     // whether backward re-reads the inputs, the output
+  int kept_inputs = 1 << 30;                 // of keeps_x: only the first so many inputs
+  bool adds_dx = false;                      // whether backward obeys Backward::dx_into
+  int64_t workspace_bytes = 0;               // the scratch that one call needs
 
   bool keeps(size_t input) const { return keeps_x && int(input) < kept_inputs; }
 };
@@ -80,7 +83,7 @@ struct DropoutKey {
 };
 
 struct Forward {
-  std::span<const Tensor> x, params, buffers;
+  std::span<const Tensor> x, params, prepared, buffers;
   Tensor y;                       // overwritten
   std::span<const Tensor> stash;  // overwritten (train mode)
   std::span<const Tensor> statistics;
@@ -93,7 +96,7 @@ enum class Into { overwrite, accumulate };
 // Tensors that the lowering does not keep are empty in `x` and `y`. dx[i] and dw[i] have the layout of x[i]
 // and params[i]; an empty span (or an empty tensor in it) means "not now".
 struct Backward {
-  std::span<const Tensor> x, params;
+  std::span<const Tensor> x, params, prepared;
   Tensor y, dy;  // dy is empty for a loss node
   std::span<const Tensor> stash, statistics;
   std::span<const Tensor> dx;       // overwritten, or as dx_into says; no two of them the same tensor
@@ -111,6 +114,10 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void forward(Context&, const Forward&) const = 0;
   virtual void backward(Context&, const Backward&) const {}
+  // Makes of the parameters what the passes read (weights in bf16, in an engine's own format): once after whoever changed
+  // them, so that no micro-batch has to.
+  virtual void prepare(Context&, std::span<const Tensor> /*params*/,
+                       std::span<const Tensor> /*prepared*/) const {}
   // Folds one micro-batch's statistics into the buffers; the step calls it in micro-batch order.
   virtual void absorb(Context&, std::span<const Tensor> /*statistics*/,
                       std::span<const Tensor> /*buffers*/) const {}

@@ -1,4 +1,5 @@
-// Reorder: the same values in another memory layout. lower() inserts it where two neighbours disagree.
+// Reorder: the same values in another memory layout, another element type, or both. lower() inserts it where two
+// neighbours disagree.
 #pragma once
 
 #include "framework/op.h"
@@ -7,9 +8,13 @@ namespace antichain {
 
 class Reorder : public Op {
  public:
-  explicit Reorder(Layout to) : to(to) {}
+  explicit Reorder(Layout to, DType from_type = DType::f32, DType to_type = DType::f32)
+      : to(to), from_type(from_type), to_type(to_type) {}
   std::string_view type() const override { return "reorder"; }
-  std::string str() const override { return "reorder(" + std::string(name_of(to)) + ")"; }
+  std::string str() const override {
+    const std::string type = from_type == to_type ? "" : ", " + std::string(name_of(to_type));
+    return "reorder(" + std::string(name_of(to)) + type + ")";
+  }
   Signature infer(std::span<const Shape> x) const override {
     Signature signature;
     signature.y = {.shape = x[0]};
@@ -17,6 +22,7 @@ class Reorder : public Op {
   }
 
   const Layout to;
+  const DType from_type, to_type;
 };
 
 }  // namespace antichain

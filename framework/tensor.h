@@ -19,7 +19,7 @@
 
 namespace antichain {
 
-enum class DType { f32, f64, i32, u8 };
+enum class DType { f32, f64, i32, u8, bf16 };
 int64_t size_of(DType);
 std::string_view name_of(DType);
 

@@ -24,25 +24,44 @@ class Dropout : public Op {
   const std::string node_name;
 };
 
-// The mask of one sample at one step; every engine asks this class, or draws the same numbers.
+// The mask of one sample at one step; every engine asks this class.
 class DropoutMask {
  public:
+  // One step's numbers, by sample and element, without the operator: constexpr, so that device code may ask, too.
+  class Draw {
+   public:
+    Draw(const Dropout& op, const DropoutKey& key)
+        : random_(mix(mix(key.seed, hash_bytes(op.node_name)), key.step)),
+          first_sample_(key.first_sample),
+          threshold_(uint64_t(op.p * 0x1p32)) {}
+
+    // Four 32-bit words: of the logical elements 4 · quad … 4 · quad + 3 of a sample of the micro-batch.
+    constexpr std::array<uint32_t, 4> words(int64_t sample, int64_t quad) const {
+      return random_.words(uint64_t(quad), first_sample_ + uint64_t(sample));
+    }
+    constexpr bool keeps(uint32_t word) const { return word >= threshold_; }
+    constexpr bool kept(int64_t sample, int64_t element) const {
+      return keeps(words(sample, element / 4)[size_t(element % 4)]);
+    }
+
+   private:
+    Philox random_;
+    uint64_t first_sample_;
+    uint64_t threshold_;  // of 2^32: words below it are dropped
+  };
+
   // `sample` is the position within the micro-batch.
-  DropoutMask(const Dropout& op, const DropoutKey& key, int64_t sample)
-      : random_(mix(mix(key.seed, hash_bytes(op.node_name)), key.step)),
-        sample_(key.first_sample + uint64_t(sample)),
-        threshold_(uint64_t(op.p * 0x1p32)) {}
+  DropoutMask(const Dropout& op, const DropoutKey& key, int64_t sample) : draw_(op, key), sample_(sample) {}
 
   // Whether each of the logical elements 4 · quad … 4 · quad + 3 of the sample is kept.
   std::array<bool, 4> kept(int64_t quad) const {
-    const auto w = random_.words(uint64_t(quad), sample_);
-    return {w[0] >= threshold_, w[1] >= threshold_, w[2] >= threshold_, w[3] >= threshold_};
+    const auto w = draw_.words(sample_, quad);
+    return {draw_.keeps(w[0]), draw_.keeps(w[1]), draw_.keeps(w[2]), draw_.keeps(w[3])};
   }
 
  private:
-  Philox random_;
-  uint64_t sample_;
-  uint64_t threshold_;  // of 2^32: words below it are dropped
+  Draw draw_;
+  int64_t sample_;
 };
 
 NodeId dropout(Graph&, std::string name, NodeId x, double p = 0.5);

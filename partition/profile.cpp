@@ -69,6 +69,7 @@ Profile unpriced(const Graph& lowered, const std::string& device) {
   profile.model = lowered.model();
   profile.graph_hash = lowered.hash();
   profile.device = device;
+  profile.precision = lowered.precision();
   profile.microbatch = lowered.microbatch();
   for (NodeId id = 0; id < lowered.size(); ++id) profile.nodes.push_back(profile_node(lowered, id));
   return profile;

@@ -51,6 +51,7 @@ struct Link {
 
 struct Profile {
   std::string model, graph_hash, device;
+  Precision precision = Precision::float32;
   int microbatch = 0;  // samples
   int threads = 1;     // per rank
   int ranks_at_once = 1;

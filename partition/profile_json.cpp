@@ -35,6 +35,14 @@ Role role_of(const JsonReader& field) {
   field.fail(fmt::format("\"{}\" is no role; choose input, compute or loss", name));
 }
 
+Precision precision_of(const JsonReader& field) {
+  const std::string name = field.string();
+  for (const std::string& known : precision_names())
+    if (known == name) return parse_precision(name);
+  field.fail(
+      fmt::format("\"{}\" is no precision; choose one of {}", name, fmt::join(precision_names(), ", ")));
+}
+
 std::string line(int id, const ProfileNode& node) {
   const NodeCost& cost = node.cost;
   std::vector<std::string> absorbed;
@@ -115,7 +123,7 @@ std::string to_json(const Profile& profile) {
   "format": "{}",
   "model": {},
   "graph_hash": {},
-  "device": {},
+  "device": {},{}
   "microbatch": {},
   "threads": {},
   "ranks_at_once": {},
@@ -127,6 +135,9 @@ std::string to_json(const Profile& profile) {
 }}
 )",
       format_name, quoted(profile.model), quoted(profile.graph_hash), quoted(profile.device),
+      profile.precision == Precision::float32
+          ? ""
+          : fmt::format("\n  \"precision\": \"{}\",", name_of(profile.precision)),
       profile.microbatch, profile.threads, profile.ranks_at_once, to_json(profile.link),
       json_microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
       fmt::join(lines, ",\n"));
@@ -142,6 +153,7 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
   profile.model = file.at("model").string();
   profile.graph_hash = file.at("graph_hash").string();
   profile.device = file.at("device").string();
+  if (file.has("precision")) profile.precision = precision_of(file.at("precision"));
   profile.microbatch = int(file.at("microbatch").integer(0, many));
   profile.threads = int(file.at("threads").integer(1, many));
   profile.ranks_at_once = int(file.at("ranks_at_once").integer(1, many));

@@ -36,13 +36,19 @@ bool all_finite(const double* values, int64_t count) {
   return scan<uint64_t>(values, count, 0x7FFF'FFFF'FFFF'FFFFu, 0x0010'0000'0000'0000u);
 }
 
+bool all_finite(const Bf16* values, int64_t count) {
+  return scan<uint16_t>(values, count, uint16_t(0x7FFF), uint16_t(0x0080));
+}
+
 bool all_finite(const Backend& backend, const Tensor& tensor) {
-  if (!tensor || (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64)) return true;
+  if (!tensor || tensor.dtype() == DType::i32 || tensor.dtype() == DType::u8) return true;
+  if (const std::optional<bool> finite = backend.all_finite(tensor)) return *finite;
   Tensor host = tensor;
-  if (backend.name() != "cpu") {  // its bytes may be out of the host's reach
+  if (!backend.host_memory()) {
     host = Tensor::host(tensor.spec());
     backend.copy(tensor, host);
   }
+  if (host.dtype() == DType::bf16) return all_finite(host.data<Bf16>(), host.elements());
   return host.dtype() == DType::f32 ? all_finite(host.data<float>(), host.elements())
                                     : all_finite(host.data<double>(), host.elements());
 }

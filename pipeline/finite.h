@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "framework/bf16.h"
 #include "framework/tensor.h"
 
 namespace antichain {
@@ -11,6 +12,7 @@ class Backend;
 
 bool all_finite(const float*, int64_t count);
 bool all_finite(const double*, int64_t count);
+bool all_finite(const Bf16*, int64_t count);
 
 // Of a tensor in the backend's memory, padding of blocked layouts included (it is zero); integers always are.
 bool all_finite(const Backend&, const Tensor&);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string_view>
 
 #include "framework/error.h"
 
@@ -43,6 +44,16 @@ int available_cores() {
 }
 
 int available_cores_on_host() { return int(::sysconf(_SC_NPROCESSORS_ONLN)); }
+
+void check_launch() {
+  bool managed = false;
+  for (char** variable = environ; *variable && !managed; ++variable)
+    for (const std::string_view manager : {"OMPI_", "PMIX_", "PMI_", "PALS_"})
+      managed |= std::string_view(*variable).starts_with(manager) &&
+                 !std::string_view(*variable).starts_with("OMPI_MCA_") &&
+                 !std::string_view(*variable).starts_with("OMPI_ALLOW_");
+  if (!managed) check_launch(1);
+}
 
 void check_launch(int world_size) {
   const bool step = std::getenv("SLURM_STEP_ID") != nullptr;

@@ -18,6 +18,8 @@ int available_cores_on_host();  // online on this host
 
 // Error that explains a Slurm job whose ranks did not find each other.
 void check_launch(int world_size);
+// The same before MPI begins, where no process manager is in sight: Open MPI would end the process with a text of its own.
+void check_launch();
 
 // One sentence when ranks outnumber cores, else "".
 std::string crowding_warning(int ranks_on_host, int threads_per_rank);

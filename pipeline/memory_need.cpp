@@ -18,22 +18,25 @@ int64_t weight_bytes(const Node& node) {
     const ParamSpec& param = node.signature.params[i];
     bytes += 3 * TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes();
   }
+  for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)
     bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
   return bytes;
 }
 
-// state_hash() holds every value, and the one it is at in two layouts more.
+// state_hash() copies one value after the other, and once more in plain layout where it has another.
 int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
-  int64_t all = 0, largest = 0;
+  int64_t most = 0;
   for (const NodeId id : nodes) {
-    for (const ParamSpec& param : graph[id].signature.params) {
-      const int64_t bytes = TensorSpec{param.shape, param.dtype}.bytes();
-      all += bytes;
-      largest = std::max(largest, bytes);
+    const Node& node = graph[id];
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ParamSpec& param = node.signature.params[i];
+      const TensorSpec own{param.shape, param.dtype, node.lowering.params[i]},
+          plain{param.shape, param.dtype};
+      most = std::max(most, own.bytes() + (own.layout == Layout::plain ? 0 : plain.bytes()));
     }
   }
-  return all + largest;
+  return most;
 }
 
 bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {

@@ -11,7 +11,7 @@
 namespace antichain {
 
 struct MemoryNeed {
-  int64_t weights = 0;      // parameters, their gradients and momentum; buffers
+  int64_t weights = 0;      // parameters, their gradients and momentum; what is prepared of them; buffers
   int64_t activations = 0;  // of a training step: StageMemory
   int64_t evaluation = 0;   // of an evaluation's, which stays beside it
   int64_t scratch = 0;      // of the largest kernel

@@ -24,6 +24,7 @@ double MpiHeartbeat::unheard_s(int rank) const {
 
 void MpiHeartbeat::refresh() {
   Known& me = known_[size_t(comm_.rank())];
+  mine_.examine();
   me.state = mine_.read();
   me.heard = Clock::now();
   forget_delivered();

@@ -69,26 +69,29 @@ class MpiTransport : public Transport {
   Ticket recv(MessageKey key, int peer, Tensor into) override {
     MPI_Request request;
     ANTICHAIN_MPI(MPI_Irecv(into.raw(), count(into), MPI_BYTE, peer, tag(key), tensors_, &request));
-    receives_[++last_ticket_] = {request, std::move(into), key, peer};
+    receives_[++last_ticket_] = {{request, std::move(into), key, peer}};
     return last_ticket_;
   }
 
   void wait(Ticket ticket) override {
     const auto it = receives_.find(ticket);
     ANTICHAIN_CHECK(it != receives_.end(), "a receive is posted once and waited for once");
-    Posted& posted = it->second;
-    MPI_Status status;
-    bool fits = true;
+    Received& posted = it->second;
     poll(
         posted.peer,
         [&] { return fmt::format("{} from rank {}", name_of(posted.key, posted.peer, rank_), posted.peer); },
-        [&] { return received(posted.request, &status, fits); });
-    const Posted done = std::move(posted);
+        [&] { return received(posted); });
+    const Received done = std::move(posted);
     receives_.erase(it);
     int bytes = 0;
-    ANTICHAIN_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
-    if (!fits || bytes != done.tensor.bytes())
+    ANTICHAIN_MPI(MPI_Get_count(&done.status, MPI_BYTE, &bytes));
+    if (!done.fits || bytes != done.tensor.bytes())
       throw wrong_size(done.key, done.peer, done.tensor.bytes(), bytes);
+  }
+
+  bool arrived(Ticket ticket) override {
+    const auto it = receives_.find(ticket);
+    return it != receives_.end() && received(it->second);
   }
 
   void progress() override {
@@ -147,6 +150,10 @@ class MpiTransport : public Transport {
     MessageKey key;
     int peer;
   };
+  struct Received : Posted {
+    MPI_Status status{};
+    bool done = false, fits = true;
+  };
 
   static int count(int64_t bytes) {
     if (bytes > INT_MAX)
@@ -174,13 +181,14 @@ class MpiTransport : public Transport {
   }
 
   // A message too large for its receive ends it as an error.
-  static bool received(MPI_Request& request, MPI_Status* status, bool& fits) {
+  static bool received(Received& posted) {
+    if (posted.done) return true;  // and its request is none any more
     int done = 0, kind = MPI_SUCCESS;
-    const int code = MPI_Test(&request, &done, status);
+    const int code = MPI_Test(&posted.request, &done, &posted.status);
     if (code != MPI_SUCCESS) MPI_Error_class(code, &kind);
-    if (kind == MPI_ERR_TRUNCATE) return !(fits = false);
-    ANTICHAIN_MPI(code);
-    return done != 0;
+    posted.fits = kind != MPI_ERR_TRUNCATE;
+    if (posted.fits) ANTICHAIN_MPI(code);
+    return posted.done = done != 0 || !posted.fits;
   }
 
   void finish(MPI_Request& request, const char* what) {
@@ -225,7 +233,7 @@ class MpiTransport : public Transport {
   int64_t largest_tag_ = 32'767;  // what the MPI standard guarantees
   bool synchronous_ = false, crowded_ = false;
   std::vector<Posted> sends_;
-  std::map<Ticket, Posted> receives_;
+  std::map<Ticket, Received> receives_;
   Ticket last_ticket_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <thread>
+#include <utility>
 
 namespace antichain {
 
@@ -42,6 +43,20 @@ void Progress::finish() {
   beat();
 }
 
+void Progress::guard(std::function<std::string()> failure) {
+  std::lock_guard lock(guard_mutex_);
+  guard_ = std::move(failure);
+}
+
+void Progress::examine() const {
+  std::lock_guard lock(guard_mutex_);
+  if (!guard_ || failed_.load(std::memory_order_relaxed)) return;
+  const std::string failure = guard_();
+  if (failure.empty()) return;
+  failure_.write(failure);
+  failed_.store(true, std::memory_order_release);
+}
+
 void Progress::begin_wait(int peer) {
   explained_.store(false, std::memory_order_relaxed);
   waiting_for_.store(peer, std::memory_order_release);
@@ -67,6 +82,7 @@ RankState Progress::read() const {
   state.finished = finished_.load(std::memory_order_relaxed);
   state.action = action_.read();
   if (explained_.load(std::memory_order_acquire)) state.waiting = waiting_.read();
+  if (failed_.load(std::memory_order_acquire)) state.failure = failure_.read();
   return state;
 }
 

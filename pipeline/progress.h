@@ -8,6 +8,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,7 @@ struct RankState {
   int32_t finished = 0;             // 1: the rank has left its work, well or not
   std::array<char, 128> action{};   // zero-terminated, such as "0F3 forward of micro-batch 3 on stage 0"
   std::array<char, 128> waiting{};  // zero-terminated; empty until a wait has lasted some milliseconds
+  std::array<char, 128> failure{};  // zero-terminated; what the device reported by itself, mostly nothing
 
   bool is_waiting() const { return waiting_for != not_waiting || finished; }
 };
@@ -48,9 +51,13 @@ class Progress {
     beat();
   }
   void finish();
+  // What finds a failure that no call of the rank's thread returns (a device's asynchronous error), or "". Asked by the
+  // watchdog's thread; an empty function ends that, after a call that is under way.
+  void guard(std::function<std::string()> failure);
 
   // Called by any thread.
   RankState read() const;
+  void examine() const;  // asks the guard
   double limit_s() const { return limit_s_.load(std::memory_order_relaxed); }
 
   // Held while the rank's thread waits for rank `peer` (or RankState::anybody).
@@ -76,6 +83,10 @@ class Progress {
   std::atomic<int32_t> waiting_for_{RankState::not_waiting};
   std::atomic<bool> explained_{false}, finished_{false};
   SharedText action_, waiting_;
+  mutable std::mutex guard_mutex_;
+  std::function<std::string()> guard_;
+  mutable std::atomic<bool> failed_{false};
+  mutable SharedText failure_;
 };
 
 }  // namespace antichain

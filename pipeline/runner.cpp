@@ -1,12 +1,16 @@
 #include "pipeline/runner.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/random.h"
+#include "pipeline/agree.h"
+#include "pipeline/message_order.h"
 
 namespace antichain {
 namespace {
@@ -62,6 +66,23 @@ StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan,
                          .tickets = std::vector<Transport::Ticket>(size_t(schedule.microbatches))});
   }
   names_ = std::make_shared<const std::map<int, std::string>>(std::move(names));
+  if (transport.ordered()) agree_on_order(network, plan);
+}
+
+// Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a good one.
+void StageRunner::agree_on_order(const Profile& network, const Plan& plan) {
+  const auto order = issue_order(message_order(schedule_, plan, network, one_link(network.link)),
+                                 int(schedule_.ranks.size()));
+  std::string all;
+  for (const auto& indices : order) all += fmt::format("{}\n", fmt::join(indices, " "));
+  agree(transport_, "the order of messages", fmt::format("{:016x}", hash_bytes(all)));
+  const int me = transport_.rank();
+  for (const int index : order[size_t(me)]) {
+    const Action& a = schedule_.ranks[size_t(me)][size_t(index)];
+    const bool sends = a.verb == Verb::send;
+    const int channel = sends ? channels_(me, a.peer, a.message) : channels_(a.peer, me, a.message);
+    turns_.push_back({a.verb, {channel, a.microbatch}, a.peer});
+  }
 }
 
 std::string StageRunner::describe(const Message& message) const {
@@ -103,18 +124,22 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   located_forward_ = located_backward_ = false;
   poison_ = judge_ ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt;
   for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
+  transport_.begin_step(turns_);
   post_receives();
   const auto& actions = schedule_.ranks[size_t(transport_.rank())];
   const double begin = now_s();
   for (size_t i = 0; i < actions.size(); ++i) {
     const double start = input.traced ? now_s() : 0;
     transport_.activity().doing(labels_[i]);
+    spend(spent_on(actions[i].verb));
     execute(actions[i], input, source, result);
     if (input.traced)
       result.events.push_back({transport_.rank(), actions[i], start - begin, now_s() - begin});
   }
   transport_.activity().doing("delivering the last tensors of the step");
+  spend(Spent::transfer);
   transport_.flush();
+  spend(Spent::other);
   result.numbers = numbers_;
   return result;
 }
@@ -149,14 +174,28 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
 template <class Work>
 void StageRunner::timed(NodeId id, Verb verb, int microbatch, const Work& work) {
   if (!clock_) return work();
+  const Backend& backend = context_.backend();
+  backend.synchronise(context_);
   const double start = now_s();
   work();
+  backend.synchronise(context_);
   clock_(id, verb, microbatch, now_s() - start);
 }
 
 void StageRunner::load(int microbatch, BatchSource& source) {
-  for (const auto& [id, ring] : memory_.output)
-    if (graph_[id].role() == Role::input) source.fill(graph_[id].name, microbatch, ring[microbatch]);
+  const Backend& backend = context_.backend();
+  for (const auto& [id, ring] : memory_.output) {
+    if (graph_[id].role() != Role::input) continue;
+    const Tensor& there = ring[microbatch];
+    if (backend.host_memory()) {
+      source.fill(graph_[id].name, microbatch, there);
+      continue;
+    }
+    Tensor& here = drawn_[id];  // its last copy to the device was waited for
+    if (!here) here = Tensor::host(there.spec());
+    source.fill(graph_[id].name, microbatch, here);
+    backend.copy(here, there);
+  }
 }
 
 DropoutKey StageRunner::dropout_key(const StepInput& input, int m) const {
@@ -175,6 +214,7 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
     timed(id, Verb::forward, m, [&] {
       state.kernel->forward(context_, {.x = x,
                                        .params = state.params,
+                                       .prepared = state.prepared,
                                        .buffers = state.buffers,
                                        .y = y,
                                        .stash = stash,
@@ -220,6 +260,7 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
   const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
   Backward call{.x = x,
                 .params = state.params,
+                .prepared = state.prepared,
                 .stash = stash,
                 .statistics = statistics,
                 .into = m == 0 ? Into::overwrite : Into::accumulate,
@@ -332,7 +373,9 @@ void StageRunner::step(const StepInput& input, StepResult& result) {
   if (mode_ == Mode::evaluate) return;
   if (judge_) {
     look_at_gradients();
+    spend(Spent::waiting);  // it may ask the others
     if (!(result.updated = judge_(numbers_))) return;
+    spend(Spent::update);
   }
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];

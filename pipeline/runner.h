@@ -20,6 +20,7 @@
 #include "pipeline/offence.h"
 #include "pipeline/simulate.h"
 #include "pipeline/stage_memory.h"
+#include "pipeline/time_sheet.h"
 #include "pipeline/transport.h"
 
 namespace antichain {
@@ -71,6 +72,8 @@ class StageRunner {
   void set_watch(NodeWatch watch) { watch_ = std::move(watch); }
   // With a judge, every training step is looked through for numbers that are not finite.
   void set_judge(NumberJudge judge) { judge_ = std::move(judge); }
+  // Each action's time is entered there; after a step it runs on as `other`. nullptr: nowhere.
+  void set_time_sheet(TimeSheet* sheet) { sheet_ = sheet; }
   int64_t bytes() const { return memory_.bytes(); }
 
  private:
@@ -82,6 +85,9 @@ class StageRunner {
     std::vector<Transport::Ticket> tickets;     // by micro-batch
   };
 
+  void spend(Spent kind) {
+    if (sheet_) sheet_->enter(kind);
+  }
   void execute(const Action&, const StepInput&, BatchSource&, StepResult&);
   void load(int microbatch, BatchSource&);
   void forward(int microbatch, const StepInput&, StepResult&);
@@ -101,6 +107,7 @@ class StageRunner {
   bool finite(const std::vector<Tensor>&) const;
   void poison(NodeId, int microbatch, bool gradient, const Tensor&) const;
 
+  void agree_on_order(const Profile& network, const Plan&);
   std::string describe(const Action&) const;
   std::string describe(const Message&) const;
   void post_receives();
@@ -124,10 +131,13 @@ class StageRunner {
   Context& context_;
   Channels channels_;
   StageMemory memory_;
+  std::map<NodeId, Tensor> drawn_;  // inputs on the host, where the device has memory of its own
   std::vector<Receive> receives_;
+  std::vector<Turn> turns_;  // of this rank, where the transport is ordered
   NodeClock clock_;
   NodeWatch watch_;
   NumberJudge judge_;
+  TimeSheet* sheet_ = nullptr;
   std::set<NodeId> sent_;  // whose outputs leave the stage
   NumberReport numbers_;   // of the step under way
   bool located_forward_ = false,

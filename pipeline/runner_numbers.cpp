@@ -104,8 +104,11 @@ void StageRunner::poison(NodeId id, int m, bool gradient, const Tensor& tensor) 
   if (poison_->gradient != gradient || poison_->microbatch != m || poison_->node != graph_[id].name) return;
   const Tensor host = Tensor::host(tensor.spec());
   context_.backend().copy(tensor, host);
-  std::fill_n(host.data<float>(), host.elements(),
-              std::numeric_limits<float>::quiet_NaN());  // one a ReLU might swallow
+  const float nan = std::numeric_limits<float>::quiet_NaN();  // one a ReLU might swallow
+  if (host.dtype() == DType::bf16)
+    std::fill_n(host.data<Bf16>(), host.elements(), Bf16(nan));
+  else
+    std::fill_n(host.data<float>(), host.elements(), nan);
   context_.backend().copy(host, tensor);
 }
 

@@ -93,6 +93,10 @@ struct Slots {
   // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that
   // reusing one never waits on a peer. All of the rank's where nothing is proved; 0 where nothing is sent.
   int sent_activations = 0, sent_gradients = 0;
+  // Buffers of what one channel receives: one more than are in use at once, so that receives are posted ahead.
+  int receive_ring(Flow flow) const {
+    return (flow == Flow::activation ? microbatches : received_gradients) + 1;
+  }
   bool operator==(const Slots&) const = default;
 };
 std::vector<Slots> slots(const Schedule&);

@@ -36,7 +36,8 @@ class Links {
   std::vector<double> free_s_;  // when a pair's link is free again
 };
 
-// Does the schedule in simulated time. Calls record(rank, index, start, end) for every action; on each rank in order.
+// Does the schedule in simulated time. Calls record(rank, index, start, end, delivered) for every action; on each rank in
+// order.
 template <class Record>
 void interpret(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
                const std::vector<ActionSeconds>& seconds, Record record) {
@@ -56,7 +57,7 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& networ
       there_s[action.peer][partners.of[r][i]] =
           links.post(r, action.peer, start_s, network.nodes[action.message.tensor].cost.output_bytes);
     now_s[r] = end_s;
-    record(r, i, start_s, end_s);
+    record(r, i, start_s, end_s, there_s[r][i]);
   };
   const auto meet = [&](const std::vector<Place>& places) {
     double last_s = 0;
@@ -75,12 +76,13 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& net
   const size_t ranks = schedule.ranks.size();
   Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
   std::vector<std::vector<Event>> events(ranks);
-  interpret(schedule, plan, network, cluster, seconds, [&](int r, int i, double start_s, double end_s) {
-    const Action& action = schedule.ranks[r][i];
-    if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds[r][size_t(action.verb)];
-    timeline.step_s = std::max(timeline.step_s, end_s);
-    events[r].push_back({r, action, start_s, end_s});
-  });
+  interpret(schedule, plan, network, cluster, seconds,
+            [&](int r, int i, double start_s, double end_s, double delivered_s) {
+              const Action& action = schedule.ranks[r][i];
+              if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds[r][size_t(action.verb)];
+              timeline.step_s = std::max(timeline.step_s, end_s);
+              events[r].push_back({r, action, start_s, end_s, delivered_s});
+            });
   for (auto& of_rank : events) timeline.events.insert(timeline.events.end(), of_rank.begin(), of_rank.end());
   return timeline;
 }
@@ -90,7 +92,7 @@ double step_s(const Profile& network, const Plan& plan, Policy policy, int micro
   double last_s = 0;
   interpret(compose(cut_of(network, plan), policy, microbatches), plan, network, cluster,
             action_seconds(plan, network, cluster),
-            [&](int, int, double, double end_s) { last_s = std::max(last_s, end_s); });
+            [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
   return last_s;
 }
 

@@ -26,6 +26,7 @@ struct Event {
   int rank = 0;
   Action action;
   double start_s = 0, end_s = 0;
+  double delivered_s = 0;  // of a recv that is simulated: when the message was there, waited for or not
 };
 
 struct Timeline {

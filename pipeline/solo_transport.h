@@ -17,6 +17,7 @@ class SoloTransport : public Transport {
   void send(MessageKey, int, Tensor) override { no_peer(); }
   Ticket recv(MessageKey, int, Tensor) override { no_peer(); }
   void wait(Ticket) override { no_peer(); }
+  bool arrived(Ticket) override { no_peer(); }
   void progress() override { activity().beat(); }
   void flush() override {}
   void barrier() override {}

@@ -10,6 +10,7 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
     std::vector<TensorSpec> x;
     for (NodeId input : node.inputs) x.push_back(graph_[input].output());
 
+    context.workspace(node.lowering.workspace_bytes);  // now, not in the first step
     NodeState& state = state_[id];
     state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
@@ -19,7 +20,17 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
     }
     for (const ParamSpec& buffer : node.signature.buffers)
       state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
+    for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
   }
+  prepare();
+}
+
+void Stage::prepare() {
+  for (auto& [id, state] : state_) prepare(state);
+}
+
+void Stage::prepare(NodeState& state) {
+  if (!state.prepared.empty()) state.kernel->prepare(context_, state.params, state.prepared);
 }
 
 Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
@@ -36,6 +47,7 @@ void Stage::update(NodeId id, const SgdOptions& sgd, float rate) {
   NodeState& state = state_.at(id);
   for (size_t i = 0; i < state.params.size(); ++i)
     context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
+  prepare(state);
 }
 
 void Stage::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {

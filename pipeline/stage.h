@@ -18,6 +18,7 @@ namespace antichain {
 struct NodeState {
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> params, gradients, momentum, buffers;
+  std::vector<Tensor> prepared;  // what the kernel made of the parameters
 };
 
 class Stage {
@@ -32,14 +33,17 @@ class Stage {
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
   Context& context() { return context_; }
 
-  // One pass of the optimiser over the parameters of a node.
+  // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
   void update(NodeId id, const SgdOptions&, float rate);
+  // Has every kernel prepare its parameters: for whoever sets their values otherwise.
+  void prepare();
 
   // f(full name, value) for every parameter and buffer, in host memory and plain layout: independent of plan and device.
   // One copy at a time, so that memory does not peak here.
   void for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const;
 
  private:
+  void prepare(NodeState&);
   Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;
 
   const Graph& graph_;

@@ -75,7 +75,7 @@ class StageMemory::Builder {
       const TensorSpec spec = graph_[id].output();
       Ring& ring = memory_.output[id];
       if (received_.contains(id)) {
-        ring = own_ring(spec, slots_.microbatches + 1);  // one more than in flight: receives are posted ahead
+        ring = own_ring(spec, slots_.receive_ring(Flow::activation));
       } else if (!local(id)) {
         ring = own_ring(spec, slots_.microbatches);  // a loaded input
       } else if (kept(id) || sent_.contains(id)) {
@@ -112,7 +112,7 @@ class StageMemory::Builder {
       if (a.verb == Verb::send && !memory_.sent.contains(a.message))
         memory_.sent[a.message] = own_ring(spec, slots_.sent_gradients);
       if (a.verb == Verb::recv && !memory_.received.contains(a.message))
-        memory_.received[a.message] = own_ring(spec, slots_.received_gradients + 1);
+        memory_.received[a.message] = own_ring(spec, slots_.receive_ring(Flow::gradient));
     }
     for (NodeId id : nodes_)
       if (graph_.needs_gradient(id)) output_gradient(id);

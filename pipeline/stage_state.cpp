@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <memory>
 
 #include "framework/checkpoint_folder.h"
 #include "framework/hdf5.h"
@@ -64,6 +65,19 @@ const CheckpointFile& file_with(const Manifest& manifest, const CheckpointTensor
               "it is a checkpoint of another network");
 }
 
+// Memory for one tensor after the other, as much as the largest needs.
+class Scratch {
+ public:
+  Tensor tensor(const TensorSpec& spec) {
+    if (spec.bytes() > bytes_) memory_ = allocate_host(bytes_ = spec.bytes());
+    return {spec, memory_};
+  }
+
+ private:
+  std::shared_ptr<std::byte> memory_;
+  int64_t bytes_ = 0;
+};
+
 void set(const Entry& entry, const NamedTensor& tensor, const Backend& backend, const std::string& origin) {
   const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
   from_named(tensor, plain, origin);
@@ -96,35 +110,33 @@ void StateCopy::take(Stage& stage, bool alias) {
   }
 }
 
-int64_t StateCopy::bytes() const {
-  int64_t sum = 0;
-  for (const Item& item : items_) sum += item.plain.bytes();
-  return sum;
-}
-
 std::vector<CheckpointTensor> StateCopy::tensors() const {
   std::vector<CheckpointTensor> all;
   for (const Item& item : items_) all.push_back(item.tensor);
   return all;
 }
 
-std::string StateCopy::to_hdf5(const Backend& backend, const std::function<void()>& beat) const {
-  Hdf5Writer writer(bytes() + (int64_t(1) << 20));
-  for (const Item& item : items_) {
+void StateCopy::write_hdf5(const Backend& backend, const std::function<void(std::string_view)>& sink) const {
+  Scratch host_memory, plain_memory;
+  const auto plain = [&](const Item& item) {
     Tensor host = item.value;
-    if (!item.copy || host.raw() != item.copy.raw()) {  // the stage's own, perhaps on another device
-      host = Tensor::host(item.value.spec());
+    const bool ours = item.copy && host.raw() == item.copy.raw();
+    if (!ours && !backend.host_memory()) {  // the stage's own, out of the host's reach
+      host = host_memory.tensor(item.value.spec());
       backend.copy(item.value, host);
     }
-    Tensor plain = host;
-    if (host.layout() != Layout::plain) {
-      plain = Tensor::host(item.plain);
-      relayout(host, plain);
-    }
-    writer.add(to_named(item.name, plain), item.group);
-    beat();
+    if (host.layout() == Layout::plain) return host;
+    const Tensor there = plain_memory.tensor(item.plain);
+    relayout(host, there);
+    return there;
+  };
+  std::vector<Hdf5Item> all;
+  for (const Item& item : items_) {
+    all.push_back({item.name, item.group, item.tensor.shape, {}});
+    if (!item.tensor.is_float) all.back().count = *plain(item).data<int32_t>();
   }
-  return writer.finish();
+  antichain::write_hdf5(
+      all, [&](size_t i) { return plain(items_[i]).data<float>(); }, sink);
 }
 
 int64_t state_bytes(const Stage& stage) {
@@ -149,6 +161,7 @@ void restore(Stage& stage, const std::string& checkpoint, const Manifest& manife
     for (size_t i = 0; i < tensors.size(); ++i)
       set(in_file[i], tensors[i], stage.context().backend(), origin);
   }
+  stage.prepare();
 }
 
 }  // namespace antichain

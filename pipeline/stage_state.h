@@ -19,9 +19,8 @@ class StateCopy {
   // Takes the stage's state: copies, into memory that later copies use again; or, with `alias`, its own tensors, for as long
   // as the stage rests.
   void take(Stage&, bool alias);
-  int64_t bytes() const;                          // of the file, about
-  std::vector<CheckpointTensor> tensors() const;  // in it
-  std::string to_hdf5(const Backend&, const std::function<void()>& beat) const;
+  std::vector<CheckpointTensor> tensors() const;                                             // in it
+  void write_hdf5(const Backend&, const std::function<void(std::string_view)>& sink) const;  // in pieces
 
  private:
   struct Item {

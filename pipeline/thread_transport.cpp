@@ -24,8 +24,6 @@ struct Parcel {
   Tensor tensor;
 };
 
-bool same(MessageKey a, MessageKey b) { return a.channel == b.channel && a.microbatch == b.microbatch; }
-
 // Everything the ranks share, under one lock; tensors are copied outside it.
 struct Hub {
   explicit Hub(int n) : size(n), mailboxes(n * n), undelivered(n), contributions(n), wake(n) {}
@@ -81,6 +79,11 @@ class ThreadTransport : public Transport {
     block(
         waiting, [&] { return fmt::format("{} from rank {}", name_of(key, peer, rank_), peer); },
         [&] { return !find(ticket); });
+  }
+
+  bool arrived(Ticket ticket) override {
+    deliver_arrived();
+    return !find(ticket);
   }
 
   void progress() override {
@@ -174,16 +177,16 @@ class ThreadTransport : public Transport {
                 ExitCode::peer_failed);
   }
 
-  std::vector<Parcel>::iterator arrived(const Posted& posted) {
+  std::vector<Parcel>::iterator parcel_for(const Posted& posted) {
     auto& box = hub_.mailbox(posted.peer, rank_);
     auto it = box.begin();
-    while (it != box.end() && !same(it->key, posted.key)) ++it;
+    while (it != box.end() && it->key != posted.key) ++it;
     return it;
   }
 
   bool any_arrived() {  // under the lock
     for (const Posted& p : posted_)
-      if (arrived(p) != hub_.mailbox(p.peer, rank_).end()) return true;
+      if (parcel_for(p) != hub_.mailbox(p.peer, rank_).end()) return true;
     return false;
   }
 
@@ -204,7 +207,7 @@ class ThreadTransport : public Transport {
     std::lock_guard lock(hub_.mutex);
     check_aborted();
     auto& box = hub_.mailbox(posted.peer, rank_);
-    const auto it = arrived(posted);
+    const auto it = parcel_for(posted);
     if (it == box.end()) return {};
     Tensor tensor = std::move(it->tensor);
     box.erase(it);

@@ -118,12 +118,14 @@ class Trainer {
         epoch_s_before_(options.start.epoch_s) {
     trainer_.set_judge(
         [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); });
+    trainer_.set_time_sheet(&time_);
   }
 
   TrainResult run() {
     TrainResult result{.steps = total_, .memory_bytes = trainer_.bytes()};
     std::vector<double> step_seconds;
     StopRequests::training_begins();
+    time_.enter(Spent::other);
     if (position_.step > 0 && position_.batch == 0) end_epoch();  // it was saved before its evaluation
     while (position_.step < total_) {
       if (position_.batch == 0) begin_epoch();
@@ -134,7 +136,9 @@ class Trainer {
       if (position_.batch == 0) end_epoch();
     }
     if (checkpointer_.on() && !checkpointer_.has(total_)) save();
+    if (checkpointer_.on()) time_.enter(Spent::checkpoint);
     checkpointer_.finish();
+    tell_times();
     result.step_s = median_after_first(std::move(step_seconds));
     result.loss = position_.loss;
     return result;
@@ -175,7 +179,9 @@ class Trainer {
                                     .traced = traced},
                                    train_);
     transport_.activity().doing("waiting for the other ranks to end the step");
+    time_.enter(Spent::waiting);
     const auto [sum, numbers] = gather_sums(transport_, mine, boundary_);
+    time_.enter(Spent::other);
     nan_policy_.conclude(numbers, step);
     if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
     const double seconds = seconds_since(start);
@@ -212,7 +218,9 @@ class Trainer {
 
   // Between two steps: the place to save, and to stop.
   void pass_boundary() {
+    time_.enter(Spent::waiting);  // for rank 0 to say
     const StopVerdict verdict = boundary_.pass_step();
+    time_.enter(Spent::other);
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))
       save();
@@ -221,21 +229,34 @@ class Trainer {
 
   void save() {
     position_.epoch_s = epoch_s();
+    const Spent before = time_.enter(Spent::checkpoint);
     checkpointer_.begin(position_);
+    time_.enter(before);
   }
 
   [[noreturn]] void stop(const StopVerdict& verdict) {
     const std::string what = fmt::format("stopped by {} after step {}", verdict.stop, position_.step);
-    if (!checkpointer_.on())
+    if (!checkpointer_.on()) {
+      tell_times();
       throw Error(what + ", and nothing was saved", "train with --checkpoint DIR to be able to go on",
                   ExitCode(128 + verdict.signal));
+    }
     if (!checkpointer_.has(position_.step)) save();
+    time_.enter(Spent::checkpoint);
     const std::string failure = checkpointer_.finish(), newest = checkpointer_.newest();
+    tell_times();
     if (!failure.empty())
       throw Error(fmt::format("{}, but that could not be saved: {}", what, failure),
                   newest.empty() ? "" : "the newest complete checkpoint is " + newest);
     throw Error(fmt::format("{}, with everything saved in {}", what, newest),
                 "the same command with --resume auto goes on", ExitCode::stopped);
+  }
+
+  void tell_times() {
+    time_.stop();
+    std::vector<TimeSheet> all;
+    for (const std::string& text : transport_.gather(time_.text())) all.push_back(TimeSheet::from_text(text));
+    if (transport_.rank() == 0) observer_.on_end(all);
   }
 
   double epoch_s() const { return epoch_s_before_ + seconds_since(epoch_start_); }
@@ -246,7 +267,9 @@ class Trainer {
     report.train_loss = position_.epoch_loss / samples;
     report.train_accuracy = position_.epoch_correct / samples;
     const auto start = Clock::now();
+    time_.enter(Spent::test);
     const StepResult test = evaluate();
+    time_.enter(Spent::other);
     report.test_s = seconds_since(start);
     report.test_loss = test.loss / double(test_size_);
     report.test_accuracy = test.correct / double(test_size_);
@@ -282,6 +305,7 @@ class Trainer {
   StepBoundary boundary_;
   Clock::time_point epoch_start_ = Clock::now();
   double epoch_s_before_;  // of the epoch, before this run
+  TimeSheet time_;
 };
 
 }  // namespace

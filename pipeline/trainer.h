@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "data/data_set.h"
-#include "pipeline/step_boundary.h"
 #include "pipeline/on_nan.h"
 #include "pipeline/runner.h"
+#include "pipeline/step_boundary.h"
+#include "pipeline/time_sheet.h"
 
 namespace antichain {
 
@@ -49,6 +50,8 @@ class TrainObserver {
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}
   virtual void on_checkpoint(const CheckpointReport&) {}
+  // Where the time went, by rank: at the end, also where a signal or the deadline brings it.
+  virtual void on_end(const std::vector<TimeSheet>&) {}
 };
 
 struct TrainResult {

@@ -3,11 +3,13 @@
 // watchdog what it waits for.
 //
 // Implementations: ranks as threads (pipeline/thread_transport.h; one rank alone is one thread), and MPI
-// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job.
+// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job. Over these, two carry the
+// tensors of a device that has its own memory: pipeline/staged_transport.h and pipeline/ordered_transport.h.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,14 @@ namespace antichain {
 struct MessageKey {
   int channel = 0;
   int microbatch = 0;
+  bool operator==(const MessageKey&) const = default;
+};
+
+// One of a rank's messages: to `peer` (Verb::send) or from it (Verb::recv).
+struct Turn {
+  Verb verb = Verb::send;
+  MessageKey key;
+  int peer = 0;
 };
 
 class Transport {
@@ -36,11 +46,18 @@ class Transport {
   virtual int local_size() const = 0;  // ranks on this host
   virtual std::string host() const = 0;
 
-  virtual void send(MessageKey, int peer, Tensor) = 0;         // host memory, kept until delivered
+  // Tensors are in host memory, but where a transport over another one says otherwise.
+  virtual void send(MessageKey, int peer, Tensor) = 0;         // kept until delivered
   virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
-  virtual void wait(Ticket) = 0;  // once per ticket; Error when the message has another size
-  virtual void progress() {}      // called between the nodes of a stage
-  virtual void flush() = 0;       // until all own sends are delivered
+  virtual void wait(Ticket) = 0;     // once per ticket; Error when the message has another size
+  virtual bool arrived(Ticket) = 0;  // whether the wait would return at once, which is still to be called
+  virtual void progress() {}         // called between the nodes of a stage
+  virtual void flush() = 0;          // until all own sends are delivered
+
+  // Whether messages go in one order that all ranks keep (pipeline/message_order.h). If so, each step begins by telling this
+  // rank's part of it; what is sent and received until the next `flush` is exactly that.
+  virtual bool ordered() const { return false; }
+  virtual void begin_step(std::span<const Turn>) {}
 
   // Control plane: small, blocking, every rank calls in the same order.
   virtual void barrier() = 0;
@@ -51,12 +68,12 @@ class Transport {
   virtual void abort(int code) = 0;
 
   // What this rank is doing, for the watchdog: the runner says so at each action, waits do so themselves.
-  Progress& activity() { return activity_; }
+  virtual Progress& activity() { return activity_; }
 
   // How reports name a message ("activation of node layer2.0.add, micro-batch 3"). Called only when a wait has
   // lasted some milliseconds, and when something is wrong.
   using Namer = std::function<std::string(MessageKey, int from, int to)>;
-  void name_messages(Namer namer) { namer_ = std::move(namer); }
+  virtual void name_messages(Namer namer) { namer_ = std::move(namer); }
 
  protected:
   std::string name_of(MessageKey, int from, int to) const;

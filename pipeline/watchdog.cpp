@@ -15,7 +15,9 @@ double now_s() {
 class ThreadStates : public RankStates {
  public:
   explicit ThreadStates(std::vector<const Progress*> ranks) : ranks_(std::move(ranks)) {}
-  void refresh() override {}
+  void refresh() override {
+    for (const Progress* rank : ranks_) rank->examine();
+  }
   int size() const override { return int(ranks_.size()); }
   RankState state(int rank) const override { return ranks_[rank]->read(); }
   double unheard_s(int) const override { return 0; }
@@ -28,6 +30,7 @@ class ThreadStates : public RankStates {
 
 bool over(double seconds, const RankState& s) { return s.limit_s > 0 && seconds > s.limit_s; }
 
+bool failed(const RankView& v) { return v.state.failure[0] != 0; }
 // The rank's process is stopped, gone, or cut off: not even its watchdog speaks.
 bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.state); }
 // A rank whose heartbeats have just stopped may hang or be lost: time will tell.
@@ -43,6 +46,13 @@ std::string who(const std::vector<RankView>& ranks, int r) {
 
 std::string action(const RankState& s) {
   return s.action[0] ? fmt::format("its last action was \"{}\"", s.action.data()) : "before its first action";
+}
+
+std::string what_is_wrong(const RankView& v) {
+  if (failed(v)) return fmt::format("was told by its device: {}", v.state.failure.data());
+  return fmt::format("{} for {:.1f} s (limit {:g} s)",
+                     lost(v) ? "has not been heard from (stopped, lost, or cut off)" : "has made no progress",
+                     lost(v) ? v.unheard_s : v.still_s, v.state.limit_s);
 }
 
 std::string waits_for(const RankState& s) {
@@ -74,12 +84,10 @@ Verdict judge(const std::vector<RankView>& ranks) {
   std::vector<bool> culprit(ranks.size());
   for (size_t r = 0; r < ranks.size(); ++r) {
     const RankView& v = ranks[r];
-    if (!lost(v) && !hung(v)) continue;
+    if (!failed(v) && !lost(v) && !hung(v)) continue;
     culprit[r] = verdict.stuck = true;
-    verdict.message += fmt::format(
-        "{}{} {} for {:.1f} s (limit {:g} s): {}", verdict.message.empty() ? "" : "\n", who(ranks, int(r)),
-        lost(v) ? "has not been heard from (stopped, lost, or cut off)" : "has made no progress",
-        lost(v) ? v.unheard_s : v.still_s, v.state.limit_s, action(v.state));
+    verdict.message += fmt::format("{}{} {}: {}", verdict.message.empty() ? "" : "\n", who(ranks, int(r)),
+                                   what_is_wrong(v), action(v.state));
   }
   const bool all_starved = std::all_of(ranks.begin(), ranks.end(), starved) &&
                            !std::all_of(ranks.begin(), ranks.end(), [](auto& v) { return v.state.finished; });

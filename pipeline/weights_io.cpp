@@ -1,5 +1,7 @@
 #include "pipeline/weights_io.h"
 
+#include <filesystem>
+
 #include "framework/json.h"
 #include "framework/safetensors.h"
 #include "pipeline/agree.h"
@@ -39,7 +41,11 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 }  // namespace
 
 Weights share_weights(const std::string& file, Transport& transport) {
-  return decode(on_rank_zero(transport, [&] { return read_file(file); }), file);
+  const auto bytes = [&] {
+    return std::filesystem::is_directory(file) ? encode(read_weights(file), WeightFormat::safetensors)
+                                               : read_file(file);
+  };
+  return decode(on_rank_zero(transport, bytes), file);
 }
 
 std::vector<std::string> load_weights(Stage& stage, const Weights& weights, Fit how,
@@ -50,6 +56,7 @@ std::vector<std::string> load_weights(Stage& stage, const Weights& weights, Fit 
     from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
     if (stage.owns(entry.node)) to_device(plain, value_of(stage[entry.node], entry), stage.context());
   }
+  stage.prepare();
   return fitted.skipped;
 }
 

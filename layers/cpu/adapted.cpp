@@ -8,17 +8,27 @@
 
 namespace antichain::cpu {
 
+Reordered::Reordered(const Desc& from, const Desc& to) : from_(from), to_(to) {
+  const auto desc = checked("describe a reorder", [&] {
+    return dnnl::reorder::primitive_desc(engine(), from, engine(), to, user_scratchpad());
+  });
+  primitive_ = Primitive("create a reorder", desc);
+}
+
+void Reordered::run(Workspace& workspace, void* from, void* to) const {
+  primitive_.run(workspace, {{DNNL_ARG_FROM, from_, from}, {DNNL_ARG_TO, to_, to}});
+}
+
+void Reordered::run(Context& context, void* from, void* to) const {
+  Workspace workspace(context, scratch_bytes());
+  run(workspace, from, to);
+}
+
 void Adapted::add(const Slot& slot) {
   Converted converted{slot, {}};
-  if (slot.have != slot.want) {
-    const bool in = slot.direction == Direction::in;
-    const Desc& from = in ? slot.have : slot.want;
-    const Desc& to = in ? slot.want : slot.have;
-    const auto desc = checked("describe a reorder", [&] {
-      return dnnl::reorder::primitive_desc(engine(), from, engine(), to, user_scratchpad());
-    });
-    converted.reorder = Primitive("create a reorder", desc);
-  }
+  const bool in = slot.direction == Direction::in;
+  if (slot.have != slot.want)
+    converted.reorder = in ? Reordered(slot.have, slot.want) : Reordered(slot.want, slot.have);
   slots_.push_back(std::move(converted));
 }
 
@@ -36,23 +46,24 @@ void Adapted::run(Workspace& workspace, std::initializer_list<void*> data) const
     const auto& [slot, reorder] = slots_[i];
     void* ours = data.begin()[i];
     void* its = reorder ? workspace.take(int64_t(slot.want.get_size())) : ours;
-    if (reorder && slot.direction == Direction::in)
-      reorder.run(workspace, {{DNNL_ARG_FROM, slot.have, ours}, {DNNL_ARG_TO, slot.want, its}});
+    if (reorder && slot.direction == Direction::in) reorder.run(workspace, ours, its);
     arguments.push_back({slot.id, slot.want, its});
   }
   primitive_.run(workspace, arguments);
   for (size_t i = 0; i < slots_.size(); ++i) {
     const auto& [slot, reorder] = slots_[i];
     void* ours = data.begin()[i];
-    if (reorder && slot.direction == Direction::out)
-      reorder.run(workspace, {{DNNL_ARG_FROM, slot.want, arguments[i].data}, {DNNL_ARG_TO, slot.have, ours}});
+    if (reorder && slot.direction == Direction::out) reorder.run(workspace, arguments[i].data, ours);
   }
 }
 
-void accumulate(const float* fresh, float* dw, int64_t n) {
+template <class T>
+void accumulate(const T* fresh, T* to, int64_t n) {
   for_each_range(n, n > (1 << 16) ? omp_get_max_threads() : 1, [&](int64_t begin, int64_t end) {
-    elementwise_loops().accumulate(fresh + begin, dw + begin, end - begin);
+    elementwise_loops<T>().accumulate(fresh + begin, to + begin, end - begin);
   });
 }
+template void accumulate(const float*, float*, int64_t);
+template void accumulate(const Bf16*, Bf16*, int64_t);
 
 }  // namespace antichain::cpu

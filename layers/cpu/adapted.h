@@ -10,6 +10,23 @@
 
 namespace antichain::cpu {
 
+// The same values in another format or type.
+class Reordered {
+ public:
+  Reordered() = default;  // not there
+  Reordered(const Desc& from, const Desc& to);
+
+  explicit operator bool() const { return bool(primitive_); }
+  const Desc& to() const { return to_; }
+  int64_t scratch_bytes() const { return primitive_.scratch_bytes(); }
+  void run(Workspace&, void* from, void* to) const;
+  void run(Context&, void* from, void* to) const;  // with the context's whole workspace
+
+ private:
+  Desc from_, to_;
+  Primitive primitive_;
+};
+
 enum class Direction { in, out };
 
 // How one argument is held by us, and how the primitive wants it.
@@ -35,7 +52,7 @@ class Adapted {
  private:
   struct Converted {
     Slot slot;
-    Primitive reorder;  // not there when `have` and `want` are equal
+    Reordered reorder;  // not there when `have` and `want` are equal
   };
   void add(const Slot&);
 
@@ -43,7 +60,8 @@ class Adapted {
   std::vector<Converted> slots_;
 };
 
-// dw ← dw + fresh, `n` floats.
-void accumulate(const float* fresh, float* dw, int64_t n);
+// to ← to + fresh, `n` numbers; T is float or Bf16.
+template <class T>
+void accumulate(const T* fresh, T* to, int64_t n);
 
 }  // namespace antichain::cpu

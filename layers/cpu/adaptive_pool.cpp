@@ -7,10 +7,12 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/plane_sum.h"
 
 namespace antichain::cpu {
 namespace {
 
+template <class T>
 class AdaptivePoolKernel : public Kernel {
  public:
   AdaptivePoolKernel(const AdaptiveAveragePool& op, const TensorSpec& x) : out_(op.out), x_(x) {}
@@ -18,14 +20,14 @@ class AdaptivePoolKernel : public Kernel {
   void forward(Context& context, const Forward& f) const override {
     with_block(x_.block, [&]<int B>() {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
-        const float* x = f.x[0].data<float>() + plane * x_.plane();
-        float* y = f.y.data<float>() + plane * y_plane();
+        const T* x = f.x[0].data<T>() + plane * x_.plane();
+        T* y = f.y.data<T>() + plane * y_plane();
         for_each_window([&](const Span& rows, const Span& columns) {
           double sum[B] = {};
           for (int64_t r = rows.begin; r < rows.end; ++r)
             for (int64_t q = columns.begin; q < columns.end; ++q)
-              for (int c = 0; c < B; ++c) sum[c] += x[(r * x_.width + q) * B + c];
-          for (int c = 0; c < B; ++c) *y++ = float(sum[c] / double(rows.size() * columns.size()));
+              for (int c = 0; c < B; ++c) sum[c] += float(x[(r * x_.width + q) * B + c]);
+          for (int c = 0; c < B; ++c) *y++ = T(float(sum[c] / double(rows.size() * columns.size())));
         });
       });
     });
@@ -33,17 +35,18 @@ class AdaptivePoolKernel : public Kernel {
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
+    const PlaneSum<T> summed(context, x_.plane());
     with_block(x_.block, [&]<int B>() {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
-        const float* dy = b.dy.data<float>() + plane * y_plane();
-        float* dx = b.dx[0].data<float>() + plane * x_.plane();
-        std::fill_n(dx, x_.plane(), 0.0f);
-        for_each_window([&](const Span& rows, const Span& columns) {
-          const float share = 1.0f / float(rows.size() * columns.size());
-          for (int64_t r = rows.begin; r < rows.end; ++r)
-            for (int64_t q = columns.begin; q < columns.end; ++q)
-              for (int c = 0; c < B; ++c) dx[(r * x_.width + q) * B + c] += dy[c] * share;
-          dy += B;
+        const T* dy = b.dy.data<T>() + plane * y_plane();
+        summed(b.dx[0].data<T>() + plane * x_.plane(), [&](float* dx) {
+          for_each_window([&](const Span& rows, const Span& columns) {
+            const float share = 1.0f / float(rows.size() * columns.size());
+            for (int64_t r = rows.begin; r < rows.end; ++r)
+              for (int64_t q = columns.begin; q < columns.end; ++q)
+                for (int c = 0; c < B; ++c) dx[(r * x_.width + q) * B + c] += dy[c] * share;
+            dy += B;
+          });
         });
       });
     });
@@ -73,15 +76,19 @@ class AdaptivePoolKernel : public Kernel {
 }  // namespace
 
 KernelEntry adaptive_average_pool_entry() {
-  return {
-      .lower =
-          [](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
-            const Layout layout = accept(offered[0]);
-            return Lowering{.x = {layout}, .y = layout};
-          },
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<AdaptivePoolKernel>(static_cast<const AdaptiveAveragePool&>(op), x[0]);
-      }};
+  return {.lower =
+              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
+                const Layout layout = accept(offered[0]);
+                return Lowering{.x = {layout},
+                                .y = layout,
+                                .precision = precision,
+                                .workspace_bytes = plane_sum_bytes(x[0], layout, precision)};
+              },
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<AdaptivePoolKernel>(x[0].dtype, static_cast<const AdaptiveAveragePool&>(op),
+                                                      x[0]);
+              }};
 }
 
 }  // namespace antichain::cpu

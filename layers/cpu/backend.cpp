@@ -8,6 +8,7 @@
 
 #include "framework/error.h"
 #include "framework/sgd.h"
+#include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/light_kernels.h"
 
@@ -67,6 +68,13 @@ class CpuBackend : public Backend {
   std::string description() const override {
     return fmt::format("{}, {}, {}", cpu_model(), cpu::has_avx512() ? "AVX-512" : "AVX2 or older", version());
   }
+  void require(Precision precision) const override {
+    if (precision == Precision::float32 || cpu::has_bf16()) return;
+    throw Error(fmt::format("{} has no AVX512_BF16 instructions, or oneDNN was told not to use them, so it "
+                            "does not compute in {}",
+                            cpu_model(), name_of(precision)),
+                "use --precision float32", ExitCode::usage);
+  }
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
 
   void copy(const Tensor& from, const Tensor& to) const override {
@@ -77,8 +85,8 @@ class CpuBackend : public Backend {
   void enter(const Context& context) const override { omp_set_num_threads(context.threads()); }
 
   void add(Context&, const Tensor& x, const Tensor& y) const override {
-    ANTICHAIN_CHECK(x.spec() == y.spec() && x.dtype() == DType::f32, "add takes two equal float32 tensors");
-    cpu::accumulate(x.data<float>(), y.data<float>(), x.elements());
+    ANTICHAIN_CHECK(x.spec() == y.spec(), "add takes two tensors of one form");
+    cpu::with_type(x.dtype(), [&]<class T>() { cpu::accumulate(x.data<T>(), y.data<T>(), x.elements()); });
   }
 
   void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,

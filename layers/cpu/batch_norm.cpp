@@ -20,6 +20,7 @@ namespace {
 
 constexpr int most = 16;  // channels of a block
 
+template <class T>
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(const BatchNormOptions& options, const TensorSpec& x)
@@ -29,7 +30,7 @@ class BatchNormKernel : public Kernel {
                 .stride = x_.blocks * x_.plane(),
                 .size = x_.plane(),
                 .block = int(x_.block)},
-        loops_(*best(every_batch_norm_loops())) {}
+        loops_(*best(every_batch_norm_loops<T>())) {}
 
   void forward(Context& context, const Forward& f) const override {
     for_each_plane(x_.blocks, context.threads(), [&](int64_t block) {
@@ -37,7 +38,7 @@ class BatchNormKernel : public Kernel {
       const int64_t at = block * x_.plane();
       double mean[most], variance[most];
       if (f.mode == Mode::train) {
-        loops_.moments(f.x[0].data<float>() + at, planes_, mean, variance);
+        loops_.moments(f.x[0].data<T>() + at, planes_, mean, variance);
         for (int64_t i = 0; i < c.count; ++i) {
           variance[i] /= double(planes_.per_channel());
           keep(f, c.first + i, mean[i], variance[i]);
@@ -46,10 +47,10 @@ class BatchNormKernel : public Kernel {
         std::copy_n(f.buffers[0].data<float>() + c.first, c.count, mean);
         std::copy_n(f.buffers[1].data<float>() + c.first, c.count, variance);
       }
-      const ForwardPass<float> pass{.x = f.x[0].data<float>() + at,
-                                    .residual = options_.add ? f.x[1].data<float>() + at : nullptr,
-                                    .y = f.y.data<float>() + at,
-                                    .relu = options_.relu};
+      const ForwardPass<T> pass{.x = f.x[0].data<T>() + at,
+                                .residual = options_.add ? f.x[1].data<T>() + at : nullptr,
+                                .y = f.y.data<T>() + at,
+                                .relu = options_.relu};
       loops_.normalise(pass, planes_, normal(c, mean, variance, f.params));
     });
   }
@@ -113,7 +114,7 @@ class BatchNormKernel : public Kernel {
     const Channels c = channels(block);
     const double *mean = b.stash[0].data<double>() + c.first, *variance = mean + x_.channels;
     const Normal n = normal(c, mean, variance, b.params);
-    BackwardPass<float> pass = pass_of(block, b);
+    BackwardPass<T> pass = pass_of(block, b);
     double sum[most], product[most];
     loops_.sums(pass, planes_, n, sum, product);
     Gradient g;
@@ -136,10 +137,10 @@ class BatchNormKernel : public Kernel {
     loops_.gradient(pass, planes_, n, g);
   }
 
-  BackwardPass<float> pass_of(int64_t block, const Backward& b) const {
+  BackwardPass<T> pass_of(int64_t block, const Backward& b) const {
     const int64_t at = block * x_.plane();
-    const auto from = [&](const Tensor& t) { return t ? t.data<float>() + at : nullptr; };
-    BackwardPass<float> pass{.x = from(b.x[0]), .dy = from(b.dy), .y = from(b.y)};
+    const auto from = [&](const Tensor& t) { return t ? t.data<T>() + at : nullptr; };
+    BackwardPass<T> pass{.x = from(b.x[0]), .dy = from(b.dy), .y = from(b.y)};
     if (!b.dx.empty()) {
       pass.dx = from(b.dx[0]);
       pass.add_dx = b.into_dx(0) == Into::accumulate;
@@ -161,15 +162,16 @@ class BatchNormKernel : public Kernel {
   const BatchNormOptions options_;
   const Activation x_;
   const Planes planes_;
-  const BatchNormLoops<float>& loops_;
+  const BatchNormLoops<T>& loops_;
 };
 
-Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> offered) {
+Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
   const BatchNormOptions& options = dynamic_cast<const BatchNorm&>(op).options;
   const Layout layout = accept(offered[0]);
   return {.x = std::vector<Layout>(x.size(), layout),
           .y = layout,
           .params = {Layout::plain, Layout::plain},
+          .precision = precision,
           .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64}},  // mean, variance
           .keeps_x = true,
           .keeps_y = options.add && options.relu,
@@ -180,12 +182,13 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> o
 }  // namespace
 
 KernelEntry batch_norm_entry() {
-  return {
-      .lower = lower,
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<BatchNormKernel>(dynamic_cast<const BatchNorm&>(op).options, x[0]);
-      },
-      .fuses = [](const Op&) { return true; }};
+  return {.lower = lower,
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<BatchNormKernel>(x[0].dtype, dynamic_cast<const BatchNorm&>(op).options,
+                                                   x[0]);
+              },
+          .fuses = [](const Op&) { return true; }};
 }
 
 }  // namespace antichain::cpu

@@ -24,19 +24,20 @@ namespace avx512 {
 #include "layers/cpu/batch_norm_loops.inc"
 }
 #pragma GCC pop_options
+#else
+namespace avx2 = baseline;
+namespace avx512 = baseline;
 #endif
 
 }  // namespace
 
-const PerInstructionSet<const BatchNormLoops<float>*>& every_batch_norm_loops() {
-#ifdef __x86_64__
-  static const PerInstructionSet<const BatchNormLoops<float>*> loops = {&baseline::of_float, &avx2::of_float,
-                                                                        &avx512::of_float};
-#else
-  static const PerInstructionSet<const BatchNormLoops<float>*> loops = {
-      &baseline::of_float, &baseline::of_float, &baseline::of_float};
-#endif
+template <class T>
+const PerInstructionSet<const BatchNormLoops<T>*>& every_batch_norm_loops() {
+  static const PerInstructionSet<const BatchNormLoops<T>*> loops = {&baseline::loops<T>, &avx2::loops<T>,
+                                                                    &avx512::loops<T>};
   return loops;
 }
+template const PerInstructionSet<const BatchNormLoops<float>*>& every_batch_norm_loops();
+template const PerInstructionSet<const BatchNormLoops<Bf16>*>& every_batch_norm_loops();
 
 }  // namespace antichain::cpu

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include "framework/bf16.h"
 #include "layers/cpu/instruction_set.h"
 
 namespace antichain::cpu {
@@ -63,6 +64,8 @@ struct BatchNormLoops {
   void (*gradient)(const BackwardPass<T>&, const Planes&, const Normal&, const Gradient&);
 };
 
-const PerInstructionSet<const BatchNormLoops<float>*>& every_batch_norm_loops();
+// T is float or Bf16: what is stored as bf16 is computed with in float32, and each result is rounded.
+template <class T>
+const PerInstructionSet<const BatchNormLoops<T>*>& every_batch_norm_loops();
 
 }  // namespace antichain::cpu

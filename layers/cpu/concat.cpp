@@ -43,8 +43,10 @@ class ConcatKernel : public Kernel {
         if (b.into_dx(i) == Into::overwrite)
           std::memcpy(to, from, size_t(bytes));
         else
-          elementwise_loops().accumulate(reinterpret_cast<const float*>(from), reinterpret_cast<float*>(to),
-                                         bytes / int64_t(sizeof(float)));
+          with_type(b.dy.dtype(), [&]<class T>() {
+            elementwise_loops<T>().accumulate(reinterpret_cast<const T*>(from), reinterpret_cast<T*>(to),
+                                              bytes / int64_t(sizeof(T)));
+          });
       }
     }
   }
@@ -69,9 +71,12 @@ Layout joint_layout(std::span<const Shape> x, std::span<const Layout> offered) {
 
 KernelEntry concat_entry() {
   return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered) {
+              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
                 const Layout layout = joint_layout(x, offered);
-                return Lowering{.x = std::vector<Layout>(x.size(), layout), .y = layout, .adds_dx = true};
+                return Lowering{.x = std::vector<Layout>(x.size(), layout),
+                                .y = layout,
+                                .precision = precision,
+                                .adds_dx = true};
               },
           .make = [](const Op&, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
             return std::make_unique<ConcatKernel>(x);

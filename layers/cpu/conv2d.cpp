@@ -1,5 +1,8 @@
 // Convolution by oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain); weights
-// live in the format of oneDNN's forward pass, which its Winograd kernels share in all three passes.
+// live in the format of oneDNN's float32 forward pass, which its Winograd kernels share in all three passes.
+//
+// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are prepared once a step.
+// Products are summed in float32, and weight gradients stay so.
 //
 // The algorithm of each pass is a function of shape and instruction set only, never of timing (promise 1).
 #include <omp.h>
@@ -26,8 +29,9 @@ using BackwardWeightsDesc = dnnl::convolution_backward_weights::primitive_desc;
 constexpr int64_t plain_channels = 4;  // images: oneDNN reads them as they are
 
 struct Geometry {
-  Geometry(const Conv2d& op, const Shape& input)
+  Geometry(const Conv2d& op, const Shape& input, Precision computed)
       : o(op.options),
+        precision(computed),
         x(input),
         y(op.infer({&input, 1}).y.shape),
         weight(op.infer({&input, 1}).params[0].shape) {}
@@ -45,12 +49,14 @@ struct Geometry {
     return o.groups > 1 && !(in == 1 && out == 1) && (in % block() || out % block());
   }
 
-  Desc x_have() const { return describe(x, x_layout()); }
-  Desc y_have() const { return describe(y, blocked()); }
+  DType dtype() const { return storage(precision); }
+  Desc x_have() const { return describe(x, x_layout(), dtype()); }
+  Desc y_have() const { return describe(y, blocked(), dtype()); }
   Desc w_have() const { return o.groups == 1 ? describe(weight, weight_layout()) : describe_plain(w_dims()); }
-  Desc x_want() const { return ragged_groups() ? any({x.begin(), x.end()}) : x_have(); }
-  Desc y_want() const { return ragged_groups() ? any({y.begin(), y.end()}) : y_have(); }
-  Desc w_want() const { return any(w_dims()); }
+  Desc x_want() const { return ragged_groups() ? any({x.begin(), x.end()}, dtype()) : x_have(); }
+  Desc y_want() const { return ragged_groups() ? any({y.begin(), y.end()}, dtype()) : y_have(); }
+  Desc w_want() const { return any(w_dims(), dtype()); }
+  Desc dw_want() const { return any(w_dims(), DType::f32); }
   Desc bias() const { return o.bias ? describe_plain({o.out}) : Desc(); }
 
   Dims w_dims() const {
@@ -59,11 +65,12 @@ struct Geometry {
   }
   Dims stride() const { return {o.stride.h, o.stride.w}; }
   Dims pad() const { return {o.pad.h, o.pad.w}; }
-  static Desc any(const Dims& dims) {
-    return Desc(dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
+  static Desc any(const Dims& dims, DType dtype) {
+    return Desc(dims, type_of(dtype), dnnl::memory::format_tag::any);
   }
 
   const Conv2dOptions o;
+  const Precision precision;
   const Shape x, y, weight;
 };
 
@@ -74,8 +81,9 @@ struct Geometry {
 // 32 channels the transform of the image costs more than is saved.
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
-  const bool possible = has_avx512() && o.groups == 1 && o.kernel == Extent(3) && o.stride == Extent(1) &&
-                        o.pad == Extent(1) && g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
+  const bool possible = g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
+                        o.kernel == Extent(3) && o.stride == Extent(1) && o.pad == Extent(1) &&
+                        g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
   if (!possible || std::min(g.x[1], g.y[1]) < 32) return false;
   const int64_t tiles = g.y[0] * ((g.y[2] + 3) / 4) * ((g.y[3] + 3) / 4);
   return 4 * tiles + filter_cost < g.y[0] * g.y[2] * g.y[3];
@@ -99,7 +107,7 @@ ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
 
 // The input gradient of plain images is computed blocked: oneDNN has only reference code for it plain.
 BackwardDataDesc backward_data_desc(const Geometry& g) {
-  const Desc x = g.image() ? describe(g.x, blocked()) : g.x_want();
+  const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
   const algorithm how = choose(g, data_filter_cost);
   return checked("describe a convolution's input gradient", [&] {
     return BackwardDataDesc({how, x, g.w_want(), g.y_want(), g.stride(), g.pad(), g.pad()}, user_scratchpad(),
@@ -110,15 +118,25 @@ BackwardDataDesc backward_data_desc(const Geometry& g) {
 BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
   const algorithm how = choose(g, weight_filter_cost);
   return checked("describe a convolution's weight gradient", [&] {
-    return BackwardWeightsDesc({how, g.x_want(), g.w_want(), g.y_want(), g.stride(), g.pad(), g.pad()},
+    return BackwardWeightsDesc({how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.pad(), g.pad()},
                                user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
   });
 }
 
+// What the passes read: float32 weights as they live, others as they were prepared for the pass.
+Desc weights_at_hand(const Geometry& g, const Desc& wanted) {
+  return g.precision == Precision::float32 ? g.w_have() : wanted;
+}
+
+ForwardDesc forward_desc(const Geometry& g) {
+  return forward_desc(g, choose(g, forward_filter_cost), g.x_want());
+}
+
 Adapted forward_pass(const Geometry& g) {
-  const ForwardDesc d = forward_desc(g, choose(g, forward_filter_cost), g.x_want());
+  const ForwardDesc d = forward_desc(g);
+  const Desc weights = weights_at_hand(g, d.weights_desc());
   std::vector<Slot> slots = {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
-                             {DNNL_ARG_WEIGHTS, Direction::in, g.w_have(), d.weights_desc()},
+                             {DNNL_ARG_WEIGHTS, Direction::in, weights, d.weights_desc()},
                              {DNNL_ARG_DST, Direction::out, g.y_have(), d.dst_desc()}};
   if (g.o.bias) slots.push_back({DNNL_ARG_BIAS, Direction::in, g.bias(), g.bias()});
   return {"create a convolution", d, slots};
@@ -126,10 +144,11 @@ Adapted forward_pass(const Geometry& g) {
 
 Adapted backward_data_pass(const Geometry& g) {
   const BackwardDataDesc d = backward_data_desc(g);
+  const Desc weights = weights_at_hand(g, d.weights_desc());
   return {"create a convolution's input gradient",
           d,
           {{DNNL_ARG_DIFF_SRC, Direction::out, g.x_have(), d.diff_src_desc()},
-           {DNNL_ARG_WEIGHTS, Direction::in, g.w_have(), d.weights_desc()},
+           {DNNL_ARG_WEIGHTS, Direction::in, weights, d.weights_desc()},
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
 }
 
@@ -145,16 +164,17 @@ Adapted backward_weights_pass(const Geometry& g) {
 
 // The gradient of the bias: dy summed over images and pixels, in float32 along a row of pixels and in double across
 // rows. One float32 chain over all of them would lose two digits.
-void sum_pixels(const Activation& y, const float* dy, int threads, float* db, Into into) {
+template <class T>
+void sum_pixels(const Activation& y, const T* dy, int threads, float* db, Into into) {
   with_block(y.block, [&]<int B>() {
     for_each_plane(y.blocks, threads, [&](int64_t k) {
       double total[B] = {};
       for (int64_t n = 0; n < y.images; ++n) {
-        const float* plane = dy + (n * y.blocks + k) * y.plane();
+        const T* plane = dy + (n * y.blocks + k) * y.plane();
         for (int64_t row = 0; row < y.height; ++row) {
           float sum[B] = {};
           for (int64_t q = 0; q < y.width; ++q)
-            for (int c = 0; c < B; ++c) sum[c] += plane[(row * y.width + q) * B + c];
+            for (int c = 0; c < B; ++c) sum[c] += float(plane[(row * y.width + q) * B + c]);
           for (int c = 0; c < B; ++c) total[c] += double(sum[c]);
         }
       }
@@ -171,23 +191,44 @@ class Conv2dKernel : public Kernel {
         weight_bytes_(int64_t(g.w_have().get_size())),
         forward_(forward_pass(g)),
         backward_data_(backward_data_pass(g)),
-        backward_weights_(backward_weights_pass(g)) {}
+        backward_weights_(backward_weights_pass(g)) {
+    if (g.precision == Precision::float32) return;
+    prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
+    prepare_backward_ = Reordered(g.w_have(), backward_data_desc(g).weights_desc());
+  }
 
-  int64_t workspace_bytes() const { return std::max(forward_.workspace_bytes(), backward_workspace_bytes()); }
+  int64_t workspace_bytes() const {
+    return std::max({forward_.workspace_bytes(), backward_workspace_bytes(), prepare_forward_.scratch_bytes(),
+                     prepare_backward_.scratch_bytes()});
+  }
+
+  std::vector<TensorSpec> prepared() const {
+    if (!prepare_forward_) return {};
+    return {opaque(prepare_forward_.to()), opaque(prepare_backward_.to())};
+  }
+
+  void prepare(Context& context, std::span<const Tensor> params,
+               std::span<const Tensor> prepared) const override {
+    if (prepared.empty()) return;
+    prepare_forward_.run(context, params[0].raw(), prepared[0].raw());
+    prepare_backward_.run(context, params[0].raw(), prepared[1].raw());
+  }
 
   void forward(Context& context, const Forward& f) const override {
     Workspace workspace(context, forward_.workspace_bytes());
+    const Tensor& w = f.prepared.empty() ? f.params[0] : f.prepared[0];
     if (has_bias_)
-      forward_.run(workspace, {f.x[0].raw(), f.params[0].raw(), f.y.raw(), f.params[1].raw()});
+      forward_.run(workspace, {f.x[0].raw(), w.raw(), f.y.raw(), f.params[1].raw()});
     else
-      forward_.run(workspace, {f.x[0].raw(), f.params[0].raw(), f.y.raw()});
+      forward_.run(workspace, {f.x[0].raw(), w.raw(), f.y.raw()});
   }
 
   void backward(Context& context, const Backward& b) const override {
     Workspace workspace(context, backward_workspace_bytes());
     if (!b.dw.empty()) backward_weights(context, workspace, b);
-    if (!b.dx.empty() && b.dx[0])
-      backward_data_.run(workspace, {b.dx[0].raw(), b.params[0].raw(), b.dy.raw()});
+    if (b.dx.empty() || !b.dx[0]) return;
+    const Tensor& w = b.prepared.empty() ? b.params[0] : b.prepared[1];
+    backward_data_.run(workspace, {b.dx[0].raw(), w.raw(), b.dy.raw()});
   }
 
  private:
@@ -201,8 +242,9 @@ class Conv2dKernel : public Kernel {
   // By value: the next pass may take the same bytes.
   void backward_weights(Context& context, Workspace workspace, const Backward& b) const {
     if (has_bias_ && b.dw.size() > 1 && b.dw[1])
-      sum_pixels(Activation(b.dy.spec()), b.dy.data<float>(), context.threads(), b.dw[1].data<float>(),
-                 b.into);
+      with_type(b.dy.dtype(), [&]<class T>() {
+        sum_pixels(Activation(b.dy.spec()), b.dy.data<T>(), context.threads(), b.dw[1].data<float>(), b.into);
+      });
     const Tensor& dw = b.dw[0];
     if (!dw) return;
     const bool fresh = b.into == Into::overwrite;
@@ -214,28 +256,34 @@ class Conv2dKernel : public Kernel {
   bool has_bias_;
   int64_t weight_bytes_;
   Adapted forward_, backward_data_, backward_weights_;
+  Reordered prepare_forward_, prepare_backward_;
 };
 
 std::optional<NarrowGroups> narrow_groups(const Op& op, const Geometry& g) {
-  return NarrowGroups::of(dynamic_cast<const Conv2d&>(op), g.x, g.y);
+  return NarrowGroups::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
 }
 
-Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>) {
-  const Geometry g(dynamic_cast<const Conv2d&>(op), x[0]);
-  const auto narrow = narrow_groups(op, g);
+Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+  const Geometry g(dynamic_cast<const Conv2d&>(op), x[0], precision);
   Lowering l;
   l.x = {g.x_layout()};
   l.y = blocked();
   l.params = {g.weight_layout()};
   if (g.o.bias) l.params.push_back(Layout::plain);
+  l.precision = precision;
   l.keeps_x = true;
-  l.workspace_bytes =
-      narrow ? narrow->workspace_bytes(omp_get_max_threads()) : Conv2dKernel(g).workspace_bytes();
+  if (const auto narrow = narrow_groups(op, g)) {
+    l.workspace_bytes = narrow->workspace_bytes(omp_get_max_threads());
+  } else {
+    const Conv2dKernel kernel(g);
+    l.prepared = kernel.prepared();
+    l.workspace_bytes = kernel.workspace_bytes();
+  }
   return l;
 }
 
-std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-  const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape);
+std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
+  const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape, lowering.precision);
   if (const auto narrow = narrow_groups(op, g)) return std::make_unique<NarrowGroups>(*narrow);
   return std::make_unique<Conv2dKernel>(g);
 }

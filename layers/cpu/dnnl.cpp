@@ -37,10 +37,20 @@ Tag tag_of(Layout layout) {
   throw Error(fmt::format("the cpu engine has no memory format for layout {}", name_of(layout)));
 }
 
+bool uses(dnnl::cpu_isa isa) {
+  // The enumerators are bit sets: a machine has AVX-512 when all of avx512_core's bits are there.
+  const auto wanted = unsigned(isa);
+  return (unsigned(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
+}
+
+}  // namespace
+
 dnnl::memory::data_type type_of(DType dtype) {
   switch (dtype) {
     case DType::f32:
       return dnnl::memory::data_type::f32;
+    case DType::bf16:
+      return dnnl::memory::data_type::bf16;
     case DType::i32:
       return dnnl::memory::data_type::s32;
     case DType::u8:
@@ -51,19 +61,14 @@ dnnl::memory::data_type type_of(DType dtype) {
   throw Error(fmt::format("the cpu engine does not compute in {}", name_of(dtype)));
 }
 
-}  // namespace
-
 // Never destroyed: a kernel that outlives main's static objects must still find its engine. It owns no device.
 const dnnl::engine& engine() {
   static const auto* const the_engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *the_engine;
 }
 
-bool has_avx512() {
-  // The enumerators are bit sets: a machine has AVX-512 when all of avx512_core's bits are there.
-  const auto wanted = unsigned(dnnl::cpu_isa::avx512_core);
-  return (unsigned(dnnl::get_effective_cpu_isa()) & wanted) == wanted;
-}
+bool has_avx512() { return uses(dnnl::cpu_isa::avx512_core); }
+bool has_bf16() { return uses(dnnl::cpu_isa::avx512_core_bf16); }
 
 Layout blocked() { return has_avx512() ? Layout::nChw16c : Layout::nChw8c; }
 

@@ -25,6 +25,9 @@ const dnnl::engine& engine();
 
 // Whether oneDNN uses AVX-512 on this machine (ONEDNN_MAX_CPU_ISA can say no).
 bool has_avx512();
+// Whether it multiplies bf16 numbers by instructions made for it (AVX512_BF16): oneDNN's emulation without them is slower
+// than float32.
+bool has_bf16();
 // The layout in which convolutions want their activations: nChw16c with AVX-512, nChw8c without.
 Layout blocked();
 // For operators that work on any layout: the one offered if it is one that kernels here share, else `blocked()`.
@@ -32,9 +35,10 @@ inline Layout accept(Layout offered) { return offered == Layout::nhwc ? blocked(
 
 // A tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank 1 `x`.
 Desc describe(const TensorSpec&);
-inline Desc describe(const Shape& shape, Layout layout) {
-  return describe(TensorSpec{shape, DType::f32, layout});
+inline Desc describe(const Shape& shape, Layout layout, DType dtype = DType::f32) {
+  return describe(TensorSpec{shape, dtype, layout});
 }
+dnnl::memory::data_type type_of(DType);
 // A dense row-major descriptor.
 Desc describe_plain(const dnnl::memory::dims&, dnnl::memory::data_type = dnnl::memory::data_type::f32);
 
@@ -60,6 +64,11 @@ class Workspace {
   std::byte* next_;
   int64_t left_;
 };
+
+// Room for a tensor in a format that only oneDNN knows, as Lowering::prepared asks for.
+inline TensorSpec opaque(const Desc& desc) {
+  return {.shape = {int64_t(desc.get_size())}, .dtype = DType::u8};
+}
 
 // The attribute of every primitive here: the scratchpad is passed to each execution.
 dnnl::primitive_attr user_scratchpad();

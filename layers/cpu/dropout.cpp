@@ -12,6 +12,9 @@
 namespace antichain::cpu {
 namespace {
 
+int64_t mask_bytes(const Shape& x) { return (x.elements() / x[0] + 3) / 4 * 4; }
+
+template <class T>
 class DropoutKernel : public Kernel {
  public:
   DropoutKernel(const Dropout& op, const TensorSpec& x)
@@ -21,15 +24,13 @@ class DropoutKernel : public Kernel {
     if (f.mode == Mode::evaluate)
       std::memcpy(f.y.raw(), f.x[0].raw(), size_t(f.y.bytes()));
     else
-      apply(context, f.dropout, f.x[0].data<float>(), f.y.data<float>());
+      apply(context, f.dropout, f.x[0].data<T>(), f.y.data<T>());
   }
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    apply(context, b.dropout, b.dy.data<float>(), b.dx[0].data<float>());
+    apply(context, b.dropout, b.dy.data<T>(), b.dx[0].data<T>());
   }
-
-  static int64_t mask_bytes(const Shape& x) { return (x.elements() / x[0] + 3) / 4 * 4; }
 
  private:
   // N x … as N x … x 1 x 1: no layout but plain comes with other than four dimensions.
@@ -37,7 +38,7 @@ class DropoutKernel : public Kernel {
     return {.shape = {x.shape[0], x.shape.elements() / x.shape[0], 1, 1}};
   }
 
-  void apply(Context& context, const DropoutKey& key, const float* from, float* to) const {
+  void apply(Context& context, const DropoutKey& key, const T* from, T* to) const {
     const int64_t count = view_.channels * view_.pixels();
     auto* kept = reinterpret_cast<uint8_t*>(context.workspace(mask_bytes({1, count})));
     for (int64_t n = 0; n < view_.images; ++n) {
@@ -51,7 +52,7 @@ class DropoutKernel : public Kernel {
     }
   }
 
-  void apply_sample(const uint8_t* kept, const float* from, float* to) const {
+  void apply_sample(const uint8_t* kept, const T* from, T* to) const {
     const float scale = float(1.0 / (1.0 - op_.p));
     const int64_t block = view_.block, pixels = view_.pixels();
     for (int64_t k = 0; k < view_.blocks; ++k) {
@@ -59,7 +60,7 @@ class DropoutKernel : public Kernel {
         for (int64_t c = 0; c < block; ++c) {
           const int64_t channel = k * block + c, i = (k * pixels + p) * block + c;
           const bool keep = channel < view_.channels && kept[channel * pixels + p];
-          to[i] = keep ? from[i] * scale : 0.0f;
+          to[i] = keep ? T(from[i] * scale) : T(0.0f);
         }
       }
     }
@@ -72,15 +73,16 @@ class DropoutKernel : public Kernel {
 }  // namespace
 
 KernelEntry dropout_entry() {
-  return {
-      .lower =
-          [](const Op&, std::span<const Shape> x, std::span<const Layout> offered) {
-            const Layout layout = accept(offered[0]);
-            return Lowering{.x = {layout}, .y = layout, .workspace_bytes = DropoutKernel::mask_bytes(x[0])};
-          },
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<DropoutKernel>(static_cast<const Dropout&>(op), x[0]);
-      }};
+  return {.lower =
+              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
+                const Layout layout = accept(offered[0]);
+                return Lowering{
+                    .x = {layout}, .y = layout, .precision = precision, .workspace_bytes = mask_bytes(x[0])};
+              },
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<DropoutKernel>(x[0].dtype, static_cast<const Dropout&>(op), x[0]);
+              }};
 }
 
 }  // namespace antichain::cpu

@@ -28,10 +28,13 @@ namespace avx512 = baseline;
 
 }  // namespace
 
-const ElementwiseLoops& elementwise_loops() {
-  static const ElementwiseLoops& loops =
-      *best<const ElementwiseLoops*>({&baseline::loops, &avx2::loops, &avx512::loops});
+template <class T>
+const ElementwiseLoops<T>& elementwise_loops() {
+  static const ElementwiseLoops<T>& loops =
+      *best<const ElementwiseLoops<T>*>({&baseline::loops<T>, &avx2::loops<T>, &avx512::loops<T>});
   return loops;
 }
+template const ElementwiseLoops<float>& elementwise_loops();
+template const ElementwiseLoops<Bf16>& elementwise_loops();
 
 }  // namespace antichain::cpu

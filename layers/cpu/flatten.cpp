@@ -30,8 +30,9 @@ bool lies_as_plain(const Shape& x, Layout layout) {
 
 KernelEntry flatten_entry() {
   return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered) {
-                return Lowering{.x = {lies_as_plain(x[0], offered[0]) ? offered[0] : Layout::plain}};
+              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
+                return Lowering{.x = {lies_as_plain(x[0], offered[0]) ? offered[0] : Layout::plain},
+                                .precision = precision};
               },
           .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
             return std::make_unique<FlattenKernel>();

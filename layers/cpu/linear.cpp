@@ -1,11 +1,15 @@
 // Fully connected layers by oneDNN's inner product and matrix product, all in plain row-major order.
+//
+// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are prepared once a step.
+// Products are summed in float32, and weight gradients stay so.
 #include "layers/linear.h"
 
 #include <algorithm>
 
 #include "framework/error.h"
+#include "layers/cpu/activation.h"
+#include "layers/cpu/adapted.h"
 #include "layers/cpu/backend.h"
-#include "layers/cpu/dnnl.h"
 
 namespace antichain::cpu {
 namespace {
@@ -15,88 +19,150 @@ using BackwardDataDesc = dnnl::inner_product_backward_data::primitive_desc;
 
 class LinearKernel : public Kernel {
  public:
-  LinearKernel(const Linear& op, const Shape& x)
+  LinearKernel(const Linear& op, const Shape& x, Precision precision)
       : has_bias_(op.options.bias),
-        x_(describe_plain({x[0], x[1]})),
+        type_(type_of(storage(precision))),
+        x_(describe_plain({x[0], x[1]}, type_)),
         w_(describe_plain({op.options.out, x[1]})),
         bias_(describe_plain({op.options.out})),
-        y_(describe_plain({x[0], op.options.out})) {
+        y_(describe_plain({x[0], op.options.out}, type_)) {
     checked("create a linear layer", [&] { create(); });
   }
 
   int64_t workspace_bytes() const {
-    return std::max(forward_.scratch_bytes(), backward_data_.scratch_bytes());
+    return std::max({forward_.scratch_bytes(), backward_data_.scratch_bytes(), product_.scratch_bytes(),
+                     added_product_.scratch_bytes(), prepare_forward_.scratch_bytes(),
+                     prepare_backward_.scratch_bytes()});
+  }
+
+  std::vector<TensorSpec> prepared() const {
+    if (in_float32()) return {};
+    return {opaque(prepare_forward_.to()), opaque(prepare_backward_.to())};
+  }
+
+  void prepare(Context& context, std::span<const Tensor> params,
+               std::span<const Tensor> prepared) const override {
+    if (in_float32()) return;
+    prepare_forward_.run(context, params[0].raw(), prepared[0].raw());
+    prepare_backward_.run(context, params[0].raw(), prepared[1].raw());
   }
 
   void forward(Context& context, const Forward& f) const override {
     Workspace workspace(context, forward_.scratch_bytes());
+    const Tensor& w = in_float32() ? f.params[0] : f.prepared[0];
     std::vector<Argument> arguments = {{DNNL_ARG_SRC, x_, f.x[0].raw()},
-                                       {DNNL_ARG_WEIGHTS, w_, f.params[0].raw()},
+                                       {DNNL_ARG_WEIGHTS, w_forward_, w.raw()},
                                        {DNNL_ARG_DST, y_, f.y.raw()}};
     if (has_bias_) arguments.push_back({DNNL_ARG_BIAS, bias_, f.params[1].raw()});
     forward_.run(workspace, arguments);
   }
 
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dw.empty()) backward_weights(b);
+    if (!b.dw.empty()) backward_weights(context, b);
     if (b.dx.empty() || !b.dx[0]) return;
     Workspace workspace(context, backward_data_.scratch_bytes());
+    const Tensor& w = in_float32() ? b.params[0] : b.prepared[1];
     backward_data_.run(workspace, {{DNNL_ARG_DIFF_SRC, x_, b.dx[0].raw()},
-                                   {DNNL_ARG_WEIGHTS, w_, b.params[0].raw()},
+                                   {DNNL_ARG_WEIGHTS, w_backward_, w.raw()},
                                    {DNNL_ARG_DIFF_DST, y_, b.dy.raw()}});
   }
 
  private:
+  bool in_float32() const { return type_ == dnnl::memory::data_type::f32; }
+
   void create() {
     using dnnl::prop_kind;
     using F = dnnl::inner_product_forward::desc;
-    const ForwardDesc forward(has_bias_ ? F(prop_kind::forward_training, x_, w_, bias_, y_)
-                                        : F(prop_kind::forward_training, x_, w_, y_),
+    const Desc w = in_float32() ? w_ : Desc(w_.dims(), type_, dnnl::memory::format_tag::any);
+    const ForwardDesc forward(has_bias_ ? F(prop_kind::forward_training, x_, w, bias_, y_)
+                                        : F(prop_kind::forward_training, x_, w, y_),
                               user_scratchpad(), engine());
+    const BackwardDataDesc backward({x_, w, y_}, user_scratchpad(), engine(), forward);
     forward_ = Primitive("create a linear layer", forward);
-    backward_data_ = Primitive("create a linear layer's input gradient",
-                               BackwardDataDesc({x_, w_, y_}, user_scratchpad(), engine(), forward));
+    backward_data_ = Primitive("create a linear layer's input gradient", backward);
+    w_forward_ = forward.weights_desc();
+    w_backward_ = backward.weights_desc();
+    if (in_float32()) return;
+    prepare_forward_ = Reordered(w_, w_forward_);
+    prepare_backward_ = Reordered(w_, w_backward_);
+    product_ = weight_product(false);
+    added_product_ = weight_product(true);
+  }
+
+  // dw (out x in, float32) = dyᵀ · x, or that added to it.
+  Primitive weight_product(bool adds) const {
+    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
+    dnnl::primitive_attr attributes = user_scratchpad();
+    dnnl::post_ops sum;
+    sum.append_sum();
+    if (adds) attributes.set_post_ops(sum);
+    const Desc transposed({out, n}, type_, dnnl::memory::dims{1, out});
+    const dnnl::matmul::desc desc(transposed, describe_plain({n, in}, type_), w_);
+    return {"create a linear layer's weight gradient",
+            dnnl::matmul::primitive_desc(desc, attributes, engine())};
   }
 
   // Straight into the gradients, whether they are overwritten or added to: no workspace as large as the weights.
-  void backward_weights(const Backward& b) const {
-    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
+  void backward_weights(Context& context, const Backward& b) const {
     const bool adds = b.into == Into::accumulate;
-    const float* dy = b.dy.data<float>();
-    if (b.dw[0]) {  // dw (out x in) = dyᵀ · x
-      const auto status = dnnl::sgemm('T', 'N', out, in, n, 1, dy, out, b.x[0].data<float>(), in,
-                                      adds ? 1.0f : 0.0f, b.dw[0].data<float>(), in);
-      ANTICHAIN_CHECK(status == dnnl::status::success, "oneDNN multiplies two matrices");
-    }
+    if (b.dw[0]) in_float32() ? multiply(b, adds) : multiply_bf16(context, b, adds);
     if (!has_bias_ || b.dw.size() < 2 || !b.dw[1]) return;
-    float* db = b.dw[1].data<float>();
+    with_type(b.dy.dtype(), [&]<class T>() { sum_rows(b.dy.data<T>(), b.dw[1].data<float>(), adds); });
+  }
+
+  void multiply(const Backward& b, bool adds) const {
+    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
+    const auto status = dnnl::sgemm('T', 'N', out, in, n, 1, b.dy.data<float>(), out, b.x[0].data<float>(),
+                                    in, adds ? 1.0f : 0.0f, b.dw[0].data<float>(), in);
+    ANTICHAIN_CHECK(status == dnnl::status::success, "oneDNN multiplies two matrices");
+  }
+
+  void multiply_bf16(Context& context, const Backward& b, bool adds) const {
+    const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
+    const Primitive& product = adds ? added_product_ : product_;
+    Workspace workspace(context, product.scratch_bytes());
+    product.run(workspace, {{DNNL_ARG_SRC, Desc({out, n}, type_, dnnl::memory::dims{1, out}), b.dy.raw()},
+                            {DNNL_ARG_WEIGHTS, describe_plain({n, in}, type_), b.x[0].raw()},
+                            {DNNL_ARG_DST, w_, b.dw[0].raw()}});
+  }
+
+  template <class T>
+  void sum_rows(const T* dy, float* db, bool adds) const {
+    const int64_t n = x_.dims()[0], out = y_.dims()[1];
     for (int64_t k = 0; k < out; ++k) {
       double sum = adds ? db[k] : 0;
-      for (int64_t i = 0; i < n; ++i) sum += dy[i * out + k];
+      for (int64_t i = 0; i < n; ++i) sum += float(dy[i * out + k]);
       db[k] = float(sum);
     }
   }
 
   bool has_bias_;
-  Desc x_, w_, bias_, y_;
+  dnnl::memory::data_type type_;  // of x and y
+  Desc x_, w_, bias_, y_, w_forward_, w_backward_;
   Primitive forward_, backward_data_;
+  Primitive product_, added_product_;             // of bf16
+  Reordered prepare_forward_, prepare_backward_;  // likewise
 };
 
-Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>) {
+Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   const auto& linear = dynamic_cast<const Linear&>(op);
+  const LinearKernel kernel(linear, x[0], precision);
   Lowering l;
   l.x = {Layout::plain};
   l.params.assign(linear.options.bias ? 2 : 1, Layout::plain);
+  l.precision = precision;
+  l.prepared = kernel.prepared();
   l.keeps_x = true;
-  l.workspace_bytes = LinearKernel(linear, x[0]).workspace_bytes();
+  l.workspace_bytes = kernel.workspace_bytes();
   return l;
 }
 
 }  // namespace
 
 KernelEntry linear_entry() {
-  return {lower, [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-            return std::make_unique<LinearKernel>(dynamic_cast<const Linear&>(op), x[0].shape);
+  return {lower, [](const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
+            return std::make_unique<LinearKernel>(dynamic_cast<const Linear&>(op), x[0].shape,
+                                                  lowering.precision);
           }};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
 
 #ifdef __x86_64__
@@ -14,7 +15,6 @@ namespace antichain::cpu {
 namespace {
 
 constexpr int lanes = 16, side = 3, pad = 1, taps = side * side;
-constexpr int64_t vector_bytes = lanes * int64_t(sizeof(float));
 
 // One block of one image with a frame of zeros, so that no loop asks whether it is inside.
 struct Padded {
@@ -23,7 +23,8 @@ struct Padded {
 };
 
 // Copies a plane into the middle of a frame, its pixels `step` apart.
-void frame(const float* plane, int64_t height, int64_t width, int64_t step, int64_t margin, const Padded& to,
+template <class T>
+void frame(const T* plane, int64_t height, int64_t width, int64_t step, int64_t margin, const Padded& to,
            float* out) {
   std::fill_n(out, to.floats(), 0.0f);
   for (int64_t r = 0; r < height; ++r) {
@@ -35,6 +36,21 @@ void frame(const float* plane, int64_t height, int64_t width, int64_t step, int6
         std::copy_n(plane + (r * width + q) * lanes, lanes, row + q * step * lanes);
     }
   }
+}
+
+// A plane as float32: itself, or a copy in `wide`.
+const float* widened(const float* plane, int64_t, float*) { return plane; }
+const float* widened(const Bf16* plane, int64_t count, float* wide) {
+  for (int64_t i = 0; i < count; ++i) wide[i] = plane[i];
+  return wide;
+}
+
+// Where a result is computed as float32, and how it gets to where it is stored.
+float* result_in(float* plane, float*) { return plane; }
+float* result_in(Bf16*, float* wide) { return wide; }
+void hand_over(const float*, int64_t, float*) {}
+void hand_over(const float* wide, int64_t count, Bf16* plane) {
+  for (int64_t i = 0; i < count; ++i) plane[i] = Bf16(wide[i]);
 }
 
 // weight[block][tap][j][lane]. Forward: lane is an output channel and j an input of its group; transposed: the other
@@ -161,7 +177,8 @@ int64_t packed_floats(int64_t blocks, int group) { return blocks * taps * group 
 
 }  // namespace
 
-std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, const Shape& y) {
+std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, const Shape& y,
+                                             Precision precision) {
 #ifdef __x86_64__
   const Conv2dOptions& o = op.options;
   const int64_t group = x[1] / o.groups;
@@ -170,6 +187,7 @@ std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, c
                     o.stride.h <= 2 && o.pad == Extent(pad) && !o.bias;
   if (!fits) return std::nullopt;
   NarrowGroups it;
+  it.precision_ = precision;
   it.group_ = int(group);
   it.stride_ = int(o.stride.h);
   it.images_ = x[0];
@@ -184,67 +202,79 @@ std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, c
 #endif
 }
 
-// Packed weights, or sums of their gradients, and a frame per thread. A frame holds the image, or dy with its pixels
-// `stride_` apart, which is no larger.
+// A frame holds the image, or dy with its pixels `stride_` apart, which is no larger.
+int64_t NarrowGroups::frame_floats() const { return (height_ + 2 * pad) * (width_ + 2 * pad) * lanes; }
+
+int64_t NarrowGroups::wide_floats() const {
+  return precision_ == Precision::float32 ? 0 : std::max(height_ * width_, y_height_ * y_width_) * lanes;
+}
+
+// Packed weights, or sums of their gradients, and for each thread a frame and a widened plane.
 int64_t NarrowGroups::workspace_bytes(int threads) const {
-  const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
-  return packed_floats(blocks_, group_) * int64_t(sizeof(float)) +
-         threads * padded.height * padded.width * vector_bytes;
+  return (packed_floats(blocks_, group_) + threads * (frame_floats() + wide_floats())) *
+         int64_t(sizeof(float));
 }
 
 #ifdef __x86_64__
-void NarrowGroups::forward(Context& context, const Forward& f) const {
-  const float *x = f.x[0].data<float>(), *w = f.params[0].data<float>();
-  float* y = f.y.data<float>();
+template <class T>
+void NarrowGroups::forward(Context& context, const T* x, const float* w, T* y) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
   float* frames = packed + packed_floats(blocks_, group_);
   pack(w, blocks_, group_, false, packed);
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
+  const int64_t x_plane = height_ * width_ * lanes, y_plane = y_height_ * y_width_ * lanes;
   with_constants(group_, stride_, [&]<int group, int stride>() {
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
     for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-      float* framed = frames + omp_get_thread_num() * padded.floats();
-      frame(x + plane * height_ * width_ * lanes, height_, width_, 1, pad, padded, framed);
-      convolve_plane<group, stride>(framed, padded, packed + packed_floats(plane % blocks_, group_),
-                                    y + plane * y_height_ * y_width_ * lanes, y_height_, y_width_);
+      float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+      frame(x + plane * x_plane, height_, width_, 1, pad, padded, framed);
+      float* result = result_in(y + plane * y_plane, framed + frame_floats());
+      convolve_plane<group, stride>(framed, padded, packed + packed_floats(plane % blocks_, group_), result,
+                                    y_height_, y_width_);
+      hand_over(result, y_plane, y + plane * y_plane);
     }
   });
 }
 
 // A convolution of stride 1 over dy, whose pixels are as far apart as the windows were.
-void NarrowGroups::backward_data(Context& context, const float* w, const float* dy, float* dx) const {
+template <class T>
+void NarrowGroups::backward_data(Context& context, const float* w, const T* dy, T* dx) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
   float* frames = packed + packed_floats(blocks_, group_);
   pack(w, blocks_, group_, true, packed);
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
+  const int64_t x_plane = height_ * width_ * lanes, y_plane = y_height_ * y_width_ * lanes;
   with_constants(group_, 1, [&]<int group, int>() {
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
     for (int64_t plane = 0; plane < images_ * blocks_; ++plane) {
-      float* framed = frames + omp_get_thread_num() * padded.floats();
-      frame(dy + plane * y_height_ * y_width_ * lanes, y_height_, y_width_, stride_, side - 1 - pad, padded,
-            framed);
-      convolve_plane<group, 1>(framed, padded, packed + packed_floats(plane % blocks_, group_),
-                               dx + plane * height_ * width_ * lanes, height_, width_);
+      float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
+      frame(dy + plane * y_plane, y_height_, y_width_, stride_, side - 1 - pad, padded, framed);
+      float* result = result_in(dx + plane * x_plane, framed + frame_floats());
+      convolve_plane<group, 1>(framed, padded, packed + packed_floats(plane % blocks_, group_), result,
+                               height_, width_);
+      hand_over(result, x_plane, dx + plane * x_plane);
     }
   });
 }
 
-void NarrowGroups::backward_weights(Context& context, const float* x, const float* dy, float* dw,
-                                    Into into) const {
+template <class T>
+void NarrowGroups::backward_weights(Context& context, const T* x, const T* dy, float* dw, Into into) const {
   auto* sums = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));
   float* frames = sums + packed_floats(blocks_, group_);
   const Padded padded{height_ + 2 * pad, width_ + 2 * pad};
+  const int64_t x_plane = height_ * width_ * lanes, y_plane = y_height_ * y_width_ * lanes;
   with_constants(group_, stride_, [&]<int group, int stride>() {
 #pragma omp parallel for num_threads(context.threads()) schedule(static)
     for (int64_t block = 0; block < blocks_; ++block) {
       float* sum = sums + packed_floats(block, group_);
       std::fill_n(sum, packed_floats(1, group_), 0.0f);
-      float* framed = frames + omp_get_thread_num() * padded.floats();
+      float* framed = frames + omp_get_thread_num() * (frame_floats() + wide_floats());
       for (int64_t n = 0; n < images_; ++n) {
         const int64_t plane = n * blocks_ + block;
-        frame(x + plane * height_ * width_ * lanes, height_, width_, 1, pad, padded, framed);
-        correlate_plane<group, stride>(framed, padded, dy + plane * y_height_ * y_width_ * lanes, y_height_,
-                                       y_width_, sum);
+        frame(x + plane * x_plane, height_, width_, 1, pad, padded, framed);
+        correlate_plane<group, stride>(framed, padded,
+                                       widened(dy + plane * y_plane, y_plane, framed + frame_floats()),
+                                       y_height_, y_width_, sum);
       }
     }
   });
@@ -257,16 +287,26 @@ void NarrowGroups::backward_weights(Context& context, const float* x, const floa
   }
 }
 #else  // never made
-void NarrowGroups::forward(Context&, const Forward&) const {}
-void NarrowGroups::backward_data(Context&, const float*, const float*, float*) const {}
-void NarrowGroups::backward_weights(Context&, const float*, const float*, float*, Into) const {}
+template <class T>
+void NarrowGroups::forward(Context&, const T*, const float*, T*) const {}
+template <class T>
+void NarrowGroups::backward_data(Context&, const float*, const T*, T*) const {}
+template <class T>
+void NarrowGroups::backward_weights(Context&, const T*, const T*, float*, Into) const {}
 #endif
 
+void NarrowGroups::forward(Context& context, const Forward& f) const {
+  with_type(f.y.dtype(),
+            [&]<class T>() { forward(context, f.x[0].data<T>(), f.params[0].data<float>(), f.y.data<T>()); });
+}
+
 void NarrowGroups::backward(Context& context, const Backward& b) const {
-  const float* dy = b.dy.data<float>();
-  if (!b.dw.empty() && b.dw[0])
-    backward_weights(context, b.x[0].data<float>(), dy, b.dw[0].data<float>(), b.into);
-  if (!b.dx.empty() && b.dx[0]) backward_data(context, b.params[0].data<float>(), dy, b.dx[0].data<float>());
+  with_type(b.dy.dtype(), [&]<class T>() {
+    const T* dy = b.dy.data<T>();
+    if (!b.dw.empty() && b.dw[0])
+      backward_weights(context, b.x[0].data<T>(), dy, b.dw[0].data<float>(), b.into);
+    if (!b.dx.empty() && b.dx[0]) backward_data(context, b.params[0].data<float>(), dy, b.dx[0].data<T>());
+  });
 }
 
 }  // namespace antichain::cpu

@@ -9,6 +9,9 @@
 // so nothing is multiplied in vain, and no tensor leaves its layout. (General libraries pad such groups to whole blocks, or
 // rearrange both tensors at every call.) The input gradient is the same sum over dy with the weights transposed and
 // flipped; a weight gradient spreads dy and sums over pixels, image by image.
+//
+// What is stored as bf16 is widened plane by plane, and multiplied as float32 with the float32 weights: the instructions for
+// bf16 add up pairs of neighbouring channels, which these groups have too few of.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +27,7 @@ namespace antichain::cpu {
 class NarrowGroups : public Kernel {
  public:
   // Whether this is such a convolution, and the machine has the instructions.
-  static std::optional<NarrowGroups> of(const Conv2d&, const Shape& x, const Shape& y);
+  static std::optional<NarrowGroups> of(const Conv2d&, const Shape& x, const Shape& y, Precision);
 
   // Tensors are nChw16c, weights plain (K x C/groups x 3 x 3).
   void forward(Context&, const Forward&) const override;
@@ -33,9 +36,16 @@ class NarrowGroups : public Kernel {
 
  private:
   NarrowGroups() = default;
-  void backward_data(Context&, const float* w, const float* dy, float* dx) const;
-  void backward_weights(Context&, const float* x, const float* dy, float* dw, Into) const;
+  template <class T>
+  void forward(Context&, const T* x, const float* w, T* y) const;
+  template <class T>
+  void backward_data(Context&, const float* w, const T* dy, T* dx) const;
+  template <class T>
+  void backward_weights(Context&, const T* x, const T* dy, float* dw, Into) const;
+  int64_t frame_floats() const;
+  int64_t wide_floats() const;
 
+  Precision precision_ = Precision::float32;
   int group_ = 0, stride_ = 1;  // channels of a group
   int64_t images_ = 0, blocks_ = 0, height_ = 0, width_ = 0, y_height_ = 0, y_width_ = 0;
 };

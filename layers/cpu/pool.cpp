@@ -12,6 +12,7 @@
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/instruction_set.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/plane_sum.h"
 
 namespace antichain::cpu {
 namespace {
@@ -88,6 +89,7 @@ class PoolKernel : public Kernel {
   const int64_t height_, width_;  // of y
 };
 
+template <class T>
 class MaxPoolKernel : public PoolKernel {
  public:
   using PoolKernel::PoolKernel;
@@ -97,36 +99,38 @@ class MaxPoolKernel : public PoolKernel {
     const MaxPoolPlane p{options_.kernel, options_.stride, options_.pad, x_.height,
                          x_.width,        height_,         width_};
     with_block(x_.block, [&]<int B>() {
-      using Loop = void (*)(const MaxPoolPlane&, const float*, float*, uint8_t*);
-      const Loop pool =
-          best<Loop>({baseline::max_pool_plane<B>, avx2::max_pool_plane<B>, avx512::max_pool_plane<B>});
+      using Loop = void (*)(const MaxPoolPlane&, const T*, T*, uint8_t*);
+      const Loop pool = best<Loop>(
+          {baseline::max_pool_plane<B, T>, avx2::max_pool_plane<B, T>, avx512::max_pool_plane<B, T>});
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
         uint8_t* at = stashes ? f.stash[0].data<uint8_t>() + plane * y_plane() : nullptr;
-        pool(p, f.x[0].data<float>() + plane * x_.plane(), f.y.data<float>() + plane * y_plane(), at);
+        pool(p, f.x[0].data<T>() + plane * x_.plane(), f.y.data<T>() + plane * y_plane(), at);
       });
     });
   }
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
+    const PlaneSum<T> summed(context, x_.plane());
     with_block(x_.block, [&]<int B>() {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
         const uint8_t* at = b.stash[0].data<uint8_t>() + plane * y_plane();
-        const float* dy = b.dy.data<float>() + plane * y_plane();
-        float* dx = b.dx[0].data<float>() + plane * x_.plane();
-        std::fill_n(dx, x_.plane(), 0.0f);
-        for_each_window([&](const Window& w, int64_t out) {
-          for (int c = 0; c < B; ++c) {
-            const int64_t row = w.row + at[out + c] / options_.kernel.w;
-            const int64_t column = w.column + at[out + c] % options_.kernel.w;
-            dx[(row * x_.width + column) * B + c] += dy[out + c];
-          }
+        const T* dy = b.dy.data<T>() + plane * y_plane();
+        summed(b.dx[0].data<T>() + plane * x_.plane(), [&](float* dx) {
+          for_each_window([&](const Window& w, int64_t out) {
+            for (int c = 0; c < B; ++c) {
+              const int64_t row = w.row + at[out + c] / options_.kernel.w;
+              const int64_t column = w.column + at[out + c] % options_.kernel.w;
+              dx[(row * x_.width + column) * B + c] += dy[out + c];
+            }
+          });
         });
       });
     });
   }
 };
 
+template <class T>
 class AveragePoolKernel : public PoolKernel {
  public:
   using PoolKernel::PoolKernel;
@@ -134,14 +138,14 @@ class AveragePoolKernel : public PoolKernel {
   void forward(Context& context, const Forward& f) const override {
     with_block(x_.block, [&]<int B>() {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
-        const float* x = f.x[0].data<float>() + plane * x_.plane();
-        float* y = f.y.data<float>() + plane * y_plane();
+        const T* x = f.x[0].data<T>() + plane * x_.plane();
+        T* y = f.y.data<T>() + plane * y_plane();
         for_each_window([&](const Window& w, int64_t out) {
           float sum[B] = {};
           for (int64_t r = w.top; r < w.bottom; ++r)
             for (int64_t q = w.left; q < w.right; ++q)
               for (int c = 0; c < B; ++c) sum[c] += x[(r * x_.width + q) * B + c];
-          for (int c = 0; c < B; ++c) y[out + c] = sum[c] * share(w);
+          for (int c = 0; c < B; ++c) y[out + c] = T(sum[c] * share(w));
         });
       });
     });
@@ -149,15 +153,16 @@ class AveragePoolKernel : public PoolKernel {
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
+    const PlaneSum<T> summed(context, x_.plane());
     with_block(x_.block, [&]<int B>() {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
-        const float* dy = b.dy.data<float>() + plane * y_plane();
-        float* dx = b.dx[0].data<float>() + plane * x_.plane();
-        std::fill_n(dx, x_.plane(), 0.0f);
-        for_each_window([&](const Window& w, int64_t out) {
-          for (int64_t r = w.top; r < w.bottom; ++r)
-            for (int64_t q = w.left; q < w.right; ++q)
-              for (int c = 0; c < B; ++c) dx[(r * x_.width + q) * B + c] += dy[out + c] * share(w);
+        const T* dy = b.dy.data<T>() + plane * y_plane();
+        summed(b.dx[0].data<T>() + plane * x_.plane(), [&](float* dx) {
+          for_each_window([&](const Window& w, int64_t out) {
+            for (int64_t r = w.top; r < w.bottom; ++r)
+              for (int64_t q = w.left; q < w.right; ++q)
+                for (int c = 0; c < B; ++c) dx[(r * x_.width + q) * B + c] += dy[out + c] * share(w);
+          });
         });
       });
     });
@@ -171,25 +176,29 @@ class AveragePoolKernel : public PoolKernel {
 };
 
 // Any layout goes in and comes out.
-Lowering same_layout(std::span<const Layout> offered) {
+Lowering same_layout(std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
   const Layout layout = accept(offered[0]);
-  return {.x = {layout}, .y = layout};
+  return {.x = {layout},
+          .y = layout,
+          .precision = precision,
+          .workspace_bytes = plane_sum_bytes(x[0], layout, precision)};
 }
 
-Lowering lower_max_pool(const Op& op, std::span<const Shape> x, std::span<const Layout> offered) {
+Lowering lower_max_pool(const Op& op, std::span<const Shape> x, std::span<const Layout> offered,
+                        Precision precision) {
   const PoolOptions& o = static_cast<const Pool&>(op).options;
   if (o.kernel.h * o.kernel.w > 256)
     throw Error(
         fmt::format("{} has a window of more than the 256 pixels the cpu engine can number", op.str()));
-  Lowering lowering = same_layout(offered);
+  Lowering lowering = same_layout(x, offered, precision);
   lowering.stash = {{.shape = op.infer(x).y.shape, .dtype = DType::u8, .layout = lowering.y}};
   return lowering;
 }
 
-template <class PoolKernelType>
+template <template <class> class PoolKernelFor>
 std::unique_ptr<Kernel> make_pool(const Op& op, std::span<const TensorSpec> x, const Lowering&) {
   const Shape y = op.infer({&x[0].shape, 1}).y.shape;
-  return std::make_unique<PoolKernelType>(static_cast<const Pool&>(op), x[0], y);
+  return make_typed<PoolKernelFor>(x[0].dtype, static_cast<const Pool&>(op), x[0], y);
 }
 
 }  // namespace
@@ -197,8 +206,8 @@ std::unique_ptr<Kernel> make_pool(const Op& op, std::span<const TensorSpec> x, c
 KernelEntry max_pool_entry() { return {.lower = lower_max_pool, .make = make_pool<MaxPoolKernel>}; }
 
 KernelEntry average_pool_entry() {
-  return {.lower = [](const Op&, std::span<const Shape>,
-                      std::span<const Layout> offered) { return same_layout(offered); },
+  return {.lower = [](const Op&, std::span<const Shape> x, std::span<const Layout> offered,
+                      Precision precision) { return same_layout(x, offered, precision); },
           .make = make_pool<AveragePoolKernel>};
 }
 

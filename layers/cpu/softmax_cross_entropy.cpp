@@ -75,7 +75,7 @@ class SoftmaxCrossEntropyKernel : public Kernel {
 KernelEntry softmax_cross_entropy_entry() {
   return {
       .lower =
-          [](const Op&, std::span<const Shape>, std::span<const Layout>) {
+          [](const Op&, std::span<const Shape>, std::span<const Layout>, Precision) {  // float32 in all
             return Lowering{.x = {Layout::plain, Layout::plain}, .keeps_x = true};
           },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {

@@ -110,6 +110,7 @@ TEST(Commands, RefuseWhatTheyCantUse) {
   };
   expect_error([&] { run({"train", "--dataset", "imagenet"}); }, {"imagenet", "cifar10"});
   expect_error([&] { run({"train", "--lr-schedule", "up"}); }, {"'up'", "one-cycle"});
+  expect_error([&] { run({"profile", "--precision", "bf61"}); }, {"'bf61'", "float32", "bf16"});
   expect_error(
       [&] {
         run({"train", "--batch", "10", "--microbatches", "4"});

@@ -61,6 +61,22 @@ TEST_F(DataCommands, BatchesAreTheSameInBothFormatsAndFromAnyStepOn) {
       std::equal(all.begin() + 18 * 3072, all.end(), std::get<std::vector<float>>(last.values).begin()));
 }
 
+TEST_F(DataCommands, EvaluateTakesAFileOfOnesOwn) {
+  ASSERT_EQ(run("data pack --cifar set --out set.h5").code, 0);
+  ASSERT_EQ(run("export --model resnet20 --out w.h5").code, 0);
+  const std::string how = "evaluate --model resnet20 --weights w.h5 --batch 4 ";
+  const ProgramRun one = run(how + "--data-dir set --json a.json"),
+                   two = run(how + "--dataset hdf5:set.h5 --json b.json");
+  ASSERT_EQ(one.code, 0) << one.err;
+  ASSERT_EQ(two.code, 0) << two.err;
+  const auto loss = [&](const char* name) {
+    return nlohmann::json::parse(read_file(folder_.str() + "/" + name))["loss"].get<double>();
+  };
+  EXPECT_GT(loss("a.json"), 0);
+  EXPECT_EQ(loss("a.json"), loss("b.json"));
+  expect_refused(run(how + "--dataset hdf5:nowhere.h5"), 3, "nowhere.h5", "a missing file");
+}
+
 TEST_F(DataCommands, RefusesInOneSentence) {
   expect_refused(run("data"), 2, "a command is missing", "data");
   expect_refused(run("data pak"), 2, "did you mean 'pack'", "data pak");

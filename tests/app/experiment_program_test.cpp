@@ -247,6 +247,25 @@ TEST_F(ExperimentProgram, AnInterruptedSweepGoesOn) {
   EXPECT_EQ(json("study/cells/two-cudasize-3-rehearse.json")["mode"], "rehearsed");
 }
 
+// Real training: measured beside predicted, the same losses wherever it is cut, and the step as it was.
+TEST_F(ExperimentProgram, AMeasuredStudyTrains) {
+  const ProgramRun result =
+      run("experiment speedup --mode measure --models resnet20 --ranks 1,2 --methods antichain,uniform "
+          "--microbatch 4 --microbatches 2 --train-steps 3 --dataset synthetic --out study");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(read_file(path("study/report.md")), HasSubstr("easured"));
+  const nlohmann::json alone = json("study/cells/resnet20-antichain-1-measure.json");
+  for (const char* cell : {"antichain-2", "uniform-2", "uniform-1"})
+    EXPECT_EQ(json(std::string("study/cells/resnet20-") + cell + "-measure.json")["measured"]["loss"],
+              alone["measured"]["loss"])
+        << cell;
+  EXPECT_EQ(alone["measured"]["loss"].size(), 3u);
+  if (std::system("command -v gnuplot >/dev/null") != 0) return;
+  const std::string timeline = read_file(path("study/figures/timeline-resnet20.svg"));
+  EXPECT_THAT(timeline, HasSubstr("on 2 ranks by antichain, measured"));
+  EXPECT_THAT(timeline, HasSubstr("backward"));
+}
+
 // A rank is killed in one rehearsal: that cell fails, the others are done, and the same command does the rest.
 TEST_F(ExperimentProgram, AKilledRankCostsOneCell) {
   ::setenv("ANTICHAIN_FAULT", "exit:rank=2:step=1", 1);  // only the cells of 3 ranks have a rank 2

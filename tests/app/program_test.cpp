@@ -281,6 +281,25 @@ TEST_F(Program, GeneratedDataIsNamedInEveryOutput) {
   }
 }
 
+// A machine without the instructions, which ONEDNN_MAX_CPU_ISA makes of any, is told so before anything else is looked at.
+TEST_F(Program, ComputesInBf16OrSaysWhyNot) {
+  ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 1);
+  for (const char* command : {"profile", "plan --stages 2", "train --data-dir nothing"})
+    expect_refused(command + std::string(network) + "--precision bf16", 2, "AVX512_BF16");
+  ::unsetenv("ONEDNN_MAX_CPU_ISA");
+  const ProgramRun profile = run(std::string("profile --precision bf16 --json half.json") + network);
+  if (profile.err.find("AVX512_BF16") != std::string::npos) GTEST_SKIP() << profile.err;
+  ASSERT_EQ(profile.code, 0) << profile.err;
+  EXPECT_EQ(read_json(path("half.json"))["precision"], "bf16");
+  const std::string half = std::string(network) + "--data-dir data --profile half.json --precision bf16 ";
+  const ProgramRun training =
+      run("train --local 2 --steps 2 --json half-result.json --checkpoint half" + half);
+  ASSERT_EQ(training.code, 0) << training.err;
+  EXPECT_EQ(read_json(path("half-result.json"))["precision"], "bf16");
+  expect_refused("train --profile half.json --data-dir data" + std::string(network), 3, "in bf16");
+  expect_refused("train --steps 3 --resume half" + std::string(given), 3, "bf16");
+}
+
 TEST_F(Program, StepsAloneGoBeyondAnEpoch) {
   ASSERT_EQ(run(std::string("train --steps 4 --json n.json") + given).code, 0);
   EXPECT_EQ(read_json(path("n.json"))["steps"], 4) << "an epoch has 3";

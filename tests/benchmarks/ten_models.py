@@ -9,6 +9,8 @@ auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train --
 the same network on images that already lie in memory. A figure is the median of a process's steps without the first three,
 then the median of the rounds; memory is the largest resident set of a process, from start to end.
 
+--bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast, and what ours is to our
+float32 and to each of PyTorch's.
 Denormal numbers are computed as such on both sides. A torch that is linked to the reference BLAS, as Debian's may be,
 multiplies matrices fifty times slower than it could: AlexNet's three linear layers are four fifths of its time. --blas DIR
 lets it find a libblas.so.3 there (of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread).
@@ -21,7 +23,7 @@ MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 incept
 WARM_UP = 3
 
 
-def pytorch(model, batch, steps):
+def pytorch(model, batch, steps, bf16):
     """Prints images/s: the other side of `measure`."""
     sys.path.insert(0, os.path.join(HERE, "..", "golden"))
     import networks, torch
@@ -36,7 +38,9 @@ def pytorch(model, batch, steps):
     for _ in range(steps):
         start = time.perf_counter()
         optimiser.zero_grad()
-        torch.nn.functional.cross_entropy(net(x), y).backward()
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            logits = net(x)
+        torch.nn.functional.cross_entropy(logits.float(), y).backward()
         optimiser.step()
         seconds.append(time.perf_counter() - start)
     print(batch / statistics.median(seconds[WARM_UP:]))
@@ -77,10 +81,10 @@ class Ours:
 
 
 class Theirs:
-    def __init__(self, args, model):
+    def __init__(self, args, model, precision):
         self.core = args.core
         self.command = [sys.executable, __file__, args.program, "--pytorch", model, "--batch", str(args.batch),
-                        "--steps", str(args.steps)]
+                        "--steps", str(args.steps)] + (["--bf16"] if precision == "bf16" else [])
         self.environment = {"LD_LIBRARY_PATH": args.blas} if args.blas else {}
 
     def measure(self):
@@ -91,15 +95,20 @@ class Theirs:
 def compare(args, model):
     """Per side: (median images/s, largest MiB)."""
     with tempfile.TemporaryDirectory() as folder:
-        sides = [Ours(args, model, folder, "float32"), Theirs(args, model)]
-        if args.bf16:
-            sides.append(Ours(args, model, folder, "bf16"))
+        sides = [side for precision in (["float32", "bf16"] if args.bf16 else ["float32"])
+                 for side in (Ours(args, model, folder, precision), Theirs(args, model, precision))]
         rounds = [[side.measure() for side in sides] for _ in range(args.rounds)]
     return [(statistics.median(rate for rate, _ in side), max(mib for _, mib in side)) for side in zip(*rounds)]
 
 
 def understands_precision(program):
     return "--precision" in subprocess.run([program, "train", "--help"], capture_output=True, text=True).stdout
+
+
+def in_bf16(our_bf16, their_bf16, ours, theirs):
+    (rate, mib), (their_rate, _) = our_bf16, their_bf16
+    line = f" {rate:8.1f} {rate / ours:6.2f} {rate / theirs:6.2f} {mib:6.0f}"
+    return line + f" {their_rate:8.1f} {rate / their_rate:6.2f}"
 
 
 def geometric_mean(values):
@@ -114,7 +123,7 @@ def main():
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--core", type=int, default=0)
-    parser.add_argument("--bf16", action="store_true", help="a column for training in bf16, beside PyTorch's float32")
+    parser.add_argument("--bf16", action="store_true", help="columns for training in bf16, both sides")
     parser.add_argument("--data-dir", help="CIFAR-10's files; otherwise synthetic images")
     parser.add_argument("--blas", metavar="DIR", help="a folder with the libblas.so.3 that PyTorch shall use")
     parser.add_argument("--pytorch", choices=MODELS, help=argparse.SUPPRESS)
@@ -122,19 +131,20 @@ def main():
     if args.steps <= WARM_UP:
         parser.error(f"--steps has to be above {WARM_UP}, the steps left out as warm-up")
     if args.pytorch:
-        return pytorch(args.pytorch, args.batch, args.steps)
+        return pytorch(args.pytorch, args.batch, args.steps, args.bf16)
     if args.bf16 and not understands_precision(args.program):
         parser.error(f"{args.program} has no --precision")
 
     print(f"batch {args.batch}, CIFAR form, float32, core {args.core}: images/s and peak MiB, ours and PyTorch's")
     print(f"{'model':15} {'ours':>8} {'PyTorch':>8} {'ratio':>6} {'MiB':>6} {'PyTorch':>8}"
-          + (f" {'bf16':>8} {'ratio':>6} {'MiB':>6}" if args.bf16 else ""), flush=True)
+          + (f" {'bf16':>8} {'/ours':>6} {'/their':>6} {'MiB':>6} {'their':>8} {'ratio':>6}" if args.bf16 else ""),
+          flush=True)
     ratios = {}
     for model in args.models:
         (ours, mib), (theirs, their_mib), *bf16 = compare(args, model)
         ratios[model] = ours / theirs
         print(f"{model:15} {ours:8.1f} {theirs:8.1f} {ratios[model]:6.2f} {mib:6.0f} {their_mib:8.0f}"
-              + "".join(f" {rate:8.1f} {rate / theirs:6.2f} {peak:6.0f}" for rate, peak in bf16), flush=True)
+              + (in_bf16(*bf16, ours, theirs) if bf16 else ""), flush=True)
     lowest = min(ratios, key=ratios.get)
     print(f"geometric mean {geometric_mean(ratios.values()):.2f}, lowest {ratios[lowest]:.2f} ({lowest})")
 

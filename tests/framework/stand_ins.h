@@ -40,7 +40,7 @@ class StandInBackend : public Backend {
  public:
   StandInBackend() {
     auto wants = [](auto choose) {
-      return [choose](const Op& op, std::span<const Shape> x, std::span<const Layout> offered) {
+      return [choose](const Op& op, std::span<const Shape> x, std::span<const Layout> offered, Precision) {
         const Layout layout = choose(offered[0]);
         const size_t params = op.infer(x).params.size();
         return Lowering{
@@ -50,7 +50,7 @@ class StandInBackend : public Backend {
     kernels_["blocked"] = {wants([](Layout) { return Layout::nChw16c; }), {}};
     kernels_["plain"] = {wants([](Layout) { return Layout::plain; }), {}};
     kernels_["any"] = {wants([](Layout offered) { return offered; }), {}};
-    kernels_["reorder"] = {[](const Op&, std::span<const Shape>, std::span<const Layout> offered) {
+    kernels_["reorder"] = {[](const Op&, std::span<const Shape>, std::span<const Layout> offered, Precision) {
                              const bool plain = offered[0] == Layout::plain;
                              return Lowering{.x = {offered[0]}, .y = plain ? Layout::nChw16c : Layout::plain};
                            },

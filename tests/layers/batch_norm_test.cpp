@@ -95,15 +95,16 @@ TEST(BatchNorm, ConstantChannelsHaveNoVariance) {
 }
 
 // Everything that the loops compute, from one random plane set.
-std::vector<double> everything(const cpu::BatchNormLoops<float>& loops, int block, int64_t pixels) {
+template <class T>
+std::vector<double> everything(const cpu::BatchNormLoops<T>& loops, int block, int64_t pixels) {
   const cpu::Planes planes{.images = 5, .stride = 3 * pixels * block, .size = pixels * block, .block = block};
   const size_t all = size_t(planes.images * planes.stride);
   const Philox random(9);
-  std::vector<float> x(all), dy(all), residual(all), y(all), dx(all, 1.5f), dresidual(all, 0.25f);
+  std::vector<T> x(all), dy(all), residual(all), y(all), dx(all, T(1.5f)), dresidual(all, T(0.25f));
   for (size_t i = 0; i < all; ++i) {
     const auto w = random.words(i);
-    x[i] = Philox::uniform(w[0]) + 3, dy[i] = Philox::uniform(w[1]) - 0.5f,
-    residual[i] = Philox::uniform(w[2]) - 0.5f;
+    x[i] = T(Philox::uniform(w[0]) + 3), dy[i] = T(Philox::uniform(w[1]) - 0.5f),
+    residual[i] = T(Philox::uniform(w[2]) - 0.5f);
   }
   cpu::Normal normal;
   cpu::Gradient g;
@@ -118,15 +119,15 @@ std::vector<double> everything(const cpu::BatchNormLoops<float>& loops, int bloc
   };
   loops.moments(x.data(), planes, mean, squares);
   take(mean, size_t(block)), take(squares, size_t(block));
-  for (const float* r : {static_cast<const float*>(nullptr), static_cast<const float*>(residual.data())})
+  for (const T* r : {static_cast<const T*>(nullptr), static_cast<const T*>(residual.data())})
     for (bool relu : {false, true}) {
       loops.normalise({x.data(), r, y.data(), relu}, planes, normal);
       take(y, all);
     }
   for (cpu::Mask mask : {cpu::Mask::none, cpu::Mask::recompute, cpu::Mask::read})
     for (bool add : {false, true}) {
-      const cpu::BackwardPass<float> pass{x.data(),         dy.data(), y.data(), dx.data(),
-                                          dresidual.data(), add,       add,      mask};
+      const cpu::BackwardPass<T> pass{x.data(),         dy.data(), y.data(), dx.data(),
+                                      dresidual.data(), add,       add,      mask};
       loops.sums(pass, planes, normal, sum, product);
       loops.gradient(pass, planes, normal, g);
       take(sum, size_t(block)), take(product, size_t(block)), take(dx, all), take(dresidual, all);
@@ -134,8 +135,9 @@ std::vector<double> everything(const cpu::BatchNormLoops<float>& loops, int bloc
   return numbers;
 }
 
-TEST(BatchNorm, EveryInstructionSetGivesTheSameBits) {
-  const auto& [baseline, avx2, avx512] = cpu::every_batch_norm_loops();
+template <class T>
+void expect_same_bits() {
+  const auto& [baseline, avx2, avx512] = cpu::every_batch_norm_loops<T>();
   for (int block : {1, 8, 16})
     for (int64_t pixels : {1, 4, 15, 64, 1025}) {
       const std::vector<double> expected = everything(*baseline, block, pixels);
@@ -147,6 +149,9 @@ TEST(BatchNorm, EveryInstructionSetGivesTheSameBits) {
       }
     }
 }
+
+TEST(BatchNorm, EveryInstructionSetGivesTheSameBits) { expect_same_bits<float>(); }
+TEST(BatchNorm, EveryInstructionSetGivesTheSameBitsInBf16) { expect_same_bits<Bf16>(); }
 
 }  // namespace
 }  // namespace antichain::harness

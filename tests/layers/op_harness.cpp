@@ -9,6 +9,7 @@
 #include <limits>
 #include <numeric>
 
+#include "framework/bf16.h"
 #include "framework/random.h"
 #include "tests/layers/reference/reference.h"
 
@@ -18,40 +19,55 @@ namespace {
 constexpr int64_t guard_bytes = 4096;
 constexpr std::byte guard{0xA5};
 
-// A tensor between two guard zones.
+// A tensor between two guard zones, where the backend's kernels see it, and the host's copy of both where that is elsewhere.
 class Guarded {
  public:
-  Guarded(std::string name, TensorSpec spec) : name_(std::move(name)) {
-    memory_ = allocate_host(spec.bytes() + 2 * guard_bytes);
-    std::memset(memory_.get(), int(guard), size_t(spec.bytes() + 2 * guard_bytes));
-    tensor_ = Tensor(spec, std::shared_ptr<std::byte>(memory_, memory_.get() + guard_bytes));
-    std::memset(tensor_.raw(), 0xFF, size_t(spec.bytes()));  // NaN in float32 and float64, −1 in int32
+  Guarded(const Backend& backend, std::string name, TensorSpec spec)
+      : backend_(&backend), name_(std::move(name)) {
+    const int64_t bytes = spec.bytes() + 2 * guard_bytes;
+    memory_ = allocate_host(bytes);
+    there_ = backend.host_memory() ? memory_ : backend.allocate(bytes);
+    tensor_ = Tensor(spec, std::shared_ptr<std::byte>(there_, there_.get() + guard_bytes));
+    here_ = Tensor(spec, std::shared_ptr<std::byte>(memory_, memory_.get() + guard_bytes));
+    std::memset(memory_.get(), int(guard), size_t(bytes));
+    poison();
   }
 
   const Tensor& tensor() const { return tensor_; }
 
-  void load(const Numbers& plain) const { relayout(as_plain(plain), tensor_); }
+  void poison() const {
+    std::memset(here_.raw(), 0xFF, size_t(here_.bytes()));  // NaN in all floating types, −1 in int32
+    put();
+  }
+
+  void load(const Numbers& plain) const {
+    relayout(as_plain(plain), here_);
+    put();
+  }
 
   Numbers read() const {
+    fetch();
     TensorSpec spec = tensor_.spec();
     spec.layout = Layout::plain;
     const Tensor plain = Tensor::host(spec);
-    relayout(tensor_, plain);
+    relayout(here_, plain);
     Numbers numbers(size_t(plain.elements()));
     for (size_t i = 0; i < numbers.size(); ++i) {
-      numbers[i] = spec.dtype == DType::f64   ? plain.data<double>()[i]
-                   : spec.dtype == DType::i32 ? plain.data<int32_t>()[i]
-                                              : plain.data<float>()[i];
+      numbers[i] = spec.dtype == DType::f64    ? plain.data<double>()[i]
+                   : spec.dtype == DType::i32  ? plain.data<int32_t>()[i]
+                   : spec.dtype == DType::bf16 ? double(plain.data<Bf16>()[i])
+                                               : plain.data<float>()[i];
     }
     return numbers;
   }
 
   void check_guards() const {
+    fetch();
     const auto intact = [](const std::byte* from) {
       return std::all_of(from, from + guard_bytes, [](std::byte b) { return b == guard; });
     };
     EXPECT_TRUE(intact(memory_.get())) << "something wrote before " << name_;
-    EXPECT_TRUE(intact(tensor_.raw() + tensor_.bytes())) << "something wrote past " << name_;
+    EXPECT_TRUE(intact(here_.raw() + here_.bytes())) << "something wrote past " << name_;
   }
 
   // Stored values equal those of the same logical tensor with zero padding.
@@ -59,8 +75,10 @@ class Guarded {
     const Tensor clean = Tensor::host(tensor_.spec());
     relayout(as_plain(read()), clean);
     int64_t wrong = 0;
-    for (int64_t i = 0; i < clean.elements() && tensor_.dtype() == DType::f32; ++i)
-      wrong += clean.data<float>()[i] != tensor_.data<float>()[i];
+    for (int64_t i = 0; i < clean.elements(); ++i) {
+      if (tensor_.dtype() == DType::f32) wrong += clean.data<float>()[i] != here_.data<float>()[i];
+      if (tensor_.dtype() == DType::bf16) wrong += clean.data<Bf16>()[i] != here_.data<Bf16>()[i];
+    }
     EXPECT_EQ(wrong, 0) << "padding (or a value that is NaN) of " << name_ << " in layout "
                         << name_of(tensor_.layout());
   }
@@ -73,22 +91,36 @@ class Guarded {
     for (size_t i = 0; i < numbers.size(); ++i) {
       if (spec.dtype == DType::f64) plain.data<double>()[i] = numbers[i];
       if (spec.dtype == DType::f32) plain.data<float>()[i] = float(numbers[i]);
+      if (spec.dtype == DType::bf16) plain.data<Bf16>()[i] = Bf16(float(numbers[i]));
       if (spec.dtype == DType::i32) plain.data<int32_t>()[i] = int32_t(numbers[i]);
     }
     return plain;
   }
 
+  // All bytes, guards included.
+  Tensor all(const std::shared_ptr<std::byte>& memory) const {
+    return {{{tensor_.bytes() + 2 * guard_bytes}, DType::u8}, memory};
+  }
+  void put() const {
+    if (there_ != memory_) backend_->copy(all(memory_), all(there_));
+  }
+  void fetch() const {
+    if (there_ != memory_) backend_->copy(all(there_), all(memory_));
+  }
+
+  const Backend* backend_;
   std::string name_;
-  std::shared_ptr<std::byte> memory_;
-  Tensor tensor_;
+  std::shared_ptr<std::byte> memory_, there_;
+  Tensor tensor_, here_;
 };
 
 struct Bank {
-  std::vector<Guarded> guarded;
-  std::vector<Tensor> tensors;
+  const Backend* backend;
+  std::vector<Guarded> guarded = {};
+  std::vector<Tensor> tensors = {};
 
   void add(std::string name, const TensorSpec& spec) {
-    guarded.emplace_back(std::move(name), spec);
+    guarded.emplace_back(*backend, std::move(name), spec);
     tensors.push_back(guarded.back().tensor());
   }
   void load(const std::vector<Numbers>& values) {
@@ -116,19 +148,24 @@ Numbers distinct(int64_t count, const Philox& random, uint64_t stream) {
 class OpRun {
  public:
   OpRun(const Backend& backend, const OpCase& c, const Values& values, const Ask& ask)
-      : case_(c), ask_(ask), double_(backend.name() == "reference"), context_(backend, ask.threads) {
+      : case_(c),
+        ask_(ask),
+        double_(backend.name() == "reference"),
+        context_(backend, ask.threads),
+        bank_{&backend} {
     backend.enter(context_);
     std::vector<Layout> offered;
     for (const Shape& shape : c.x) offered.push_back(shape.rank() == 4 ? ask.offered : Layout::plain);
     const KernelEntry& entry = backend.entry(c.op->type());
     signature_ = c.op->infer(c.x);
-    lowering_ = entry.lower(*c.op, c.x, offered);
+    lowering_ = entry.lower(*c.op, c.x, offered, ask.precision);
     std::vector<TensorSpec> x;
     for (size_t i = 0; i < c.x.size(); ++i)
-      x.push_back(spec({c.x[i], is_label(c, i) ? DType::i32 : DType::f32}, lowering_.x[i]));
+      x.push_back(spec({c.x[i], is_label(c, i) ? DType::i32 : storage(lowering_.precision)}, lowering_.x[i]));
     kernel_ = entry.make(*c.op, x, lowering_);
     allocate(x);
     load(values);
+    kernel_->prepare(context_, params_.tensors, prepared_.tensors);
   }
 
   bool inseparable() const { return kernel_->inseparable(); }
@@ -145,7 +182,8 @@ class OpRun {
     for (const Bank* bank : {&dx_, &dw_})
       for (const Guarded& g : bank->guarded)
         if (g.tensor()) g.check_padding();
-    for (const Bank* bank : {&x_, &params_, &buffers_, &statistics_, &stash_, &y_, &dy_, &dx_, &dw_})
+    for (const Bank* bank :
+         {&x_, &params_, &prepared_, &buffers_, &statistics_, &stash_, &y_, &dy_, &dx_, &dw_})
       for (const Guarded& g : bank->guarded) g.check_guards();
     results.statistics = statistics_.read();
     results.buffers = buffers_.read();
@@ -176,8 +214,11 @@ class OpRun {
       buffers_.add(b.name, spec({b.shape, b.dtype}, Layout::plain));
     for (const TensorSpec& s : signature_.statistics) statistics_.add("statistics", spec(s, s.layout));
     for (const TensorSpec& s : lowering_.stash) stash_.add("stash", s);
-    y_.add("y", spec(signature_.y, lowering_.y));
-    dy_.add("dy", spec(signature_.y, lowering_.y));
+    for (const TensorSpec& s : lowering_.prepared) prepared_.add("prepared parameters", s);
+    TensorSpec y = signature_.y;
+    y.dtype = storage(lowering_.precision);
+    y_.add("y", spec(y, lowering_.y));
+    dy_.add("dy", spec(y, lowering_.y));
   }
 
   void load(const Values& values) {
@@ -194,7 +235,10 @@ class OpRun {
   }
 
   void forward(Mode mode) {
-    Forward f{.x = x_.tensors, .params = params_.tensors, .buffers = buffers_.tensors};
+    Forward f{.x = x_.tensors,
+              .params = params_.tensors,
+              .prepared = prepared_.tensors,
+              .buffers = buffers_.tensors};
     f.y = y_.tensors[0];
     f.mode = mode;
     f.dropout = key_;
@@ -210,7 +254,7 @@ class OpRun {
     forward(Mode::evaluate);
     Numbers y = y_.guarded[0].read();
     y_.guarded[0].check_padding();
-    std::memset(y_.tensors[0].raw(), 0xFF, size_t(y_.tensors[0].bytes()));
+    y_.guarded[0].poison();
     return y;
   }
 
@@ -218,7 +262,7 @@ class OpRun {
     std::vector<Tensor> x = x_.tensors;
     for (size_t i = 0; i < x.size(); ++i)
       if (!lowering_.keeps(i)) x[i] = Tensor();
-    Backward b{.x = x, .params = params_.tensors};
+    Backward b{.x = x, .params = params_.tensors, .prepared = prepared_.tensors};
     if (lowering_.keeps_y) b.y = y_.tensors[0];
     if (case_.op->role() != Role::loss) b.dy = dy_.tensors[0];
     b.stash = stash_.tensors;
@@ -247,7 +291,9 @@ class OpRun {
   Signature signature_;
   Lowering lowering_;
   std::unique_ptr<Kernel> kernel_;
-  Bank x_, params_, buffers_, statistics_, stash_, y_, dy_, dx_, dw_;
+  const Bank bank_;  // empty
+  Bank x_{bank_}, params_{bank_}, prepared_{bank_}, buffers_{bank_}, statistics_{bank_}, stash_{bank_},
+      y_{bank_}, dy_{bank_}, dx_{bank_}, dw_{bank_};
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
@@ -275,6 +321,16 @@ Values draw(const OpCase& c, uint64_t seed) {
     for (double& v : values.buffers.back()) v = b.dtype == DType::i32 ? 5 : float(v + 1.5);  // variances > 0
   }
   values.dy = distinct(signature.y.shape.elements(), random, ++stream);
+  return values;
+}
+
+Values rounded_to_bf16(Values values) {
+  const auto round = [](Numbers& numbers) {
+    for (double& v : numbers) v = Bf16(float(v));
+  };
+  std::ranges::for_each(values.x, round);
+  std::ranges::for_each(values.params, round);
+  round(values.dy);
   return values;
 }
 

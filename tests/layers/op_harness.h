@@ -35,6 +35,7 @@ struct Values {
   Numbers dy;
 };
 Values draw(const OpCase&, uint64_t seed = 1);
+Values rounded_to_bf16(Values);  // all but buffers, which stay float32
 bool is_label(const OpCase&, size_t input);
 double loss_scale_of(const OpCase&);  // float32 exactly, not a power of two
 
@@ -55,6 +56,7 @@ struct Ask {
   int threads = 1;
   Into dx_into = Into::overwrite;  // of a lowering that adds_dx
   double dx_before = 0;
+  Precision precision = Precision::float32;
 };
 
 // Reports guard, poison and padding violations as test failures.

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What surrounds the program may be in a bad state: the same results, bit for bit, or one sentence.
 #
-#   environment.sh build/antichain stdin|stdout|stderr|full|gone|paused|locale|settings|slurm|nan|doctor
+#   environment.sh build/antichain stdin|stdout|stderr|full|gone|paused|locale|readonly|memory|settings|version|slurm|nan|doctor
 set -uo pipefail
 program=$1 case=$2
 folder=$(mktemp -d) || exit 1
@@ -25,7 +25,7 @@ shared_memory() { ls /dev/shm | sort; }
 
 "$program" profile "${network[@]}" --json p.json >out 2>err || fail "no profile"
 case $case in
-  stdin | stdout | stderr | full | gone | paused | locale)
+  stdin | stdout | stderr | full | gone | paused | locale | readonly)
     "${train[@]}" --local 2 --json a.json >out 2>err || fail "the undisturbed run failed" ;;&
   stdin) "${train[@]}" --local 2 --json b.json <&- >out 2>err; code=$?; expect_code 0; expect_quiet ;;
   stdout) "${train[@]}" --local 2 --json b.json >&- 2>err; code=$?; expect_code 0; expect_quiet ;;
@@ -46,9 +46,41 @@ case $case in
     localedef -i de_DE -f UTF-8 locales/de_DE.UTF-8 >/dev/null 2>&1 || { echo "no locale to test with"; exit 0; }
     LOCPATH=$folder/locales LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 "${train[@]}" --local 2 --lr 0.3 --json b.json >out 2>err
     code=$?; expect_code 0; expect_quiet ;;
+  readonly)  # /proc takes no files, whoever asks: as the folder it runs in, and as the place for each thing it writes
+    train=("$program" train "${network[@]}" --dataset synthetic --steps 3 --profile "$folder/p.json" --local 2)
+    (cd /proc && exec "${train[@]}" --json "$folder/b.json") >out 2>err; code=$?; expect_code 0; expect_quiet
+    for option in --checkpoint --metrics --trace --json; do
+      "${train[@]}" $option /proc/nowhere >out 2>err; code=$?
+      expect_code 3; expect_once "^antichain: .*/proc"; grep -q "step 1/" out && fail "it began all the same"
+    done
+    XDG_CACHE_HOME=/proc/nowhere HOME=/proc/nowhere "${train[@]}" >out 2>err; code=$?
+    expect_code 3; expect_once "^antichain: .*/proc" ;;
+  memory)  # what was estimated for each process, over the memory it took at most
+    mkdir data
+    for i in $(seq 128); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
+    large=(--model resnet18 --batch 64 --microbatches 4)
+    "$program" profile "${large[@]}" --json large.json >out 2>err || fail "no profile"
+    "${mpirun[@]}" -n 2 "$program" train "${large[@]}" --data-dir data --steps 2 --epochs 1 --lr 0.001 \
+      --profile large.json --json m.json >out 2>err; code=$?
+    expect_code 0
+    pairs=$(tr -d ' \n' <m.json | grep -o '"estimated_bytes":[0-9]*,"measured_bytes":[0-9]*' | tr -c '0-9\n' ' ')
+    [ "$(wc -l <<<"$pairs")" = 2 ] || fail "not two processes: $pairs"
+    while read -r estimated measured; do
+      echo "estimated $estimated bytes, measured $measured"
+      [ $((10 * estimated)) -ge $((9 * measured)) ] && [ $((10 * estimated)) -le $((11 * measured)) ] ||
+        fail "the estimate is off by more than a tenth: $estimated, $measured"
+    done <<<"$pairs" ;;
   settings)
     "${mpirun[@]}" -n 2 "${train[@]}" --lr 0.3 : -n 1 "${train[@]}" --lr 0.2 >out 2>err; code=$?
     expect_code 2; expect_once "rank 2 was started with --lr 0.2, the others with --lr 0.3" ;;
+  version)  # the same program, but for the number in its library
+    library=$(ldd "$program" | sed -n 's/.*\(libantichain[^ ]*\) => \([^ ]*\).*/\1 \2/p')
+    number=$("$program" --version | grep -o '[0-9.]*$')
+    mkdir other
+    sed "s/$number\x00/${number%?}X\x00/g" <"${library#* }" >"other/${library% *}"
+    [ "$(LD_LIBRARY_PATH=other "$program" --version)" != "$("$program" --version)" ] || fail "the version is the same"
+    "${mpirun[@]}" -n 2 "${train[@]}" : -n 1 env LD_LIBRARY_PATH="$folder/other" "${train[@]}" >out 2>err; code=$?
+    expect_code 3; expect_once "the version of the program of rank 2 differs" ;;
   slurm)
     SLURM_JOB_ID=1 SLURM_NTASKS=4 "${train[@]}" >out 2>err; code=$?
     expect_code 2; expect_once "srun --mpi=pmix -n 4"
@@ -66,5 +98,5 @@ case $case in
     grep -q '"health": "problem"' d.json || fail "not written" ;;
   *) fail "there is no case $case" ;;
 esac
-case $case in stdin | stdout | stderr | full | gone | paused | locale) expect_same_results ;; esac
+case $case in stdin | stdout | stderr | full | gone | paused | locale | readonly) expect_same_results ;; esac
 exit 0

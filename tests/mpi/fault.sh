@@ -1,12 +1,12 @@
 #!/bin/bash
 # One fault in a training run of the real program: how the job ends, how soon, and what it says.
 #
-#   fault.sh build/antichain hang|hang_local|hang_crowded|stop|continue|suspend|exit|throw|throw_local|alike
+#   fault.sh build/antichain hang|hang_local|hang_crowded|stop|continue|suspend|exit|throw|throw_local|loader|rewind|alike
 set -uo pipefail
 program=$1 case=$2
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
-limit_s=3 ranks=2 rank=1 step=3 options=()
+limit_s=3 ranks=2 rank=1 step=3 options=() network=(--dataset synthetic --steps 6)
 case $case in *_crowded) ranks=4 rank=2 ;; *_local) ranks=3 ;; esac
 
 fail() {
@@ -15,14 +15,24 @@ fail() {
   exit 1
 }
 
+# What a job that is gone left in shared memory: files that were not there before and that no process has open.
+shared_memory() { ls /dev/shm | sort; }
+before=$(shared_memory)
+expect_no_shared_memory_left() {
+  local f
+  for f in $(comm -13 <(echo "$before") <(shared_memory)); do
+    grep -sqF "/dev/shm/$f" /proc/[0-9]*/maps || [ ! -e "/dev/shm/$f" ] || fail "left in shared memory: $f"
+  done
+}
+
 now_ms() { date +%s%3N; }
 
 # train NAME FAULT: $folder/NAME.json grows a line per step; sets code and end_ms.
 train() {
   local launch=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train)
   [[ $case == *_local ]] && launch=("$program" train --local "$ranks")
-  ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 --dataset synthetic --batch 16 --microbatches 4 \
-    --steps 6 --watchdog $limit_s --metrics "$folder/$1.json" \
+  ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 "${network[@]}" --batch 16 --microbatches 4 \
+    --watchdog $limit_s --metrics "$folder/$1.json" \
     "${options[@]}" >"$folder/out" 2>"$folder/err"
   code=$?
   end_ms=$(now_ms)
@@ -108,6 +118,29 @@ case $case in
     expect_steps $step
     expect_once "rank $rank was told to fail at step $step"
     expect_end_within_ms 4000 0 ;;
+  loader)  # not the rank's own thread fails, but the one that reads ahead
+    mkdir "$folder/data"
+    for i in $(seq 64); do printf '\1'; head -c 3072 /dev/zero; done >"$folder/data/data_batch_1.bin"
+    cp "$folder/data/data_batch_1.bin" "$folder/data/test_batch.bin"
+    network=(--data-dir "$folder/data" --steps 100000)
+    train faulty "" &
+    job=$!
+    for i in $(seq 300); do [ -s "$folder/faulty.json" ] && break; sleep 0.1; done
+    truncate -s 1000 "$folder/data/data_batch_1.bin"
+    wait $job; code=$?
+    expect_code 3
+    expect_once "data_batch_1.bin has been changed while it was trained on" ;;
+  rewind)  # back to the checkpoint of step 2 from a NaN in step 4, under MPI as on threads
+    for place in mpi_local mpi; do
+      options=(--on-nan rewind --checkpoint "$folder/ck-$place" --checkpoint-every 2)
+      case=$place train $place "nan:rank=-1:step=3:microbatch=1:activation:layer3.2.conv2"
+      expect_code 0
+      grep -q "step 4, micro-batch 1: the output of node layer3.2.conv2" "$folder/$place.json" || fail "not in the metrics"
+    done
+    options=()
+    train undisturbed ""
+    [ -n "$(state_of mpi)" ] && [ "$(state_of mpi)" = "$(state_of mpi_local)" ] || fail "other states under MPI and on threads"
+    [ "$(state_of mpi)" != "$(state_of undisturbed)" ] || fail "nothing was left out" ;;
   alike)  # every rank throws the same error at the same time
     "$program" plan --model resnet20 --batch 16 --microbatches 4 --stages 3 --json "$folder/plan.json" \
       >"$folder/out" 2>"$folder/err" || fail "no plan"
@@ -118,3 +151,4 @@ case $case in
   *) fail "there is no case $case" ;;
 esac
 expect_nobody_left
+expect_no_shared_memory_left

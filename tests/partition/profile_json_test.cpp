@@ -42,6 +42,15 @@ std::string refused(const std::function<void(json&)>& edit) {
   return error_of([&] { profile_from_json(file.dump(), "profile.json"); });
 }
 
+// Not said where it is float32, so that files from before say the same.
+TEST(ProfileJson, says_a_precision_other_than_float32) {
+  Profile profile = sample();
+  EXPECT_EQ(to_json(profile).find("precision"), std::string::npos);
+  profile.precision = Precision::bf16;
+  EXPECT_EQ(profile_from_json(to_json(profile), "p.json").precision, Precision::bf16);
+  EXPECT_NE(refused([](json& file) { file["precision"] = "bf61"; }).find("float32, bf16"), std::string::npos);
+}
+
 TEST(ProfileJson, comes_back_equal_in_every_field) {
   Profile before = sample(), after = profile_from_json(to_json(before), "profile.json");
   EXPECT_EQ(after.model, before.model);

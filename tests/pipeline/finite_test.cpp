@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <vector>
 
@@ -37,6 +38,21 @@ TYPED_TEST(Finite, OneOfManyIsFoundWhereverItStands) {
     }
   }
   EXPECT_TRUE(all_finite(values.data(), count));
+}
+
+TEST(FiniteBf16, EveryBitPatternIsWhatItsFloatIs) {
+  for (uint32_t bits = 0; bits < 1u << 16; ++bits) {
+    Bf16 value;
+    value.bits = uint16_t(bits);
+    EXPECT_EQ(all_finite(&value, 1), std::isfinite(float(value))) << bits;
+  }
+  std::vector<Bf16> values(40'003, Bf16(-3.5f));
+  EXPECT_TRUE(all_finite(values.data(), 40'003));
+  for (const size_t at : {0, 31, 16'384, 40'002}) {
+    values[at] = Bf16(-std::numeric_limits<float>::infinity());
+    EXPECT_FALSE(all_finite(values.data(), 40'003)) << at;
+    values[at] = Bf16(0.0f);
+  }
 }
 
 }  // namespace

@@ -73,7 +73,15 @@ std::vector<Situation> situations() {
   unlimited.state.limit_s = 0;
   RankView silent_waiter = waiting(12, 0);
   silent_waiter.unheard_s = 12;
+  RankView told = waiting(0.1, 0);
+  std::strcpy(told.state.action.data(), "1B2");
+  std::strcpy(told.state.failure.data(), "NCCL: remote process exited");
   return {
+      {"TheDeviceReportsAFailure",
+       {computing(1), told},
+       true,
+       {"rank 1 was told by its device: NCCL: remote process exited: its last action was \"1B2\""},
+       {"rank 0"}},
       {"AllCompute", {computing(1), computing(9.9)}, false},
       {"WaitsForASlowButMovingRank", {waiting(100, 1), computing(3)}, false},
       {"OneHangsTheOtherWaits",

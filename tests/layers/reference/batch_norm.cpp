@@ -90,8 +90,8 @@ class BatchNormKernel : public Kernel {
 
 KernelEntry batch_norm() {
   return {
-      .lower = [](const Op& op, std::span<const Shape> x,
-                  std::span<const Layout>) { return plain_lowering(op, x); },
+      .lower = [](const Op& op, std::span<const Shape> x, std::span<const Layout>,
+                  Precision) { return plain_lowering(op, x); },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
         return std::make_unique<BatchNormKernel>(static_cast<const BatchNorm&>(op).options, x[0].shape);
       }};

@@ -81,8 +81,8 @@ Lowering plain_lowering(const Op& op, std::span<const Shape> x) {
 }
 
 KernelEntry entry_of(ForwardFunction forward, BackwardFunction backward) {
-  return {.lower = [](const Op& op, std::span<const Shape> x,
-                      std::span<const Layout>) { return plain_lowering(op, x); },
+  return {.lower = [](const Op& op, std::span<const Shape> x, std::span<const Layout>,
+                      Precision) { return plain_lowering(op, x); },
           .make = [=](const Op& op, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
             return std::make_unique<FunctionKernel>(op, forward, backward);
           }};

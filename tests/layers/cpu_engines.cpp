@@ -1,0 +1,64 @@
+// The engines that need no device: the CPU's, and the CUDA engine's own kernels run by loops of the host. What of that
+// engine is cuDNN's or cuBLAS's is not in it: convolutions take the direct path.
+#include <gtest/gtest.h>
+
+#include "layers/cpu/backend.h"
+#include "layers/cpu/dnnl.h"
+#include "tests/layers/cuda_on_host/backend.h"
+#include "tests/layers/engines.h"
+#include "tests/layers/op_cases.h"
+
+namespace antichain::harness {
+
+std::vector<Engine> engines() {
+  return {{.name = "cpu", .backend = "cpu", .layouts = {Layout::plain, Layout::nChw8c, Layout::nChw16c}},
+          {.name = "cpu_bf16",
+           .backend = "cpu",
+           .layouts = {Layout::plain, Layout::nChw16c},
+           .precision = Precision::bf16},
+          {.name = "cuda_on_host", .backend = "cuda_on_host", .layouts = {Layout::plain, Layout::nhwc}}};
+}
+
+const Backend* find(const Engine& engine, std::string& why) {
+  register_cpu_backend();
+  register_cuda_on_host();
+  if (engine.precision == Precision::bf16 && !cpu::has_bf16()) {
+    why = "this machine has no AVX512_BF16";
+    return nullptr;
+  }
+  return &backend(engine.backend);
+}
+
+namespace {
+
+const Backend& engine() {
+  register_cpu_backend();
+  return backend("cpu");
+}
+
+// Those of our own loops. (oneDNN may share a sum among threads.)
+TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
+  for (const OpCase& c : cases()) {
+    if (c.op->type() != "batch_norm" && c.op->type() != "add" && c.op->type() != "relu") continue;
+    const Values values = draw(c);
+    const Results one = run(engine(), c, values, {.offered = Layout::nChw8c});
+    for (int threads : {2, 3, 7})
+      EXPECT_EQ(run(engine(), c, values, {.offered = Layout::nChw8c, .threads = threads}), one)
+          << c.name << " on " << threads;
+  }
+}
+
+// The harness must have had something to check.
+TEST(Operators, SomeAddToInputGradients) {
+  for (const Engine& e : engines()) {
+    std::string why;
+    int adding = 0;
+    const Backend* backend = find(e, why);
+    if (!backend) continue;
+    for (const OpCase& c : cases()) adding += adds_dx(*backend, c);
+    EXPECT_GT(adding, 10) << e.name;
+  }
+}
+
+}  // namespace
+}  // namespace antichain::harness

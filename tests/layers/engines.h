@@ -1,0 +1,25 @@
+// The engines that a test executable runs operators on: each executable links one file that says which.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "framework/backend.h"
+
+namespace antichain::harness {
+
+struct Engine {
+  std::string name;             // letters, digits and underscores
+  std::string backend;          // as backend() knows it
+  std::vector<Layout> layouts;  // in which it may be offered images
+  double multiplication = 0;    // relative error of one product, where it is more than float32's
+  Precision precision = Precision::float32;
+  friend void PrintTo(const Engine& e, std::ostream* out) { *out << e.name; }
+};
+
+std::vector<Engine> engines();
+// nullptr where this machine lacks the device; `why` then says so.
+const Backend* find(const Engine&, std::string& why);
+
+}  // namespace antichain::harness
