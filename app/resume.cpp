@@ -147,7 +147,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   const auto text = [](const auto& x) { return fmt::format("{}", x); };
   run.model = {{"model", o.network.model},
                {"form", o.network.form},
-               {"classes", text(data.train->classes())},
+               {"classes", text(o.network.classes)},
                {"image", data.train->image_shape().str()},
                {"auxiliary loss", text(o.network.aux)},
                {"label smoothing", text(o.network.label_smoothing)},
