@@ -95,6 +95,7 @@ TEST_P(Bf16Training, GoesOnFromACheckpointAsIfItHadNotStopped) {
 }
 
 TEST_P(Bf16Training, HalvesWhatCrossesACutAndKeepsWeightsInFloat32) {
+  register_cpu_backend();
   const auto network = [](Precision precision) {
     return lower(make_model(GetParam(), {.microbatch = 2}), backend("cpu"), precision);
   };
