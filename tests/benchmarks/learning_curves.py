@@ -163,6 +163,7 @@ set multiplot layout 2,5 title "Loss on CIFAR-10, mean of {SMOOTHED} steps, the 
 set key top right samplen 1.5 spacing 1
 set xrange [0:{STEPS}]
 set xtics 0,100,200
+set format y "%.4g"
 set grid lc rgb "#dddddd"
 set xlabel "step" offset 0,0.4
 set ylabel "cross-entropy (nat)" offset 1,0
