@@ -312,9 +312,9 @@ Timeline Rehearsal::collect(const std::vector<double>& times) {
   }
   Timeline timeline{.busy_s = std::vector<double>(all.size(), 0)};
   for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;  // only rank 0 knows the others' times
     std::vector<double> of_rank(all[r].size() / sizeof(double));
     std::memcpy(of_rank.data(), all[r].data(), all[r].size());
-    if (of_rank.empty()) continue;
     wall_s_ = std::max(r == 0 ? 0 : wall_s_, of_rank.back());
     for (size_t i = 0; 2 * i + 1 < of_rank.size(); ++i) {
       const Action& action = schedule_.ranks[r][i];
