@@ -25,28 +25,8 @@ struct MaxPoolPlane {
   int64_t height, width, y_height, y_width;
 };
 
-namespace baseline {
-#include "layers/cpu/max_pool_loop.inc"
-}
-
-#ifdef __x86_64__
-#pragma GCC push_options
-#pragma GCC target("avx2")
-namespace avx2 {
-#include "layers/cpu/max_pool_loop.inc"
-}
-#pragma GCC pop_options
-
-#pragma GCC push_options
-#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl")
-namespace avx512 {
-#include "layers/cpu/max_pool_loop.inc"
-}
-#pragma GCC pop_options
-#else
-namespace avx2 = baseline;
-namespace avx512 = baseline;
-#endif
+#define ANTICHAIN_LOOPS "layers/cpu/max_pool_loop.inc"
+#include "layers/cpu/per_instruction_set.inc"
 
 // The part of a window that lies in the image, and where in the window that part begins.
 struct Window {

@@ -1,3 +1,4 @@
+// HDF5 data sets: both layouts read alike, and what is wrong in a file is refused by name.
 #include "data/hdf5_set.h"
 
 #include <gtest/gtest.h>
