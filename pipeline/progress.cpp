@@ -10,7 +10,7 @@ namespace antichain {
 // A reader that sees a word of this write also sees the odd version stored before it (release, then acquire on the
 // same word), and so reads again. No fences, which ThreadSanitizer does not model.
 void SharedText::write(std::string_view text) {
-  std::array<char, 128> bytes{};
+  Bytes bytes{};
   std::memcpy(bytes.data(), text.data(), std::min(text.size(), bytes.size() - 1));
   const uint32_t version = version_.load(std::memory_order_relaxed);
   version_.store(version + 1, std::memory_order_relaxed);
@@ -22,19 +22,21 @@ void SharedText::write(std::string_view text) {
   version_.store(version + 2, std::memory_order_release);
 }
 
-std::array<char, 128> SharedText::read() const {
-  std::array<char, 128> bytes{};
-  // A writer stopped in the middle of a write must not stop its reader: after some tries a torn text will do.
-  for (int tries = 0; tries < 1000; ++tries) {
-    const uint32_t before = version_.load(std::memory_order_acquire);
-    for (size_t i = 0; i < words_.size(); ++i) {
-      const uint64_t word = words_[i].load(std::memory_order_acquire);
-      std::memcpy(bytes.data() + 8 * i, &word, 8);
-    }
-    if (before % 2 == 0 && version_.load(std::memory_order_relaxed) == before) break;
-    if (tries > 10) std::this_thread::yield();  // the writer may be waiting for this very core
+bool SharedText::try_read(Bytes& bytes) const {
+  const uint32_t before = version_.load(std::memory_order_acquire);
+  for (size_t i = 0; i < words_.size(); ++i) {
+    const uint64_t word = words_[i].load(std::memory_order_acquire);
+    std::memcpy(bytes.data() + 8 * i, &word, 8);
   }
   bytes.back() = 0;
+  return before % 2 == 0 && version_.load(std::memory_order_relaxed) == before;
+}
+
+SharedText::Bytes SharedText::read() const {
+  Bytes bytes{};
+  // A writer stopped in the middle of a write must not stop its reader: after some tries a torn text will do.
+  for (int tries = 0; tries < 1000 && !try_read(bytes); ++tries)
+    if (tries > 10) std::this_thread::yield();  // the writer may be waiting for this very core
   return bytes;
 }
 

@@ -33,8 +33,11 @@ struct RankState {
 // A text of at most 127 bytes that one thread writes and others read meanwhile.
 class SharedText {
  public:
+  using Bytes = std::array<char, 128>;  // zero-terminated
+
   void write(std::string_view text);
-  std::array<char, 128> read() const;
+  Bytes read() const;                 // tries until the text is whole, but not for ever
+  bool try_read(Bytes& bytes) const;  // false: a write was under way and the text may be torn
 
  private:
   std::atomic<uint32_t> version_{0};  // odd while a write is under way
