@@ -88,6 +88,10 @@ double Cell::step_s() const {
   return measured ? measured->step_s : rehearsed ? rehearsed->step_s : predicted.step_s;
 }
 
+const StepFigures& Cell::shares() const {
+  return key.mode == StudyMode::rehearse && rehearsed ? *rehearsed : predicted;
+}
+
 std::string to_json(const Cell& c) {
   Json json = {{"format", "antichain cell 1"},
                {"mode", participle(c.key.mode)},

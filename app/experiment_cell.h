@@ -52,10 +52,11 @@ struct Cell {
   double planning_s = 0, one_device_s = 0, slowest_s = 0, imbalance = 1, time_scale = 1;
   int64_t boundary_bytes = 0, memory_bytes = 0;
   StepFigures predicted;
-  std::optional<StepFigures> rehearsed;
+  std::optional<StepFigures> rehearsed;  // of what is measured as well, by the same plan and prices
   std::optional<TrainedFigures> measured;
 
-  double step_s() const;  // in the cell's own mode
+  double step_s() const;              // in the cell's own mode
+  const StepFigures& shares() const;  // how a step is made up: rehearsed in that mode, else predicted
 };
 
 std::string to_json(const Cell&);

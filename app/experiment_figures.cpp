@@ -128,8 +128,7 @@ class Painter {
       const Cell* cell = find(model, method, most_ranks());
       if (!cell) continue;
       rows += gnuplot_string(method);
-      for (const double s : (cell->rehearsed ? *cell->rehearsed : cell->predicted).busy_s)
-        rows += fmt::format(" {:.5g}", s * 1e3);
+      for (const double s : cell->shares().busy_s) rows += fmt::format(" {:.5g}", s * 1e3);
       rows += "\n";
     }
     if (rows.empty()) return "";

@@ -70,8 +70,9 @@ class Report {
       case StudyMode::measure:
         document_.paragraph(
             "All times here are **measured** by training on ranks of this machine. Predicted stands for "
-            "simulated "
-            "from a profile that was taken under the same load.");
+            "simulated from a profile that was taken under the same load; rehearsed, for real ranks that "
+            "wait "
+            "for those times instead of computing; the difference is measured over predicted.");
         break;
     }
     document_.paragraph(
@@ -176,10 +177,9 @@ class Report {
     std::vector<std::string> header = {"method",     "ranks",        "stages",
                                        "throughput", "speedup",      "imbalance",
                                        "bubble, %",  "planning, ms", "predicted step, ms"};
-    if (o_.mode != StudyMode::simulate) {
-      header.push_back(participle(o_.mode) + " step, ms");
-      header.push_back("difference, %");
-    }
+    if (o_.mode != StudyMode::simulate) header.push_back("rehearsed step, ms");
+    if (o_.mode == StudyMode::measure) header.push_back("measured step, ms");
+    if (o_.mode != StudyMode::simulate) header.push_back("difference, %");
     if (o_.mode == StudyMode::measure) header.push_back("test accuracy, %");
     std::vector<std::vector<std::string>> rows;
     for (const int ranks : o_.ranks)
@@ -196,18 +196,18 @@ class Report {
   }
 
   std::vector<std::string> model_row(const Cell& cell) const {
-    const StepFigures& shown = cell.rehearsed ? *cell.rehearsed : cell.predicted;
     std::vector<std::string> row = {cell.key.method,
                                     std::to_string(cell.key.ranks),
                                     cell.stages,
                                     throughput(cells_, cell) + (cell.microbatch > 0 ? " images/s" : ""),
                                     number(speedup(cells_, cell)),
                                     number(cell.imbalance),
-                                    number(shown.bubble_share * 100, 1),
+                                    number(cell.shares().bubble_share * 100, 1),
                                     number(cell.planning_s * 1e3),
                                     number(cell.predicted.step_s * 1e3)};
     if (o_.mode == StudyMode::simulate) return row;
-    row.push_back(number(cell.step_s() * 1e3));
+    row.push_back(cell.rehearsed ? number(cell.rehearsed->step_s * 1e3) : "-");
+    if (cell.measured) row.push_back(number(cell.measured->step_s * 1e3));
     row.push_back(fmt::format("{:+.1f}", (cell.step_s() / cell.predicted.step_s - 1) * 100));
     if (o_.mode == StudyMode::measure)
       row.push_back(

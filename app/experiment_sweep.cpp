@@ -51,8 +51,9 @@ class CellMaker {
     }
     write_file(plan_file(key), to_json(plan, profile_));
     predict(cell, plan, options);
-    if (key.mode == StudyMode::rehearse) rehearse(cell, options.cluster.within_node);
-    if (key.mode == StudyMode::measure) train(cell);
+    // What is measured is rehearsed as well: what the runtime adds and what computing does stand apart then.
+    if (key.mode != StudyMode::simulate) rehearse(cell, options.cluster.within_node);
+    if (key.mode == StudyMode::measure && cell.refusal.empty()) train(cell);
     return cell;
   }
 
@@ -76,9 +77,17 @@ class CellMaker {
     cell.predicted = {timeline.step_s, timeline.bubble_share(), timeline.busy_s};
   }
 
+  // Of what a child process does for the cell in this mode.
+  std::string file(const Cell& cell, StudyMode mode, const char* folder, const char* ending) const {
+    CellKey key = cell.key;
+    key.mode = mode;
+    return out_.file(folder, key.name() + ending);
+  }
+
   // Runs this program on the cell's ranks; its JSON result.
-  nlohmann::json run(const Cell& cell, std::vector<std::string> words, const std::string& json_file) const {
-    const std::string log = out_.file("logs", cell.key.name() + ".log");
+  nlohmann::json run(const Cell& cell, StudyMode mode, std::vector<std::string> words) const {
+    const std::string json_file = file(cell, mode, "work", ".json");
+    const std::string log = file(cell, mode, "logs", ".log");
     fs::remove(json_file);
     words.insert(words.end(),
                  {"--plan", plan_file(cell.key), "--profile", network_.profile_file, "--microbatches",
@@ -99,8 +108,8 @@ class CellMaker {
          {std::pair{"--link-bytes-per-s", link.bytes_per_s}, {"--link-latency-s", link.latency_s}})
       words.insert(words.end(), {name, fmt::format("{}", value)});
     if (o_.time_scale > 0) words.insert(words.end(), {"--time-scale", fmt::format("{}", o_.time_scale)});
-    words.insert(words.end(), {"--trace", out_.file("work", cell.key.name() + ".trace.json")});
-    const nlohmann::json json = run(cell, words, out_.file("work", cell.key.name() + ".json"));
+    words.insert(words.end(), {"--trace", file(cell, StudyMode::rehearse, "work", ".trace.json")});
+    const nlohmann::json json = run(cell, StudyMode::rehearse, words);
     if (refused(cell, json)) return;
     cell.time_scale = json.at("time_scale").get<double>();
     cell.rehearsed = {json.at("rehearsed_step_s").get<double>(),
@@ -109,7 +118,7 @@ class CellMaker {
   }
 
   void train(Cell& cell) const {
-    const std::string metrics = out_.file("work", cell.key.name() + ".metrics");
+    const std::string metrics = file(cell, StudyMode::measure, "work", ".metrics");
     std::vector<std::string> words = {"train",
                                       "--model",
                                       cell.key.model,
@@ -122,13 +131,13 @@ class CellMaker {
                                       "--metrics",
                                       metrics,
                                       "--trace",
-                                      out_.file("work", cell.key.name() + ".trace.json")};
+                                      file(cell, StudyMode::measure, "work", ".trace.json")};
     if (!o_.data_dir.empty()) words.insert(words.end(), {"--data-dir", o_.data_dir});
     if (o_.train_steps > 0)
       words.insert(words.end(), {"--steps", std::to_string(o_.train_steps)});
     else
       words.insert(words.end(), {"--epochs", std::to_string(o_.epochs)});
-    const nlohmann::json json = run(cell, words, out_.file("work", cell.key.name() + ".json"));
+    const nlohmann::json json = run(cell, StudyMode::measure, words);
     if (refused(cell, json)) return;
     cell.measured = TrainedFigures{.step_s = json.at("measured_step_s").get<double>(),
                                    .steps = json.at("steps").get<int64_t>(),

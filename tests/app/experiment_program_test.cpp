@@ -253,13 +253,15 @@ TEST_F(ExperimentProgram, AMeasuredStudyTrains) {
       run("experiment speedup --mode measure --models resnet20 --ranks 1,2 --methods antichain,uniform "
           "--microbatch 4 --microbatches 2 --train-steps 3 --dataset synthetic --out study");
   ASSERT_EQ(result.code, 0) << result.err;
-  EXPECT_THAT(read_file(path("study/report.md")), HasSubstr("easured"));
+  EXPECT_THAT(read_file(path("study/report.md")),
+              HasSubstr("| predicted step, ms | rehearsed step, ms | measured step, ms | difference, % |"));
   const nlohmann::json alone = json("study/cells/resnet20-antichain-1-measure.json");
   for (const char* cell : {"antichain-2", "uniform-2", "uniform-1"})
     EXPECT_EQ(json(std::string("study/cells/resnet20-") + cell + "-measure.json")["measured"]["loss"],
               alone["measured"]["loss"])
         << cell;
   EXPECT_EQ(alone["measured"]["loss"].size(), 3u);
+  EXPECT_GE(alone["rehearsed"]["step_s"].get<double>(), alone["predicted"]["step_s"].get<double>() - 1e-6);
   if (std::system("command -v gnuplot >/dev/null") != 0) return;
   const std::string timeline = read_file(path("study/figures/timeline-resnet20.svg"));
   EXPECT_THAT(timeline, HasSubstr("on 2 ranks by antichain, measured"));
