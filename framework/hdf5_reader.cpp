@@ -267,32 +267,39 @@ std::vector<std::string> read_strings(hid_t attribute, const std::string& file, 
   return values;
 }
 
+std::vector<double> read_numbers(hid_t attribute, const std::string& file, const std::string& name) {
+  const Type type(H5Aget_type(attribute));
+  if (H5Tget_class(type) != H5T_FLOAT && H5Tget_class(type) != H5T_INTEGER)
+    fail(file, fmt::format("the attribute '{}' is no number", name), "write numbers");
+  std::vector<double> values(size_t(values_of(attribute, file, name)));
+  if (H5Aread(attribute, H5T_NATIVE_DOUBLE, values.data()) < 0)
+    fail(file, fmt::format("HDF5 can't read the attribute '{}'", name));
+  return values;
+}
+
+// What `read` makes of the attribute, where there is one of this name.
+template <class Read>
+auto read_attribute(hid_t file, const std::string& file_name, const std::string& path,
+                    const std::string& name, Read&& read)
+    -> std::optional<decltype(read(file, file_name, name))> {
+  const Session session;
+  if (H5Aexists_by_name(file, path.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {};
+  const AttributeHandle attribute(
+      H5Aopen_by_name(file, path.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT));
+  if (attribute < 0) fail(file_name, fmt::format("HDF5 can't open the attribute '{}'", name));
+  return read(attribute, file_name, name);
+}
+
 }  // namespace
 
 std::optional<std::vector<std::string>> ArrayReader::strings(const std::string& path,
                                                              const std::string& name) const {
-  const Session session;
-  if (H5Aexists_by_name(state_->file, path.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {};
-  const AttributeHandle attribute(
-      H5Aopen_by_name(state_->file, path.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT));
-  if (attribute < 0) fail(state_->name, fmt::format("HDF5 can't open the attribute '{}'", name));
-  return read_strings(attribute, state_->name, name);
+  return read_attribute(state_->file, state_->name, path, name, read_strings);
 }
 
 std::optional<std::vector<double>> ArrayReader::numbers(const std::string& path,
                                                         const std::string& name) const {
-  const Session session;
-  if (H5Aexists_by_name(state_->file, path.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {};
-  const AttributeHandle attribute(
-      H5Aopen_by_name(state_->file, path.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT));
-  if (attribute < 0) fail(state_->name, fmt::format("HDF5 can't open the attribute '{}'", name));
-  const Type type(H5Aget_type(attribute));
-  if (H5Tget_class(type) != H5T_FLOAT && H5Tget_class(type) != H5T_INTEGER)
-    fail(state_->name, fmt::format("the attribute '{}' is no number", name), "write numbers");
-  std::vector<double> values(size_t(values_of(attribute, state_->name, name)));
-  if (H5Aread(attribute, H5T_NATIVE_DOUBLE, values.data()) < 0)
-    fail(state_->name, fmt::format("HDF5 can't read the attribute '{}'", name));
-  return values;
+  return read_attribute(state_->file, state_->name, path, name, read_numbers);
 }
 
 }  // namespace antichain

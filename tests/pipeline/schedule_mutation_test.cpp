@@ -1,9 +1,7 @@
 // A validator is only worth something if it refuses: each mutation of a good schedule is caught, and by its name.
 #include <gtest/gtest.h>
 
-#include "data_flow.h"
-#include "networks.h"
-#include "pipeline/schedule.h"
+#include "mutations.h"
 
 namespace antichain::test {
 namespace {
@@ -14,15 +12,9 @@ class Mutation : public testing::Test {
   const Plan plan = one_node_each(network);
   const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
 
-  // Replaces `from` by `to` in the text, once; a word stands between spaces.
   void refused(const std::string& from, const std::string& to,
                std::initializer_list<std::string> words) const {
-    std::string text = print(good);
-    const size_t at = text.find(from);
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-    SCOPED_TRACE(from + " → " + to);
-    expect_error([&] { validate(parse_schedule(text, "text"), network, plan); }, words);
+    expect_refused({network, plan, good}, "", from, to, words);
   }
 };
 
@@ -89,37 +81,17 @@ TEST_F(Mutation, AGradientInAForwardOnlySchedule) {
   expect_error([&] { validate(schedule, network, plan); }, {"0B0", "missing"});
 }
 
-// Dropping or doubling any one action of any schedule is refused. Swapping two neighbours is refused, or the result is
-// again good: then the independent interpreter agrees.
 TEST(Mutations, AnyOneActionOfRandomSchedules) {
   std::mt19937 random(7);
-  int swaps_refused = 0, swaps_harmless = 0;
+  Swaps swaps;
   for (int trial = 0; trial < 20; ++trial) {
     const Profile network = random_network(random, 6);
     const Plan plan = random_plan(random, network, 3);
     const Policy policy = trial % 2 ? Policy::one_f_one_b : Policy::gpipe;
-    const Schedule good = make_schedule(network, plan, policy, 3);
-    for (size_t r = 0; r < good.ranks.size(); ++r)
-      for (size_t i = 0; i < good.ranks[r].size(); ++i) {
-        Schedule dropped = good, doubled = good, swapped = good;
-        dropped.ranks[r].erase(dropped.ranks[r].begin() + i);
-        doubled.ranks[r].insert(doubled.ranks[r].begin() + i, good.ranks[r][i]);
-        const std::string word = print(good.ranks[r][i]);
-        expect_error([&] { validate(dropped, network, plan); }, {word, "missing"});
-        expect_error([&] { validate(doubled, network, plan); }, {word, "twice"});
-        if (i + 1 == good.ranks[r].size()) continue;
-        std::swap(swapped.ranks[r][i], swapped.ranks[r][i + 1]);
-        try {
-          validate(swapped, network, plan);
-          follow_data(swapped, network, plan, true);
-          ++swaps_harmless;
-        } catch (const Error&) {
-          ++swaps_refused;
-        }
-      }
+    mutate_every_action({network, plan, make_schedule(network, plan, policy, 3)}, swaps);
   }
-  EXPECT_GT(swaps_refused, 100);
-  EXPECT_GT(swaps_harmless, 100);  // two sends, two recvs: their order does not matter
+  EXPECT_GT(swaps.refused, 100);
+  EXPECT_GT(swaps.harmless, 100);  // two sends, two recvs: their order does not matter
 }
 
 }  // namespace

@@ -1,10 +1,8 @@
 // Every way in which a turn or an all-reduce of replicas may be wrong is refused, by its name.
 #include <gtest/gtest.h>
 
-#include "data_flow.h"
-#include "networks.h"
+#include "mutations.h"
 #include "pipeline/happens_before.h"
-#include "pipeline/schedule.h"
 
 namespace antichain::test {
 namespace {
@@ -15,15 +13,10 @@ class ReplicaMutation : public testing::Test {
   const Plan plan = replicated(one_node_each(network), {2, 1});
   const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
 
-  // Replaces `from` by `to` in the text, once, on the line of a rank.
+  // On the line of a rank.
   void refused(int rank, const std::string& from, const std::string& to,
                std::initializer_list<std::string> words) const {
-    std::string text = print(good);
-    const size_t at = text.find(from, text.find(fmt::format("rank {}:", rank)));
-    ASSERT_NE(at, std::string::npos) << from;
-    text.replace(at, from.size(), to);
-    SCOPED_TRACE(from + " → " + to);
-    expect_error([&] { validate(parse_schedule(text, "text"), network, plan); }, words);
+    expect_refused({network, plan, good}, fmt::format("rank {}:", rank), from, to, words);
   }
 };
 
@@ -72,37 +65,17 @@ TEST_F(ReplicaMutation, Deadlock) {
                {"deadlock", "rank 0 waits forever in 0A", "rank 1 waits forever in 0R0:a2<0"});
 }
 
-// Dropping or doubling any one action of any schedule with replicas is refused; swapping two neighbours is refused, or
-// the independent interpreter agrees that it does no harm.
 TEST(ReplicaMutations, AnyOneActionOfRandomSchedules) {
   std::mt19937 random(13);
-  int swaps_refused = 0, swaps_harmless = 0;
+  Swaps swaps;
   for (int trial = 0; trial < 12; ++trial) {
     const Profile network = random_network(random, 5);
     const Plan plan = randomly_replicated(random, random_plan(random, network, 2), 3);
-    const Schedule good =
-        make_schedule(network, plan, trial % 2 ? Policy::one_f_one_b : Policy::gpipe, 3 + trial % 3);
-    for (size_t r = 0; r < good.ranks.size(); ++r)
-      for (size_t i = 0; i < good.ranks[r].size(); ++i) {
-        Schedule dropped = good, doubled = good, swapped = good;
-        dropped.ranks[r].erase(dropped.ranks[r].begin() + i);
-        doubled.ranks[r].insert(doubled.ranks[r].begin() + i, good.ranks[r][i]);
-        const std::string word = print(good.ranks[r][i]);
-        expect_error([&] { validate(dropped, network, plan); }, {word, "missing"});
-        expect_error([&] { validate(doubled, network, plan); }, {word, "twice"});
-        if (i + 1 == good.ranks[r].size()) continue;
-        std::swap(swapped.ranks[r][i], swapped.ranks[r][i + 1]);
-        try {
-          validate(swapped, network, plan);
-          follow_data(swapped, network, plan, true);
-          ++swaps_harmless;
-        } catch (const Error&) {
-          ++swaps_refused;
-        }
-      }
+    const Policy policy = trial % 2 ? Policy::one_f_one_b : Policy::gpipe;
+    mutate_every_action({network, plan, make_schedule(network, plan, policy, 3 + trial % 3)}, swaps);
   }
-  EXPECT_GT(swaps_refused, 100);
-  EXPECT_GT(swaps_harmless, 50);
+  EXPECT_GT(swaps.refused, 100);
+  EXPECT_GT(swaps.harmless, 50);
 }
 
 }  // namespace
