@@ -37,11 +37,19 @@ std::string measured(const ProfileSource& source, const std::string& model) {
   fs::create_directories(source.cache);
   constexpr int microbatches = 4;
   const std::string log = file.string() + ".log";
-  const int code = run_child(launch(source.launcher, source.ranks,
-                                    {"profile", "--model", model, "--form", source.form, "--batch",
-                                     std::to_string(source.microbatch * microbatches), "--microbatches",
-                                     std::to_string(microbatches), "--json", file.string()}),
-                             log);
+  std::vector<std::string> words = {"profile",
+                                    "--model",
+                                    model,
+                                    "--form",
+                                    source.form,
+                                    "--batch",
+                                    std::to_string(source.microbatch * microbatches),
+                                    "--microbatches",
+                                    std::to_string(microbatches),
+                                    "--json",
+                                    file.string()};
+  words.insert(words.end(), source.options.begin(), source.options.end());
+  const int code = run_child(launch(source.launcher, source.ranks, words), log);
   if (StopSignals::requested()) throw Error("stopped while measuring " + model, "", ExitCode::stopped);
   if (code != 0 || !fs::is_regular_file(file))
     throw Error(fmt::format("measuring {} ended with code {}: {}", model, code, last_line(log)), "see " + log,

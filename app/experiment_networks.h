@@ -17,12 +17,13 @@ std::vector<std::string> parse_list(const std::string& text, const std::string& 
 std::vector<int> parse_counts(const std::string& text, const std::string& option, int most);
 
 struct ProfileSource {
-  std::string given;           // a folder of profiles; "": they are measured
-  std::string cache;           // where those that are measured are kept
-  std::string form = "cifar";  // of those
-  int microbatch = 8;          // of those, samples
-  std::string launcher;        // of those: as in launch()
-  int ranks = 1;               // of those: that measure at once
+  std::string given;                 // a folder of profiles; "": they are measured
+  std::string cache;                 // where those that are measured are kept
+  std::string form = "cifar";        // of those
+  int microbatch = 8;                // of those, samples
+  std::string launcher;              // of those: as in launch()
+  int ranks = 1;                     // of those: that measure at once
+  std::vector<std::string> options;  // of those: "--device", "cuda"
 };
 
 // The file MODEL.txt, MODEL.json or MODEL/graph.txt of the given folder, else one that is measured, once. Error naming the

@@ -68,11 +68,13 @@ class Report {
             "profiled time by waiting instead of computing. Predicted stands for simulated.");
         break;
       case StudyMode::measure:
-        document_.paragraph(
-            "All times here are **measured** by training on ranks of this machine. Predicted stands for "
-            "simulated from a profile that was taken under the same load; rehearsed, for real ranks that "
-            "wait "
-            "for those times instead of computing; the difference is measured over predicted.");
+        document_.paragraph(fmt::format(
+            "All times here are **measured** by training on ranks of this machine (device {}, {}, {} a "
+            "rank). "
+            "Predicted stands for simulated from a profile that was taken under the same load; rehearsed, "
+            "for real ranks that wait for those times instead of computing; the difference is measured over "
+            "predicted.",
+            o_.machine.device, o_.precision, counted(o_.machine.threads, "thread")));
         break;
     }
     document_.paragraph(

@@ -43,6 +43,9 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
       folder && o.profiles.empty() && o.mode != StudyMode::measure)
     o.profiles = folder;
+  if (o.machine.device.starts_with("rehearse:"))
+    throw Error("a study rehearses by --mode rehearse, not by --device", "give --device cpu, cuda or auto",
+                ExitCode::usage);
   if (o.mode == StudyMode::measure && !o.profiles.empty())
     throw Error("measuring trains our own networks, and profiles them under the load of the run",
                 "leave out --profiles", ExitCode::usage);
@@ -60,6 +63,9 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
           {"link_latency_s", o.link_latency_s},
           {"memory_bytes", o.memory_bytes},
           {"launcher", o.launcher},
+          {"device", o.machine.device},
+          {"threads", o.machine.threads},
+          {"precision", o.precision},
           {"time_scale", o.time_scale},
           {"payload", o.payload},
           {"steps", o.steps},
@@ -148,8 +154,6 @@ void add_run_options(CLI::App& app, SpeedupOptions& o) {
   const char* group = "Runs";
   option(app, "--launcher", o.launcher, "WORDS", group,
          "how to start N ranks, {} being N: \"mpirun -n {}\" [as threads]");
-  check_number(option(app, "--watchdog", o.watchdog_s, "SECONDS", group, "as for train"), 0.1, 1e6)
-      ->capture_default_str();
   check_number(option(app, "--time-scale", o.time_scale, "X", group, "of rehearsals [as for rehearse]"), 1e-3,
                1e6);
   check_name(
@@ -164,6 +168,11 @@ void add_run_options(CLI::App& app, SpeedupOptions& o) {
               1'000'000'000);
   option(app, "--dataset", o.dataset, "NAME", group, "of training, as for train")->capture_default_str();
   option(app, "--data-dir", o.data_dir, "DIR", group, "of training, as for train");
+  add_watchdog_option(app, o.machine);
+  add_device_option(app, o.machine)
+      ->description("of training, and of profiles measured here, as for train: cpu, cuda, cuda:tf32 or auto");
+  add_threads_option(app, o.machine);
+  add_precision_option(app, o.precision);
 }
 
 }  // namespace

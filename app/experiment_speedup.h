@@ -8,6 +8,7 @@
 #include "app/experiment_cell.h"
 #include "app/experiment_networks.h"
 #include "app/experiment_record.h"
+#include "app/options.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {
@@ -26,7 +27,8 @@ struct SpeedupOptions {
   int64_t memory_bytes = 0;
   // How ranks are started: "mpirun -n {}"; "": as threads.
   std::string launcher;
-  double watchdog_s = 120;
+  MachineOptions machine;  // device and threads are of training, and of profiles measured here; so is
+  std::string precision = "float32";
   // Rehearsing.
   double time_scale = 0;  // 0: comfortable
   std::string payload = "token";

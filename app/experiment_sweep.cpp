@@ -32,6 +32,12 @@ std::string in_short(const Error& error) {
   return sentence.substr(0, sentence.find(": "));
 }
 
+// Of what computes: profile and train.
+std::vector<std::string> computing_options(const SpeedupOptions& o) {
+  return {"--device",    o.machine.device, "--threads", std::to_string(o.machine.threads),
+          "--precision", o.precision};
+}
+
 class CellMaker {
  public:
   CellMaker(const SpeedupOptions& o, const ResultsFolder& out, const StudyNetwork& network)
@@ -92,7 +98,7 @@ class CellMaker {
     words.insert(words.end(),
                  {"--plan", plan_file(cell.key), "--profile", network_.profile_file, "--microbatches",
                   std::to_string(o_.microbatches), "--schedule", std::string(name_of(o_.policy)),
-                  "--watchdog", fmt::format("{}", o_.watchdog_s), "--json", json_file});
+                  "--watchdog", fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
     if (code == int(ExitCode::usage)) return {{"refusal", last_line(log)}};
@@ -132,6 +138,8 @@ class CellMaker {
                                       metrics,
                                       "--trace",
                                       file(cell, StudyMode::measure, "work", ".trace.json")};
+    const std::vector<std::string> computing = computing_options(o_);
+    words.insert(words.end(), computing.begin(), computing.end());
     if (!o_.data_dir.empty()) words.insert(words.end(), {"--data-dir", o_.data_dir});
     if (o_.train_steps > 0)
       words.insert(words.end(), {"--steps", std::to_string(o_.train_steps)});
@@ -190,7 +198,10 @@ std::string progress(const Cell& cell, size_t number, size_t of) {
 
 StudyNetwork study_network(const SpeedupOptions& o, const ResultsFolder& out, const std::string& model,
                            int ranks) {
-  ProfileSource source{.given = o.profiles, .cache = out.path() + "/profiles", .microbatch = o.microbatch};
+  ProfileSource source{.given = o.profiles,
+                       .cache = out.path() + "/profiles",
+                       .microbatch = o.microbatch,
+                       .options = computing_options(o)};
   if (o.mode == StudyMode::measure) {  // under the load of the run
     source.launcher = o.launcher;
     source.ranks = ranks;

@@ -46,12 +46,6 @@ void add_local_option(CLI::App& app, MachineOptions& o) {
   check_whole(local, 1, most_ranks)->type_name("N")->group("Machine");
 }
 
-void add_watchdog_option(CLI::App& app, MachineOptions& o) {
-  CLI::Option* watchdog =
-      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
-  check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group("Machine");
-}
-
 }  // namespace
 
 int NetworkOptions::microbatch() const {
@@ -105,16 +99,7 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
                                           "share of the target that is spread over all classes");
   check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
-  CLI::Option* precision = app.add_option(
-      "--precision", o.precision,
-      fmt::format(
-          "what is stored between operators and multiplied: {}; weights stay float32, and nothing falls "
-          "back where the machine lacks the instructions",
-          fmt::join(precision_names(), ", ")));
-  check_name(precision, "precision", precision_names())
-      ->type_name("NAME")
-      ->capture_default_str()
-      ->group("Network");
+  add_precision_option(app, o.precision)->group("Network");
   CLI::Option* image =
       app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");
   check_whole(image, 1, most_side)->type_name("N")->group("Network");
@@ -138,12 +123,35 @@ CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
   return device->type_name("NAME")->capture_default_str()->group("Machine");
 }
 
-void add_machine_options(CLI::App& app, MachineOptions& o) {
-  add_local_option(app, o);
-  add_device_option(app, o);
+CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {
+  CLI::Option* option = app.add_option(
+      "--precision", precision,
+      fmt::format(
+          "what is stored between operators and multiplied: {}; weights stay float32, and nothing falls "
+          "back where the machine lacks the instructions",
+          fmt::join(precision_names(), ", ")));
+  return check_name(option, "precision", precision_names())
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
+void add_watchdog_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* watchdog =
+      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
+  check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group("Machine");
+}
+
+void add_threads_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* threads =
       app.add_option("--threads", o.threads, "threads of each rank; equal counts give equal bits");
   check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
+}
+
+void add_machine_options(CLI::App& app, MachineOptions& o) {
+  add_local_option(app, o);
+  add_device_option(app, o);
+  add_threads_option(app, o);
   add_watchdog_option(app, o);
 }
 

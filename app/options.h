@@ -40,7 +40,10 @@ void add_aux_option(CLI::App&, double& aux);
 void add_network_options(CLI::App&, NetworkOptions&);
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
+void add_threads_option(CLI::App&, MachineOptions&);
+CLI::Option* add_precision_option(CLI::App&, std::string& precision);
 void add_machine_options(CLI::App&, MachineOptions&);
+void add_watchdog_option(CLI::App&, MachineOptions&);
 void add_transport_option(CLI::App&, MachineOptions&);
 // Of these, who the ranks are and how long they may be silent: for commands that compute nothing.
 void add_rank_options(CLI::App&, MachineOptions&);

@@ -35,7 +35,7 @@ MODELS = {
     "resnet101": ("ResNet-101", 8, 0.005),
     "resnext50": ("ResNeXt-50", 8, 0.005),
     "resnext101": ("ResNeXt-101", 4, 0.002),
-    "inception_v3": ("Inception-v3", 8, 0.005),
+    "inception_v3": ("Inception-v3", 32, 0.005),
     "densenet121": ("DenseNet-121", 16, 0.005),
     "squeezenet1_0": ("SqueezeNet 1.0", 64, 0.002),
 }
