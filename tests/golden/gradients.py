@@ -34,7 +34,7 @@ FILE = pathlib.Path(__file__).parent / "gradients.txt"
 MODELS = ["alexnet", "densenet121", "inception_v3", "resnet18", "resnet50", "resnet101", "resnext50", "resnext101",
           "squeezenet1_0", "vgg16"]
 # Small images, and smaller ones for VGG, whose first layers hold most of the kinks.
-IMAGENET = {model: 75 for model in MODELS} | {"inception_v3": 139, "vgg16": 32}
+IMAGENET = {model: 75 for model in MODELS} | {"inception_v3": 107, "vgg16": 32}
 NO_BATCH_NORM = {"alexnet", "squeezenet1_0", "vgg16"}
 SHIFT, DRAWS = 3.5, 4
 
