@@ -17,6 +17,7 @@
 namespace antichain {
 
 class Context;
+class DeviceStep;
 class Transport;
 
 // Comes when all work that was in a stream before it is done. Copies are the same moment.
@@ -56,6 +57,7 @@ struct DeviceStreams {
   // Names the device of a context among all of its host: ranks with equal names share it.
   std::function<std::string(const Context&)> device;
   std::function<std::unique_ptr<CopyStream>(const Context&)> copies;
+  std::function<std::unique_ptr<DeviceStep>(const Context&)> step;  // in the context's own stream
 };
 void register_device_streams(const std::string& device, DeviceStreams);
 const DeviceStreams* device_streams(std::string_view backend);  // nullptr where there are none

@@ -67,6 +67,7 @@ StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan,
   }
   names_ = std::make_shared<const std::map<int, std::string>>(std::move(names));
   if (transport.ordered()) agree_on_order(network, plan);
+  if (!context_.backend().host_memory()) attach_device();
 }
 
 // Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a good one.
@@ -124,22 +125,32 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   located_forward_ = located_backward_ = false;
   poison_ = judge_ ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt;
   for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
+  if (feed_) feed_->begin_step(source);
+  if (readings_) readings_->begin_step(judge_ != nullptr);  // allocates in the first: not amid messages
   transport_.begin_step(turns_);
   post_receives();
+  times_.emplace(transport_.rank(), input.traced, device_.get(), sheet_);
   const auto& actions = schedule_.ranks[size_t(transport_.rank())];
-  const double begin = now_s();
   for (size_t i = 0; i < actions.size(); ++i) {
-    const double start = input.traced ? now_s() : 0;
     transport_.activity().doing(labels_[i]);
-    spend(spent_on(actions[i].verb));
+    if (device_) device_->begin_range(print(actions[i]));
+    times_->start(actions[i]);
+    if (feed_ && actions[i].verb == Verb::step) feed_->end_step();
     execute(actions[i], input, source, result);
-    if (input.traced)
-      result.events.push_back({transport_.rank(), actions[i], start - begin, now_s() - begin});
+    times_->end();
+    if (device_) device_->end_range();
+    if (feed_ && !feed_->empty() && actions[i].verb == Verb::forward) {
+      spend(Spent::data);
+      feed_->load_ahead(source);
+    }
   }
+  if (feed_) feed_->load_next(source);
   transport_.activity().doing("delivering the last tensors of the step");
   spend(Spent::transfer);
   transport_.flush();
-  spend(Spent::other);
+  if (device_) finish_on_device(result);
+  result.events = times_->finish();
+  times_.reset();
   result.numbers = numbers_;
   return result;
 }
@@ -183,19 +194,9 @@ void StageRunner::timed(NodeId id, Verb verb, int microbatch, const Work& work) 
 }
 
 void StageRunner::load(int microbatch, BatchSource& source) {
-  const Backend& backend = context_.backend();
-  for (const auto& [id, ring] : memory_.output) {
-    if (graph_[id].role() != Role::input) continue;
-    const Tensor& there = ring[microbatch];
-    if (backend.host_memory()) {
-      source.fill(graph_[id].name, microbatch, there);
-      continue;
-    }
-    Tensor& here = drawn_[id];  // its last copy to the device was waited for
-    if (!here) here = Tensor::host(there.spec());
-    source.fill(graph_[id].name, microbatch, here);
-    backend.copy(here, there);
-  }
+  if (feed_) return feed_->load(microbatch, source);
+  for (const auto& [id, ring] : memory_.output)
+    if (graph_[id].role() == Role::input) source.fill(graph_[id].name, microbatch, ring[microbatch]);
 }
 
 DropoutKey StageRunner::dropout_key(const StepInput& input, int m) const {
@@ -225,14 +226,12 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
     if (poison_) poison(id, m, false, y);
     if (locating_) note_output(id, m);
     if (watch_ && !locating_) watch_(id, m, y);
-    if (node.role() == Role::loss) {  // N x 2: loss and hit of each sample
-      const Tensor host = Tensor::host(y.spec());
-      context_.backend().copy(y, host);
+    if (node.role() == Role::loss && readings_) readings_->note_loss(id, m, y);
+    if (node.role() == Role::loss && !readings_)  // N x 2: loss and hit of each sample
       for (int64_t n = 0; n < y.shape()[0]; ++n) {
-        result.loss += node.signature.loss_weight * host.data<float>()[2 * n];
-        result.correct += host.data<float>()[2 * n + 1];
+        result.loss += node.signature.loss_weight * y.data<float>()[2 * n];
+        result.correct += y.data<float>()[2 * n + 1];
       }
-    }
     transport_.progress();
   }
   if (mode_ == Mode::evaluate) release(Flow::activation, m);
@@ -319,10 +318,12 @@ void StageRunner::end_folds(NodeId id, int m, const std::vector<Tensor>& dx) {
 void StageRunner::fold_received(const std::vector<Message>& messages, int m, const Tensor& sum, bool empty) {
   for (const Message& message : messages) {
     const Tensor& term = memory_.received.at(message)[m];
-    if (std::exchange(empty, false))
-      context_.backend().copy(term, sum);
-    else
+    if (!std::exchange(empty, false))
       context_.backend().add(context_, term, sum);
+    else if (device_)
+      device_->copy(term, sum);
+    else
+      context_.backend().copy(term, sum);
   }
 }
 
@@ -373,9 +374,15 @@ void StageRunner::step(const StepInput& input, StepResult& result) {
   if (mode_ == Mode::evaluate) return;
   if (judge_) {
     look_at_gradients();
-    spend(Spent::waiting);  // it may ask the others
-    if (!(result.updated = judge_(numbers_))) return;
-    spend(Spent::update);
+    if (!readings_ || judge_decides_) {
+      spend(Spent::waiting);  // it may ask the others
+      if (readings_) {
+        transport_.flush();  // waits that name the peer go first
+        readings_->read(result, numbers_);
+      }
+      if (!(result.updated = judge_(numbers_))) return;
+      spend(Spent::update);
+    }
   }
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -16,10 +17,13 @@
 
 #include "framework/sgd.h"
 #include "pipeline/channels.h"
+#include "pipeline/device_readings.h"
 #include "pipeline/fault.h"
+#include "pipeline/input_feed.h"
 #include "pipeline/offence.h"
 #include "pipeline/simulate.h"
 #include "pipeline/stage_memory.h"
+#include "pipeline/step_times.h"
 #include "pipeline/time_sheet.h"
 #include "pipeline/transport.h"
 
@@ -29,8 +33,14 @@ namespace antichain {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch.
+  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch, maybe before the
+  // schedule loads it.
   virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
+
+  // Of the batch that is expected after the current one: its micro-batch 0, drawn while the current one is computed.
+  virtual bool expects_more() const { return false; }
+  virtual void fill_next(std::string_view /*input*/, const Tensor& /*out*/) {}
+  virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next
 };
 
 struct StepInput {
@@ -70,8 +80,12 @@ class StageRunner {
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
   void set_clock(NodeClock clock) { clock_ = std::move(clock); }
   void set_watch(NodeWatch watch) { watch_ = std::move(watch); }
-  // With a judge, every training step is looked through for numbers that are not finite.
-  void set_judge(NumberJudge judge) { judge_ = std::move(judge); }
+  // With a judge, every training step is looked through for numbers that are not finite. One that does not decide, because it
+  // ends the job anyway, lets a device update its weights meanwhile and hears after the step.
+  void set_judge(NumberJudge judge, bool decides = true) {
+    judge_ = std::move(judge);
+    judge_decides_ = decides;
+  }
   // Each action's time is entered there; after a step it runs on as `other`. nullptr: nowhere.
   void set_time_sheet(TimeSheet* sheet) { sheet_ = sheet; }
   int64_t bytes() const { return memory_.bytes(); }
@@ -86,8 +100,10 @@ class StageRunner {
   };
 
   void spend(Spent kind) {
-    if (sheet_) sheet_->enter(kind);
+    if (times_) times_->spend(kind);
   }
+  void attach_device();
+  void finish_on_device(StepResult&);
   void execute(const Action&, const StepInput&, BatchSource&, StepResult&);
   void load(int microbatch, BatchSource&);
   void forward(int microbatch, const StepInput&, StepResult&);
@@ -131,19 +147,26 @@ class StageRunner {
   Context& context_;
   Channels channels_;
   StageMemory memory_;
-  std::map<NodeId, Tensor> drawn_;  // inputs on the host, where the device has memory of its own
   std::vector<Receive> receives_;
   std::vector<Turn> turns_;  // of this rank, where the transport is ordered
   NodeClock clock_;
   NodeWatch watch_;
   NumberJudge judge_;
+  bool judge_decides_ = true;
   TimeSheet* sheet_ = nullptr;
-  std::set<NodeId> sent_;  // whose outputs leave the stage
-  NumberReport numbers_;   // of the step under way
+  std::optional<StepTimes> times_;  // of the step under way
+  std::set<NodeId> sent_;           // whose outputs leave the stage
+  NumberReport numbers_;            // of the step under way
   bool located_forward_ = false,
        located_backward_ = false;  // micro-batches come in order: the first one counts
   bool locating_ = false;          // while a micro-batch is run again
   std::optional<Poison> poison_;   // a fault on demand
+
+  // Where the device has memory of its own. What works on it beside the host goes first, when all it reads is still there.
+  std::unique_ptr<InputFeed> feed_;
+  std::unique_ptr<DeviceReadings> readings_;
+  std::unique_ptr<CopyStream> copies_;
+  std::unique_ptr<DeviceStep> device_;
 };
 
 }  // namespace antichain

@@ -7,6 +7,8 @@
 // Finding is exact: the micro-batch runs again, right away, while all that it read is still there, and each node's results
 // are looked at in turn. Nothing of the step changes: outputs and sums are written again with the same bits, gradients
 // of weights go elsewhere.
+//
+// All this is for host memory. A device is looked at without waiting for it, and read at the step's end: device_readings.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -21,6 +23,7 @@ bool StageRunner::finite(const std::vector<Tensor>& tensors) const {
 }
 
 void StageRunner::look_at_forward(int m, const StepInput& input, const StepResult& result) {
+  if (readings_) return readings_->look_at_forward(m);
   if (!judge_) return;
   bool bad = !std::isfinite(result.loss), spoilt = false;
   for (const auto& [id, rings] : memory_.statistics)
@@ -35,6 +38,7 @@ void StageRunner::look_at_forward(int m, const StepInput& input, const StepResul
 }
 
 void StageRunner::look_at_backward(int m, Verb half, const StepInput& input) {
+  if (readings_) return readings_->look_at_backward(m, half);
   if (!judge_ || located_backward_) return;
   bool spoilt = false;
   for (const auto& [message, ring] : memory_.sent)
@@ -50,6 +54,7 @@ void StageRunner::look_at_backward(int m, Verb half, const StepInput& input) {
 
 // Of what nobody could place, the last node's: backward comes to it first.
 void StageRunner::look_at_gradients() {
+  if (readings_) return readings_->look_at_gradients();
   for (const NodeId id : stage_.nodes()) {
     const std::vector<Tensor>& gradients = stage_[id].gradients;
     for (size_t i = 0; i < gradients.size(); ++i) {

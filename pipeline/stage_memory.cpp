@@ -77,7 +77,8 @@ class StageMemory::Builder {
       if (received_.contains(id)) {
         ring = own_ring(spec, slots_.receive_ring(Flow::activation));
       } else if (!local(id)) {
-        ring = own_ring(spec, slots_.microbatches);  // a loaded input
+        // A loaded input. To a device, the next micro-batch's is copied meanwhile.
+        ring = own_ring(spec, slots_.microbatches + int(backend_ && !backend_->host_memory()));
       } else if (kept(id) || sent_.contains(id)) {
         ring = own_ring(spec, std::max(kept(id) ? slots_.microbatches : 0,
                                        sent_.contains(id) ? slots_.sent_activations : 0));

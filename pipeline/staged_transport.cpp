@@ -95,11 +95,22 @@ class StagedTransport : public TransportOver {
   }
 
   void flush() override {
-    while (!leaving_.empty()) {
-      advance();
-      std::this_thread::yield();
-    }
+    hand_over();
     job_.flush();
+  }
+
+  // Peers may wait for tensors before they come to any of these.
+  void barrier() override {
+    hand_over();
+    TransportOver::barrier();
+  }
+  std::string broadcast(std::string bytes, int root) override {
+    hand_over();
+    return TransportOver::broadcast(std::move(bytes), root);
+  }
+  std::vector<std::string> gather(const std::string& bytes) override {
+    hand_over();
+    return TransportOver::gather(bytes);
   }
 
  private:
@@ -114,6 +125,14 @@ class StagedTransport : public TransportOver {
     Tensor into, host;
     Moment free, copied;  // the buffer on the device; nullptr until the copy was started
   };
+
+  // All that is to be sent, as soon as its copy is done.
+  void hand_over() {
+    while (!leaving_.empty()) {
+      advance();
+      std::this_thread::yield();
+    }
+  }
 
   void land(Arriving& a) {
     job_.wait(a.below);

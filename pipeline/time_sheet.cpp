@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -35,11 +36,13 @@ Spent spent_on(Verb verb) {
   return Spent::other;
 }
 
-Spent TimeSheet::enter(Spent kind) {
-  const Clock::time_point now = Clock::now();
-  if (runs_) seconds_[size_t(now_)] += std::chrono::duration<double>(now - since_).count();
+Spent TimeSheet::enter(Spent kind, Clock::time_point at) {
+  if (runs_) {
+    at = std::max(at, since_);
+    seconds_[size_t(now_)] += std::chrono::duration<double>(at - since_).count();
+  }
   runs_ = true;
-  since_ = now;
+  since_ = at;
   return std::exchange(now_, kind);
 }
 

@@ -27,9 +27,13 @@ std::string_view name_of(Spent);
 Spent spent_on(Verb);
 
 class TimeSheet {
+  using Clock = std::chrono::steady_clock;
+
  public:
   // From now on time is of this kind; the first call starts the clock. Returns what it was until now.
-  Spent enter(Spent);
+  Spent enter(Spent kind) { return enter(kind, Clock::now()); }
+  // From a moment on that is past; one before the last entry counts as that.
+  Spent enter(Spent, Clock::time_point);
   void stop();  // the clock; enter starts it again
 
   double seconds(Spent kind) const { return seconds_[size_t(kind)]; }
@@ -40,7 +44,6 @@ class TimeSheet {
   static TimeSheet from_text(const std::string&);
 
  private:
-  using Clock = std::chrono::steady_clock;
   std::array<double, kinds_of_spent> seconds_{};
   Spent now_ = Spent::other;
   bool runs_ = false;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <sstream>
 
 #include "data/loader.h"
@@ -32,11 +33,21 @@ class LoaderSource : public BatchSource {
                 "name inputs images or labels");
   }
 
+  bool expects_more() const override { return next.has_value(); }
+  void fill_next(std::string_view input, const Tensor& out) override {
+    drawn_ = next;
+    if (input == "images") loader_.fill_images(*next, 0, out);
+    if (input == "labels") loader_.fill_labels(*next, 0, out);
+  }
+  bool is_expected() const override { return drawn_ == position; }
+
   const Sampler& sampler() const { return loader_.sampler(); }
   BatchPosition position;
+  std::optional<BatchPosition> next;  // the batch that comes after it, if any does
 
  private:
   Loader loader_;
+  std::optional<BatchPosition> drawn_;
 };
 
 bool uses(const Stage& stage, std::string_view input) {
@@ -117,7 +128,8 @@ class Trainer {
         boundary_(transport, checkpointer_, options.deadline),
         epoch_s_before_(options.start.epoch_s) {
     trainer_.set_judge(
-        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); });
+        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
+        options.on_nan != OnNan::abort);
     trainer_.set_time_sheet(&time_);
   }
 
@@ -169,6 +181,10 @@ class Trainer {
     transport_.activity().doing(fmt::format("begin of step {}", step));
     fault_point(transport_.rank(), step);
     train_.position = {.epoch = position_.epoch, .batch = position_.batch};
+    train_.next.reset();
+    if (step + 1 < total_)
+      train_.next = position_.batch + 1 < per_epoch_ ? BatchPosition{position_.epoch, position_.batch + 1}
+                                                     : BatchPosition{position_.epoch + 1, 0};
     const float rate = options_.rate(step, total_);
     const auto start = Clock::now();
     StepResult mine = trainer_.run({.step = uint64_t(step),
@@ -281,6 +297,8 @@ class Trainer {
     StepResult sum;
     for (int64_t batch = 0; batch < test_.sampler().batches(); ++batch) {
       test_.position = {.epoch = 0, .batch = batch};
+      test_.next.reset();
+      if (batch + 1 < test_.sampler().batches()) test_.next = BatchPosition{0, batch + 1};
       const StepResult part = evaluator_.run({.seed = options_.seed, .batch = options_.batch}, test_);
       sum.loss += part.loss;
       sum.correct += part.correct;

@@ -53,14 +53,14 @@ sharded() {
 
 nvidia-smi -L || true
 "$program" info 2>&1 | tee "$results/info.log" | tail -n 5
-part operators sharded '*Operator*:Device.*'
+part operators sharded '*Operator*:*SameBits*:Device.*'
 part models sharded '*Agreement*:*Exactness*:*FiveSteps*'
 [ -x "$transport" ] && part transport "$transport" --gtest_brief=1
 part program "$here/gpu/program.sh" "$program" "$mpirun"
 part speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$results/speed.json" ${SPEED:-}
 if command -v compute-sanitizer >/dev/null; then
   part sanitizer compute-sanitizer --error-exitcode 9 --leak-check no "$tests" --gtest_brief=1 \
-    --gtest_filter='*cuda_conv_3x3_wide:*cuda_batch_norm_*odd:*cuda_max_pool_3*:*cuda_linear*:*cuda_loss*:*cuda_dropout*'
+    --gtest_filter='*cuda_*conv_3x3_wide:*cuda_*batch_norm_*odd:*cuda_*max_pool_3*:*cuda_*linear*:*cuda_*loss*:*cuda_*dropout*'
 fi
 echo "== summary"
 printf '%s\n' "${summary[@]}" | tee "$results/summary.log"

@@ -47,6 +47,18 @@ class CudaBackend : public Backend {
 
   bool host_memory() const override { return false; }
 
+  // Of the device of the rank that asks.
+  void require(Precision precision) const override {
+    if (precision == Precision::float32) return;
+    int device = 0, major = 0;
+    ANTICHAIN_CUDA(cudaGetDevice(&device));
+    ANTICHAIN_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+    if (major >= 8) return;
+    throw Error(fmt::format("{} has no tensor cores for {}: they came with compute capability 8.0",
+                            description(), name_of(precision)),
+                "use --precision float32", ExitCode::usage);
+  }
+
   // Zeros, as the host's memory. Freed memory is waited for by cudaFree.
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override {
     void* memory = nullptr;
@@ -92,6 +104,8 @@ class CudaBackend : public Backend {
       find_non_finite(nullptr, t.data<float>(), t.elements(), flag());
     else if (t.dtype() == DType::f64)
       find_non_finite(nullptr, t.data<double>(), t.elements(), flag());
+    else if (t.dtype() == DType::bf16)
+      find_non_finite(nullptr, t.data<Bf16>(), t.elements(), flag());
     else
       return std::nullopt;
     ANTICHAIN_CUDA(cudaMemcpy(&found, flag(), sizeof found, cudaMemcpyDeviceToHost));
@@ -99,7 +113,10 @@ class CudaBackend : public Backend {
   }
 
   void add(Context& context, const Tensor& x, const Tensor& y) const override {
-    ANTICHAIN_CHECK(x.spec() == y.spec() && x.dtype() == DType::f32, "add takes two equal float32 tensors");
+    ANTICHAIN_CHECK(x.spec() == y.spec(), "add takes two tensors of one form");
+    if (x.dtype() == DType::bf16)
+      return cuda::add(stream_of(context), x.data<Bf16>(), y.data<Bf16>(), x.elements());
+    ANTICHAIN_CHECK(x.dtype() == DType::f32, "what is added up is float32 or bf16");
     cuda::add(stream_of(context), x.data<float>(), y.data<float>(), x.elements());
   }
 

@@ -4,6 +4,7 @@
 
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -49,15 +50,15 @@ void spread(Stream stream, const Image& x, const Image& y, const T* dy, T* dx) {
   });
 }
 
+template <class T>
 class AdaptivePoolKernel : public Kernel {
  public:
   AdaptivePoolKernel(const Shape& x, const Shape& y) : x_(x), y_(y) {}
   void forward(Context& context, const Forward& f) const override {
-    pool(stream_of(context), x_, y_, f.x[0].data<float>(), f.y.data<float>());
+    pool(stream_of(context), x_, y_, f.x[0].data<T>(), f.y.data<T>());
   }
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dx.empty() && b.dx[0])
-      spread(stream_of(context), x_, y_, b.dy.data<float>(), b.dx[0].data<float>());
+    if (!b.dx.empty() && b.dx[0]) spread(stream_of(context), x_, y_, b.dy.data<T>(), b.dx[0].data<T>());
   }
 
  private:
@@ -68,11 +69,14 @@ class AdaptivePoolKernel : public Kernel {
 
 KernelEntry adaptive_average_pool_entry() {
   return {
-      .lower = [](const Op&, std::span<const Shape>, std::span<const Layout>,
-                  Precision) { return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc}; },
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<AdaptivePoolKernel>(x[0].shape, op.infer({&x[0].shape, 1}).y.shape);
-      }};
+      .lower =
+          [](const Op&, std::span<const Shape>, std::span<const Layout>, Precision precision) {
+            return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc, .precision = precision};
+          },
+      .make =
+          [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return make_typed<AdaptivePoolKernel>(x[0].dtype, x[0].shape, op.infer({&x[0].shape, 1}).y.shape);
+          }};
 }
 
 }  // namespace antichain::cuda

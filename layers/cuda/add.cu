@@ -3,6 +3,7 @@
 
 #include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -12,16 +13,16 @@ void add(Stream stream, int64_t count, const T* a, const T* b, T* y) {
   for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { y[i] = T(float(a[i]) + float(b[i])); });
 }
 
+template <class T>
 class AddKernel : public Kernel {
  public:
   void forward(Context& context, const Forward& f) const override {
-    add(stream_of(context), f.y.elements(), f.x[0].data<float>(), f.x[1].data<float>(), f.y.data<float>());
+    add(stream_of(context), f.y.elements(), f.x[0].data<T>(), f.x[1].data<T>(), f.y.data<T>());
   }
   void backward(Context& context, const Backward& b) const override {
     for (size_t i = 0; i < b.dx.size(); ++i)
       if (b.dx[i])
-        move_elements(stream_of(context), b.dy.elements(), b.dy.data<float>(), b.dx[i].data<float>(),
-                      b.into_dx(i));
+        move_elements(stream_of(context), b.dy.elements(), b.dy.data<T>(), b.dx[i].data<T>(), b.into_dx(i));
   }
 };
 
@@ -29,13 +30,12 @@ class AddKernel : public Kernel {
 
 KernelEntry add_entry() {
   return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {
+              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
                 const Layout layout = layout_of(x[0]);
-                return Lowering{.x = {layout, layout}, .y = layout, .adds_dx = true};
+                return Lowering{.x = {layout, layout}, .y = layout, .precision = precision, .adds_dx = true};
               },
-          .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<AddKernel>();
-          }};
+          .make = [](const Op&, std::span<const TensorSpec> x,
+                     const Lowering&) { return make_typed<AddKernel>(x[0].dtype); }};
 }
 
 }  // namespace antichain::cuda

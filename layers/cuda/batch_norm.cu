@@ -14,6 +14,7 @@
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -206,7 +207,8 @@ void input_gradient(Stream stream, const Runs& runs, const BackwardPass<T>& pass
     const Index c = i % runs.channels;
     const float centred = normal.centred(c, float(pass.x[i]));
     const float dx = g.a[c] * pass.passed(normal, c, centred, i) + (g.b[c] * centred + g.c[c]);
-    pass.dx[i] = T(pass.add_dx ? float(pass.dx[i]) + dx : dx);
+    // A term of a sum is stored before it is added where it comes from elsewhere, so it has to be here.
+    pass.dx[i] = pass.add_dx ? T(float(pass.dx[i]) + float(T(dx))) : T(dx);
   });
 }
 
@@ -220,14 +222,20 @@ void absorb_statistics(Stream stream, Index channels, float momentum, float unbi
   });
 }
 
+Runs runs_of(const Shape& x) {
+  index_of(x.elements());
+  return {x.elements() / x[1], x[1]};
+}
+
+int64_t workspace_bytes(const Runs& runs) {
+  return Scratch::rounded(2 * runs.partials() * int64_t(sizeof(double))) +
+         6 * Scratch::rounded(runs.channels * int64_t(sizeof(float)));
+}
+
+template <class T>
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(const BatchNormOptions& options, const Shape& x) : options_(options), runs_(runs_of(x)) {}
-
-  static int64_t workspace_bytes(const Shape& x) {
-    return Scratch::rounded(2 * runs_of(x).partials() * int64_t(sizeof(double))) +
-           6 * Scratch::rounded(x[1] * int64_t(sizeof(float)));
-  }
 
   void forward(Context& context, const Forward& f) const override {
     const Stream stream = stream_of(context);
@@ -238,14 +246,14 @@ class BatchNormKernel : public Kernel {
       double* exact = f.stash[0].data<double>();
       const Kept kept{f.statistics[0].data<float>(), f.statistics[1].data<float>(), exact,
                       exact + runs_.channels};
-      take_moments(stream, runs_, f.x[0].data<float>(), scratch.take<double>(2 * runs_.partials()), params,
-                   kept, normal);
+      take_moments(stream, runs_, f.x[0].data<T>(), scratch.take<double>(2 * runs_.partials()), params, kept,
+                   normal);
     } else {
       set_normal(stream, runs_.channels, f.buffers[0].data<float>(), f.buffers[1].data<float>(), params,
                  normal);
     }
-    const ForwardPass<float> pass{f.x[0].data<float>(), options_.add ? f.x[1].data<float>() : nullptr,
-                                  f.y.data<float>(), options_.relu};
+    const ForwardPass<T> pass{f.x[0].data<T>(), options_.add ? f.x[1].data<T>() : nullptr, f.y.data<T>(),
+                              options_.relu};
     normalise(stream, runs_, pass, normal);
   }
 
@@ -257,7 +265,7 @@ class BatchNormKernel : public Kernel {
     const Params params = params_of(b.params);
     const double *mean = b.stash[0].data<double>(), *variance = mean + runs_.channels;
     set_normal(stream, runs_.channels, mean, variance, params, normal);
-    BackwardPass<float> pass = pass_of(b);
+    BackwardPass<T> pass = pass_of(b);
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
     take_sums(stream, runs_, pass, scratch.take<double>(2 * runs_.partials()), params, mean, variance, normal,
               gradient, {dw(0), dw(1), b.into == Into::accumulate});
@@ -280,15 +288,7 @@ class BatchNormKernel : public Kernel {
   bool inseparable() const override { return true; }
 
  private:
-  static Runs runs_of(const Shape& x) {
-    index_of(x.elements());
-    return {x.elements() / x[1], x[1]};
-  }
-  int64_t bytes() const {
-    return Scratch::rounded(2 * runs_.partials() * int64_t(sizeof(double))) +
-           6 * Scratch::rounded(runs_.channels * int64_t(sizeof(float)));
-  }
-
+  int64_t bytes() const { return workspace_bytes(runs_); }
   float* take_floats(Scratch& scratch) const { return scratch.take<float>(runs_.channels); }
   Normal take_normal(Scratch& scratch) const {
     return {take_floats(scratch), take_floats(scratch), take_floats(scratch)};
@@ -297,17 +297,17 @@ class BatchNormKernel : public Kernel {
     return {params[0].data<float>(), params[1].data<float>(), double(options_.eps)};
   }
 
-  BackwardPass<float> pass_of(const Backward& b) const {
-    BackwardPass<float> pass{};
-    pass.x = b.x[0].data<float>();
-    pass.dy = b.dy.data<float>();
-    pass.y = b.y ? b.y.data<float>() : nullptr;
+  BackwardPass<T> pass_of(const Backward& b) const {
+    BackwardPass<T> pass{};
+    pass.x = b.x[0].data<T>();
+    pass.dy = b.dy.data<T>();
+    pass.y = b.y ? b.y.data<T>() : nullptr;
     if (!b.dx.empty()) {
-      pass.dx = b.dx[0].data<float>();
+      pass.dx = b.dx[0].data<T>();
       pass.add_dx = b.into_dx(0) == Into::accumulate;
     }
     if (options_.add && !b.dx.empty()) {
-      pass.dresidual = b.dx[1].data<float>();
+      pass.dresidual = b.dx[1].data<T>();
       pass.add_dresidual = b.into_dx(1) == Into::accumulate;
     }
     pass.mask = !options_.relu ? Mask::none : options_.add ? Mask::read : Mask::recompute;
@@ -321,24 +321,26 @@ class BatchNormKernel : public Kernel {
 }  // namespace
 
 KernelEntry batch_norm_entry() {
-  return {
-      .lower =
-          [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {
-            const BatchNormOptions& options = dynamic_cast<const BatchNorm&>(op).options;
-            return Lowering{.x = std::vector<Layout>(x.size(), Layout::nhwc),
-                            .y = Layout::nhwc,
-                            .params = {Layout::plain, Layout::plain},
-                            .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64}},  // mean, variance
-                            .keeps_x = true,
-                            .keeps_y = options.add && options.relu,
-                            .kept_inputs = 1,
-                            .adds_dx = true,
-                            .workspace_bytes = BatchNormKernel::workspace_bytes(x[0])};
-          },
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<BatchNormKernel>(dynamic_cast<const BatchNorm&>(op).options, x[0].shape);
-      },
-      .fuses = [](const Op&) { return true; }};
+  return {.lower =
+              [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+                const BatchNormOptions& options = dynamic_cast<const BatchNorm&>(op).options;
+                return Lowering{.x = std::vector<Layout>(x.size(), Layout::nhwc),
+                                .y = Layout::nhwc,
+                                .params = {Layout::plain, Layout::plain},
+                                .precision = precision,
+                                .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64}},  // mean, variance
+                                .keeps_x = true,
+                                .keeps_y = options.add && options.relu,
+                                .kept_inputs = 1,
+                                .adds_dx = true,
+                                .workspace_bytes = workspace_bytes(runs_of(x[0]))};
+              },
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<BatchNormKernel>(x[0].dtype, dynamic_cast<const BatchNorm&>(op).options,
+                                                   x[0].shape);
+              },
+          .fuses = [](const Op&) { return true; }};
 }
 
 }  // namespace antichain::cuda

@@ -3,6 +3,7 @@
 
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -22,6 +23,7 @@ void part(Stream stream, const Image& x, Index start, Index channels, const T* d
   });
 }
 
+template <class T>
 class ConcatKernel : public Kernel {
  public:
   explicit ConcatKernel(std::span<const TensorSpec> x) {
@@ -33,14 +35,14 @@ class ConcatKernel : public Kernel {
 
   void forward(Context& context, const Forward& f) const override {
     for (size_t i = 0; i < x_.size(); ++i)
-      join(stream_of(context), x_[i].image, x_[i].start, channels_, f.x[i].data<float>(), f.y.data<float>());
+      join(stream_of(context), x_[i].image, x_[i].start, channels_, f.x[i].data<T>(), f.y.data<T>());
   }
 
   void backward(Context& context, const Backward& b) const override {
     for (size_t i = 0; i < b.dx.size(); ++i)
       if (b.dx[i])
-        part(stream_of(context), x_[i].image, x_[i].start, channels_, b.dy.data<float>(),
-             b.dx[i].data<float>(), b.into_dx(i) == Into::accumulate);
+        part(stream_of(context), x_[i].image, x_[i].start, channels_, b.dy.data<T>(), b.dx[i].data<T>(),
+             b.into_dx(i) == Into::accumulate);
   }
 
  private:
@@ -56,13 +58,14 @@ class ConcatKernel : public Kernel {
 
 KernelEntry concat_entry() {
   return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {
-                return Lowering{
-                    .x = std::vector<Layout>(x.size(), Layout::nhwc), .y = Layout::nhwc, .adds_dx = true};
+              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+                return Lowering{.x = std::vector<Layout>(x.size(), Layout::nhwc),
+                                .y = Layout::nhwc,
+                                .precision = precision,
+                                .adds_dx = true};
               },
-          .make = [](const Op&, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<ConcatKernel>(x);
-          }};
+          .make = [](const Op&, std::span<const TensorSpec> x,
+                     const Lowering&) { return make_typed<ConcatKernel>(x[0].dtype, x); }};
 }
 
 }  // namespace antichain::cuda

@@ -30,10 +30,10 @@ using Product = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
 using Matrix = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
-Matrix matrix(int64_t rows, int64_t columns) {
+Matrix matrix(DType dtype, int64_t rows, int64_t columns) {
+  const cudaDataType_t type = dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
   cublasLtMatrixLayout_t m = nullptr;
-  check(cublasLtMatrixLayoutCreate(&m, CUDA_R_32F, uint64_t(rows), uint64_t(columns), rows),
-        "describe a matrix");
+  check(cublasLtMatrixLayoutCreate(&m, type, uint64_t(rows), uint64_t(columns), rows), "describe a matrix");
   return Matrix(m);
 }
 
@@ -43,13 +43,13 @@ class CublasGemm : public Gemm {
   CublasGemm(const GemmShape& s, Factors factors) : beta_(s.adds ? 1.0f : 0.0f) {
     const cublasOperation_t first = s.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
     const cublasOperation_t second = s.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
-    b_ = s.transpose_b ? matrix(s.k, s.n) : matrix(s.n, s.k);
-    a_ = s.transpose_a ? matrix(s.m, s.k) : matrix(s.k, s.m);
-    c_ = matrix(s.n, s.m);
+    b_ = s.transpose_b ? matrix(s.factors, s.k, s.n) : matrix(s.factors, s.n, s.k);
+    a_ = s.transpose_a ? matrix(s.factors, s.m, s.k) : matrix(s.factors, s.k, s.m);
+    c_ = matrix(s.product, s.n, s.m);
+    const bool rounds = s.factors == DType::f32 && factors == Factors::tf32;
     cublasLtMatmulDesc_t product = nullptr;
-    check(cublasLtMatmulDescCreate(
-              &product, factors == Factors::exact ? CUBLAS_COMPUTE_32F : CUBLAS_COMPUTE_32F_FAST_TF32,
-              CUDA_R_32F),
+    check(cublasLtMatmulDescCreate(&product, rounds ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
+                                   CUDA_R_32F),
           "describe a product");
     product_ = Product(product);
     check(cublasLtMatmulDescSetAttribute(product, CUBLASLT_MATMUL_DESC_TRANSA, &first, sizeof first),
@@ -61,7 +61,7 @@ class CublasGemm : public Gemm {
 
   int64_t workspace_bytes() const override { return int64_t(chosen_.workspaceSize); }
 
-  void run(Context& context, const float* a, const float* b, float* c, std::byte* workspace) const override {
+  void run(Context& context, const void* a, const void* b, void* c, std::byte* workspace) const override {
     const float one = 1;
     check(cublasLtMatmul(handle_of(context), product_.get(), &one, b, b_.get(), a, a_.get(), &beta_, c,
                          c_.get(), c, c_.get(), &chosen_.algo, workspace, chosen_.workspaceSize,
@@ -92,7 +92,7 @@ class CublasGemm : public Gemm {
                                          raw, 1, &chosen_, &found),
           "choose an algorithm");
     ANTICHAIN_CHECK(found > 0 && chosen_.state == CUBLAS_STATUS_SUCCESS,
-                    "cuBLASLt multiplies float32 matrices of any shape");
+                    "cuBLASLt multiplies float32 and bf16 matrices of any shape");
   }
 
   static cublasLtHandle_t handle_of(Context& context) {

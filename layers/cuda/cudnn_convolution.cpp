@@ -15,11 +15,11 @@ namespace {
 enum Id : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
 
 // Dimensions in logical order (N, C, H, W), strides as the layout has them.
-Descriptor describe(Id id, const Shape& s, Layout layout) {
+Descriptor describe(Id id, const Shape& s, DType dtype, Layout layout) {
   const std::vector<int64_t> strides = layout == Layout::nhwc
                                            ? std::vector<int64_t>{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]}
                                            : std::vector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
-  return tensor(id, {s.begin(), s.end()}, strides);
+  return tensor(id, dtype, {s.begin(), s.end()}, strides);
 }
 
 // cuDNN reads the number of groups off the channels of x and of the weights.
@@ -77,22 +77,29 @@ Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
   const Names names = names_of(pass);
   Descriptor d(names.type);
   d.set(names.convolution, describe(c))
-      .set(names.x, describe(id_x, c.x, layout))
-      .set(names.weight, describe(id_weight, c.weight, layout))
-      .set(names.y, describe(id_y, c.y, layout))
+      .set(names.x, describe(id_x, c.x, c.dtype, layout))
+      .set(names.weight, describe(id_weight, c.weight, c.dtype, layout))
+      .set(names.y, describe(id_y, c.y, c.dtype, layout))
       .set(names.alpha, 1.0f)
       .set(names.beta, 0.0f);
   return d.finalise("describe a pass of a convolution");
+}
+
+// Products of bf16 numbers are exact wherever they are made, and sums are float32; but Winograd's transforms of bf16 numbers
+// are no bf16 numbers and would be rounded to some before they are multiplied.
+EngineRule rule_for(DType dtype, Factors factors) {
+  const bool bf16 = dtype == DType::bf16;
+  return {.tensor_cores = bf16 || factors != Factors::exact, .winograd = !bf16};
 }
 
 class CudnnPlan : public ConvolutionPlan {
  public:
   explicit CudnnPlan(ExecutionPlan plan) : plan_(std::move(plan)) {}
   int64_t workspace_bytes() const override { return plan_.workspace_bytes; }
-  void run(Context& context, const float* x, const float* weight, const float* y,
+  void run(Context& context, const void* x, const void* weight, const void* y,
            std::byte* workspace) const override {
     execute(handle_of(context), plan_, {id_x, id_weight, id_y},
-            {const_cast<float*>(x), const_cast<float*>(weight), const_cast<float*>(y)}, workspace);
+            {const_cast<void*>(x), const_cast<void*>(weight), const_cast<void*>(y)}, workspace);
   }
 
  private:
@@ -134,16 +141,16 @@ std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass 
                                                      Factors factors) {
   int device = 0;
   ANTICHAIN_CUDA(cudaGetDevice(&device));
-  const std::string key =
-      fmt::format("{} {} {} {} | {} | {} | {} {} {} {}", device, int(pass), name_of(layout), int(factors),
-                  c.x.str(), c.weight.str(), c.stride.h, c.stride.w, c.pad.h, c.pad.w);
+  const std::string key = fmt::format("{} {} {} {} {} | {} | {} | {} {} {} {}", device, int(pass),
+                                      name_of(layout), name_of(c.dtype), int(factors), c.x.str(),
+                                      c.weight.str(), c.stride.h, c.stride.w, c.pad.h, c.pad.w);
   Planner& all = planner();
   const std::lock_guard lock(all.mutex);
   const auto [it, is_new] = all.plans.try_emplace(key);
   if (!is_new) return it->second;
   const cudnnHandle_t handle = all.handle(device);
   const Descriptor graph = operation_graph(handle, describe(c, pass, layout));
-  ExecutionPlan plan = choose_plan(handle, graph, {.tensor_cores = factors != Factors::exact});
+  ExecutionPlan plan = choose_plan(handle, graph, rule_for(c.dtype, factors));
   if (std::getenv("ANTICHAIN_CUDA_PLANS"))
     fmt::print(stderr, "antichain: plan {} is {}\n", key, plan.plan ? plan.engine : "not to be had");
   if (plan.plan) it->second = std::make_shared<CudnnPlan>(std::move(plan));

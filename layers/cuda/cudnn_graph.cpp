@@ -88,6 +88,8 @@ bool obeys(const Candidate& c, const EngineRule& rule) {
         CUDNN_NUMERICAL_NOTE_FFT, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
         CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13})  // these cost digits
     if (has(c.numerical, refused)) return false;
+  for (const auto winograd : {CUDNN_NUMERICAL_NOTE_WINOGRAD, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4})
+    if (!rule.winograd && has(c.numerical, winograd)) return false;
   return rule.tensor_cores || !has(c.numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
 
@@ -142,9 +144,11 @@ Descriptor& Descriptor::finalise(const char* what) {
   return *this;
 }
 
-Descriptor tensor(int64_t id, const std::vector<int64_t>& dimensions, const std::vector<int64_t>& strides) {
+Descriptor tensor(int64_t id, DType dtype, const std::vector<int64_t>& dimensions,
+                  const std::vector<int64_t>& strides) {
+  const cudnnDataType_t type = dtype == DType::bf16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT;
   Descriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_DATA_FLOAT)
+  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, dimensions)
       .set(CUDNN_ATTR_TENSOR_STRIDES, strides)
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id)

@@ -52,12 +52,14 @@ class Descriptor {
   std::shared_ptr<void> descriptor_;
 };
 
-// A float32 tensor `id` of the graph, dimensions and strides in elements.
-Descriptor tensor(int64_t id, const std::vector<int64_t>& dimensions, const std::vector<int64_t>& strides);
+// Tensor `id` of the graph, float32 or bf16; dimensions and strides in elements.
+Descriptor tensor(int64_t id, DType, const std::vector<int64_t>& dimensions,
+                  const std::vector<int64_t>& strides);
 Descriptor operation_graph(cudnnHandle_t, const Descriptor& operation);
 
 struct EngineRule {
-  bool tensor_cores = false;  // may round float32 factors to TF32
+  bool tensor_cores = false;  // may round float32 factors to TF32; exact with those of bf16
+  bool winograd = true;       // with tiles of 4 x 4 at most
   int64_t most_workspace = int64_t(1) << 30;
 };
 

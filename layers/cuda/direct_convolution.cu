@@ -2,6 +2,7 @@
 // and exactly. Chains of float32 run over the channels of one group or the pixels of one row; they are summed in double.
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/image.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -33,7 +34,8 @@ struct Sizes {
   }
 };
 
-void forward(Stream stream, const Sizes& s, const float* x, const float* weight, float* y) {
+template <class T>
+void forward(Stream stream, const Sizes& s, const T* x, const T* weight, T* y) {
   for_each(stream, s.y.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index k = s.y.channel(i), first = k / s.group_out * s.group_in;
     double sum = 0;
@@ -41,17 +43,18 @@ void forward(Stream stream, const Sizes& s, const float* x, const float* weight,
       for (Index c = 0; c < s.weight.width; ++c) {
         const int row = s.row(s.y.row(i), r), column = s.column(s.y.column(i), c);
         if (!s.inside(row, s.x.height) || !s.inside(column, s.x.width)) continue;
-        const float* pixel = x + s.x.at(s.y.image(i), Index(row), Index(column), first);
-        const float* filter = weight + s.weight.at(k, r, c, 0);
+        const T* pixel = x + s.x.at(s.y.image(i), Index(row), Index(column), first);
+        const T* filter = weight + s.weight.at(k, r, c, 0);
         float part = 0;
-        for (Index j = 0; j < s.group_in; ++j) part += pixel[j] * filter[j];
+        for (Index j = 0; j < s.group_in; ++j) part += float(pixel[j]) * float(filter[j]);
         sum += double(part);
       }
-    y[i] = float(sum);
+    y[i] = T(float(sum));
   });
 }
 
-void input_gradient(Stream stream, const Sizes& s, const float* weight, const float* dy, float* dx) {
+template <class T>
+void input_gradient(Stream stream, const Sizes& s, const T* weight, const T* dy, T* dx) {
   for_each(stream, s.x.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index channel = s.x.channel(i), group = channel / s.group_in, j = channel % s.group_in;
     double sum = 0;
@@ -60,17 +63,18 @@ void input_gradient(Stream stream, const Sizes& s, const float* weight, const fl
         const int p = s.output(s.x.row(i), s.pad_h, r, s.stride_h, s.y.height);
         const int q = s.output(s.x.column(i), s.pad_w, c, s.stride_w, s.y.width);
         if (p < 0 || q < 0) continue;
-        const float* pixel = dy + s.y.at(s.x.image(i), Index(p), Index(q), group * s.group_out);
+        const T* pixel = dy + s.y.at(s.x.image(i), Index(p), Index(q), group * s.group_out);
         float part = 0;
         for (Index k = 0; k < s.group_out; ++k)
-          part += pixel[k] * weight[s.weight.at(group * s.group_out + k, r, c, j)];
+          part += float(pixel[k]) * float(weight[s.weight.at(group * s.group_out + k, r, c, j)]);
         sum += double(part);
       }
-    dx[i] = float(sum);
+    dx[i] = T(float(sum));
   });
 }
 
-void weight_gradient(Stream stream, const Sizes& s, const float* x, const float* dy, float* dw) {
+template <class T>
+void weight_gradient(Stream stream, const Sizes& s, const T* x, const T* dy, float* dw) {
   for_each(stream, s.weight.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index k = s.weight.image(i), r = s.weight.row(i), c = s.weight.column(i);
     const Index channel = k / s.group_out * s.group_in + s.weight.channel(i);
@@ -83,7 +87,7 @@ void weight_gradient(Stream stream, const Sizes& s, const float* x, const float*
         for (Index q = 0; q < s.y.width; ++q) {
           const int column = s.column(q, c);
           if (s.inside(column, s.x.width))
-            part += dy[s.y.at(n, p, q, k)] * x[s.x.at(n, Index(row), Index(column), channel)];
+            part += float(dy[s.y.at(n, p, q, k)]) * float(x[s.x.at(n, Index(row), Index(column), channel)]);
         }
         sum += double(part);
       }
@@ -91,21 +95,25 @@ void weight_gradient(Stream stream, const Sizes& s, const float* x, const float*
   });
 }
 
+template <class T>
 class DirectPlan : public ConvolutionPlan {
  public:
   DirectPlan(const Convolution& convolution, Pass pass) : sizes_(convolution), pass_(pass) {}
 
   int64_t workspace_bytes() const override { return 0; }
 
-  void run(Context& context, const float* x, const float* weight, const float* y, std::byte*) const override {
+  void run(Context& context, const void* its_x, const void* its_weight, const void* its_y,
+           std::byte*) const override {
     const Stream stream = stream_of(context);
+    auto *x = static_cast<const T*>(its_x), *weight = static_cast<const T*>(its_weight),
+         *y = static_cast<const T*>(its_y);
     switch (pass_) {
       case Pass::forward:
-        return forward(stream, sizes_, x, weight, const_cast<float*>(y));
+        return forward(stream, sizes_, x, weight, const_cast<T*>(y));
       case Pass::input_gradient:
-        return input_gradient(stream, sizes_, weight, y, const_cast<float*>(x));
+        return input_gradient(stream, sizes_, weight, y, const_cast<T*>(x));
       case Pass::weight_gradient:
-        return weight_gradient(stream, sizes_, x, y, const_cast<float*>(weight));
+        return weight_gradient(stream, sizes_, x, y, static_cast<float*>(const_cast<void*>(its_weight)));
     }
   }
 
@@ -117,7 +125,9 @@ class DirectPlan : public ConvolutionPlan {
 }  // namespace
 
 std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution& convolution, Pass pass) {
-  return std::make_shared<DirectPlan>(convolution, pass);
+  std::shared_ptr<const ConvolutionPlan> plan;
+  with_type(convolution.dtype, [&]<class T>() { plan = std::make_shared<DirectPlan<T>>(convolution, pass); });
+  return plan;
 }
 
 }  // namespace antichain::cuda

@@ -5,6 +5,7 @@
 #include "layers/cuda/image.h"
 #include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -20,24 +21,24 @@ void drop(Stream stream, const Image& image, const DropoutMask::Draw& draw, floa
   });
 }
 
+template <class T>
 class DropoutKernel : public Kernel {
  public:
   DropoutKernel(const Dropout& op, const Shape& x) : op_(op.p, op.node_name), x_(x) {}
 
   void forward(Context& context, const Forward& f) const override {
     if (f.mode == Mode::evaluate)
-      move_elements(stream_of(context), f.y.elements(), f.x[0].data<float>(), f.y.data<float>(),
-                    Into::overwrite);
+      move_elements(stream_of(context), f.y.elements(), f.x[0].data<T>(), f.y.data<T>(), Into::overwrite);
     else
-      apply(context, f.dropout, f.x[0].data<float>(), f.y.data<float>());
+      apply(context, f.dropout, f.x[0].data<T>(), f.y.data<T>());
   }
 
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dx.empty() && b.dx[0]) apply(context, b.dropout, b.dy.data<float>(), b.dx[0].data<float>());
+    if (!b.dx.empty() && b.dx[0]) apply(context, b.dropout, b.dy.data<T>(), b.dx[0].data<T>());
   }
 
  private:
-  void apply(Context& context, const DropoutKey& key, const float* from, float* to) const {
+  void apply(Context& context, const DropoutKey& key, const T* from, T* to) const {
     drop(stream_of(context), x_, DropoutMask::Draw(op_, key), float(1.0 / (1.0 - op_.p)), from, to);
   }
 
@@ -48,15 +49,15 @@ class DropoutKernel : public Kernel {
 }  // namespace
 
 KernelEntry dropout_entry() {
-  return {
-      .lower =
-          [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {
-            const Layout layout = layout_of(x[0]);
-            return Lowering{.x = {layout}, .y = layout};
-          },
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<DropoutKernel>(static_cast<const Dropout&>(op), x[0].shape);
-      }};
+  return {.lower =
+              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+                const Layout layout = layout_of(x[0]);
+                return Lowering{.x = {layout}, .y = layout, .precision = precision};
+              },
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<DropoutKernel>(x[0].dtype, static_cast<const Dropout&>(op), x[0].shape);
+              }};
 }
 
 }  // namespace antichain::cuda

@@ -3,20 +3,20 @@
 
 #include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
 
+template <class T>
 class FlattenKernel : public Kernel {
  public:
   void forward(Context& context, const Forward& f) const override {
-    move_elements(stream_of(context), f.y.elements(), f.x[0].data<float>(), f.y.data<float>(),
-                  Into::overwrite);
+    move_elements(stream_of(context), f.y.elements(), f.x[0].data<T>(), f.y.data<T>(), Into::overwrite);
   }
   void backward(Context& context, const Backward& b) const override {
     if (!b.dx.empty() && b.dx[0])
-      move_elements(stream_of(context), b.dy.elements(), b.dy.data<float>(), b.dx[0].data<float>(),
-                    b.into_dx(0));
+      move_elements(stream_of(context), b.dy.elements(), b.dy.data<T>(), b.dx[0].data<T>(), b.into_dx(0));
   }
 };
 
@@ -24,13 +24,13 @@ class FlattenKernel : public Kernel {
 
 KernelEntry flatten_entry() {
   return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision) {
+              [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
                 const bool pixel = x[0][2] == 1 && x[0][3] == 1 && offered[0] == Layout::nhwc;
-                return Lowering{.x = {pixel ? Layout::nhwc : Layout::plain}, .adds_dx = true};
+                return Lowering{
+                    .x = {pixel ? Layout::nhwc : Layout::plain}, .precision = precision, .adds_dx = true};
               },
-          .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<FlattenKernel>();
-          }};
+          .make = [](const Op&, std::span<const TensorSpec> x,
+                     const Lowering&) { return make_typed<FlattenKernel>(x[0].dtype); }};
 }
 
 }  // namespace antichain::cuda

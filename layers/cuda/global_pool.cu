@@ -3,6 +3,7 @@
 
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -26,14 +27,15 @@ void spread(Stream stream, const Image& image, const T* dy, T* dx) {
   });
 }
 
+template <class T>
 class GlobalPoolKernel : public Kernel {
  public:
   explicit GlobalPoolKernel(const Shape& x) : x_(x) {}
   void forward(Context& context, const Forward& f) const override {
-    pool(stream_of(context), x_, f.x[0].data<float>(), f.y.data<float>());
+    pool(stream_of(context), x_, f.x[0].data<T>(), f.y.data<T>());
   }
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dx.empty() && b.dx[0]) spread(stream_of(context), x_, b.dy.data<float>(), b.dx[0].data<float>());
+    if (!b.dx.empty() && b.dx[0]) spread(stream_of(context), x_, b.dy.data<T>(), b.dx[0].data<T>());
   }
 
  private:
@@ -43,11 +45,12 @@ class GlobalPoolKernel : public Kernel {
 }  // namespace
 
 KernelEntry global_average_pool_entry() {
-  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout>,
-                      Precision) { return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc}; },
-          .make = [](const Op&, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<GlobalPoolKernel>(x[0].shape);
-          }};
+  return {.lower =
+              [](const Op&, std::span<const Shape>, std::span<const Layout>, Precision precision) {
+                return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc, .precision = precision};
+              },
+          .make = [](const Op&, std::span<const TensorSpec> x,
+                     const Lowering&) { return make_typed<GlobalPoolKernel>(x[0].dtype, x[0].shape); }};
 }
 
 }  // namespace antichain::cuda

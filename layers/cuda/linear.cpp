@@ -1,4 +1,7 @@
 // Fully connected layers: three matrix products, each planned when the kernel is made, and sums for the bias.
+//
+// In bf16 forward and input gradient read a copy of the weights, which is made once a step; weight gradients come out of
+// their product in float32, and so does what a bias is added to, so that it is rounded once.
 #include "layers/linear.h"
 
 #include <algorithm>
@@ -6,33 +9,60 @@
 #include "layers/cuda/bias.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/scratch.h"
+#include "layers/cuda/transpose.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
-
 namespace {
 
 class LinearKernel : public Kernel {
  public:
-  LinearKernel(const Linear& op, const Shape& x, Factors factors)
-      : has_bias_(op.options.bias), runs_(x[0], op.options.out) {
+  LinearKernel(const Linear& op, const Shape& x, Precision precision, Factors factors)
+      : has_bias_(op.options.bias),
+        dtype_(storage(precision)),
+        weights_(x[1] * op.options.out),
+        runs_(x[0], op.options.out) {
     const int64_t n = x[0], in = x[1], out = op.options.out;
-    forward_ = make_gemm({.m = n, .n = out, .k = in, .transpose_b = true}, factors);
-    input_ = make_gemm({.m = n, .n = in, .k = out}, factors);
-    fresh_ = make_gemm({.m = out, .n = in, .k = n, .transpose_a = true}, factors);
-    adding_ = make_gemm({.m = out, .n = in, .k = n, .transpose_a = true, .adds = true}, factors);
+    const auto product = [&](GemmShape shape, DType type) {
+      shape.factors = dtype_;
+      shape.product = type;
+      return make_gemm(shape, factors);
+    };
+    forward_ = product({.m = n, .n = out, .k = in, .transpose_b = true}, widened() ? DType::f32 : dtype_);
+    input_ = product({.m = n, .n = in, .k = out}, dtype_);
+    fresh_ = product({.m = out, .n = in, .k = n, .transpose_a = true}, DType::f32);
+    adding_ = product({.m = out, .n = in, .k = n, .transpose_a = true, .adds = true}, DType::f32);
   }
 
   int64_t workspace_bytes() const {
-    const int64_t products = std::max({forward_->workspace_bytes(), input_->workspace_bytes(),
-                                       fresh_->workspace_bytes(), adding_->workspace_bytes()});
-    return std::max(Scratch::rounded(products), bias_bytes());
+    const int64_t products =
+        std::max({input_->workspace_bytes(), fresh_->workspace_bytes(), adding_->workspace_bytes()});
+    return std::max({forward_bytes(), Scratch::rounded(products), bias_bytes()});
+  }
+
+  std::vector<TensorSpec> prepared(const Shape& weight) const {
+    if (dtype_ == DType::f32) return {};
+    return {{.shape = weight, .dtype = dtype_}};
+  }
+
+  void prepare(Context& context, std::span<const Tensor> params,
+               std::span<const Tensor> prepared) const override {
+    if (!prepared.empty())
+      convert(stream_of(context), weights_, params[0].data<float>(), prepared[0].data<Bf16>());
   }
 
   void forward(Context& context, const Forward& f) const override {
-    run(context, *forward_, f.x[0], f.params[0], f.y);
-    if (has_bias_)
-      add_bias(stream_of(context), f.y.elements(), runs_.channels, f.params[1].data<float>(),
-               f.y.data<float>());
+    Scratch scratch(context, forward_bytes());
+    void* product = f.y.raw();
+    if (widened()) product = scratch.take<float>(f.y.elements());
+    const Tensor& weight = f.prepared.empty() ? f.params[0] : f.prepared[0];
+    forward_->run(context, f.x[0].raw(), weight.raw(), product,
+                  scratch.take<std::byte>(forward_->workspace_bytes()));
+    if (!has_bias_) return;
+    with_type(dtype_, [&]<class T>() {
+      add_bias(stream_of(context), f.y.elements(), runs_.channels, static_cast<const float*>(product),
+               f.params[1].data<float>(), f.y.data<T>());
+    });
   }
 
   void backward(Context& context, const Backward& b) const override {
@@ -40,23 +70,34 @@ class LinearKernel : public Kernel {
     if (!b.dw.empty() && b.dw[0]) run(context, adds ? *adding_ : *fresh_, b.dy, b.x[0], b.dw[0]);
     if (has_bias_ && b.dw.size() > 1 && b.dw[1]) {
       Scratch scratch(context, bias_bytes());
-      sum_bias(stream_of(context), runs_, b.dy.data<float>(), scratch.take<double>(runs_.partials()),
-               b.dw[1].data<float>(), adds);
+      auto* partials = scratch.take<double>(runs_.partials());
+      with_type(dtype_, [&]<class T>() {
+        sum_bias(stream_of(context), runs_, b.dy.data<T>(), partials, b.dw[1].data<float>(), adds);
+      });
     }
-    if (!b.dx.empty() && b.dx[0]) run(context, *input_, b.dy, b.params[0], b.dx[0]);
+    if (!b.dx.empty() && b.dx[0])
+      run(context, *input_, b.dy, b.prepared.empty() ? b.params[0] : b.prepared[0], b.dx[0]);
   }
 
  private:
+  // Whether what comes out of the forward product is stored in fewer bits only after the bias.
+  bool widened() const { return has_bias_ && dtype_ == DType::bf16; }
+  int64_t forward_bytes() const {
+    const int64_t outputs = int64_t(runs_.pixels) * runs_.channels;
+    return (widened() ? Scratch::rounded(outputs * int64_t(sizeof(float))) : 0) +
+           Scratch::rounded(forward_->workspace_bytes());
+  }
   int64_t bias_bytes() const {
     return has_bias_ ? Scratch::rounded(runs_.partials() * int64_t(sizeof(double))) : 0;
   }
   static void run(Context& context, const Gemm& gemm, const Tensor& a, const Tensor& b, const Tensor& c) {
     const int64_t bytes = gemm.workspace_bytes();
-    gemm.run(context, a.data<float>(), b.data<float>(), c.data<float>(),
-             bytes > 0 ? context.workspace(bytes) : nullptr);
+    gemm.run(context, a.raw(), b.raw(), c.raw(), bytes > 0 ? context.workspace(bytes) : nullptr);
   }
 
   const bool has_bias_;
+  const DType dtype_;  // of x, y and the weights that are multiplied
+  const int64_t weights_;
   const Runs runs_;
   std::unique_ptr<const Gemm> forward_, input_, fresh_, adding_;
 };
@@ -64,18 +105,23 @@ class LinearKernel : public Kernel {
 }  // namespace
 
 KernelEntry linear_entry(Factors factors) {
-  return {.lower =
-              [factors](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {
-                const auto& linear = dynamic_cast<const Linear&>(op);
-                return Lowering{.x = {Layout::plain},
-                                .params = std::vector<Layout>(linear.options.bias ? 2 : 1, Layout::plain),
-                                .keeps_x = true,
-                                .workspace_bytes = LinearKernel(linear, x[0], factors).workspace_bytes()};
-              },
-          .make = [factors](const Op& op, std::span<const TensorSpec> x,
-                            const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<LinearKernel>(dynamic_cast<const Linear&>(op), x[0].shape, factors);
-          }};
+  return {
+      .lower =
+          [factors](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+            const auto& linear = dynamic_cast<const Linear&>(op);
+            const LinearKernel kernel(linear, x[0], precision, factors);
+            return Lowering{.x = {Layout::plain},
+                            .params = std::vector<Layout>(linear.options.bias ? 2 : 1, Layout::plain),
+                            .precision = precision,
+                            .prepared = kernel.prepared(linear.infer(x).params[0].shape),
+                            .keeps_x = true,
+                            .workspace_bytes = kernel.workspace_bytes()};
+          },
+      .make = [factors](const Op& op, std::span<const TensorSpec> x,
+                        const Lowering& lowering) -> std::unique_ptr<Kernel> {
+        return std::make_unique<LinearKernel>(dynamic_cast<const Linear&>(op), x[0].shape, lowering.precision,
+                                              factors);
+      }};
 }
 
 }  // namespace antichain::cuda

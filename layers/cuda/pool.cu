@@ -5,6 +5,7 @@
 
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -110,51 +111,54 @@ Window window_of(const Pool& op, const Shape& x) {
           .count_include_pad = o.count_include_pad};
 }
 
+template <class T>
 class MaxPoolKernel : public Kernel {
  public:
   explicit MaxPoolKernel(const Window& window) : window_(window) {}
   void forward(Context& context, const Forward& f) const override {
     const bool stashes = f.mode == Mode::train && !f.stash.empty();
-    max_pool(stream_of(context), window_, f.x[0].data<float>(), f.y.data<float>(),
+    max_pool(stream_of(context), window_, f.x[0].data<T>(), f.y.data<T>(),
              stashes ? f.stash[0].data<uint8_t>() : nullptr);
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    max_pool_gradient(stream_of(context), window_, b.stash[0].data<uint8_t>(), b.dy.data<float>(),
-                      b.dx[0].data<float>());
+    max_pool_gradient(stream_of(context), window_, b.stash[0].data<uint8_t>(), b.dy.data<T>(),
+                      b.dx[0].data<T>());
   }
 
  private:
   const Window window_;
 };
 
+template <class T>
 class AveragePoolKernel : public Kernel {
  public:
   explicit AveragePoolKernel(const Window& window) : window_(window) {}
   void forward(Context& context, const Forward& f) const override {
-    average_pool(stream_of(context), window_, f.x[0].data<float>(), f.y.data<float>());
+    average_pool(stream_of(context), window_, f.x[0].data<T>(), f.y.data<T>());
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    average_pool_gradient(stream_of(context), window_, b.dy.data<float>(), b.dx[0].data<float>());
+    average_pool_gradient(stream_of(context), window_, b.dy.data<T>(), b.dx[0].data<T>());
   }
 
  private:
   const Window window_;
 };
 
-Lowering lower_max_pool(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision) {
+Lowering lower_max_pool(const Op& op, std::span<const Shape> x, std::span<const Layout>,
+                        Precision precision) {
   const PoolOptions& o = static_cast<const Pool&>(op).options;
   if (o.kernel.h * o.kernel.w > 256)
     throw Error(op.str() + " has a window of more than the 256 pixels the cuda engine can number");
-  Lowering lowering{.x = {Layout::nhwc}, .y = Layout::nhwc};
+  Lowering lowering{.x = {Layout::nhwc}, .y = Layout::nhwc, .precision = precision};
   lowering.stash.push_back({.shape = op.infer(x).y.shape, .dtype = DType::u8, .layout = Layout::nhwc});
   return lowering;
 }
 
-template <class PoolKernel>
+template <template <class> class PoolKernelFor>
 std::unique_ptr<Kernel> make_pool(const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-  return std::make_unique<PoolKernel>(window_of(static_cast<const Pool&>(op), x[0].shape));
+  return make_typed<PoolKernelFor>(x[0].dtype, window_of(static_cast<const Pool&>(op), x[0].shape));
 }
 
 }  // namespace
@@ -162,8 +166,10 @@ std::unique_ptr<Kernel> make_pool(const Op& op, std::span<const TensorSpec> x, c
 KernelEntry max_pool_entry() { return {.lower = lower_max_pool, .make = make_pool<MaxPoolKernel>}; }
 
 KernelEntry average_pool_entry() {
-  return {.lower = [](const Op&, std::span<const Shape>, std::span<const Layout>,
-                      Precision) { return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc}; },
+  return {.lower =
+              [](const Op&, std::span<const Shape>, std::span<const Layout>, Precision precision) {
+                return Lowering{.x = {Layout::nhwc}, .y = Layout::nhwc, .precision = precision};
+              },
           .make = make_pool<AveragePoolKernel>};
 }
 

@@ -3,6 +3,7 @@
 
 #include "framework/cuda/launch.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -23,15 +24,16 @@ void relu_gradient(Stream stream, int64_t count, const T* y, const T* dy, T* dx,
   });
 }
 
+template <class T>
 class ReluKernel : public Kernel {
  public:
   void forward(Context& context, const Forward& f) const override {
-    relu(stream_of(context), f.y.elements(), f.x[0].data<float>(), f.y.data<float>());
+    relu(stream_of(context), f.y.elements(), f.x[0].data<T>(), f.y.data<T>());
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    relu_gradient(stream_of(context), b.dy.elements(), b.y.data<float>(), b.dy.data<float>(),
-                  b.dx[0].data<float>(), b.into_dx(0) == Into::accumulate);
+    relu_gradient(stream_of(context), b.dy.elements(), b.y.data<T>(), b.dy.data<T>(), b.dx[0].data<T>(),
+                  b.into_dx(0) == Into::accumulate);
   }
 };
 
@@ -39,13 +41,13 @@ class ReluKernel : public Kernel {
 
 KernelEntry relu_entry() {
   return {.lower =
-              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {
+              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
                 const Layout layout = layout_of(x[0]);
-                return Lowering{.x = {layout}, .y = layout, .keeps_y = true, .adds_dx = true};
+                return Lowering{
+                    .x = {layout}, .y = layout, .precision = precision, .keeps_y = true, .adds_dx = true};
               },
-          .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<ReluKernel>();
-          }};
+          .make = [](const Op&, std::span<const TensorSpec> x,
+                     const Lowering&) { return make_typed<ReluKernel>(x[0].dtype); }};
 }
 
 }  // namespace antichain::cuda

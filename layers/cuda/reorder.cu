@@ -1,5 +1,5 @@
-// Reorder between NCHW (plain) and NHWC: forward from the producer's layout to the consumer's, backward the other way
-// round. Writes are coalesced; reads are strided and meet in the cache.
+// Reorder between NCHW (plain) and NHWC, between float32 and bf16, or both: forward from the producer's form to the
+// consumer's, backward the other way round. Writes are coalesced; reads are strided and meet in the cache.
 #include "framework/reorder.h"
 
 #include <string>
@@ -7,62 +7,79 @@
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/transpose.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain::cuda {
 
-void to_nhwc(Stream stream, const Image& image, const float* nchw, float* nhwc) {
+template <class T, class U>
+void to_nhwc(Stream stream, const Image& image, const T* nchw, U* nhwc) {
   for_each(stream, image.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index pixels = image.height * image.width, pixel = i / image.channels % pixels;
-    nhwc[i] = nchw[(image.image(i) * image.channels + image.channel(i)) * pixels + pixel];
+    nhwc[i] = U(float(nchw[(image.image(i) * image.channels + image.channel(i)) * pixels + pixel]));
   });
 }
 
-void to_nchw(Stream stream, const Image& image, const float* nhwc, float* nchw) {
+template <class T, class U>
+void to_nchw(Stream stream, const Image& image, const T* nhwc, U* nchw) {
   for_each(stream, image.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index pixels = image.height * image.width, plane = i / pixels;
     const Index n = plane / image.channels, c = plane % image.channels;
-    nchw[i] = nhwc[(n * pixels + i % pixels) * image.channels + c];
+    nchw[i] = U(float(nhwc[(n * pixels + i % pixels) * image.channels + c]));
   });
 }
 
+template <class T, class U>
+void convert(Stream stream, int64_t count, const T* from, U* to) {
+  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { to[i] = U(float(from[i])); });
+}
+
+template void to_nhwc(Stream, const Image&, const float*, float*);
+template void to_nhwc(Stream, const Image&, const Bf16*, Bf16*);
+template void to_nchw(Stream, const Image&, const float*, float*);
+template void to_nchw(Stream, const Image&, const Bf16*, Bf16*);
+template void convert(Stream, int64_t, const float*, Bf16*);
+template void convert(Stream, int64_t, const Bf16*, float*);
+
 namespace {
+
+// Of T in layout `from` to U in layout `to`.
+template <class T, class U>
+void reorder(Stream stream, const Shape& shape, Layout from, Layout to, const T* x, U* y) {
+  if (from == to) return convert(stream, shape.elements(), x, y);
+  to == Layout::nhwc ? to_nhwc(stream, Image(shape), x, y) : to_nchw(stream, Image(shape), x, y);
+}
+
+void reorder(Context& context, const Tensor& from, const Tensor& to) {
+  with_type(from.dtype(), [&]<class T>() {
+    with_type(to.dtype(), [&]<class U>() {
+      reorder(stream_of(context), to.shape(), from.layout(), to.layout(), from.data<T>(), to.data<U>());
+    });
+  });
+}
 
 class ReorderKernel : public Kernel {
  public:
-  ReorderKernel(const Shape& x, Layout to) : x_(x), to_nhwc_(to == Layout::nhwc) {}
-
-  void forward(Context& context, const Forward& f) const override {
-    run(context, to_nhwc_, f.x[0].data<float>(), f.y.data<float>());
-  }
+  void forward(Context& context, const Forward& f) const override { reorder(context, f.x[0], f.y); }
   void backward(Context& context, const Backward& b) const override {
-    if (!b.dx.empty() && b.dx[0]) run(context, !to_nhwc_, b.dy.data<float>(), b.dx[0].data<float>());
+    if (!b.dx.empty() && b.dx[0]) reorder(context, b.dy, b.dx[0]);
   }
-
- private:
-  void run(Context& context, bool nhwc, const float* from, float* to) const {
-    nhwc ? to_nhwc(stream_of(context), x_, from, to) : to_nchw(stream_of(context), x_, from, to);
-  }
-
-  const Image x_;
-  const bool to_nhwc_;
 };
 
 }  // namespace
 
 KernelEntry reorder_entry() {
-  return {
-      .lower =
-          [](const Op& op, std::span<const Shape>, std::span<const Layout> offered, Precision) {
-            const Layout to = dynamic_cast<const Reorder&>(op).to;
-            const auto known = [](Layout l) { return l == Layout::plain || l == Layout::nhwc; };
-            ANTICHAIN_CHECK(known(to) && known(offered[0]),
-                            "the cuda engine knows the layouts plain and nhwc, not " +
-                                std::string(name_of(offered[0])) + " and " + std::string(name_of(to)));
-            return Lowering{.x = {offered[0]}, .y = to};
-          },
-      .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<ReorderKernel>(x[0].shape, dynamic_cast<const Reorder&>(op).to);
-      }};
+  return {.lower =
+              [](const Op& op, std::span<const Shape>, std::span<const Layout> offered, Precision precision) {
+                const Layout to = dynamic_cast<const Reorder&>(op).to;
+                const auto known = [](Layout l) { return l == Layout::plain || l == Layout::nhwc; };
+                ANTICHAIN_CHECK(known(to) && known(offered[0]),
+                                "the cuda engine knows the layouts plain and nhwc, not " +
+                                    std::string(name_of(offered[0])) + " and " + std::string(name_of(to)));
+                return Lowering{.x = {offered[0]}, .y = to, .precision = precision};
+              },
+          .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
+            return std::make_unique<ReorderKernel>();
+          }};
 }
 
 }  // namespace antichain::cuda

@@ -129,7 +129,7 @@ class SoftmaxCrossEntropyKernel : public Kernel {
 KernelEntry softmax_cross_entropy_entry() {
   return {
       .lower =
-          [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {
+          [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {  // float32 in all
             return Lowering{.x = {Layout::plain, Layout::plain},
                             .stash = {{.shape = {2, x[0][0]}, .dtype = DType::f64}},
                             .keeps_x = true,

@@ -5,12 +5,15 @@
 #include <memory>
 #include <string>
 
+#include "pipeline/device_step.h"
 #include "pipeline/device_streams.h"
 
 namespace antichain::cuda {
 
 // Two side streams: copies to the host and to the device go on at the same time.
 std::unique_ptr<CopyStream> make_copy_stream(const Context&);
+// In the context's own stream; stamps are CUDA events, ranges NVTX's.
+std::unique_ptr<DeviceStep> make_step_stream(const Context&);
 
 // The GPU's place on the bus ("0000:3b:00.0"), by which NCCL, too, tells whether ranks share one; equal for parts of a divided
 // GPU, and whatever number each rank sees it as.

@@ -5,9 +5,9 @@
 
 Both train the CIFAR form in the same run on the same GPU, taking turns, each time as a new process: forward, backward, and
 SGD with momentum 0.9, Nesterov and weight decay 5e-4; dropout on, auxiliary heads off; one micro-batch per step. PROGRAM's
-figures are those of `train --local 1`, data loading included, once per --devices. PyTorch is eager and channels_last, in
-float32 without TF32, with TF32, and under bf16 autocast, on images that lie in the GPU's memory; --compile adds
-torch.compile (max-autotune) under bf16 autocast. A figure is the median of a process's steps without the first ten, then
+figures are those of `train --local 1`, data loading included, once per --devices, and in bf16 (--precision bf16) on the first
+of them. PyTorch is eager and channels_last, in float32 without TF32, with TF32, and under bf16 autocast, on images that lie
+in the GPU's memory; --compile adds torch.compile (max-autotune) under bf16 autocast. A figure is the median of a process's steps without the first ten, then
 the median of the rounds. PyTorch's steps are timed in runs of ten with one synchronisation at the end of each.
 """
 import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
@@ -51,10 +51,10 @@ def pytorch(model, batch, steps, precision, compiled):
     print(statistics.median(rates))
 
 
-def ours(args, model, batch, device):
+def ours(args, model, batch, device, precision="float32"):
     with tempfile.TemporaryDirectory() as folder:
         metrics = os.path.join(folder, "metrics.json")
-        command = [args.program, "train", "--device", device, "--local", "1", "--model", model, "--batch", str(batch),
+        command = [args.program, "train", "--device", device, "--precision", precision, "--local", "1", "--model", model, "--batch", str(batch),
                    "--microbatches", "1", "--steps", str(args.steps + WARM_UP), "--lr", "0.001", "--metrics", metrics,
                    "--dataset", "synthetic"]
         child = subprocess.run(command, capture_output=True, text=True)
@@ -100,16 +100,17 @@ def main():
     if args.pytorch:
         return pytorch(args.pytorch, args.batches[0], args.steps, args.precision, args.compiled)
 
-    sides = [(device, ours, (device,)) for device in args.devices]
+    sides = [(device, ours, (device,)) for device in args.devices] + [(f"{args.devices[0]} bf16", ours, (args.devices[0], "bf16"))]
+    our_sides = len(sides)
     sides += [(f"PyTorch {p}", theirs, (p,)) for p in ("float32", "tf32", "bf16")]
-    print("images/s; ratio: the fastest of ours over the fastest of PyTorch's eager ones")
-    print(f"{'model':14} {'batch':>5}" + "".join(f" {name:>16}" for name, _, _ in sides) + f" {'ratio':>6}", flush=True)
+    print("images/s; ratio: the fastest of ours over the fastest of PyTorch's eager ones; bf16: of the two in bf16")
+    print(f"{'model':14} {'batch':>5}" + "".join(f" {name:>16}" for name, _, _ in sides) + f" {'ratio':>6} {'bf16':>6}", flush=True)
     rows, ratios = [], []
     for model in args.models:
         for batch in args.batches:
             rounds = [[attempt(measure, args, model, batch, *rest) for _, measure, rest in sides] for _ in range(args.rounds)]
             rates = [statistics.median([r for r in side if r] or [math.nan]) for side in zip(*rounds)]
-            own, other = rates[:len(args.devices)], rates[len(args.devices):]
+            own, other = rates[:our_sides], rates[our_sides:]
             ratio = max(own) / max(other) if all(map(math.isfinite, rates)) else math.nan
             row = {"model": model, "batch": batch, "images_per_s": dict(zip((name for name, _, _ in sides), rates))}
             if model in args.compile:
@@ -117,7 +118,7 @@ def main():
             rows.append(row)
             if math.isfinite(ratio):
                 ratios.append(ratio)
-            print(f"{model:14} {batch:5}" + "".join(f" {rate:16.0f}" for rate in rates) + f" {ratio:6.2f}", flush=True)
+            print(f"{model:14} {batch:5}" + "".join(f" {rate:16.0f}" for rate in rates) + f" {ratio:6.2f} {own[-1] / other[-1]:6.2f}", flush=True)
             if args.json:
                 with open(args.json, "w") as file:
                     json.dump(rows, file, indent=1)

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "framework/bf16.h"
 #include "framework/random.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
@@ -44,6 +46,12 @@ Tensor random_tensor(int64_t count, uint64_t key) {
   return t;
 }
 
+Tensor as_bf16(const Tensor& t) {
+  const Tensor rounded = Tensor::host({t.shape(), DType::bf16});
+  for (int64_t i = 0; i < t.elements(); ++i) rounded.data<Bf16>()[i] = Bf16(t.data<float>()[i]);
+  return rounded;
+}
+
 TEST_F(Device, UpdatesWeightsAsTheCpuDoes) {
   Context ours(*device_), theirs(cpu());
   device_->enter(ours);
@@ -62,13 +70,26 @@ TEST_F(Device, UpdatesWeightsAsTheCpuDoes) {
     }
 }
 
+// Gradients of activations in bf16: each sum is rounded to nearest, ties to even.
+TEST_F(Device, AddsBf16AsTheCpuDoes) {
+  Context ours(*device_), theirs(cpu());
+  device_->enter(ours);
+  const Tensor x = as_bf16(random_tensor(100'003, 5)), y = as_bf16(random_tensor(100'003, 6));
+  const Tensor sum = there(y);
+  device_->add(ours, there(x), sum);
+  cpu().add(theirs, x, y);
+  EXPECT_EQ(std::memcmp(here(sum).raw(), y.raw(), size_t(y.bytes())), 0);
+}
+
 TEST_F(Device, FindsWhatIsNotFinite) {
   const Tensor values = random_tensor(100'003, 4);
   EXPECT_EQ(device_->all_finite(there(values)), true);
+  EXPECT_EQ(device_->all_finite(there(as_bf16(values))), true);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     const Tensor spoilt = random_tensor(100'003, 4);
     spoilt.data<float>()[100'002] = bad;
     EXPECT_EQ(device_->all_finite(there(spoilt)), false);
+    EXPECT_EQ(device_->all_finite(there(as_bf16(spoilt))), false);
   }
 }
 

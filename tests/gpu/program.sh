@@ -1,6 +1,6 @@
 #!/bin/bash
-# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes; TF32 near float32; and
-# that it learns. Exit code 77 where there is no device.
+# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes, in float32 and bf16; and
+# that it learns in float32, TF32 and bf16. Exit code 77 where there is no device.
 #
 #   tests/gpu/program.sh PROGRAM [MPIRUN]
 #   CIFAR10_DIR=D tests/gpu/program.sh build/antichain        learns real images; else generated ones
@@ -32,8 +32,9 @@ state() {
   sed -n 's/.*"state": *"\([0-9a-f]*\)".*/\1/p' "$folder/$name.json"
 }
 
-for model in resnet20 vgg16 densenet121; do  # batch norm with add; dropout and linear layers; concatenation
-  network=(--model "$model" --batch 64 --microbatches 8 --steps 4)
+for kind in "resnet20 float32" "vgg16 float32" "densenet121 float32" "resnet20 bf16" "vgg16 bf16" "densenet121 bf16"; do
+  model="${kind/ /-}"  # batch norm with add; dropout and linear layers; concatenation
+  network=(--model "${kind% *}" --precision "${kind#* }" --batch 64 --microbatches 8 --steps 4)
   one="$(state "$model-1" -- "${network[@]}" --local 1)"
   for ranks in 2 4; do
     some="$(state "$model-$ranks" -- "${network[@]}" --local "$ranks" --method uniform)"
@@ -51,8 +52,9 @@ done
 
 # Of ten classes 10 % are right by chance.
 steps="${STEPS:-400}"
-for device in cuda cuda:tf32; do
-  "$program" train --device "$device" --model resnet20 --batch 128 --microbatches 1 --steps "$steps" "${data[@]}" \
+for device in cuda cuda:tf32 "cuda --precision bf16"; do
+  # shellcheck disable=SC2086
+  "$program" train --device $device --model resnet20 --batch 128 --microbatches 1 --steps "$steps" "${data[@]}" \
     --metrics "$folder/learning" >"$folder/log" 2>&1 || { echo "FAILED  learning on $device:"; tail -n 5 "$folder/log"; bad=1; continue; }
   accuracy="$(sed -n 's/.*"accuracy":\([0-9.]*\).*/\1/p' "$folder/learning" | tail -n 20 | awk '{s += $1} END {print s / NR}')"
   echo "$device: training accuracy $accuracy over the last 20 of $steps steps; $(grep -h "Step time" "$folder/log" || true)"

@@ -16,13 +16,18 @@ std::vector<Engine> engines() {
            .backend = "cpu",
            .layouts = {Layout::plain, Layout::nChw16c},
            .precision = Precision::bf16},
-          {.name = "cuda_on_host", .backend = "cuda_on_host", .layouts = {Layout::plain, Layout::nhwc}}};
+          {.name = "cuda_on_host", .backend = "cuda_on_host", .layouts = {Layout::plain, Layout::nhwc}},
+          {.name = "cuda_on_host_bf16",
+           .backend = "cuda_on_host",
+           .layouts = {Layout::plain, Layout::nhwc},
+           .precision = Precision::bf16,
+           .rounds_before_bias = true}};
 }
 
 const Backend* find(const Engine& engine, std::string& why) {
   register_cpu_backend();
   register_cuda_on_host();
-  if (engine.precision == Precision::bf16 && !cpu::has_bf16()) {
+  if (engine.backend == "cpu" && engine.precision == Precision::bf16 && !cpu::has_bf16()) {
     why = "this machine has no AVX512_BF16";
     return nullptr;
   }

@@ -15,6 +15,7 @@ struct Engine {
   std::vector<Layout> layouts;  // in which it may be offered images
   double multiplication = 0;    // relative error of one product, where it is more than float32's
   Precision precision = Precision::float32;
+  bool rounds_before_bias = false;  // in bf16: what a convolution's bias is added to
   friend void PrintTo(const Engine& e, std::ostream* out) { *out << e.name; }
 };
 

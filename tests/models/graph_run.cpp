@@ -52,8 +52,9 @@ std::vector<double> numbers(const Backend& backend, const Tensor& of_backend) {
 
 class GraphRun {
  public:
-  GraphRun(const Graph& graph, const Backend& backend, const Start& start)
-      : graph_(lower(graph, backend)),
+  GraphRun(const Graph& graph, const Backend& backend, const Start& start,
+           Precision precision = Precision::float32)
+      : graph_(lower(graph, backend, precision)),
         backend_(backend),
         context_(backend),
         in_double_(backend.name() == "reference"),
@@ -87,7 +88,7 @@ class GraphRun {
   struct Memory {
     std::unique_ptr<Kernel> kernel;
     Tensor y, dy;
-    std::vector<Tensor> x, params, buffers, dw, momentum, stash, statistics;
+    std::vector<Tensor> x, params, prepared, buffers, dw, momentum, stash, statistics;
   };
 
   void forward() {
@@ -103,6 +104,7 @@ class GraphRun {
         if (m.momentum.size() <= i) m.momentum.push_back(backend_.tensor(m.params[i].spec()));
         backend_.sgd(context_, sgd, rate, m.params[i], m.dw[i], m.momentum[i]);
       }
+    for (Memory& m : nodes_) prepare(m);
   }
 
   std::vector<double> losses() const {
@@ -157,12 +159,19 @@ class GraphRun {
     for (const ParamSpec& b : node.signature.buffers) m.buffers.push_back(tensor({b.shape, b.dtype}));
     for (const TensorSpec& s : node.signature.statistics) m.statistics.push_back(tensor(s));
     for (const TensorSpec& s : node.lowering.stash) m.stash.push_back(backend_.tensor(s));
+    for (const TensorSpec& s : node.lowering.prepared) m.prepared.push_back(backend_.tensor(s));
+    prepare(m);
+  }
+
+  void prepare(Memory& m) {
+    if (!m.prepared.empty()) m.kernel->prepare(context_, m.params, m.prepared);
   }
 
   void forward(NodeId id) {
     Memory& m = nodes_[size_t(id)];
     if (!m.kernel) return;
-    Forward f{.x = m.x, .params = m.params, .buffers = m.buffers, .y = m.y, .stash = m.stash};
+    Forward f{.x = m.x, .params = m.params, .prepared = m.prepared, .buffers = m.buffers, .y = m.y};
+    f.stash = m.stash;
     f.statistics = m.statistics;
     m.kernel->forward(context_, f);
   }
@@ -177,7 +186,7 @@ class GraphRun {
     std::vector<Tensor> x = m.x;
     for (size_t i = 0; i < x.size(); ++i)
       if (!node.lowering.keeps(i)) x[i] = Tensor();
-    Backward b{.x = x, .params = m.params};
+    Backward b{.x = x, .params = m.params, .prepared = m.prepared};
     if (node.lowering.keeps_y) b.y = m.y;
     b.dy = m.dy;
     b.stash = m.stash;
@@ -209,8 +218,8 @@ class GraphRun {
 
 }  // namespace
 
-GraphResults run_graph(const Graph& graph, const Backend& backend, const Start& start) {
-  return GraphRun(graph, backend, start).run();
+GraphResults run_graph(const Graph& graph, const Backend& backend, const Start& start, Precision precision) {
+  return GraphRun(graph, backend, start, precision).run();
 }
 
 GraphTraining train_graph(const Graph& graph, const Backend& backend, const Start& start,

@@ -23,7 +23,7 @@ struct GraphResults {
 using Start = std::function<void(const Tensor&, std::string_view full_name)>;
 
 // `graph` is as the model made it; it is lowered here. Labels are 0, 1, 2, …
-GraphResults run_graph(const Graph& graph, const Backend&, const Start&);
+GraphResults run_graph(const Graph& graph, const Backend&, const Start&, Precision = Precision::float32);
 
 // Steps of stochastic gradient descent, all on the same micro-batch.
 struct GraphTraining {

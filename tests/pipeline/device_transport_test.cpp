@@ -63,6 +63,31 @@ TEST(StagedTransport, UsesItsHostBuffersAgain) {
             4);  // two a round, and its receive's may still be on its way home when the next one begins
 }
 
+// A rank that asks the others something gives them first what they may be waiting for.
+TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
+  run_ranks(2,
+            [&](Transport& job) {
+              const auto staged = make_staged_transport(job, std::make_unique<FakeCopies>());
+              for (int question = 0; question < 3; ++question) {
+                const Tensor in = words(4096, 0);
+                if (job.rank() == 0)
+                  staged->send({0, 0}, 1, words(4096, question + 1));
+                else
+                  staged->wait(staged->recv({0, 0}, 0, in));
+                std::string said = "a";
+                size_t heard = 0;
+                if (question == 0) staged->barrier();
+                if (question == 1) said = staged->broadcast("b", 0);
+                if (question == 2) heard = staged->gather("c").size();
+                EXPECT_EQ(said, question == 1 ? "b" : "a");
+                EXPECT_EQ(heard, question == 2 && job.rank() == 0 ? 2u : 0u);
+                staged->flush();
+                EXPECT_EQ(in.raw()[4095], std::byte(job.rank() == 1 ? question + 1 : 0));
+              }
+            },
+            {.watchdog_s = 5});
+}
+
 MakePlan at_random(unsigned seed) {
   return [seed](const Profile& network, int stages) {
     std::mt19937 random(seed);

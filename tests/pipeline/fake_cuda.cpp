@@ -17,9 +17,19 @@
 #include <set>
 #include <thread>
 
+namespace {
+
+struct Reached {
+  bool is = false;
+  std::chrono::steady_clock::time_point at;
+};
+
+}  // namespace
+
 // Each recording is one of its own: who waits for an earlier one is not concerned.
 struct CUevent_st {
-  std::shared_ptr<bool> reached;
+  bool timed = false;
+  std::shared_ptr<Reached> reached;
 };
 
 namespace {
@@ -34,7 +44,7 @@ struct Half {  // of a message, in the stream of one rank
 
 struct Work {
   std::function<void()> kernel;
-  std::shared_ptr<bool> wait, record;
+  std::shared_ptr<Reached> wait, record;
   std::vector<Half> message;  // of a group: done when all are
 };
 
@@ -42,7 +52,10 @@ struct Work {
 
 struct CUstream_st {
   std::deque<Work> work;
-  bool busy = false;  // a kernel of it runs
+  std::thread::id owner = std::this_thread::get_id();
+  bool blocking = true;  // the default stream waits for it
+  bool busy = false;     // a kernel of it runs
+  int waits = 0;
 };
 
 struct ncclComm {
@@ -66,6 +79,16 @@ class Device {
   std::map<int, std::vector<std::string>> calls;
   std::set<int> aborted;
   std::mt19937 random{1};
+  std::map<void*, size_t> page_locked;  // never given back to the system
+  int freed_in_use = 0;
+
+  // All streams of this thread, or those that the default stream waits for.
+  bool idle(bool blocking_only) const {
+    return std::ranges::all_of(streams, [&](const CUstream_st* s) {
+      const bool concerned = s->owner == std::this_thread::get_id() && (s->blocking || !blocking_only);
+      return !concerned || (s->work.empty() && !s->busy);
+    });
+  }
 
   void push(CUstream_st* stream, Work work) {
     std::lock_guard lock(mutex);
@@ -95,7 +118,7 @@ class Device {
     CUstream_st* stream = able[random() % able.size()];
     Work work = std::move(stream->work.front());
     stream->work.pop_front();
-    if (work.record) *work.record = true;
+    if (work.record) *work.record = {true, std::chrono::steady_clock::now()};
     if (work.kernel) {
       stream->busy = true;
       lock.unlock();
@@ -107,7 +130,7 @@ class Device {
   }
 
   bool can_go(Work& work) {
-    if (work.wait) return *work.wait;
+    if (work.wait) return work.wait->is;
     bool all = true;
     for (Half& half : work.message) all = exchange(half) && all;
     return all;
@@ -148,8 +171,25 @@ CUstream_st* make_stream() {
   Device::the().streams.insert(stream);
   return stream;
 }
+static std::atomic<int> launches{0};
+int launched() { return launches; }
 void launch(CUstream_st* stream, std::function<void()> kernel) {
+  ++launches;
   Device::the().push(stream, {.kernel = std::move(kernel)});
+}
+void drain(bool blocking_only) {
+  for (;; std::this_thread::yield()) {
+    std::lock_guard lock(Device::the().mutex);
+    if (Device::the().idle(blocking_only)) return;
+  }
+}
+int freed_in_use() {
+  std::lock_guard lock(Device::the().mutex);
+  return Device::the().freed_in_use;
+}
+int waits(CUstream_st* stream) {
+  std::lock_guard lock(Device::the().mutex);
+  return stream->waits;
 }
 std::vector<std::string> nccl_calls(int rank) {
   std::lock_guard lock(Device::the().mutex);
@@ -159,6 +199,7 @@ void reset(unsigned seed) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().calls.clear();
   Device::the().aborted.clear();
+  Device::the().freed_in_use = 0;
   Device::the().random.seed(seed);
 }
 void fail(int rank) {
@@ -179,24 +220,30 @@ extern "C" {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
   *stream = make_stream();
+  (*stream)->blocking = false;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  for (;;) {
+  {
+    std::lock_guard lock(Device::the().mutex);
+    ++stream->waits;
+  }
+  for (;; std::this_thread::yield()) {
     std::lock_guard lock(Device::the().mutex);
     if (stream->work.empty() && !stream->busy) return cudaSuccess;
   }
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what is in it is still done
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new CUevent_st;
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  *event = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0, .reached = nullptr};
   return cudaSuccess;
 }
+cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // the same
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   std::lock_guard lock(Device::the().mutex);
-  event->reached = std::make_shared<bool>(false);
+  event->reached = std::make_shared<Reached>();
   stream->work.push_back({.record = event->reached});
   return cudaSuccess;
 }
@@ -207,19 +254,38 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   std::lock_guard lock(Device::the().mutex);
-  return *event->reached ? cudaSuccess : cudaErrorNotReady;
+  return event->reached->is ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  while (cudaEventQuery(event) != cudaSuccess) std::this_thread::yield();
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
+  std::lock_guard lock(Device::the().mutex);
+  if (!from->timed || !to->timed || !from->reached || !to->reached) return cudaErrorInvalidResourceHandle;
+  if (!from->reached->is || !to->reached->is) return cudaErrorNotReady;
+  *ms = std::chrono::duration<float, std::milli>(to->reached->at - from->reached->at).count();
+  return cudaSuccess;
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
   Device::the().push(stream, {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
 }
+cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stream) {
+  Device::the().push(stream, {.kernel = [=] { std::memset(to, value, count); }});
+  return cudaSuccess;
+}
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   *memory = std::malloc(bytes);
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().page_locked[*memory] = bytes;
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaFreeHost(void* memory) {
-  std::free(memory);
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().freed_in_use += int(!Device::the().idle(false));
+  std::memset(memory, 0xFF, Device::the().page_locked.at(memory));
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {

@@ -3,7 +3,8 @@
 // A thread of its own does what is in the streams, each in order, picking among streams at random: whatever was not told to wait
 // may come too early. NCCL's rules are kept: a send stays at the head of its stream until the peer's recv heads the peer's; a
 // first message between two ranks connects them, which needs both; sending to oneself alone is an error; messages have no names.
-// Every NCCL call is recorded.
+// Each thread has a device of its own, as ranks over NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is
+// spoilt at once: it may belong to somebody else by then.
 #pragma once
 
 #include <functional>
@@ -16,6 +17,11 @@ namespace antichain::testing::fake_cuda {
 
 CUstream_st* make_stream();
 void launch(CUstream_st*, std::function<void()> kernel);  // work of the test's own
+int launched();                                           // so far, in all streams
+// Waits until this thread's streams have no work left: all, or those that the default stream waits for.
+void drain(bool blocking_only);
+int waits(CUstream_st*);  // how often the host waited for all of the stream, by CUDA's call
+int freed_in_use();       // page-locked memory, while a stream of the thread had work left
 
 // Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".
 std::vector<std::string> nccl_calls(int rank);

@@ -11,6 +11,7 @@
 #include "models/model.h"
 #include "partition/planner.h"
 #include "pipeline/stage.h"
+#include "tests/layers/cuda_on_host/backend.h"
 #include "tests/pipeline/networks.h"
 #include "tests/pipeline/training_run.h"
 
@@ -56,6 +57,17 @@ TEST_P(SameNumbersInBf16, WhateverTheCut) {
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbersInBf16,
                          ::testing::Values("resnet20", "densenet121", "alexnet", "resnext50",
                                            "squeezenet1_0"));
+
+// The CUDA engine's own kernels, by loops of the host: whoever takes a gradient's terms in another stage rounds them alike.
+TEST(SameNumbersInBf16OnCudaKernels, WhateverTheCut) {
+  register_cuda_on_host();
+  TrainingCase c{.model = "resnet20", .microbatch = 2, .microbatches = 2, .steps = 2};
+  c.precision = Precision::bf16;
+  c.device = "cuda_on_host";
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  ASSERT_NE(one.losses.at(0), one.losses.at(1));
+  expect_same(one, train_on_threads(c, 4, at_random, by_policy(Policy::gpipe)), "random cuts");
+}
 
 class Bf16Training : public SameNumbersInBf16 {};
 INSTANTIATE_TEST_SUITE_P(Of, Bf16Training, ::testing::Values("resnet20"));

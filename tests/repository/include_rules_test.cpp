@@ -72,7 +72,7 @@ std::string objection(const Include& include) {
            {"^mpi\\.h$", "^pipeline/"},
            {"^nccl", "^pipeline/"},
            {"(^|/)dnnl\\.hp?p?$|^oneapi/", "^layers/cpu/"},
-           {"^(cuda|cudnn|cublas)", "(^|/)cuda/|^pipeline/nccl"},
+           {"^(cuda|cudnn|cublas|nvtx)", "(^|/)cuda/|^pipeline/nccl"},
            {"^hdf5", "^framework/hdf5"},
            {"^CLI/", "^app/"},
        }) {

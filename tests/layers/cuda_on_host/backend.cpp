@@ -8,6 +8,7 @@
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/typed.h"
 
 namespace antichain {
 namespace cuda {
@@ -22,18 +23,27 @@ class PlainGemm : public Gemm {
  public:
   explicit PlainGemm(const GemmShape& shape) : s_(shape) {}
   int64_t workspace_bytes() const override { return 0; }
-  void run(Context&, const float* a, const float* b, float* c, std::byte*) const override {
-    for (int64_t i = 0; i < s_.m; ++i)
-      for (int64_t j = 0; j < s_.n; ++j) {
-        double sum = s_.adds ? c[i * s_.n + j] : 0;
-        for (int64_t k = 0; k < s_.k; ++k)
-          sum += double(a[s_.transpose_a ? k * s_.m + i : i * s_.k + k]) *
-                 double(b[s_.transpose_b ? j * s_.k + k : k * s_.n + j]);
-        c[i * s_.n + j] = float(sum);
-      }
+  void run(Context&, const void* a, const void* b, void* c, std::byte*) const override {
+    with_type(s_.factors, [&]<class T>() {
+      with_type(s_.product, [&]<class U>() {
+        multiply(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<U*>(c));
+      });
+    });
   }
 
  private:
+  template <class T, class U>
+  void multiply(const T* a, const T* b, U* c) const {
+    for (int64_t i = 0; i < s_.m; ++i)
+      for (int64_t j = 0; j < s_.n; ++j) {
+        double sum = s_.adds ? float(c[i * s_.n + j]) : 0;
+        for (int64_t k = 0; k < s_.k; ++k)
+          sum += double(float(a[s_.transpose_a ? k * s_.m + i : i * s_.k + k])) *
+                 double(float(b[s_.transpose_b ? j * s_.k + k : k * s_.n + j]));
+        c[i * s_.n + j] = U(float(sum));
+      }
+  }
+
   const GemmShape s_;
 };
 
@@ -52,6 +62,7 @@ class CudaOnHost : public Backend {
   CudaOnHost() { kernels_ = cuda::operators(cuda::Factors::exact); }
   std::string name() const override { return "cuda_on_host"; }
   std::string description() const override { return "the CUDA engine's kernels as loops of the host"; }
+  void require(Precision) const override {}
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
   void copy(const Tensor& from, const Tensor& to) const override {
     ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
@@ -59,11 +70,13 @@ class CudaOnHost : public Backend {
   }
   std::optional<bool> all_finite(const Tensor& t) const override {
     int found = 0;
-    cuda::find_non_finite(nullptr, t.data<float>(), t.elements(), &found);
+    cuda::with_type(t.dtype(),
+                    [&]<class T>() { cuda::find_non_finite(nullptr, t.data<T>(), t.elements(), &found); });
     return found == 0;
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
-    cuda::add(nullptr, x.data<float>(), y.data<float>(), x.elements());
+    cuda::with_type(x.dtype(),
+                    [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });
   }
   void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override {

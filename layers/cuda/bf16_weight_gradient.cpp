@@ -1,0 +1,73 @@
+// The gradient of weights, in float32, of images and gradients in bf16. cuDNN has no engine from bf16 to float32 that need
+// not be compiled first, and one that rounds to bf16 would lose what the sum over all pixels has won. So:
+//
+//   kernels of one pixel   dw (K x C) = dyᵀ · x over all pixels: a matrix product, which cuBLASLt makes from bf16 to float32
+//   all others             of float32 copies in TF32, whose 10 bits of mantissa hold bf16's 7: the products are exact
+#include "layers/cuda/convolution.h"
+#include "layers/cuda/gemm.h"
+#include "layers/cuda/scratch.h"
+#include "layers/cuda/transpose.h"
+
+namespace antichain::cuda {
+namespace {
+
+class ProductPlan : public ConvolutionPlan {
+ public:
+  explicit ProductPlan(const Convolution& c)
+      : product_(make_gemm({.m = c.y[1],
+                            .n = c.x[1],
+                            .k = c.y.elements() / c.y[1],
+                            .transpose_a = true,
+                            .factors = DType::bf16},
+                           Factors::exact)) {}
+
+  static bool fits(const Convolution& c) {
+    return c.weight[2] == 1 && c.weight[3] == 1 && c.groups == 1 && c.stride == Extent(1) &&
+           c.pad == Extent(0);
+  }
+
+  int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
+  void run(Context& context, const void* x, const void* dw, const void* dy,
+           std::byte* workspace) const override {
+    product_->run(context, dy, x, const_cast<void*>(dw), workspace);
+  }
+
+ private:
+  const std::unique_ptr<const Gemm> product_;
+};
+
+class WidenedPlan : public ConvolutionPlan {
+ public:
+  explicit WidenedPlan(const Convolution& c) : x_(c.x.elements()), y_(c.y.elements()) {
+    Convolution wide = c;
+    wide.dtype = DType::f32;
+    plan_ = plan(wide, Pass::weight_gradient, Factors::tf32);
+  }
+
+  int64_t workspace_bytes() const override {
+    return bytes_of(x_) + bytes_of(y_) + Scratch::rounded(plan_->workspace_bytes());
+  }
+
+  void run(Context& context, const void* x, const void* dw, const void* dy, std::byte* at) const override {
+    auto* wide_x = reinterpret_cast<float*>(at);
+    auto* wide_dy = reinterpret_cast<float*>(at + bytes_of(x_));
+    convert(stream_of(context), x_, static_cast<const Bf16*>(x), wide_x);
+    convert(stream_of(context), y_, static_cast<const Bf16*>(dy), wide_dy);
+    plan_->run(context, wide_x, dw, wide_dy, at + bytes_of(x_) + bytes_of(y_));
+  }
+
+ private:
+  static int64_t bytes_of(int64_t elements) { return Scratch::rounded(elements * int64_t(sizeof(float))); }
+
+  const int64_t x_, y_;  // elements
+  std::shared_ptr<const ConvolutionPlan> plan_;
+};
+
+}  // namespace
+
+std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution& c) {
+  if (ProductPlan::fits(c)) return std::make_shared<ProductPlan>(c);
+  return std::make_shared<WidenedPlan>(c);
+}
+
+}  // namespace antichain::cuda

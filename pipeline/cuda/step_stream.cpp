@@ -1,0 +1,126 @@
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include <chrono>
+#include <cstring>
+#include <deque>
+
+#include "framework/backend.h"
+#include "framework/cuda/check.h"
+#include "framework/cuda/look.h"
+#include "pipeline/cuda/streams.h"
+#include "pipeline/device_step.h"
+
+namespace antichain::cuda {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// An event that keeps the time at which its stream came to it.
+class TimedEvent {
+ public:
+  TimedEvent() { ANTICHAIN_CUDA(cudaEventCreate(&event_)); }
+  ~TimedEvent() { cudaEventDestroy(event_); }
+  TimedEvent(const TimedEvent&) = delete;
+  operator cudaEvent_t() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+struct Looked {
+  std::vector<Tensor> tensors;  // kept
+  Tensor pieces;                // on the device
+  int64_t count = 0;
+};
+
+class CudaStep : public DeviceStep {
+ public:
+  explicit CudaStep(const Context& context) : backend_(context.backend()), stream_(stream_of(context)) {}
+  // What it reads and writes is let go of by its owners once this is gone.
+  ~CudaStep() override { cudaStreamSynchronize(stream_); }
+
+  void begin_range(const std::string& label) override { nvtxRangePushA(label.c_str()); }
+  void end_range() override { nvtxRangePop(); }
+
+  // The stream is empty: it comes to the event right after the call, in some microseconds. Waiting tells in how many; half of
+  // that is taken for each way, and the quickest of some tries.
+  void tie_clocks(bool exactly) override {
+    used_ = 0;
+    double shortest_s = 0;
+    for (int i = 0; i < (exactly ? 4 : 1); ++i) {
+      const double before_s = now_s();
+      ANTICHAIN_CUDA(cudaEventRecord(ties_[i], stream_));
+      if (exactly) ANTICHAIN_CUDA(cudaEventSynchronize(ties_[i]));
+      const double took_s = exactly ? now_s() - before_s : 0;
+      if (i > 0 && took_s >= shortest_s) continue;
+      shortest_s = took_s;
+      tie_ = i;
+      tied_s_ = before_s + took_s / 2;
+    }
+  }
+
+  void stamp() override {
+    if (used_ == stamps_.size()) stamps_.emplace_back();
+    ANTICHAIN_CUDA(cudaEventRecord(stamps_[used_++], stream_));
+  }
+
+  std::vector<double> stamps_s() override {
+    std::vector<double> all_s;
+    for (size_t i = 0; i < used_; ++i) {
+      float ms = 0;  // since the tie, so a step's length: its 24 bits are enough
+      ANTICHAIN_CUDA(cudaEventElapsedTime(&ms, ties_[tie_], stamps_[i]));
+      all_s.push_back(tied_s_ + double(ms) / 1e3);
+    }
+    return all_s;
+  }
+
+  void copy(const Tensor& from, const Tensor& to) override {
+    ANTICHAIN_CHECK(from.bytes() == to.bytes(), "both ends have one size");
+    ANTICHAIN_CUDA(cudaMemcpyAsync(to.raw(), from.raw(), size_t(from.bytes()), cudaMemcpyDefault, stream_));
+  }
+  void clear(const Tensor& tensor) override {
+    ANTICHAIN_CUDA(cudaMemsetAsync(tensor.raw(), 0, size_t(tensor.bytes()), stream_));
+  }
+
+  LookedAt looked_at(const std::vector<Tensor>& tensors) override {
+    const std::vector<Piece> pieces = pieces_of(tensors);
+    const auto looked = std::make_shared<Looked>();
+    looked->tensors = tensors;
+    looked->count = int64_t(pieces.size());
+    if (pieces.empty()) return looked;
+    const Tensor host = Tensor::host({{looked->count * int64_t(sizeof(Piece))}, DType::u8});
+    std::memcpy(host.raw(), pieces.data(), size_t(host.bytes()));
+    looked->pieces = backend_.tensor(host.spec());
+    backend_.copy(host, looked->pieces);
+    return looked;
+  }
+
+  void look(const LookedAt& at, const Tensor& found, int first) override {
+    const Looked& looked = *static_cast<const Looked*>(at.get());
+    ANTICHAIN_CHECK(first + int64_t(looked.tensors.size()) <= found.elements(), "every tensor has a place");
+    if (looked.count > 0)
+      cuda::look(stream_, looked.pieces.data<Piece>(), looked.count, found.data<int32_t>() + first);
+  }
+
+  void wait() override { ANTICHAIN_CUDA(cudaStreamSynchronize(stream_)); }
+
+ private:
+  const Backend& backend_;
+  const cudaStream_t stream_;
+  TimedEvent ties_[4];
+  int tie_ = 0;
+  double tied_s_ = 0;
+  std::deque<TimedEvent> stamps_;
+  size_t used_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<DeviceStep> make_step_stream(const Context& context) {
+  return std::make_unique<CudaStep>(context);
+}
+
+}  // namespace antichain::cuda

@@ -1,0 +1,43 @@
+// What a rank's step asks of a device with memory of its own, besides kernels and the copies of pipeline/device_streams.h.
+// Everything goes into the one stream that the rank computes in: it comes about when the work before it is done. The host
+// waits in `wait` only, once a step.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "framework/tensor.h"
+
+namespace antichain {
+
+// Tensors that are looked at in one go: their places, in the device's memory.
+using LookedAt = std::shared_ptr<void>;
+
+class DeviceStep {
+ public:
+  virtual ~DeviceStep() = default;
+
+  // Labelled ranges of this thread in the pictures that profilers draw, nested like brackets.
+  virtual void begin_range(const std::string& label) = 0;
+  virtual void end_range() = 0;
+
+  // When the device comes by, on std::chrono::steady_clock in seconds. Stamps are read after `wait`, all since `tie_clocks`.
+  // The device is to have nothing to do then; `exactly` (to some microseconds) waits for it to come by.
+  virtual void tie_clocks(bool exactly) = 0;
+  virtual void stamp() = 0;
+  virtual std::vector<double> stamps_s() = 0;
+
+  // Between two tensors of one size, each on the device or page-locked; both are kept by the caller until it is done.
+  virtual void copy(const Tensor& from, const Tensor& to) = 0;
+  virtual void clear(const Tensor& on_device) = 0;
+
+  // found[first + i] becomes 1 where a number of the i-th tensor is infinite or NaN (found: int32, on the device). What is
+  // looked at is kept until the look is done.
+  virtual LookedAt looked_at(const std::vector<Tensor>&) = 0;
+  virtual void look(const LookedAt&, const Tensor& found, int first) = 0;
+
+  virtual void wait() = 0;  // until all of this is done, and all that was computed before
+};
+
+}  // namespace antichain

@@ -1,0 +1,32 @@
+// The runner's side of a device that has memory of its own: the calls of a step only start work, and the host waits at its end.
+#include <thread>
+
+#include "framework/error.h"
+#include "pipeline/runner.h"
+
+namespace antichain {
+
+void StageRunner::attach_device() {
+  const DeviceStreams* streams = device_streams(context_.backend().name());
+  ANTICHAIN_CHECK(streams, "a device with memory of its own brings its streams in");
+  copies_ = streams->copies(context_);
+  device_ = streams->step(context_);
+  feed_ = std::make_unique<InputFeed>(graph_, memory_, *copies_, schedule_.microbatches, [this] {
+    if (!transport_.ordered())
+      transport_.progress();  // which moves nothing there, and is a beat for the watchdog
+    std::this_thread::yield();
+  });
+  readings_ = std::make_unique<DeviceReadings>(
+      *device_, *copies_, stage_, memory_,
+      DeviceReadings::Place{transport_.rank(), schedule_.microbatches, sent_});
+}
+
+// The one wait of a step, unless the judge had to know before the update.
+void StageRunner::finish_on_device(StepResult& result) {
+  transport_.activity().doing("waiting for the device to end the step");
+  if (readings_->was_read()) return device_->wait();
+  readings_->read(result, numbers_);
+  if (judge_ && mode_ == Mode::train) result.updated = judge_(numbers_);
+}
+
+}  // namespace antichain

@@ -1,0 +1,156 @@
+#include "tests/pipeline/fake_gpu.h"
+
+#include <cstring>
+
+#include "framework/cuda/look.h"
+#include "framework/cuda/resources.h"
+#include "framework/sgd.h"
+#include "layers/cpu/backend.h"
+#include "pipeline/cuda/streams.h"
+#include "tests/pipeline/fake_cuda.h"
+
+namespace antichain {
+
+// What framework/cuda/look.cu has, compiled for the host under another name: here it goes into a stream.
+namespace cuda {
+void look(Stream stream, const Piece* pieces, int64_t count, int32_t* found) {
+  testing::fake_cuda::launch(stream, [=] { look_now(nullptr, pieces, count, found); });
+}
+}  // namespace cuda
+
+namespace testing {
+namespace {
+
+const Backend& cpu() {
+  register_cpu_backend();
+  return backend("cpu");
+}
+
+// Work in a stream keeps no memory: whoever gave it has to.
+Tensor unowned(const Tensor& t) {
+  return t ? Tensor(t.spec(), std::shared_ptr<std::byte>(std::shared_ptr<void>(), t.raw())) : Tensor();
+}
+using Tensors = std::vector<Tensor>;
+Tensors unowned(std::span<const Tensor> tensors) {
+  Tensors all;
+  for (const Tensor& t : tensors) all.push_back(unowned(t));
+  return all;
+}
+
+void launch(const Context& context, std::function<void()> work) {
+  fake_cuda::launch(cuda::stream_of(context), [&context, work = std::move(work)] {
+    cpu().enter(context);  // this thread's number of threads
+    work();
+  });
+}
+
+class LateKernel : public Kernel {
+ public:
+  explicit LateKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+
+  void forward(Context& context, const Forward& f) const override {
+    launch(context, [this, &context, call = f, x = unowned(f.x), params = unowned(f.params),
+                     prepared = unowned(f.prepared), buffers = unowned(f.buffers), y = unowned(f.y),
+                     stash = unowned(f.stash), statistics = unowned(f.statistics)]() mutable {
+      call.x = x, call.params = params, call.prepared = prepared, call.buffers = buffers;
+      call.y = y, call.stash = stash, call.statistics = statistics;
+      kernel_->forward(context, call);
+    });
+  }
+  void backward(Context& context, const Backward& b) const override {
+    launch(context, [this, &context, call = b, x = unowned(b.x), params = unowned(b.params),
+                     prepared = unowned(b.prepared), y = unowned(b.y), dy = unowned(b.dy),
+                     stash = unowned(b.stash), statistics = unowned(b.statistics), dx = unowned(b.dx),
+                     dw = unowned(b.dw),
+                     into = std::vector<Into>(b.dx_into.begin(), b.dx_into.end())]() mutable {
+      call.x = x, call.params = params, call.prepared = prepared, call.y = y, call.dy = dy;
+      call.stash = stash, call.statistics = statistics, call.dx = dx, call.dw = dw, call.dx_into = into;
+      kernel_->backward(context, call);
+    });
+  }
+  void prepare(Context& context, std::span<const Tensor> params,
+               std::span<const Tensor> prepared) const override {
+    launch(context,
+           [this, &context, a = unowned(params), b = unowned(prepared)] { kernel_->prepare(context, a, b); });
+  }
+  void absorb(Context& context, std::span<const Tensor> statistics,
+              std::span<const Tensor> buffers) const override {
+    launch(context, [this, &context, a = unowned(statistics), b = unowned(buffers)] {
+      kernel_->absorb(context, a, b);
+    });
+  }
+  bool inseparable() const override { return kernel_->inseparable(); }
+
+ private:
+  const std::unique_ptr<Kernel> kernel_;
+};
+
+}  // namespace
+
+FakeGpu::FakeGpu() {
+  for (const char* type :
+       {"adaptive_average_pool", "add", "average_pool", "batch_norm", "concat", "conv2d", "dropout",
+        "flatten", "global_average_pool", "linear", "max_pool", "relu", "reorder", "softmax_cross_entropy"}) {
+    KernelEntry entry = cpu().entry(type);
+    entry.make = [make = entry.make](const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
+      return std::make_unique<LateKernel>(make(op, x, lowering));
+    };
+    kernels_[type] = entry;
+  }
+}
+
+FakeGpu& FakeGpu::the() {
+  static FakeGpu* const gpu = [] {
+    auto made = std::make_unique<FakeGpu>();
+    FakeGpu* raw = made.get();
+    register_backend(std::move(made));
+    register_device_streams("fake_gpu", {.device = cuda::device_name,
+                                         .copies =
+                                             [raw](const Context& context) {
+                                               auto copies = cuda::make_copy_stream(context);
+                                               return raw->around_copies
+                                                          ? raw->around_copies(std::move(copies))
+                                                          : std::move(copies);
+                                             },
+                                         .step = cuda::make_step_stream});
+    return raw;
+  }();
+  return *gpu;
+}
+
+void FakeGpu::require(Precision precision) const { cpu().require(precision); }
+
+// Kernels are made for the number of threads that they are to run with.
+void FakeGpu::enter(const Context& context) const { cpu().enter(context); }
+
+// Freeing waits for the device, as cudaFree does.
+std::shared_ptr<std::byte> FakeGpu::allocate(int64_t bytes) const {
+  auto memory = allocate_host(bytes);
+  std::byte* raw = memory.get();
+  return {raw, [memory = std::move(memory)](std::byte*) mutable {
+            fake_cuda::drain(false);
+            memory.reset();
+          }};
+}
+std::shared_ptr<void> FakeGpu::open(int local_rank) const {
+  stream_ = fake_cuda::make_stream();
+  return std::make_shared<cuda::Resources>(cuda::Resources{.device = local_rank, .stream = stream_});
+}
+void FakeGpu::copy(const Tensor& from, const Tensor& to) const {
+  ++copies_;
+  fake_cuda::drain(true);
+  std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
+}
+void FakeGpu::synchronise(Context&) const { fake_cuda::drain(true); }
+void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
+  launch(context, [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });
+}
+void FakeGpu::sgd(Context& context, const SgdOptions& options, float rate, const Tensor& w, const Tensor& dw,
+                  const Tensor& momentum) const {
+  launch(context, [&context, options, rate, w = unowned(w), dw = unowned(dw), v = unowned(momentum)] {
+    cpu().sgd(context, options, rate, w, dw, v);
+  });
+}
+
+}  // namespace testing
+}  // namespace antichain

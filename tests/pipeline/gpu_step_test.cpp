@@ -1,0 +1,173 @@
+// A step on a GPU: what only a device can show of device_step.h and of the runner's device side. Without one every test is
+// skipped, by name: "needs a CUDA device". On stand-ins the same is tested everywhere: device_step_test.cpp.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <random>
+
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "models/model.h"
+#include "pipeline/device_step.h"
+#include "pipeline/device_streams.h"
+#include "pipeline/runner.h"
+#include "pipeline/solo_transport.h"
+#include "tests/pipeline/networks.h"
+#include "tests/pipeline/training_run.h"
+
+namespace antichain::testing {
+namespace {
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+Plan some_plan(const Profile& network, int stages) {
+  std::mt19937 random(7);
+  return test::random_plan(random, network, stages);
+}
+
+class GpuStep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      gpu = &backend("cuda");
+    } catch (const Error& error) {
+      GTEST_SKIP() << "needs a CUDA device: " << error.what();
+    }
+    streams = device_streams("cuda");
+    ASSERT_NE(streams, nullptr);
+    ASSERT_TRUE(streams->step) << "the module brings its step in";
+  }
+  void TearDown() override { ::unsetenv("ANTICHAIN_FAULT"); }
+
+  const Backend* gpu = nullptr;
+  const DeviceStreams* streams = nullptr;
+};
+
+// 20 copies within the device read and write 10 GiB: at 10 TB/s, faster than any there is, a millisecond.
+TEST_F(GpuStep, StampsAreTheDevicesTimes) {
+  Context context(*gpu);
+  gpu->enter(context);
+  const auto step = streams->step(context);
+  const Tensor from = gpu->tensor({{256 << 20}, DType::u8}), to = gpu->tensor(from.spec());
+  for (const bool exactly : {true, false, true}) {
+    step->tie_clocks(exactly);
+    const double begin_s = now_s();
+    step->stamp();
+    for (int i = 0; i < 20; ++i) step->copy(from, to);
+    step->stamp();
+    const double launched_s = now_s();
+    step->wait();
+    const double end_s = now_s();
+    const std::vector<double> stamps_s = step->stamps_s();
+    ASSERT_EQ(stamps_s.size(), 2u);
+    EXPECT_GT(stamps_s[1] - stamps_s[0], 1e-3);
+    EXPECT_LT(launched_s, stamps_s[1]) << "the host did not wait";
+    // 0.2 ms: a tie that is not exact takes the device for idle, and it may be some tens of microseconds late.
+    EXPECT_GT(stamps_s[0], begin_s - 2e-4);
+    EXPECT_LT(stamps_s[1], end_s + 2e-4);
+  }
+}
+
+TEST_F(GpuStep, LooksFindTheLastNumberOfEachTensor) {
+  Context context(*gpu);
+  gpu->enter(context);
+  const auto step = streams->step(context);
+  std::vector<Tensor> tensors;
+  for (const int64_t count : {1, 257, 16385, 1'000'003})
+    for (const DType type : {DType::f32, DType::f64}) tensors.push_back(gpu->tensor({{count}, type}));
+  const LookedAt looked = step->looked_at(tensors);
+  const Tensor marks = gpu->tensor({{int64_t(tensors.size()) + 1}, DType::i32}),
+               here = Tensor::host(marks.spec());
+  for (size_t spoilt = 0; spoilt <= tensors.size(); ++spoilt) {
+    if (spoilt > 0) {
+      const Tensor& t = tensors[spoilt - 1];
+      const Tensor host = Tensor::host(t.spec());
+      if (t.dtype() == DType::f32)
+        host.data<float>()[t.elements() - 1] = std::numeric_limits<float>::infinity();
+      if (t.dtype() == DType::f64)
+        host.data<double>()[t.elements() - 1] = std::numeric_limits<double>::quiet_NaN();
+      gpu->copy(host, t);
+    }
+    step->clear(marks);
+    step->look(looked, marks, 1);
+    step->wait();
+    gpu->copy(marks, here);
+    EXPECT_EQ(here.data<int32_t>()[0], 0);
+    for (size_t i = 0; i < tensors.size(); ++i)
+      EXPECT_EQ(here.data<int32_t>()[i + 1], int32_t(i < spoilt)) << i << " of " << spoilt;
+  }
+}
+
+// Samples copied too late or too early would not always be the same ones.
+TEST_F(GpuStep, TrainsToTheSameBitsEveryTime) {
+  const TrainingCase c{
+      .model = "resnet20", .microbatch = 32, .microbatches = 6, .steps = 4, .epoch = true, .device = "cuda"};
+  const TrainingRun first = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
+  for (int i = 0; i < 4; ++i) {
+    const TrainingRun again =
+        train_on_threads(c, 1, some_plan, by_policy(i % 2 ? Policy::gpipe : Policy::one_f_one_b));
+    EXPECT_EQ(again.losses, first.losses);
+    EXPECT_EQ(again.state, first.state);
+    EXPECT_EQ(again.test_accuracy, first.test_accuracy);
+  }
+}
+
+TEST_F(GpuStep, NamesMicroBatchAndStepOfABadNumber) {
+  ::setenv("ANTICHAIN_FAULT", "nan:rank=-1:step=2:microbatch=1:activation:layer1.1.conv1", 1);
+  const TrainingCase c{.model = "resnet20", .device = "cuda"};
+  try {
+    train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
+    FAIL() << "the step was taken for a good one";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::not_a_number);
+    EXPECT_NE(std::string(error.what()).find("step 3, micro-batch 1: "), std::string::npos) << error.what();
+  }
+}
+
+class Grey : public BatchSource {
+ public:
+  void fill(std::string_view, int, const Tensor& out) override {
+    std::fill_n(out.raw(), out.bytes(), std::byte(0));
+    if (out.dtype() == DType::f32) std::fill_n(out.data<float>(), out.elements(), 0.5f);
+  }
+};
+
+TEST_F(GpuStep, ATraceHasTheDevicesTimes) {
+  Context context(*gpu);
+  gpu->enter(context);
+  const Graph graph = lower(make_model("resnet20", {.microbatch = 64}), *gpu);
+  const Profile network = priced_by_flops(unpriced(graph, gpu->description()));
+  const Plan plan = some_plan(network, 1);
+  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  SoloTransport alone;
+  Stage stage(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(stage, network, plan, schedule, Mode::train, alone);
+  TimeSheet sheet;
+  runner.set_time_sheet(&sheet);
+  Grey source;
+  for (int i = 0; i < 3; ++i) runner.run({.batch = 256}, source);
+  sheet = {};
+  sheet.enter(Spent::other);
+  const double begin_s = now_s();
+  const StepResult result = runner.run({.batch = 256, .traced = true}, source);
+  const double wall_s = now_s() - begin_s;
+  sheet.stop();
+  double computing_s = 0, before_s = result.events[0].start_s;
+  EXPECT_GT(before_s, -2e-4);  // the step's begin, but for what tying the clocks is off by
+  for (const Event& e : result.events) {
+    EXPECT_LE(before_s, e.start_s + 1e-6);  // float32 milliseconds
+    EXPECT_LE(e.start_s, e.end_s);
+    before_s = e.end_s;
+    if (e.action.verb != Verb::load) computing_s += e.end_s - e.start_s;
+  }
+  EXPECT_LE(before_s, wall_s + 2e-4);
+  EXPECT_GT(computing_s, 0.5 * wall_s);  // the rest is tying clocks, samples and the reading at the end
+  EXPECT_NEAR(sheet.total_s(), wall_s, 0.05 * wall_s);
+}
+
+}  // namespace
+}  // namespace antichain::testing
