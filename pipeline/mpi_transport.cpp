@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <climits>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -237,6 +238,14 @@ class MpiTransport : public Transport {
   Ticket last_ticket_ = 0;
 };
 
+// One rank says at once why the job ends and takes the others down before they repeat it; they stand in for it, should it be
+// stopped right now, or silent because only they failed. Nothing is left to save, so the launcher's SIGTERM, which comes a
+// second before its SIGKILL, may end them.
+void stand_by(int rank) {
+  std::signal(SIGTERM, SIG_DFL);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
+}
+
 }  // namespace
 
 MpiSession::MpiSession(double watchdog_s) {
@@ -249,9 +258,7 @@ MpiSession::MpiSession(double watchdog_s) {
   transport_ = std::make_unique<MpiTransport>();
   transport_->activity().limit(watchdog_s);
   const auto end_stuck = [rank = transport_->rank()](const Verdict& verdict) {
-    // The speaker takes the others down before they repeat it; they stand in for it, should it be stopped right now.
-    if (rank != verdict.speaker)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
+    if (rank != verdict.speaker) stand_by(rank);
     std::fprintf(stderr, "\nantichain: %s\n", verdict.message.c_str());
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, int(ExitCode::watchdog));
@@ -267,10 +274,9 @@ MpiSession::~MpiSession() {
 }
 
 void MpiSession::end_job(const std::string& sentence, int code) {
-  // Often all ranks fail alike. Rank 0 speaks at once and takes the others down before they repeat it; a rank that
-  // fails alone speaks after a moment. Ranks that did not find each other all think they are the only one.
+  // Often all ranks fail alike, and rank 0 speaks for them. Ranks that did not find each other all think they are the only one.
   const int rank = transport_->size() == 1 ? rank_hint() : transport_->rank();
-  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
+  if (rank > 0) stand_by(rank);
   if (rank == 0 || transport_->size() > 1) std::fprintf(stderr, "\nantichain: %s\n", sentence.c_str());
   std::fflush(nullptr);
   MPI_Abort(MPI_COMM_WORLD, code);
