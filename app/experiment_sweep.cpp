@@ -58,7 +58,7 @@ class CellMaker {
     write_file(plan_file(key), to_json(plan, profile_));
     predict(cell, plan, options);
     // What is measured is rehearsed as well: what the runtime adds and what computing does stand apart then.
-    if (key.mode != StudyMode::simulate) rehearse(cell, options.cluster.within_node);
+    if (key.mode != StudyMode::simulate) rehearse(cell);
     if (key.mode == StudyMode::measure && cell.refusal.empty()) train(cell);
     return cell;
   }
@@ -107,12 +107,12 @@ class CellMaker {
     return parse_json(read_file(json_file), json_file);
   }
 
-  void rehearse(Cell& cell, const Link& link) const {
+  void rehearse(Cell& cell) const {
     std::vector<std::string> words = {"rehearse", "--payload", o_.payload, "--steps",
                                       std::to_string(o_.steps)};
     for (const auto& [name, value] :
-         {std::pair{"--link-bytes-per-s", link.bytes_per_s}, {"--link-latency-s", link.latency_s}})
-      words.insert(words.end(), {name, fmt::format("{}", value)});
+         {std::pair{"--link-bytes-per-s", o_.link_bytes_per_s}, {"--link-latency-s", o_.link_latency_s}})
+      if (value >= 0) words.insert(words.end(), {name, fmt::format("{}", value)});
     if (o_.time_scale > 0) words.insert(words.end(), {"--time-scale", fmt::format("{}", o_.time_scale)});
     words.insert(words.end(), {"--trace", file(cell, StudyMode::rehearse, "work", ".trace.json")});
     const nlohmann::json json = run(cell, StudyMode::rehearse, words);

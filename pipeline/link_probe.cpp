@@ -31,6 +31,11 @@ double one_way_s(Transport& transport, bool lower, int peer, int64_t bytes, int 
 
 }  // namespace
 
+Link link_between(double small_s, double large_s, int64_t large_bytes) {
+  const double transfer_s = std::max(large_s - small_s, large_s / 2);
+  return {.bytes_per_s = double(large_bytes) / transfer_s, .latency_s = large_s - transfer_s};
+}
+
 Link measure_link(Transport& transport) {
   Link slowest;
   for (int low = 0; low + 1 < transport.size(); ++low) {
@@ -47,9 +52,9 @@ Link measure_link(Transport& transport) {
     std::istringstream in(transport.broadcast(mine, low));
     double small_s = 0, large_s = 0;
     in >> small_s >> large_s;
-    const double bytes_per_s = double(large_bytes) / std::max(large_s - small_s, 1e-9);
-    slowest.latency_s = std::max(slowest.latency_s, small_s);
-    if (low == 0 || bytes_per_s < slowest.bytes_per_s) slowest.bytes_per_s = bytes_per_s;
+    const Link link = link_between(small_s, large_s, large_bytes);
+    slowest.latency_s = std::max(slowest.latency_s, link.latency_s);
+    if (low == 0 || link.bytes_per_s < slowest.bytes_per_s) slowest.bytes_per_s = link.bytes_per_s;
   }
   return slowest;
 }

@@ -10,4 +10,8 @@ namespace antichain {
 // bytes/s is that of 4 MiB messages after it. The slowest pair's figures are everyone's. One rank alone has a free link.
 Link measure_link(Transport&);
 
+// The link on which a message of hardly a byte takes small_s, and one of large_bytes large_s. Where ranks share cores, small
+// messages may be held up longer than large ones: at least half of large_s counts as transfer, the rest as latency.
+Link link_between(double small_s, double large_s, int64_t large_bytes);
+
 }  // namespace antichain

@@ -32,5 +32,20 @@ TEST(LinkProbe, AllRanksGetTheSameFigures) {
   EXPECT_LT(links[0].latency_s, 1);
 }
 
+TEST(LinkProbe, LatencyAndBandwidthAddUpToTheLargeMessage) {
+  const Link link = link_between(1e-5, 2.1e-4, 1000);
+  EXPECT_NEAR(link.latency_s, 1e-5, 1e-12);
+  EXPECT_NEAR(link.bytes_per_s, 5e6, 1);
+}
+
+// Seen where four ranks shared two cores: a bandwidth of 4e15 bytes/s, which no option takes.
+TEST(LinkProbe, ASmallMessageThatIsHeldUpMakesNoBandwidth) {
+  for (const double small_s : {1.9e-3, 2e-3, 5e-3}) {
+    const Link link = link_between(small_s, 2e-3, 1000);
+    EXPECT_DOUBLE_EQ(link.bytes_per_s, 1e6);
+    EXPECT_DOUBLE_EQ(link.seconds(1000), 2e-3);
+  }
+}
+
 }  // namespace
 }  // namespace antichain

@@ -20,6 +20,7 @@ fail() {
   echo "FAILED ($case): $*"
   squeue
   tail -n 60 ./*.log
+  find . -path "*/logs/*.log" -exec tail -n 8 {} +
   tail -n 5 "$CLUSTER"/log/*
   exit 1
 }
