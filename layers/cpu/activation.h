@@ -2,12 +2,10 @@
 // case of one channel per block, so that one loop serves every layout.
 #pragma once
 
-#include <memory>
-
-#include "framework/bf16.h"
 #include "framework/error.h"
 #include "framework/op.h"
 #include "framework/tensor.h"
+#include "layers/typed.h"
 
 namespace antichain::cpu {
 
@@ -39,22 +37,6 @@ void with_block(int64_t block, F&& f) {
   if (block == 16) return f.template operator()<16>();
   if (block == 8) return f.template operator()<8>();
   f.template operator()<1>();
-}
-
-// Calls f.template operator()<T>() with the type that the elements of an activation are stored in.
-template <class F>
-void with_type(DType dtype, F&& f) {
-  if (dtype == DType::bf16) return f.template operator()<Bf16>();
-  ANTICHAIN_CHECK(dtype == DType::f32, "activations are float32 or bf16");
-  f.template operator()<float>();
-}
-
-// std::unique_ptr<Kernel> to a KernelFor<T>(arguments…), T as above.
-template <template <class> class KernelFor, class... Arguments>
-std::unique_ptr<Kernel> make_typed(DType dtype, const Arguments&... arguments) {
-  std::unique_ptr<Kernel> kernel;
-  with_type(dtype, [&]<class T>() { kernel = std::make_unique<KernelFor<T>>(arguments...); });
-  return kernel;
 }
 
 // A row per image times a plane per block: the unit of work that threads share. Each is computed by one

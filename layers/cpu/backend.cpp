@@ -86,7 +86,7 @@ class CpuBackend : public Backend {
 
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     ANTICHAIN_CHECK(x.spec() == y.spec(), "add takes two tensors of one form");
-    cpu::with_type(x.dtype(), [&]<class T>() { cpu::accumulate(x.data<T>(), y.data<T>(), x.elements()); });
+    with_type(x.dtype(), [&]<class T>() { cpu::accumulate(x.data<T>(), y.data<T>(), x.elements()); });
   }
 
   void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,

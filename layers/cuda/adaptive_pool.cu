@@ -4,7 +4,7 @@
 
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

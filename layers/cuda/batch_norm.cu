@@ -14,7 +14,7 @@
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

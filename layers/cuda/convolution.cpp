@@ -2,7 +2,7 @@
 
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/transpose.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

@@ -2,7 +2,7 @@
 // and exactly. Chains of float32 run over the channels of one group or the pixels of one row; they are summed in double.
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/image.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

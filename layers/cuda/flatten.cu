@@ -3,7 +3,7 @@
 
 #include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

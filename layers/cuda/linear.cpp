@@ -10,7 +10,7 @@
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/transpose.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

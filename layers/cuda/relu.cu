@@ -3,7 +3,7 @@
 
 #include "framework/cuda/launch.h"
 #include "layers/cuda/operators.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {

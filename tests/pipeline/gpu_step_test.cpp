@@ -15,6 +15,7 @@
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
 #include "tests/pipeline/networks.h"
+#include "tests/pipeline/on_gpu.h"
 #include "tests/pipeline/training_run.h"
 
 namespace antichain::testing {
@@ -29,22 +30,9 @@ Plan some_plan(const Profile& network, int stages) {
   return test::random_plan(random, network, stages);
 }
 
-class GpuStep : public ::testing::Test {
+class GpuStep : public OnGpu {
  protected:
-  void SetUp() override {
-    try {
-      gpu = &backend("cuda");
-    } catch (const Error& error) {
-      GTEST_SKIP() << "needs a CUDA device: " << error.what();
-    }
-    streams = device_streams("cuda");
-    ASSERT_NE(streams, nullptr);
-    ASSERT_TRUE(streams->step) << "the module brings its step in";
-  }
   void TearDown() override { ::unsetenv("ANTICHAIN_FAULT"); }
-
-  const Backend* gpu = nullptr;
-  const DeviceStreams* streams = nullptr;
 };
 
 // 20 copies within the device read and write 10 GiB: at 10 TB/s, faster than any there is, a millisecond.

@@ -13,22 +13,17 @@
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/networks.h"
+#include "tests/pipeline/on_gpu.h"
 #include "tests/pipeline/training_run.h"
 
 namespace antichain::testing {
 namespace {
 
-class GpuTransport : public ::testing::Test {
+class GpuTransport : public OnGpu {
  protected:
   void SetUp() override {
-    try {
-      gpu = &backend("cuda");
-    } catch (const Error& error) {
-      GTEST_SKIP() << "needs a CUDA device: " << error.what();
-    }
-    streams = device_streams("cuda");
-    ASSERT_NE(streams, nullptr) << "the module brings its streams in";
-    messages = device_messages("cuda", no_messages);
+    OnGpu::SetUp();
+    if (gpu) messages = device_messages("cuda", no_messages);
   }
 
   // A tensor on the device, of random bytes or zeros.
@@ -46,8 +41,6 @@ class GpuTransport : public ::testing::Test {
         << a.bytes() << " bytes";
   }
 
-  const Backend* gpu = nullptr;
-  const DeviceStreams* streams = nullptr;
   const DeviceMessages* messages = nullptr;  // nullptr, and why
   std::string no_messages;
 };

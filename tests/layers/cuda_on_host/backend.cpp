@@ -8,7 +8,7 @@
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/operators.h"
-#include "layers/cuda/typed.h"
+#include "layers/typed.h"
 
 namespace antichain {
 namespace cuda {
@@ -70,13 +70,12 @@ class CudaOnHost : public Backend {
   }
   std::optional<bool> all_finite(const Tensor& t) const override {
     int found = 0;
-    cuda::with_type(t.dtype(),
-                    [&]<class T>() { cuda::find_non_finite(nullptr, t.data<T>(), t.elements(), &found); });
+    with_type(t.dtype(),
+              [&]<class T>() { cuda::find_non_finite(nullptr, t.data<T>(), t.elements(), &found); });
     return found == 0;
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
-    cuda::with_type(x.dtype(),
-                    [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });
+    with_type(x.dtype(), [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });
   }
   void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override {

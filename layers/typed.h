@@ -7,9 +7,9 @@
 #include "framework/error.h"
 #include "framework/op.h"
 
-namespace antichain::cuda {
+namespace antichain {
 
-// f.template operator()<T>(), T float or Bf16.
+// f.template operator()<T>(), T being float or Bf16.
 template <class F>
 void with_type(DType dtype, F&& f) {
   if (dtype == DType::bf16) return f.template operator()<Bf16>();
@@ -25,4 +25,4 @@ std::unique_ptr<Kernel> make_typed(DType dtype, const Arguments&... arguments) {
   return kernel;
 }
 
-}  // namespace antichain::cuda
+}  // namespace antichain
