@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the fuzz targets with clang and runs each for SECONDS (60), one per core. Fails when any reader crashes, breaks
-# its promise, takes a second or 256 MiB for one input; the input is then in build-fuzz/<target>/.
+# its promise, takes a second or 256 MiB for one input (HDF5: 4 GiB in all); the input is then in build-fuzz/<target>/.
 #
 #   tests/fuzz/run.sh [SECONDS [target …]]
 set -euo pipefail
@@ -19,9 +19,13 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
   local target="$1" folder="$build/$1"
   mkdir -p "$folder/found"
   # A small quarantine: freed memory that AddressSanitizer holds back counts towards the limit.
-  if ASAN_OPTIONS=quarantine_size_mb=16 "$build/${target}_fuzzer" -max_total_time="$seconds" -rss_limit_mb=256 -timeout=1 \
+  local asan=quarantine_size_mb=16 limits=(-rss_limit_mb=256 -timeout=1)
+  # HDF5 asks for as many bytes as a damaged file says, and takes no for an answer: what it gets counts, not what it asks for.
+  # And it loses some hundred bytes of its own with each such file, which adds up over 100,000 of them.
+  [ "$target" = hdf5_set ] && asan+=:allocator_may_return_null=1 limits=(-rss_limit_mb=4096 -malloc_limit_mb=1000000 -timeout=1)
+  if ASAN_OPTIONS=$asan "$build/${target}_fuzzer" -max_total_time="$seconds" "${limits[@]}" \
     -max_len=65536 -artifact_prefix="$folder/" "$folder/found" "$here/corpus/$target" >"$folder/log" 2>&1; then
-    echo "$target: $(tail -1 "$folder/log")"
+    echo "$target: $(grep "^Done" "$folder/log")"
   else
     echo "$target FAILED:"; tail -40 "$folder/log"
     return 1
