@@ -27,7 +27,8 @@ struct SpeedupOptions {
   int64_t memory_bytes = 0;
   // How ranks are started: "mpirun -n {}"; "": as threads.
   std::string launcher;
-  MachineOptions machine;  // device and threads are of training, and of profiles measured here; so is
+  // What computes, in training and in profiles measured here: device, threads, precision.
+  MachineOptions machine;
   std::string precision = "float32";
   // Rehearsing.
   double time_scale = 0;  // 0: comfortable

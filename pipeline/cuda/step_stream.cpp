@@ -1,3 +1,4 @@
+// A step's calls on a GPU: NVTX ranges, stamps by CUDA events, and small work in the stream that the rank computes in.
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
