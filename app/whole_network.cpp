@@ -51,7 +51,7 @@ WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
     if (id != logits_node()) return;
     const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
-    stage_.context().backend().copy(y, host);
+    stage_.context().backend().copy(stage_.context(), y, host);
     relayout(host, plain);
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + m * plain.elements());
   });

@@ -30,6 +30,7 @@ struct KernelEntry {
   std::function<bool(const Op& fused)> fuses = {};
 };
 
+struct Rate;
 struct SgdOptions;
 
 class Backend {
@@ -42,19 +43,20 @@ class Backend {
   virtual bool host_memory() const { return true; }
   // What every context of this backend carries (Context::resources); nothing unless it says otherwise.
   virtual std::shared_ptr<void> open(int /*local_rank*/) const { return nullptr; }
-  virtual void copy(const Tensor& from, const Tensor& to) const = 0;  // same spec, host or device memory
+  // Same spec, host or device memory; behind all that was started in the context, and done when it returns.
+  virtual void copy(const Context&, const Tensor& from, const Tensor& to) const = 0;
   // Error, with the reason, when this machine cannot compute in that precision: nothing falls back silently.
   virtual void require(Precision) const;
   // Called once by each rank's thread before it runs kernels (thread count, device).
   virtual void enter(const Context&) const {}
-  // Returns when everything started in the context is done. `copy` waits for it by itself; clocks have to ask.
+  // Returns when everything started in the context is done.
   virtual void synchronise(Context&) const {}
   // Whether a floating-point tensor holds neither infinities nor NaN, where the device can tell faster than a copy takes.
-  virtual std::optional<bool> all_finite(const Tensor&) const { return std::nullopt; }
+  virtual std::optional<bool> all_finite(const Context&, const Tensor&) const { return std::nullopt; }
   // y += x, same spec: how the gradients of a tensor's consumers are folded.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
   // One pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be empty.
-  virtual void sgd(Context&, const SgdOptions&, float rate, const Tensor& w, const Tensor& dw,
+  virtual void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
                    const Tensor& momentum) const = 0;
 
   // Error naming the operator, the backend and the operators it has.

@@ -19,6 +19,7 @@
 
 #include "framework/initialise.h"
 #include "framework/precision.h"
+#include "framework/step_numbers.h"
 #include "framework/tensor.h"
 
 namespace antichain {
@@ -80,6 +81,8 @@ struct DropoutKey {
   uint64_t seed = 0;
   uint64_t step = 0;
   uint64_t first_sample = 0;  // position of the micro-batch's first sample within the batch
+  const StepNumbers* live =
+      nullptr;  // in the device's memory: what stands there counts, instead of step and first sample
 };
 
 struct Forward {

@@ -39,8 +39,20 @@ class Philox {
   uint64_t key_;
 };
 
-// Mixes parts of a key ("weights of node X", seed, epoch, …) into one. Stable over machines and versions.
-uint64_t mix(uint64_t a, uint64_t b);
+// Mixes parts of a key ("weights of node X", seed, epoch, …) into one. Stable over machines and versions: XXH3's 64 bits of
+// these 16 bytes (Yann Collet, xxHash, specification 0.8), written out because device code asks, too.
+constexpr uint64_t mix(uint64_t a, uint64_t b) {
+  const uint64_t low = a ^ 0x6782737bea4239b9, high = b ^ 0xaf56bc3b0996523a;  // of XXH3's secret
+  // The product of both, 128 bits, folded: by halves, as no type of 128 bits is everywhere.
+  const uint64_t l0 = uint32_t(low), l1 = low >> 32, h0 = uint32_t(high), h1 = high >> 32;
+  const uint64_t middle = (l0 * h0 >> 32) + uint32_t(l1 * h0) + l0 * h1;
+  const uint64_t product_high = l1 * h1 + (l1 * h0 >> 32) + (middle >> 32);
+  uint64_t swapped = 0;
+  for (int byte = 0; byte < 8; ++byte) swapped |= (low >> (8 * byte) & 0xFF) << (8 * (7 - byte));
+  uint64_t hash = 16 + swapped + high + ((low * high) ^ product_high);
+  hash = (hash ^ (hash >> 37)) * 0x165667919E3779F9;
+  return hash ^ (hash >> 32);
+}
 uint64_t hash_bytes(std::string_view bytes, uint64_t seed = 0);  // XXH3, 64 bits
 
 }  // namespace antichain

@@ -7,12 +7,23 @@
 //   w ← w − rate · (nesterov ? g + momentum · v : v)
 #pragma once
 
+#include "framework/step_numbers.h"
+
 namespace antichain {
 
 struct SgdOptions {
   float momentum = 0.9f;
   float weight_decay = 5e-4f;
   bool nesterov = true;
+};
+
+// A learning rate, or where it stands in the device's memory when the update runs.
+struct Rate {
+  Rate(float value) : value(value) {}
+  explicit Rate(const StepNumbers* live) : live(live) {}
+
+  float value = 0;
+  const StepNumbers* live = nullptr;
 };
 
 }  // namespace antichain

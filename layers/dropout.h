@@ -31,9 +31,14 @@ class DropoutMask {
   class Draw {
    public:
     Draw(const Dropout& op, const DropoutKey& key)
-        : random_(mix(mix(key.seed, hash_bytes(op.node_name)), key.step)),
-          first_sample_(key.first_sample),
-          threshold_(uint64_t(op.p * 0x1p32)) {}
+        : Draw(mix(key.seed, hash_bytes(op.node_name)), key.step, key.first_sample, uint64_t(op.p * 0x1p32)) {
+      live_ = key.live;
+    }
+
+    // By the numbers in the device's memory, if that is where they stand: to be asked there.
+    constexpr Draw now() const {
+      return live_ ? Draw(node_, live_->step, live_->first_sample, threshold_) : *this;
+    }
 
     // Four 32-bit words: of the logical elements 4 · quad … 4 · quad + 3 of a sample of the micro-batch.
     constexpr std::array<uint32_t, 4> words(int64_t sample, int64_t quad) const {
@@ -45,9 +50,14 @@ class DropoutMask {
     }
 
    private:
+    constexpr Draw(uint64_t node, uint64_t step, uint64_t first_sample, uint64_t threshold)
+        : node_(node), random_(mix(node, step)), first_sample_(first_sample), threshold_(threshold) {}
+
+    uint64_t node_;  // seed and operator
     Philox random_;
     uint64_t first_sample_;
     uint64_t threshold_;  // of 2^32: words below it are dropped
+    const StepNumbers* live_ = nullptr;
   };
 
   // `sample` is the position within the micro-batch.

@@ -82,7 +82,7 @@ void Checkpointer::begin(const TrainPosition& position) {
 std::string Checkpointer::write(const std::string& name, const std::function<void()>& beat) const {
   folder_.begin(position_.step);
   SyncedFile file(folder_.partial_of(position_.step) + "/" + name, beat);
-  copy_.write_hdf5(stage_.context().backend(), [&](std::string_view bytes) { file.write(bytes); });
+  copy_.write_hdf5(stage_.context(), [&](std::string_view bytes) { file.write(bytes); });
   file.finish();
   return to_json(CheckpointFile{name, file.bytes(), file.hash(), copy_.tensors()});
 }

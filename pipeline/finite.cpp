@@ -40,13 +40,14 @@ bool all_finite(const Bf16* values, int64_t count) {
   return scan<uint16_t>(values, count, uint16_t(0x7FFF), uint16_t(0x0080));
 }
 
-bool all_finite(const Backend& backend, const Tensor& tensor) {
+bool all_finite(const Context& context, const Tensor& tensor) {
   if (!tensor || tensor.dtype() == DType::i32 || tensor.dtype() == DType::u8) return true;
-  if (const std::optional<bool> finite = backend.all_finite(tensor)) return *finite;
+  const Backend& backend = context.backend();
+  if (const std::optional<bool> finite = backend.all_finite(context, tensor)) return *finite;
   Tensor host = tensor;
   if (!backend.host_memory()) {
     host = Tensor::host(tensor.spec());
-    backend.copy(tensor, host);
+    backend.copy(context, tensor, host);
   }
   if (host.dtype() == DType::bf16) return all_finite(host.data<Bf16>(), host.elements());
   return host.dtype() == DType::f32 ? all_finite(host.data<float>(), host.elements())

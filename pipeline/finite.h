@@ -8,13 +8,13 @@
 
 namespace antichain {
 
-class Backend;
+class Context;
 
 bool all_finite(const float*, int64_t count);
 bool all_finite(const double*, int64_t count);
 bool all_finite(const Bf16*, int64_t count);
 
-// Of a tensor in the backend's memory, padding of blocked layouts included (it is zero); integers always are.
-bool all_finite(const Backend&, const Tensor&);
+// Of a tensor in the memory of the context's device, padding of blocked layouts included (it is zero); integers always are.
+bool all_finite(const Context&, const Tensor&);
 
 }  // namespace antichain

@@ -323,7 +323,7 @@ void StageRunner::fold_received(const std::vector<Message>& messages, int m, con
     else if (device_)
       device_->copy(term, sum);
     else
-      context_.backend().copy(term, sum);
+      context_.backend().copy(context_, term, sum);
   }
 }
 

@@ -19,7 +19,7 @@
 namespace antichain {
 
 bool StageRunner::finite(const std::vector<Tensor>& tensors) const {
-  return std::ranges::all_of(tensors, [&](const Tensor& t) { return all_finite(context_.backend(), t); });
+  return std::ranges::all_of(tensors, [&](const Tensor& t) { return all_finite(context_, t); });
 }
 
 void StageRunner::look_at_forward(int m, const StepInput& input, const StepResult& result) {
@@ -27,8 +27,8 @@ void StageRunner::look_at_forward(int m, const StepInput& input, const StepResul
   if (!judge_) return;
   bool bad = !std::isfinite(result.loss), spoilt = false;
   for (const auto& [id, rings] : memory_.statistics)
-    for (const Ring& ring : rings) bad = bad || !all_finite(context_.backend(), ring[m]);
-  for (const NodeId id : sent_) spoilt = spoilt || !all_finite(context_.backend(), memory_.output.at(id)[m]);
+    for (const Ring& ring : rings) bad = bad || !all_finite(context_, ring[m]);
+  for (const NodeId id : sent_) spoilt = spoilt || !all_finite(context_, memory_.output.at(id)[m]);
   numbers_.bad = numbers_.bad || bad;
   if ((!bad && !spoilt) || located_forward_) return;
   StepResult again;
@@ -42,10 +42,10 @@ void StageRunner::look_at_backward(int m, Verb half, const StepInput& input) {
   if (!judge_ || located_backward_) return;
   bool spoilt = false;
   for (const auto& [message, ring] : memory_.sent)
-    if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_.backend(), ring[m]);
+    if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, ring[m]);
   for (const NodeId id : stage_.nodes())
     for (const Tensor& dw : stage_[id].gradients)
-      if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_.backend(), dw);
+      if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
   if (!spoilt) return;
   locating_ = located_backward_ = true;
   backward(m, half, input);
@@ -58,7 +58,7 @@ void StageRunner::look_at_gradients() {
   for (const NodeId id : stage_.nodes()) {
     const std::vector<Tensor>& gradients = stage_[id].gradients;
     for (size_t i = 0; i < gradients.size(); ++i) {
-      if (all_finite(context_.backend(), gradients[i])) continue;
+      if (all_finite(context_, gradients[i])) continue;
       numbers_.bad = true;
       numbers_.note({.phase = Offence::Phase::update,
                      .node = id,
@@ -73,15 +73,15 @@ void StageRunner::note_output(NodeId id, int m) {
   const NodeState& state = stage_[id];
   Offence offence{.microbatch = m, .node = id, .rank = transport_.rank()};
   const auto statistics = memory_.statistics.find(id);
-  const bool output_finite = all_finite(context_.backend(), memory_.output.at(id)[m]);
+  const bool output_finite = all_finite(context_, memory_.output.at(id)[m]);
   const bool statistics_finite = statistics == memory_.statistics.end() ||
                                  std::ranges::all_of(statistics->second, [&](const Ring& ring) {
-                                   return all_finite(context_.backend(), ring[m]);
+                                   return all_finite(context_, ring[m]);
                                  });
   if (output_finite && statistics_finite) return;
   offence.what = output_finite ? Offence::What::statistics : Offence::What::output;
   for (size_t i = state.params.size(); i-- > 0;) {
-    if (all_finite(context_.backend(), state.params[i])) continue;
+    if (all_finite(context_, state.params[i])) continue;
     offence.what = Offence::What::parameter;
     offence.index = int(i);
   }
@@ -99,7 +99,7 @@ void StageRunner::note_gradients(NodeId id, int m, const std::vector<Tensor>& dx
                    .rank = transport_.rank()});
   };
   for (size_t i = 0; i < dw.size(); ++i)
-    if (!all_finite(context_.backend(), dw[i])) note(Offence::What::weight_gradient, i);
+    if (!all_finite(context_, dw[i])) note(Offence::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
     if (dx[i] && !finite({dx[i], memory_.contributions.at(id)[i].sum[m]}))
       note(Offence::What::input_gradient, i);
@@ -108,13 +108,13 @@ void StageRunner::note_gradients(NodeId id, int m, const std::vector<Tensor>& dx
 void StageRunner::poison(NodeId id, int m, bool gradient, const Tensor& tensor) const {
   if (poison_->gradient != gradient || poison_->microbatch != m || poison_->node != graph_[id].name) return;
   const Tensor host = Tensor::host(tensor.spec());
-  context_.backend().copy(tensor, host);
+  context_.backend().copy(context_, tensor, host);
   const float nan = std::numeric_limits<float>::quiet_NaN();  // one a ReLU might swallow
   if (host.dtype() == DType::bf16)
     std::fill_n(host.data<Bf16>(), host.elements(), Bf16(nan));
   else
     std::fill_n(host.data<float>(), host.elements(), nan);
-  context_.backend().copy(host, tensor);
+  context_.backend().copy(context_, host, tensor);
 }
 
 }  // namespace antichain

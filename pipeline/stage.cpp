@@ -39,11 +39,11 @@ Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint
   const Tensor host = layout == Layout::plain ? plain : Tensor::host({param.shape, param.dtype, layout});
   if (layout != Layout::plain) relayout(plain, host);
   const Tensor value = context_.backend().tensor(host.spec());
-  context_.backend().copy(host, value);
+  context_.backend().copy(context_, host, value);
   return value;
 }
 
-void Stage::update(NodeId id, const SgdOptions& sgd, float rate) {
+void Stage::update(NodeId id, const SgdOptions& sgd, const Rate& rate) {
   NodeState& state = state_.at(id);
   for (size_t i = 0; i < state.params.size(); ++i)
     context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
@@ -55,7 +55,7 @@ void Stage::for_each_value(const std::function<void(const std::string&, const Te
                          const std::vector<Tensor>& tensors) {
     for (size_t i = 0; i < specs.size(); ++i) {
       Tensor value = Tensor::host(tensors[i].spec());
-      context_.backend().copy(tensors[i], value);
+      context_.backend().copy(context_, tensors[i], value);
       if (value.layout() != Layout::plain) {
         const Tensor plain = Tensor::host({specs[i].shape, specs[i].dtype});
         relayout(value, plain);

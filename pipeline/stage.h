@@ -34,7 +34,7 @@ class Stage {
   Context& context() { return context_; }
 
   // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
-  void update(NodeId id, const SgdOptions&, float rate);
+  void update(NodeId id, const SgdOptions&, const Rate&);
   // Has every kernel prepare its parameters: for whoever sets their values otherwise.
   void prepare();
 

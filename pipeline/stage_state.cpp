@@ -78,12 +78,12 @@ class Scratch {
   int64_t bytes_ = 0;
 };
 
-void set(const Entry& entry, const NamedTensor& tensor, const Backend& backend, const std::string& origin) {
+void set(const Entry& entry, const NamedTensor& tensor, const Context& context, const std::string& origin) {
   const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
   from_named(tensor, plain, origin);
   const Tensor host = Tensor::host(entry.value.spec());
   relayout(plain, host);
-  backend.copy(host, entry.value);
+  context.backend().copy(context, host, entry.value);
 }
 
 }  // namespace
@@ -105,7 +105,7 @@ void StateCopy::take(Stage& stage, bool alias) {
   for (size_t i = 0; i < now.size(); ++i) {
     Item& item = items_[i];
     if (!alias && !item.copy) item.copy = Tensor::host(now[i].value.spec());
-    if (!alias) stage.context().backend().copy(now[i].value, item.copy);
+    if (!alias) stage.context().backend().copy(stage.context(), now[i].value, item.copy);
     item.value = alias ? now[i].value : item.copy;
   }
 }
@@ -116,14 +116,14 @@ std::vector<CheckpointTensor> StateCopy::tensors() const {
   return all;
 }
 
-void StateCopy::write_hdf5(const Backend& backend, const std::function<void(std::string_view)>& sink) const {
+void StateCopy::write_hdf5(const Context& context, const std::function<void(std::string_view)>& sink) const {
   Scratch host_memory, plain_memory;
   const auto plain = [&](const Item& item) {
     Tensor host = item.value;
     const bool ours = item.copy && host.raw() == item.copy.raw();
-    if (!ours && !backend.host_memory()) {  // the stage's own, out of the host's reach
+    if (!ours && !context.backend().host_memory()) {  // the stage's own, out of the host's reach
       host = host_memory.tensor(item.value.spec());
-      backend.copy(item.value, host);
+      context.backend().copy(context, item.value, host);
     }
     if (host.layout() == Layout::plain) return host;
     const Tensor there = plain_memory.tensor(item.plain);
@@ -158,8 +158,7 @@ void restore(Stage& stage, const std::string& checkpoint, const Manifest& manife
     std::vector<std::string> paths;
     for (const Entry& entry : in_file) paths.push_back(entry.path());
     const auto tensors = read_hdf5(read_checkpoint_file(checkpoint, *file), paths, origin);
-    for (size_t i = 0; i < tensors.size(); ++i)
-      set(in_file[i], tensors[i], stage.context().backend(), origin);
+    for (size_t i = 0; i < tensors.size(); ++i) set(in_file[i], tensors[i], stage.context(), origin);
   }
   stage.prepare();
 }

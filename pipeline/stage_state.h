@@ -20,7 +20,7 @@ class StateCopy {
   // as the stage rests.
   void take(Stage&, bool alias);
   std::vector<CheckpointTensor> tensors() const;                                             // in it
-  void write_hdf5(const Backend&, const std::function<void(std::string_view)>& sink) const;  // in pieces
+  void write_hdf5(const Context&, const std::function<void(std::string_view)>& sink) const;  // in pieces
 
  private:
   struct Item {

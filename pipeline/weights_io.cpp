@@ -11,7 +11,7 @@ namespace {
 
 Tensor to_host(const Tensor& value, const StateEntry& entry, const Context& context) {
   const Tensor host = Tensor::host(value.spec());
-  context.backend().copy(value, host);
+  context.backend().copy(context, value, host);
   const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
   relayout(host, plain);
   return plain;
@@ -20,7 +20,7 @@ Tensor to_host(const Tensor& value, const StateEntry& entry, const Context& cont
 void to_device(const Tensor& plain, const Tensor& value, const Context& context) {
   const Tensor host = Tensor::host(value.spec());
   relayout(plain, host);
-  context.backend().copy(host, value);
+  context.backend().copy(context, host, value);
 }
 
 // The stage's own entries, and for each the tensor that `choose` picks; those without one are left out.

@@ -17,14 +17,8 @@ void close(Resources* r) {
   r->cudnn.reset();
   r->cublas.reset();
   if (r->stream) cudaStreamDestroy(r->stream);
+  if (r->flag) cudaFree(r->flag);
   delete r;
-}
-
-// One number that kernels of this thread may set, for as long as the process lives.
-int* flag() {
-  thread_local void* flag = nullptr;
-  if (!flag) ANTICHAIN_CUDA(cudaMalloc(&flag, sizeof(int)));
-  return static_cast<int*>(flag);
 }
 
 class CudaBackend : public Backend {
@@ -69,14 +63,16 @@ class CudaBackend : public Backend {
                   "use a smaller --batch, more --microbatches, or more ranks", ExitCode::out_of_memory);
     }
     ANTICHAIN_CUDA(cudaGetLastError());
-    ANTICHAIN_CUDA(cudaMemset(memory, 0, size));
+    ANTICHAIN_CUDA(cudaMemsetAsync(memory, 0, size, cudaStreamPerThread));
+    ANTICHAIN_CUDA(cudaStreamSynchronize(cudaStreamPerThread));  // no other stream waits for it
     return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};
   }
 
-  // On the default stream, which CUDA orders with all that this device's contexts have started.
-  void copy(const Tensor& from, const Tensor& to) const override {
+  void copy(const Context& context, const Tensor& from, const Tensor& to) const override {
     ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
-    ANTICHAIN_CUDA(cudaMemcpy(to.raw(), from.raw(), size_t(from.bytes()), cudaMemcpyDefault));
+    const Stream stream = stream_of(context);
+    ANTICHAIN_CUDA(cudaMemcpyAsync(to.raw(), from.raw(), size_t(from.bytes()), cudaMemcpyDefault, stream));
+    ANTICHAIN_CUDA(cudaStreamSynchronize(stream));
   }
 
   // The local rank modulo the visible devices: schedulers may show each rank one.
@@ -85,7 +81,8 @@ class CudaBackend : public Backend {
     ANTICHAIN_CHECK(devices > 0, "the module registers this backend only where there is a device");
     std::shared_ptr<Resources> opened(new Resources{.device = local_rank % devices}, close);
     ANTICHAIN_CUDA(cudaSetDevice(opened->device));
-    ANTICHAIN_CUDA(cudaStreamCreate(&opened->stream));
+    ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking));
+    ANTICHAIN_CUDA(cudaMalloc(&opened->flag, sizeof(int)));
     return opened;
   }
 
@@ -97,18 +94,21 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(cudaStreamSynchronize(resources(context).stream));
   }
 
-  std::optional<bool> all_finite(const Tensor& t) const override {
+  std::optional<bool> all_finite(const Context& context, const Tensor& t) const override {
+    const Stream stream = stream_of(context);
+    auto* const flag = static_cast<int*>(resources(context).flag);
     int found = 0;
-    ANTICHAIN_CUDA(cudaMemsetAsync(flag(), 0, sizeof found, nullptr));
+    ANTICHAIN_CUDA(cudaMemsetAsync(flag, 0, sizeof found, stream));
     if (t.dtype() == DType::f32)
-      find_non_finite(nullptr, t.data<float>(), t.elements(), flag());
+      find_non_finite(stream, t.data<float>(), t.elements(), flag);
     else if (t.dtype() == DType::f64)
-      find_non_finite(nullptr, t.data<double>(), t.elements(), flag());
+      find_non_finite(stream, t.data<double>(), t.elements(), flag);
     else if (t.dtype() == DType::bf16)
-      find_non_finite(nullptr, t.data<Bf16>(), t.elements(), flag());
+      find_non_finite(stream, t.data<Bf16>(), t.elements(), flag);
     else
       return std::nullopt;
-    ANTICHAIN_CUDA(cudaMemcpy(&found, flag(), sizeof found, cudaMemcpyDeviceToHost));
+    ANTICHAIN_CUDA(cudaMemcpyAsync(&found, flag, sizeof found, cudaMemcpyDeviceToHost, stream));
+    ANTICHAIN_CUDA(cudaStreamSynchronize(stream));
     return found == 0;
   }
 
@@ -120,7 +120,7 @@ class CudaBackend : public Backend {
     cuda::add(stream_of(context), x.data<float>(), y.data<float>(), x.elements());
   }
 
-  void sgd(Context& context, const SgdOptions& options, float rate, const Tensor& w, const Tensor& dw,
+  void sgd(Context& context, const SgdOptions& options, const Rate& rate, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override {
     cuda::sgd(stream_of(context), options, rate, w.data<float>(), dw.data<float>(),
               momentum ? momentum.data<float>() : nullptr, w.elements());

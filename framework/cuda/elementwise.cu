@@ -15,9 +15,10 @@ void add(Stream stream, const Bf16* x, Bf16* y, int64_t count) {
 }
 
 // The same operations in the same order as on the CPU; neither contracts a · b + c.
-void sgd(Stream stream, const SgdOptions& options, float rate, float* w, const float* dw, float* v,
+void sgd(Stream stream, const SgdOptions& options, const Rate& given, float* w, const float* dw, float* v,
          int64_t count) {
   for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
+    const float rate = given.live ? given.live->rate : given.value;
     const float g = dw[i] + options.weight_decay * w[i];
     float step = g;
     if (v) {

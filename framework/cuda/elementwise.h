@@ -13,7 +13,7 @@ namespace antichain::cuda {
 void add(Stream, const float* x, float* y, int64_t count);  // y += x
 void add(Stream, const Bf16* x, Bf16* y, int64_t count);
 // `momentum` may be nullptr.
-void sgd(Stream, const SgdOptions&, float rate, float* w, const float* dw, float* momentum, int64_t count);
+void sgd(Stream, const SgdOptions&, const Rate&, float* w, const float* dw, float* momentum, int64_t count);
 // Sets *found where a number is infinite or NaN, else leaves it.
 void find_non_finite(Stream, const float* values, int64_t count, int* found);
 void find_non_finite(Stream, const double* values, int64_t count, int* found);

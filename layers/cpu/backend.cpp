@@ -77,7 +77,7 @@ class CpuBackend : public Backend {
   }
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
 
-  void copy(const Tensor& from, const Tensor& to) const override {
+  void copy(const Context&, const Tensor& from, const Tensor& to) const override {
     ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
     std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
   }
@@ -89,16 +89,16 @@ class CpuBackend : public Backend {
     with_type(x.dtype(), [&]<class T>() { cpu::accumulate(x.data<T>(), y.data<T>(), x.elements()); });
   }
 
-  void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
+  void sgd(Context&, const SgdOptions& o, const Rate& rate, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override {
     float *weights = w.data<float>(), *v = momentum.data<float>();
     const float* gradient = dw.data<float>();
     if (!momentum)
-      sgd_pass<false, false>(o, rate, w.elements(), weights, gradient, nullptr);
+      sgd_pass<false, false>(o, rate.value, w.elements(), weights, gradient, nullptr);
     else if (o.nesterov)
-      sgd_pass<true, true>(o, rate, w.elements(), weights, gradient, v);
+      sgd_pass<true, true>(o, rate.value, w.elements(), weights, gradient, v);
     else
-      sgd_pass<true, false>(o, rate, w.elements(), weights, gradient, v);
+      sgd_pass<true, false>(o, rate.value, w.elements(), weights, gradient, v);
   }
 };
 

@@ -11,9 +11,10 @@ namespace antichain::cuda {
 namespace {
 
 template <class T>
-void drop(Stream stream, const Image& image, const DropoutMask::Draw& draw, float scale, const T* from,
+void drop(Stream stream, const Image& image, const DropoutMask::Draw& given, float scale, const T* from,
           T* to) {
   for_each(stream, image.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+    const DropoutMask::Draw draw = given.now();
     const Index pixels = image.height * image.width;
     const Index pixel = image.row(i) * image.width + image.column(i);
     const bool kept = draw.kept(int64_t(image.image(i)), int64_t(image.channel(i)) * pixels + pixel);

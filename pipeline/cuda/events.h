@@ -61,7 +61,7 @@ inline bool has_come(const Moment& moment) {
   return true;
 }
 
-// A stream beside computing. Non-blocking: the default stream, which Backend::copy uses, does not wait for it.
+// A stream beside computing. Non-blocking, as the one for computing: they wait for each other where they are told to.
 class SideStream {
  public:
   SideStream() { ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }

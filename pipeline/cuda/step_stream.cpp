@@ -39,7 +39,7 @@ struct Looked {
 
 class CudaStep : public DeviceStep {
  public:
-  explicit CudaStep(const Context& context) : backend_(context.backend()), stream_(stream_of(context)) {}
+  explicit CudaStep(const Context& context) : context_(context), stream_(stream_of(context)) {}
   // What it reads and writes is let go of by its owners once this is gone.
   ~CudaStep() override { cudaStreamSynchronize(stream_); }
 
@@ -94,8 +94,8 @@ class CudaStep : public DeviceStep {
     if (pieces.empty()) return looked;
     const Tensor host = Tensor::host({{looked->count * int64_t(sizeof(Piece))}, DType::u8});
     std::memcpy(host.raw(), pieces.data(), size_t(host.bytes()));
-    looked->pieces = backend_.tensor(host.spec());
-    backend_.copy(host, looked->pieces);
+    looked->pieces = context_.backend().tensor(host.spec());
+    context_.backend().copy(context_, host, looked->pieces);
     return looked;
   }
 
@@ -109,7 +109,7 @@ class CudaStep : public DeviceStep {
   void wait() override { ANTICHAIN_CUDA(cudaStreamSynchronize(stream_)); }
 
  private:
-  const Backend& backend_;
+  const Context& context_;
   const cudaStream_t stream_;
   TimedEvent ties_[4];
   int tie_ = 0;

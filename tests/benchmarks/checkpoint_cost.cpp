@@ -82,7 +82,7 @@ int run(const std::string& place, const std::string& model, int turns, double at
     parts.end("copy");
     folder.begin(turn);
     SyncedFile file(folder.partial_of(turn) + "/" + checkpoint_file_name(0), [] {});
-    copy.write_hdf5(context.backend(), [&](std::string_view piece) { file.write(piece); });
+    copy.write_hdf5(context, [&](std::string_view piece) { file.write(piece); });
     parts.end("layout, hash, write");
     file.finish();
     parts.end("sync");

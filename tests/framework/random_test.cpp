@@ -26,5 +26,16 @@ TEST(Hash, IsStable) {                             // plans and checkpoints of t
   EXPECT_NE(mix(1, 2), mix(2, 1));
 }
 
+TEST(Hash, MixesAsTheLibraryDoes) {
+  static_assert(mix(0, 0) != 0, "device code asks, too");
+  const Philox random(1);
+  for (uint64_t i = 0; i < 10'000; ++i) {
+    const auto w = random.words(i);
+    uint64_t parts[] = {uint64_t(w[0]) << 32 | w[1], uint64_t(w[2]) << 32 | w[3]};
+    if (i % 3 == 0) parts[i % 2] = i / 3;  // small numbers, too
+    EXPECT_EQ(mix(parts[0], parts[1]), hash_bytes({reinterpret_cast<const char*>(parts), sizeof parts}));
+  }
+}
+
 }  // namespace
 }  // namespace antichain

@@ -59,9 +59,10 @@ class StandInBackend : public Backend {
   std::string name() const override { return "stand-in"; }
   std::string description() const override { return "no arithmetic"; }
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
-  void copy(const Tensor&, const Tensor&) const override {}
+  void copy(const Context&, const Tensor&, const Tensor&) const override {}
   void add(Context&, const Tensor&, const Tensor&) const override {}
-  void sgd(Context&, const SgdOptions&, float, const Tensor&, const Tensor&, const Tensor&) const override {}
+  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor&, const Tensor&,
+           const Tensor&) const override {}
 };
 
 }  // namespace antichain::testing

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "framework/bf16.h"
 #include "framework/random.h"
@@ -25,18 +26,21 @@ class Device : public testing::Test {
     std::string why;
     device_ = harness::find(harness::engines()[0], why);
     if (!device_) GTEST_SKIP() << why;
+    context_ = std::make_unique<Context>(*device_);
+    device_->enter(*context_);
   }
   Tensor there(const Tensor& host) const {
     const Tensor tensor = device_->tensor(host.spec());
-    device_->copy(host, tensor);
+    device_->copy(*context_, host, tensor);
     return tensor;
   }
   Tensor here(const Tensor& tensor) const {
     const Tensor host = Tensor::host(tensor.spec());
-    device_->copy(tensor, host);
+    device_->copy(*context_, tensor, host);
     return host;
   }
   const Backend* device_ = nullptr;
+  std::unique_ptr<Context> context_;
 };
 
 Tensor random_tensor(int64_t count, uint64_t key) {
@@ -53,14 +57,13 @@ Tensor as_bf16(const Tensor& t) {
 }
 
 TEST_F(Device, UpdatesWeightsAsTheCpuDoes) {
-  Context ours(*device_), theirs(cpu());
-  device_->enter(ours);
+  Context theirs(cpu());
   for (const bool nesterov : {false, true})
     for (const bool momentum : {false, true}) {
       const Tensor w = random_tensor(1001, 1), dw = random_tensor(1001, 2), v = random_tensor(1001, 3);
       const Tensor there_w = there(w), there_dw = there(dw), there_v = there(v);
       const SgdOptions options{.nesterov = nesterov};
-      device_->sgd(ours, options, 0.1f, there_w, there_dw, momentum ? there_v : Tensor());
+      device_->sgd(*context_, options, 0.1f, there_w, there_dw, momentum ? there_v : Tensor());
       cpu().sgd(theirs, options, 0.1f, w, dw, momentum ? v : Tensor());
       const Tensor result = here(there_w), velocity = here(there_v);
       for (int64_t i = 0; i < 1001; ++i) {  // the same operations without contraction: the same bits
@@ -72,24 +75,23 @@ TEST_F(Device, UpdatesWeightsAsTheCpuDoes) {
 
 // Gradients of activations in bf16: each sum is rounded to nearest, ties to even.
 TEST_F(Device, AddsBf16AsTheCpuDoes) {
-  Context ours(*device_), theirs(cpu());
-  device_->enter(ours);
+  Context theirs(cpu());
   const Tensor x = as_bf16(random_tensor(100'003, 5)), y = as_bf16(random_tensor(100'003, 6));
   const Tensor sum = there(y);
-  device_->add(ours, there(x), sum);
+  device_->add(*context_, there(x), sum);
   cpu().add(theirs, x, y);
   EXPECT_EQ(std::memcmp(here(sum).raw(), y.raw(), size_t(y.bytes())), 0);
 }
 
 TEST_F(Device, FindsWhatIsNotFinite) {
   const Tensor values = random_tensor(100'003, 4);
-  EXPECT_EQ(device_->all_finite(there(values)), true);
-  EXPECT_EQ(device_->all_finite(there(as_bf16(values))), true);
+  EXPECT_EQ(device_->all_finite(*context_, there(values)), true);
+  EXPECT_EQ(device_->all_finite(*context_, there(as_bf16(values))), true);
   for (const float bad : {std::numeric_limits<float>::infinity(), std::nanf("")}) {
     const Tensor spoilt = random_tensor(100'003, 4);
     spoilt.data<float>()[100'002] = bad;
-    EXPECT_EQ(device_->all_finite(there(spoilt)), false);
-    EXPECT_EQ(device_->all_finite(there(as_bf16(spoilt))), false);
+    EXPECT_EQ(device_->all_finite(*context_, there(spoilt)), false);
+    EXPECT_EQ(device_->all_finite(*context_, there(as_bf16(spoilt))), false);
   }
 }
 

@@ -22,8 +22,9 @@ constexpr std::byte guard{0xA5};
 // A tensor between two guard zones, where the backend's kernels see it, and the host's copy of both where that is elsewhere.
 class Guarded {
  public:
-  Guarded(const Backend& backend, std::string name, TensorSpec spec)
-      : backend_(&backend), name_(std::move(name)) {
+  Guarded(const Context& context, std::string name, TensorSpec spec)
+      : context_(&context), name_(std::move(name)) {
+    const Backend& backend = context.backend();
     const int64_t bytes = spec.bytes() + 2 * guard_bytes;
     memory_ = allocate_host(bytes);
     there_ = backend.host_memory() ? memory_ : backend.allocate(bytes);
@@ -102,25 +103,25 @@ class Guarded {
     return {{{tensor_.bytes() + 2 * guard_bytes}, DType::u8}, memory};
   }
   void put() const {
-    if (there_ != memory_) backend_->copy(all(memory_), all(there_));
+    if (there_ != memory_) context_->backend().copy(*context_, all(memory_), all(there_));
   }
   void fetch() const {
-    if (there_ != memory_) backend_->copy(all(there_), all(memory_));
+    if (there_ != memory_) context_->backend().copy(*context_, all(there_), all(memory_));
   }
 
-  const Backend* backend_;
+  const Context* context_;
   std::string name_;
   std::shared_ptr<std::byte> memory_, there_;
   Tensor tensor_, here_;
 };
 
 struct Bank {
-  const Backend* backend;
+  const Context* context;
   std::vector<Guarded> guarded = {};
   std::vector<Tensor> tensors = {};
 
   void add(std::string name, const TensorSpec& spec) {
-    guarded.emplace_back(*backend, std::move(name), spec);
+    guarded.emplace_back(*context, std::move(name), spec);
     tensors.push_back(guarded.back().tensor());
   }
   void load(const std::vector<Numbers>& values) {
@@ -152,7 +153,7 @@ class OpRun {
         ask_(ask),
         double_(backend.name() == "reference"),
         context_(backend, ask.threads),
-        bank_{&backend} {
+        bank_{&context_} {
     backend.enter(context_);
     std::vector<Layout> offered;
     for (const Shape& shape : c.x) offered.push_back(shape.rank() == 4 ? ask.offered : Layout::plain);

@@ -81,14 +81,14 @@ Tensor in_layout(const Tensor& host, Layout layout) {
 }
 
 // From `host`, of any layout, to a tensor of the backend, and back to plain.
-Tensor there(const Backend& backend, const Tensor& host) {
-  const Tensor tensor = backend.tensor(host.spec());
-  backend.copy(host, tensor);
+Tensor there(const Context& context, const Tensor& host) {
+  const Tensor tensor = context.backend().tensor(host.spec());
+  context.backend().copy(context, host, tensor);
   return tensor;
 }
-Tensor here(const Backend& backend, const Tensor& tensor) {
+Tensor here(const Context& context, const Tensor& tensor) {
   const Tensor host = Tensor::host(tensor.spec());
-  backend.copy(tensor, host);
+  context.backend().copy(context, tensor, host);
   return in_layout(host, Layout::plain);
 }
 
@@ -106,12 +106,12 @@ Reordered reorder(const Backend& backend, const Tensor& x, Layout from, Layout t
   EXPECT_EQ(lowering.y, to);
   Context context(backend);
   backend.enter(context);
-  const Tensor in[] = {there(backend, in_layout(x, from))}, dx[] = {backend.tensor(in[0].spec())};
+  const Tensor in[] = {there(context, in_layout(x, from))}, dx[] = {backend.tensor(in[0].spec())};
   const Tensor y = backend.tensor({x.shape(), type, to});
   const auto kernel = entry.make(op, {&in[0].spec(), 1}, lowering);
   kernel->forward(context, {.x = in, .y = y});
   kernel->backward(context, {.dy = y, .dx = dx});
-  return {here(backend, y), here(backend, dx[0])};
+  return {here(context, y), here(context, dx[0])};
 }
 
 void expect_same_bytes(const Tensor& a, const Tensor& b) {

@@ -10,22 +10,22 @@ namespace antichain {
 namespace {
 
 // Where a backend's kernels see it.
-Tensor there(const Backend& backend, const Tensor& host) {
-  if (backend.host_memory()) return host;
-  const Tensor tensor = backend.tensor(host.spec());
-  backend.copy(host, tensor);
+Tensor there(const Context& context, const Tensor& host) {
+  if (context.backend().host_memory()) return host;
+  const Tensor tensor = context.backend().tensor(host.spec());
+  context.backend().copy(context, host, tensor);
   return tensor;
 }
 
-Tensor here(const Backend& backend, const Tensor& tensor) {
-  if (backend.host_memory()) return tensor;
+Tensor here(const Context& context, const Tensor& tensor) {
+  if (context.backend().host_memory()) return tensor;
   const Tensor host = Tensor::host(tensor.spec());
-  backend.copy(tensor, host);
+  context.backend().copy(context, tensor, host);
   return host;
 }
 
 // Host values in plain layout, as a tensor of a backend.
-Tensor to_backend(const Backend& backend, const Tensor& plain, Layout layout, bool in_double) {
+Tensor to_backend(const Context& context, const Tensor& plain, Layout layout, bool in_double) {
   TensorSpec spec = plain.spec();
   spec.layout = layout;
   if (in_double) spec = reference::in_double(spec);
@@ -34,11 +34,11 @@ Tensor to_backend(const Backend& backend, const Tensor& plain, Layout layout, bo
     relayout(plain, tensor);
   else
     for (int64_t i = 0; i < plain.elements(); ++i) tensor.data<double>()[i] = plain.data<float>()[i];
-  return there(backend, tensor);
+  return there(context, tensor);
 }
 
-std::vector<double> numbers(const Backend& backend, const Tensor& of_backend) {
-  const Tensor tensor = here(backend, of_backend);
+std::vector<double> numbers(const Context& context, const Tensor& of_backend) {
+  const Tensor tensor = here(context, of_backend);
   TensorSpec spec = tensor.spec();
   spec.layout = Layout::plain;
   const Tensor plain = Tensor::host(spec);
@@ -67,7 +67,7 @@ class GraphRun {
     forward();
     backward();
     const Memory& loss = nodes_[size_t(graph_.find("loss"))];
-    return {.logits = numbers(backend_, loss.x[0]), .losses = losses(), .gradients = by_name(&Memory::dw)};
+    return {.logits = numbers(context_, loss.x[0]), .losses = losses(), .gradients = by_name(&Memory::dw)};
   }
 
   GraphTraining train(const SgdOptions& sgd, float rate, int steps) && {
@@ -108,7 +108,7 @@ class GraphRun {
   }
 
   std::vector<double> losses() const {
-    const std::vector<double> pairs = numbers(backend_, nodes_[size_t(graph_.find("loss"))].y);
+    const std::vector<double> pairs = numbers(context_, nodes_[size_t(graph_.find("loss"))].y);
     std::vector<double> values;
     for (size_t i = 0; i < pairs.size(); i += 2) values.push_back(pairs[i]);
     return values;
@@ -119,7 +119,7 @@ class GraphRun {
     for (NodeId id = 0; id < graph_.size(); ++id)
       for (size_t i = 0; i < (nodes_[size_t(id)].*tensors).size(); ++i)
         values[graph_[id].name + "." + graph_[id].signature.params[i].name] =
-            numbers(backend_, (nodes_[size_t(id)].*tensors)[i]);
+            numbers(context_, (nodes_[size_t(id)].*tensors)[i]);
     return values;
   }
 
@@ -132,7 +132,7 @@ class GraphRun {
     if (plain.dtype() == DType::f32) start(plain, node.name);
     for (int64_t i = 0; plain.dtype() == DType::i32 && i < plain.elements(); ++i)
       plain.data<int32_t>()[i] = int32_t(i);
-    return to_backend(backend_, plain, Layout::plain, in_double_);
+    return to_backend(context_, plain, Layout::plain, in_double_);
   }
 
   void allocate(NodeId id, const Start& start) {
@@ -153,7 +153,7 @@ class GraphRun {
       const ParamSpec& p = node.signature.params[i];
       const Tensor plain = Tensor::host({.shape = p.shape});
       start(plain, node.name + "." + p.name);
-      m.params.push_back(to_backend(backend_, plain, node.lowering.params[i], in_double_));
+      m.params.push_back(to_backend(context_, plain, node.lowering.params[i], in_double_));
       m.dw.push_back(backend_.tensor(m.params.back().spec()));
     }
     for (const ParamSpec& b : node.signature.buffers) m.buffers.push_back(tensor({b.shape, b.dtype}));

@@ -53,9 +53,10 @@ struct Work {
 struct CUstream_st {
   std::deque<Work> work;
   std::thread::id owner = std::this_thread::get_id();
-  bool blocking = true;  // the default stream waits for it
-  bool busy = false;     // a kernel of it runs
+  bool busy = false;  // a kernel of it runs
   int waits = 0;
+
+  bool idle() const { return work.empty() && !busy; }
 };
 
 struct ncclComm {
@@ -82,12 +83,9 @@ class Device {
   std::map<void*, size_t> page_locked;  // never given back to the system
   int freed_in_use = 0;
 
-  // All streams of this thread, or those that the default stream waits for.
-  bool idle(bool blocking_only) const {
-    return std::ranges::all_of(streams, [&](const CUstream_st* s) {
-      const bool concerned = s->owner == std::this_thread::get_id() && (s->blocking || !blocking_only);
-      return !concerned || (s->work.empty() && !s->busy);
-    });
+  bool idle() const {  // all streams of this thread
+    return std::ranges::all_of(
+        streams, [&](const CUstream_st* s) { return s->owner != std::this_thread::get_id() || s->idle(); });
   }
 
   void push(CUstream_st* stream, Work work) {
@@ -177,10 +175,16 @@ void launch(CUstream_st* stream, std::function<void()> kernel) {
   ++launches;
   Device::the().push(stream, {.kernel = std::move(kernel)});
 }
-void drain(bool blocking_only) {
+void drain() {
   for (;; std::this_thread::yield()) {
     std::lock_guard lock(Device::the().mutex);
-    if (Device::the().idle(blocking_only)) return;
+    if (Device::the().idle()) return;
+  }
+}
+void drain(CUstream_st* stream) {
+  for (;; std::this_thread::yield()) {
+    std::lock_guard lock(Device::the().mutex);
+    if (stream->idle()) return;
   }
 }
 int freed_in_use() {
@@ -220,7 +224,6 @@ extern "C" {
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
   *stream = make_stream();
-  (*stream)->blocking = false;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -230,7 +233,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   }
   for (;; std::this_thread::yield()) {
     std::lock_guard lock(Device::the().mutex);
-    if (stream->work.empty() && !stream->busy) return cudaSuccess;
+    if (stream->idle()) return cudaSuccess;
   }
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what is in it is still done
@@ -284,7 +287,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
 }
 cudaError_t cudaFreeHost(void* memory) {
   std::lock_guard lock(Device::the().mutex);
-  Device::the().freed_in_use += int(!Device::the().idle(false));
+  Device::the().freed_in_use += int(!Device::the().idle());
   std::memset(memory, 0xFF, Device::the().page_locked.at(memory));
   return cudaSuccess;
 }

@@ -18,10 +18,10 @@ namespace antichain::testing::fake_cuda {
 CUstream_st* make_stream();
 void launch(CUstream_st*, std::function<void()> kernel);  // work of the test's own
 int launched();                                           // so far, in all streams
-// Waits until this thread's streams have no work left: all, or those that the default stream waits for.
-void drain(bool blocking_only);
-int waits(CUstream_st*);  // how often the host waited for all of the stream, by CUDA's call
-int freed_in_use();       // page-locked memory, while a stream of the thread had work left
+void drain();              // waits until this thread's streams have no work left
+void drain(CUstream_st*);  // only this one
+int waits(CUstream_st*);   // how often the host waited for all of the stream, by CUDA's call
+int freed_in_use();        // page-locked memory, while a stream of the thread had work left
 
 // Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".
 std::vector<std::string> nccl_calls(int rank);

@@ -44,6 +44,13 @@ void launch(const Context& context, std::function<void()> work) {
   });
 }
 
+// What stands in the device's memory counts when the work is done, not when it is launched.
+DropoutKey now(DropoutKey key) {
+  if (key.live) key.step = key.live->step, key.first_sample = key.live->first_sample;
+  return key;
+}
+Rate now(const Rate& rate) { return rate.live ? Rate(rate.live->rate) : rate; }
+
 class LateKernel : public Kernel {
  public:
   explicit LateKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
@@ -53,7 +60,7 @@ class LateKernel : public Kernel {
                      prepared = unowned(f.prepared), buffers = unowned(f.buffers), y = unowned(f.y),
                      stash = unowned(f.stash), statistics = unowned(f.statistics)]() mutable {
       call.x = x, call.params = params, call.prepared = prepared, call.buffers = buffers;
-      call.y = y, call.stash = stash, call.statistics = statistics;
+      call.y = y, call.stash = stash, call.statistics = statistics, call.dropout = now(call.dropout);
       kernel_->forward(context, call);
     });
   }
@@ -65,6 +72,7 @@ class LateKernel : public Kernel {
                      into = std::vector<Into>(b.dx_into.begin(), b.dx_into.end())]() mutable {
       call.x = x, call.params = params, call.prepared = prepared, call.y = y, call.dy = dy;
       call.stash = stash, call.statistics = statistics, call.dx = dx, call.dw = dw, call.dx_into = into;
+      call.dropout = now(call.dropout);
       kernel_->backward(context, call);
     });
   }
@@ -128,7 +136,7 @@ std::shared_ptr<std::byte> FakeGpu::allocate(int64_t bytes) const {
   auto memory = allocate_host(bytes);
   std::byte* raw = memory.get();
   return {raw, [memory = std::move(memory)](std::byte*) mutable {
-            fake_cuda::drain(false);
+            fake_cuda::drain();
             memory.reset();
           }};
 }
@@ -136,19 +144,19 @@ std::shared_ptr<void> FakeGpu::open(int local_rank) const {
   stream_ = fake_cuda::make_stream();
   return std::make_shared<cuda::Resources>(cuda::Resources{.device = local_rank, .stream = stream_});
 }
-void FakeGpu::copy(const Tensor& from, const Tensor& to) const {
+void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to) const {
   ++copies_;
-  fake_cuda::drain(true);
+  fake_cuda::drain(cuda::stream_of(context));
   std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
 }
-void FakeGpu::synchronise(Context&) const { fake_cuda::drain(true); }
+void FakeGpu::synchronise(Context& context) const { fake_cuda::drain(cuda::stream_of(context)); }
 void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
   launch(context, [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });
 }
-void FakeGpu::sgd(Context& context, const SgdOptions& options, float rate, const Tensor& w, const Tensor& dw,
-                  const Tensor& momentum) const {
+void FakeGpu::sgd(Context& context, const SgdOptions& options, const Rate& rate, const Tensor& w,
+                  const Tensor& dw, const Tensor& momentum) const {
   launch(context, [&context, options, rate, w = unowned(w), dw = unowned(dw), v = unowned(momentum)] {
-    cpu().sgd(context, options, rate, w, dw, v);
+    cpu().sgd(context, options, now(rate), w, dw, v);
   });
 }
 

@@ -34,10 +34,10 @@ class FakeGpu : public Backend {
   void enter(const Context&) const override;
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override;
   std::shared_ptr<void> open(int local_rank) const override;
-  void copy(const Tensor& from, const Tensor& to) const override;
+  void copy(const Context&, const Tensor& from, const Tensor& to) const override;
   void synchronise(Context&) const override;
   void add(Context&, const Tensor& x, const Tensor& y) const override;
-  void sgd(Context&, const SgdOptions&, float rate, const Tensor& w, const Tensor& dw,
+  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override;
 
   int copies() const { return copies_; }           // that the host waited for

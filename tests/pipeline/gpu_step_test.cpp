@@ -78,12 +78,12 @@ TEST_F(GpuStep, LooksFindTheLastNumberOfEachTensor) {
         host.data<float>()[t.elements() - 1] = std::numeric_limits<float>::infinity();
       if (t.dtype() == DType::f64)
         host.data<double>()[t.elements() - 1] = std::numeric_limits<double>::quiet_NaN();
-      gpu->copy(host, t);
+      gpu->copy(context, host, t);
     }
     step->clear(marks);
     step->look(looked, marks, 1);
     step->wait();
-    gpu->copy(marks, here);
+    gpu->copy(context, marks, here);
     EXPECT_EQ(here.data<int32_t>()[0], 0);
     for (size_t i = 0; i < tensors.size(); ++i)
       EXPECT_EQ(here.data<int32_t>()[i + 1], int32_t(i < spoilt)) << i << " of " << spoilt;

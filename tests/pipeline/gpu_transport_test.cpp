@@ -27,16 +27,16 @@ class GpuTransport : public OnGpu {
   }
 
   // A tensor on the device, of random bytes or zeros.
-  Tensor on_device(int64_t bytes, uint32_t seed) const {
+  Tensor on_device(const Context& context, int64_t bytes, uint32_t seed) const {
     const Tensor host = Tensor::host({{bytes}, DType::u8}), device = gpu->tensor(host.spec());
     std::mt19937 random(seed);
     if (seed > 0) std::generate_n(host.raw(), bytes, [&] { return std::byte(random()); });
-    gpu->copy(host, device);
+    gpu->copy(context, host, device);
     return device;
   }
-  void expect_same(const Tensor& a, const Tensor& b) const {
+  void expect_same(const Context& context, const Tensor& a, const Tensor& b) const {
     const Tensor x = Tensor::host(a.spec()), y = Tensor::host(b.spec());
-    gpu->copy(a, x), gpu->copy(b, y);
+    gpu->copy(context, a, x), gpu->copy(context, b, y);
     EXPECT_TRUE(std::equal(x.raw(), x.raw() + x.bytes(), y.raw(), y.raw() + y.bytes()))
         << a.bytes() << " bytes";
   }
@@ -62,14 +62,14 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
       nccl->begin_step(turns);
       std::vector<Tensor> sent, received;
       for (int i = 0; i < int(sizes.size()); ++i) {
-        sent.push_back(on_device(sizes[size_t(i)], 100 * step + uint32_t(i) + 1));
-        received.push_back(on_device(sizes[size_t(i)], 0));
+        sent.push_back(on_device(context, sizes[size_t(i)], 100 * step + uint32_t(i) + 1));
+        received.push_back(on_device(context, sizes[size_t(i)], 0));
         const auto ticket = nccl->recv({0, i}, 0, received.back());
         nccl->send({0, i}, 0, sent.back());
         nccl->wait(ticket);
       }
       nccl->flush();
-      for (size_t i = 0; i < sizes.size(); ++i) expect_same(sent[i], received[i]);
+      for (size_t i = 0; i < sizes.size(); ++i) expect_same(context, sent[i], received[i]);
     }
   });
 }
@@ -109,16 +109,17 @@ TEST_F(GpuTransport, StagedTensorsArriveWhole) {
       std::vector<Tensor> received;
       std::vector<Transport::Ticket> tickets;
       for (int peer = 0; peer < job.size(); ++peer) {
-        received.push_back(on_device(bytes, 0));
+        received.push_back(on_device(context, bytes, 0));
         tickets.push_back(peer == job.rank() ? 0 : staged->recv({0, 0}, peer, received.back()));
       }
-      const Tensor mine = on_device(bytes, uint32_t(1000 * round + job.rank() + 1));
+      const Tensor mine = on_device(context, bytes, uint32_t(1000 * round + job.rank() + 1));
       for (int peer = 0; peer < job.size(); ++peer)
         if (peer != job.rank()) staged->send({0, 0}, peer, mine);
       for (int peer = 0; peer < job.size(); ++peer)
         if (peer != job.rank()) {
           staged->wait(tickets[size_t(peer)]);
-          expect_same(received[size_t(peer)], on_device(bytes, uint32_t(1000 * round + peer + 1)));
+          expect_same(context, received[size_t(peer)],
+                      on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
         }
       staged->flush();
     }

@@ -36,11 +36,14 @@ class FakeGpu : public Backend {
     return std::make_shared<cuda::Resources>(
         cuda::Resources{.device = local_rank, .stream = fake::make_stream()});
   }
-  void copy(const Tensor&, const Tensor&) const override { check_failed("copy", "nothing is copied here"); }
+  void copy(const Context&, const Tensor&, const Tensor&) const override {
+    check_failed("copy", "nothing is copied here");
+  }
   void add(Context&, const Tensor&, const Tensor&) const override {
     check_failed("add", "nothing is added here");
   }
-  void sgd(Context&, const SgdOptions&, float, const Tensor&, const Tensor&, const Tensor&) const override {
+  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor&, const Tensor&,
+           const Tensor&) const override {
     check_failed("sgd", "nothing is learned here");
   }
 };

@@ -64,11 +64,11 @@ class CudaOnHost : public Backend {
   std::string description() const override { return "the CUDA engine's kernels as loops of the host"; }
   void require(Precision) const override {}
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
-  void copy(const Tensor& from, const Tensor& to) const override {
+  void copy(const Context&, const Tensor& from, const Tensor& to) const override {
     ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
     std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
   }
-  std::optional<bool> all_finite(const Tensor& t) const override {
+  std::optional<bool> all_finite(const Context&, const Tensor& t) const override {
     int found = 0;
     with_type(t.dtype(),
               [&]<class T>() { cuda::find_non_finite(nullptr, t.data<T>(), t.elements(), &found); });
@@ -77,7 +77,7 @@ class CudaOnHost : public Backend {
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     with_type(x.dtype(), [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });
   }
-  void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
+  void sgd(Context&, const SgdOptions& o, const Rate& rate, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override {
     cuda::sgd(nullptr, o, rate, w.data<float>(), dw.data<float>(),
               momentum ? momentum.data<float>() : nullptr, w.elements());

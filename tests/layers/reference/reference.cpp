@@ -28,20 +28,20 @@ class ReferenceBackend : public Backend {
   std::string name() const override { return "reference"; }
   std::string description() const override { return "double precision, one thread"; }
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
-  void copy(const Tensor& from, const Tensor& to) const override {
+  void copy(const Context&, const Tensor& from, const Tensor& to) const override {
     std::memcpy(to.raw(), from.raw(), size_t(to.bytes()));
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     for (int64_t i = 0; i < y.elements(); ++i) y.data<double>()[i] += x.data<double>()[i];
   }
-  void sgd(Context&, const SgdOptions& o, float rate, const Tensor& w, const Tensor& dw,
+  void sgd(Context&, const SgdOptions& o, const Rate& rate, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override {
     for (int64_t i = 0; i < w.elements(); ++i) {
       double& weight = w.data<double>()[i];
       const double g = dw.data<double>()[i] + o.weight_decay * weight;
       double v = g;
       if (momentum) v = momentum.data<double>()[i] = o.momentum * momentum.data<double>()[i] + g;
-      weight -= rate * (o.nesterov ? g + o.momentum * v : v);
+      weight -= rate.value * (o.nesterov ? g + o.momentum * v : v);
     }
   }
 };
