@@ -80,9 +80,8 @@ enum class Mode { train, evaluate };
 struct DropoutKey {
   uint64_t seed = 0;
   uint64_t step = 0;
-  uint64_t first_sample = 0;  // position of the micro-batch's first sample within the batch
-  const StepNumbers* live =
-      nullptr;  // in the device's memory: what stands there counts, instead of step and first sample
+  uint64_t first_sample = 0;          // position of the micro-batch's first sample within the batch
+  const StepNumbers* live = nullptr;  // in the device's memory: its step counts instead
 };
 
 struct Forward {

@@ -15,6 +15,8 @@ struct SgdOptions {
   float momentum = 0.9f;
   float weight_decay = 5e-4f;
   bool nesterov = true;
+
+  bool operator==(const SgdOptions&) const = default;
 };
 
 // A learning rate, or where it stands in the device's memory when the update runs.

@@ -1,6 +1,5 @@
-// What differs from step to step, or from micro-batch to micro-batch, in work that is otherwise the same. Work that a device
-// has recorded repeats the arguments it was recorded with; so there these numbers stand in the device's memory, where a
-// kernel reads them when it runs.
+// What differs from step to step in work that is otherwise the same. Work that a device has recorded repeats the arguments it
+// was recorded with; so there these numbers stand in the device's memory, where a kernel reads them when it runs.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,7 @@ namespace antichain {
 
 struct StepNumbers {
   uint64_t step = 0;
-  uint64_t first_sample = 0;  // position of the micro-batch's first sample within the batch
-  float rate = 0;             // learning rate
+  float rate = 0;  // learning rate
 };
 
 }  // namespace antichain

@@ -35,9 +35,9 @@ class DropoutMask {
       live_ = key.live;
     }
 
-    // By the numbers in the device's memory, if that is where they stand: to be asked there.
+    // With the step that stands in the device's memory, if that is the one: to be asked there.
     constexpr Draw now() const {
-      return live_ ? Draw(node_, live_->step, live_->first_sample, threshold_) : *this;
+      return live_ ? Draw(node_, live_->step, first_sample_, threshold_) : *this;
     }
 
     // Four 32-bit words: of the logical elements 4 · quad … 4 · quad + 3 of a sample of the micro-batch.

@@ -99,21 +99,19 @@ void DeviceReadings::begin_step(bool judged) {
   noted_.clear();
   if (!judged_) return;
   if (!marks_) prepare_looks();
-  for (std::vector<Look>* looks : {&statistics_, &outputs_, &sent_, &vectors_})
-    for (Look& look : *looks) look.taken = false;
-  gradients_.taken = false;
-  step_.clear(marks_);
+  step_.clear(marks_);  // what is not looked at leaves no mark
 }
 
-void DeviceReadings::note_loss(NodeId id, int m, const Tensor& y) {
+void DeviceReadings::copy_loss(NodeId id, int m, const Tensor& y) {
   step_.copy(y, losses_.at(id)[size_t(m)]);
-  noted_.push_back({id, m});
 }
 
-void DeviceReadings::take(Look& look) {
-  if (!judged_ || look.offences.empty()) return;
-  step_.look(look.at, marks_, look.first);
-  look.taken = true;
+void DeviceReadings::forward_started(int m) {
+  for (const auto& [id, losses] : losses_) noted_.push_back({id, m});
+}
+
+void DeviceReadings::take(const Look& look) {
+  if (judged_ && !look.offences.empty()) step_.look(look.at, marks_, look.first);
 }
 
 void DeviceReadings::look_at_forward(int m) {
@@ -147,7 +145,7 @@ void DeviceReadings::read(StepResult& result, NumberReport& numbers) {
   }
   if (!judged_) return;
   const auto find = [&](const Look& look) {
-    for (size_t i = 0; look.taken && i < look.offences.size(); ++i) {
+    for (size_t i = 0; i < look.offences.size(); ++i) {
       if (marks_here_.data<int32_t>()[look.first + int(i)] == 0) continue;
       numbers.bad = numbers.bad || look.bad;
       numbers.note(look.offences[i]);

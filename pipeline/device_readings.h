@@ -31,12 +31,16 @@ class DeviceReadings {
   DeviceReadings(DeviceStep&, CopyStream&, Stage&, const StageMemory&, Place);
 
   void begin_step(bool judged);  // judged: the looks are wanted
-  void note_loss(NodeId, int microbatch, const Tensor& y);
+
+  // Work on the device, and nothing else, so that it can be recorded.
+  void copy_loss(NodeId, int microbatch, const Tensor& y);
   void look_at_forward(int microbatch);
   void look_at_backward(int microbatch, Verb half);
   void look_at_gradients();
 
-  // Waits for the device, once a step. Losses are added up in the order in which they were noted.
+  void forward_started(int microbatch);  // its losses are on their way
+
+  // Waits for the device, once a step. Losses are added up in the order in which they were computed.
   void read(StepResult&, NumberReport&);
   bool was_read() const { return read_; }
 
@@ -46,7 +50,6 @@ class DeviceReadings {
     int first = 0;  // mark
     std::vector<Offence> offences;
     bool bad = false;  // of the step, not only a trace
-    bool taken = false;
   };
   struct Noted {
     NodeId id = 0;
@@ -54,7 +57,7 @@ class DeviceReadings {
   };
   class Gathering;
   void prepare_looks();
-  void take(Look&);
+  void take(const Look&);
 
   DeviceStep& step_;
   CopyStream& copies_;

@@ -3,10 +3,12 @@
 // waits in `wait` only, once a step.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "framework/step_numbers.h"
 #include "framework/tensor.h"
 
 namespace antichain {
@@ -36,6 +38,15 @@ class DeviceStep {
   // looked at is kept until the look is done.
   virtual LookedAt looked_at(const std::vector<Tensor>&) = 0;
   virtual void look(const LookedAt&, const Tensor& found, int first) = 0;
+
+  // Of the step whose work is started from here on; where they stand in the device's memory.
+  virtual void set(const StepNumbers&) = 0;
+  virtual const StepNumbers* numbers() const = 0;
+
+  // Work that comes again and again: from its second time on the device may go by what it recorded of the one with that key,
+  // without asking it. So it has no other effect than to start things in the stream, the same ones with the same arguments.
+  virtual void repeat(int key, const std::function<void()>& work) = 0;
+  virtual void forget_recorded() = 0;  // for what comes is not the same any more
 
   virtual void wait() = 0;  // until all of this is done, and all that was computed before
 };

@@ -130,6 +130,7 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   transport_.begin_step(turns_);
   post_receives();
   times_.emplace(transport_.rank(), input.traced, device_.get(), sheet_);
+  if (device_) begin_on_device(input);
   const auto& actions = schedule_.ranks[size_t(transport_.rank())];
   for (size_t i = 0; i < actions.size(); ++i) {
     transport_.activity().doing(labels_[i]);
@@ -138,7 +139,10 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
     if (feed_ && actions[i].verb == Verb::step) feed_->end_step();
     execute(actions[i], input, source, result);
     times_->end();
-    if (device_) device_->end_range();
+    if (device_) {
+      device_->end_range();
+      transport_.progress();  // nothing did within the action
+    }
     if (feed_ && !feed_->empty() && actions[i].verb == Verb::forward) {
       spend(Spent::data);
       feed_->load_ahead(source);
@@ -163,13 +167,20 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
     case Verb::recv:
       return wait(action);
     case Verb::forward:
-      forward(action.microbatch, input, result);
-      return look_at_forward(action.microbatch, input, result);
+      start(action, [&] {
+        forward(action.microbatch, input, result);
+        look_at_forward(action.microbatch, input, result);
+      });
+      if (readings_) readings_->forward_started(action.microbatch);
+      if (mode_ == Mode::evaluate) release(Flow::activation, action.microbatch);
+      return;
     case Verb::backward:
     case Verb::backward_input:
     case Verb::backward_weight:
-      backward(action.microbatch, action.verb, input);
-      look_at_backward(action.microbatch, action.verb, input);
+      start(action, [&] {
+        backward(action.microbatch, action.verb, input);
+        look_at_backward(action.microbatch, action.verb, input);
+      });
       if (action.verb != Verb::backward_weight) release(Flow::gradient, action.microbatch);
       if (action.verb != Verb::backward_input) release(Flow::activation, action.microbatch);
       return;
@@ -178,7 +189,7 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
     case Verb::reduce:
       return check_failed("a reduce in a schedule to run", "the constructor refuses replicas");
     case Verb::step:
-      return step(input, result);
+      return step(action, input, result);
   }
 }
 
@@ -200,7 +211,8 @@ void StageRunner::load(int microbatch, BatchSource& source) {
 }
 
 DropoutKey StageRunner::dropout_key(const StepInput& input, int m) const {
-  return {input.seed, input.step, uint64_t(m) * uint64_t(graph_.microbatch())};
+  return {input.seed, input.step, uint64_t(m) * uint64_t(graph_.microbatch()),
+          device_ ? device_->numbers() : nullptr};
 }
 
 void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
@@ -226,15 +238,14 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
     if (poison_) poison(id, m, false, y);
     if (locating_) note_output(id, m);
     if (watch_ && !locating_) watch_(id, m, y);
-    if (node.role() == Role::loss && readings_) readings_->note_loss(id, m, y);
+    if (node.role() == Role::loss && readings_) readings_->copy_loss(id, m, y);
     if (node.role() == Role::loss && !readings_)  // N x 2: loss and hit of each sample
       for (int64_t n = 0; n < y.shape()[0]; ++n) {
         result.loss += node.signature.loss_weight * y.data<float>()[2 * n];
         result.correct += y.data<float>()[2 * n + 1];
       }
-    transport_.progress();
+    progress_between_nodes();
   }
-  if (mode_ == Mode::evaluate) release(Flow::activation, m);
 }
 
 void StageRunner::backward(int m, Verb half, const StepInput& input) {
@@ -242,7 +253,7 @@ void StageRunner::backward(int m, Verb half, const StepInput& input) {
   for (auto id = stage_.nodes().rbegin(); id != stage_.nodes().rend(); ++id) {
     if (graph_.needs_gradient(*id) || graph_[*id].role() == Role::loss)
       backward_node(*id, m, input_half, weight_half, input);
-    transport_.progress();
+    progress_between_nodes();
   }
 }
 
@@ -370,7 +381,7 @@ void StageRunner::release(Flow flow, int microbatch) {
   post_receives();
 }
 
-void StageRunner::step(const StepInput& input, StepResult& result) {
+void StageRunner::step(const Action& action, const StepInput& input, StepResult& result) {
   if (mode_ == Mode::evaluate) return;
   if (judge_) {
     look_at_gradients();
@@ -384,14 +395,19 @@ void StageRunner::step(const StepInput& input, StepResult& result) {
       spend(Spent::update);
     }
   }
+  start(action, [&] { update(input); });
+}
+
+void StageRunner::update(const StepInput& input) {
+  const Rate rate = device_ ? Rate(device_->numbers()) : Rate(input.rate);
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();
     for (int m = 0; count > 0 && m < schedule_.microbatches; ++m)
       state.kernel->absorb(context_, at(memory_.statistics, id, m, count), state.buffers);
     if (graph_.needs_gradient(id))
-      timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, input.rate); });
-    transport_.progress();
+      timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, rate); });
+    progress_between_nodes();
   }
 }
 

@@ -103,15 +103,19 @@ class StageRunner {
     if (times_) times_->spend(kind);
   }
   void attach_device();
+  void begin_on_device(const StepInput&);
   void finish_on_device(StepResult&);
   void execute(const Action&, const StepInput&, BatchSource&, StepResult&);
+  void start(const Action&, const std::function<void()>& work);
+  void progress_between_nodes();
   void load(int microbatch, BatchSource&);
   void forward(int microbatch, const StepInput&, StepResult&);
   void backward(int microbatch, Verb half, const StepInput&);
   void backward_node(NodeId, int microbatch, bool input_half, bool weight_half, const StepInput&);
   void send(const Action&);
   void wait(const Action&);
-  void step(const StepInput&, StepResult&);
+  void step(const Action&, const StepInput&, StepResult&);
+  void update(const StepInput&);
 
   // runner_numbers.cpp: a cheap look at what leaves the stage and at small gradients; a second run of the micro-batch, node
   // by node, where that finds something.
@@ -167,6 +171,14 @@ class StageRunner {
   std::unique_ptr<DeviceReadings> readings_;
   std::unique_ptr<CopyStream> copies_;
   std::unique_ptr<DeviceStep> device_;
+  struct Recorded {  // what recorded work was told, besides the step numbers
+    int batch = 0;
+    uint64_t seed = 0;
+    SgdOptions sgd;
+    bool judged = false;
+    const std::byte* workspace = nullptr;
+    bool operator==(const Recorded&) const = default;
+  } recorded_;
 };
 
 }  // namespace antichain

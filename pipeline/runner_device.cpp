@@ -21,6 +21,25 @@ void StageRunner::attach_device() {
       DeviceReadings::Place{transport_.rank(), schedule_.microbatches, sent_});
 }
 
+void StageRunner::begin_on_device(const StepInput& input) {
+  const Recorded now{input.batch, input.seed, input.sgd, judge_ != nullptr, context_.workspace(0)};
+  if (now != recorded_) device_->forget_recorded();
+  recorded_ = now;
+  device_->set({input.step, input.rate});
+}
+
+// An action's work: host memory gets it done, a device has it started, as a recording once it knows it. Who listens between
+// nodes, or spoils a number there, has the nodes started one by one.
+void StageRunner::start(const Action& action, const std::function<void()>& work) {
+  if (!device_ || clock_ || watch_ || poison_) return work();
+  device_->repeat(int(action.verb) * schedule_.microbatches + action.microbatch, work);
+}
+
+// Messages move while a long action is computed; the device's work is short to start, and has no other effect.
+void StageRunner::progress_between_nodes() {
+  if (!device_) transport_.progress();
+}
+
 // The one wait of a step, unless the judge had to know before the update.
 void StageRunner::finish_on_device(StepResult& result) {
   transport_.activity().doing("waiting for the device to end the step");

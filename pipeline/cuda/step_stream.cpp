@@ -9,6 +9,8 @@
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/look.h"
+#include "framework/cuda/step_numbers.h"
+#include "pipeline/cuda/recordings.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/device_step.h"
 
@@ -39,7 +41,11 @@ struct Looked {
 
 class CudaStep : public DeviceStep {
  public:
-  explicit CudaStep(const Context& context) : context_(context), stream_(stream_of(context)) {}
+  explicit CudaStep(const Context& context)
+      : context_(context),
+        stream_(stream_of(context)),
+        numbers_(context.backend().tensor({{int64_t(sizeof(StepNumbers))}, DType::u8})),
+        recordings_(stream_) {}
   // What it reads and writes is let go of by its owners once this is gone.
   ~CudaStep() override { cudaStreamSynchronize(stream_); }
 
@@ -106,11 +112,21 @@ class CudaStep : public DeviceStep {
       cuda::look(stream_, looked.pieces.data<Piece>(), looked.count, found.data<int32_t>() + first);
   }
 
+  void set(const StepNumbers& numbers) override {
+    set_numbers(stream_, numbers, reinterpret_cast<StepNumbers*>(numbers_.raw()));
+  }
+  const StepNumbers* numbers() const override { return reinterpret_cast<StepNumbers*>(numbers_.raw()); }
+
+  void repeat(int key, const std::function<void()>& work) override { recordings_.repeat(key, work); }
+  void forget_recorded() override { recordings_.forget(); }
+
   void wait() override { ANTICHAIN_CUDA(cudaStreamSynchronize(stream_)); }
 
  private:
   const Context& context_;
   const cudaStream_t stream_;
+  const Tensor numbers_;
+  Recordings recordings_;
   TimedEvent ties_[4];
   int tie_ = 0;
   double tied_s_ = 0;

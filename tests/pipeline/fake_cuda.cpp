@@ -16,6 +16,7 @@
 #include <random>
 #include <set>
 #include <thread>
+#include <utility>
 
 namespace {
 
@@ -56,7 +57,17 @@ struct CUstream_st {
   bool busy = false;  // a kernel of it runs
   int waits = 0;
 
+  std::shared_ptr<std::vector<Work>> recording;  // where it records
+  bool spoilt = false;
+
   bool idle() const { return work.empty() && !busy; }
+};
+
+struct CUgraph_st {
+  std::vector<Work> work;
+};
+struct CUgraphExec_st {
+  std::vector<Work> work;
 };
 
 struct ncclComm {
@@ -88,9 +99,20 @@ class Device {
         streams, [&](const CUstream_st* s) { return s->owner != std::this_thread::get_id() || s->idle(); });
   }
 
+  int graph_launches = 0, recordings_until_spoilt = 0;
+
   void push(CUstream_st* stream, Work work) {
     std::lock_guard lock(mutex);
-    stream->work.push_back(std::move(work));
+    if (!stream->recording) return stream->work.push_back(std::move(work));
+    if (!work.kernel) stream->spoilt = true;  // CUDA could record it; we never have it do so
+    stream->recording->push_back(std::move(work));
+  }
+
+  // Nothing else may go on in a thread that records.
+  void forbid_recording() {
+    std::lock_guard lock(mutex);
+    for (CUstream_st* s : streams)
+      if (s->recording && s->owner == std::this_thread::get_id()) s->spoilt = true;
   }
 
  private:
@@ -187,6 +209,15 @@ void drain(CUstream_st* stream) {
     if (stream->idle()) return;
   }
 }
+int graph_launches() {
+  std::lock_guard lock(Device::the().mutex);
+  return Device::the().graph_launches;
+}
+void allocates() { Device::the().forbid_recording(); }
+void spoil_recording(int nth) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().recordings_until_spoilt = nth;
+}
 int freed_in_use() {
   std::lock_guard lock(Device::the().mutex);
   return Device::the().freed_in_use;
@@ -203,7 +234,7 @@ void reset(unsigned seed) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().calls.clear();
   Device::the().aborted.clear();
-  Device::the().freed_in_use = 0;
+  Device::the().freed_in_use = Device::the().graph_launches = Device::the().recordings_until_spoilt = 0;
   Device::the().random.seed(seed);
 }
 void fail(int rank) {
@@ -227,6 +258,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  Device::the().forbid_recording();
   {
     std::lock_guard lock(Device::the().mutex);
     ++stream->waits;
@@ -245,17 +277,16 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
 cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // the same
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  std::lock_guard lock(Device::the().mutex);
   event->reached = std::make_shared<Reached>();
-  stream->work.push_back({.record = event->reached});
+  Device::the().push(stream, {.record = event->reached});
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  std::lock_guard lock(Device::the().mutex);
-  stream->work.push_back({.wait = event->reached});
+  Device::the().push(stream, {.wait = event->reached});
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
+  Device::the().forbid_recording();
   std::lock_guard lock(Device::the().mutex);
   return event->reached->is ? cudaSuccess : cudaErrorNotReady;
 }
@@ -271,6 +302,48 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   return cudaSuccess;
 }
 
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
+  if (mode != cudaStreamCaptureModeThreadLocal || stream->recording) return cudaErrorIllegalState;
+  std::lock_guard lock(Device::the().mutex);
+  stream->recording = std::make_shared<std::vector<Work>>();
+  int& left = Device::the().recordings_until_spoilt;
+  stream->spoilt = left > 0 && --left == 0;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  std::lock_guard lock(Device::the().mutex);
+  *graph = nullptr;
+  if (!stream->recording) return cudaErrorIllegalState;
+  const auto recorded = std::exchange(stream->recording, nullptr);
+  if (stream->spoilt) return cudaErrorStreamCaptureInvalidated;
+  *graph = new CUgraph_st{std::move(*recorded)};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
+  if (nodes) return cudaErrorInvalidValue;
+  *count = graph->work.size();
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                          unsigned long long) {
+  *executable = new CUgraphExec_st{graph->work};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  std::lock_guard lock(Device::the().mutex);
+  ++Device::the().graph_launches;
+  for (const Work& work : executable->work) stream->work.push_back(work);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete executable;  // what was launched is still done
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete graph;
+  return cudaSuccess;
+}
+
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
   Device::the().push(stream, {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
@@ -280,6 +353,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stre
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  Device::the().forbid_recording();
   *memory = std::malloc(bytes);
   std::lock_guard lock(Device::the().mutex);
   Device::the().page_locked[*memory] = bytes;

@@ -23,6 +23,12 @@ void drain(CUstream_st*);  // only this one
 int waits(CUstream_st*);   // how often the host waited for all of the stream, by CUDA's call
 int freed_in_use();        // page-locked memory, while a stream of the thread had work left
 
+// Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is launched. Events, waits
+// and allocations of a thread spoil what it records.
+int graph_launches();
+void allocates();              // says the test's own allocator
+void spoil_recording(int nth);  // the nth from now on, 1 being the next: it ends with an error
+
 // Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".
 std::vector<std::string> nccl_calls(int rank);
 void reset(unsigned seed);

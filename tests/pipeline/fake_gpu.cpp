@@ -4,6 +4,7 @@
 
 #include "framework/cuda/look.h"
 #include "framework/cuda/resources.h"
+#include "framework/cuda/step_numbers.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
 #include "pipeline/cuda/streams.h"
@@ -13,6 +14,9 @@ namespace antichain {
 
 // What framework/cuda/look.cu has, compiled for the host under another name: here it goes into a stream.
 namespace cuda {
+void set_numbers(Stream stream, const StepNumbers& numbers, StepNumbers* to) {
+  testing::fake_cuda::launch(stream, [=] { *to = numbers; });
+}
 void look(Stream stream, const Piece* pieces, int64_t count, int32_t* found) {
   testing::fake_cuda::launch(stream, [=] { look_now(nullptr, pieces, count, found); });
 }
@@ -46,7 +50,7 @@ void launch(const Context& context, std::function<void()> work) {
 
 // What stands in the device's memory counts when the work is done, not when it is launched.
 DropoutKey now(DropoutKey key) {
-  if (key.live) key.step = key.live->step, key.first_sample = key.live->first_sample;
+  if (key.live) key.step = key.live->step;
   return key;
 }
 Rate now(const Rate& rate) { return rate.live ? Rate(rate.live->rate) : rate; }
@@ -133,6 +137,7 @@ void FakeGpu::enter(const Context& context) const { cpu().enter(context); }
 
 // Freeing waits for the device, as cudaFree does.
 std::shared_ptr<std::byte> FakeGpu::allocate(int64_t bytes) const {
+  fake_cuda::allocates();
   auto memory = allocate_host(bytes);
   std::byte* raw = memory.get();
   return {raw, [memory = std::move(memory)](std::byte*) mutable {

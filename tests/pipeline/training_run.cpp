@@ -1,5 +1,7 @@
 #include "tests/pipeline/training_run.h"
 
+#include <cmath>
+
 #include "framework/checkpoint_folder.h"
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
@@ -74,12 +76,13 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
     validate(schedule, network, plan);
     Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
     Recorder recorder(run, c);
-    TrainOptions options{.batch = batch,
-                         .epochs = c.epoch ? 1 : 0,
-                         .steps = c.epoch ? 0 : c.steps,
-                         .seed = c.seed,
-                         .rate = [rate = c.rate](int64_t, int64_t) { return rate; },
-                         .on_nan = c.on_nan};
+    TrainOptions options{
+        .batch = batch,
+        .epochs = c.epoch ? 1 : 0,
+        .steps = c.epoch ? 0 : c.steps,
+        .seed = c.seed,
+        .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
+        .on_nan = c.on_nan};
     if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
     if (!c.checkpoint.empty()) {
       options.checkpoint = {

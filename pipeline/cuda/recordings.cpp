@@ -1,0 +1,84 @@
+#include "pipeline/cuda/recordings.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "framework/cuda/check.h"
+
+namespace antichain::cuda {
+namespace {
+
+// A node takes about a kilobyte of the device's memory; many micro-batches of a deep network have hundreds of thousands.
+constexpr size_t most_nodes = 1 << 17;
+
+bool wanted() {
+  const char* said = std::getenv("ANTICHAIN_CUDA_GRAPHS");
+  return !said || std::string_view(said) != "0";
+}
+
+// A stream that records, until it is told to end or the work throws. By this thread alone: ranks that are threads go on
+// allocating and copying meanwhile.
+class Capture {
+ public:
+  explicit Capture(cudaStream_t stream) : stream_(stream) {
+    ANTICHAIN_CUDA(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal));
+  }
+  ~Capture() {
+    if (ended_) return;
+    cudaGraph_t broken = nullptr;
+    cudaStreamEndCapture(stream_, &broken);
+    if (broken) cudaGraphDestroy(broken);
+    cudaGetLastError();  // said by whoever threw
+  }
+  Capture(const Capture&) = delete;
+
+  std::shared_ptr<void> end() {
+    ended_ = true;
+    cudaGraph_t graph = nullptr;
+    ANTICHAIN_CUDA(cudaStreamEndCapture(stream_, &graph));
+    return {graph, [](void* g) { cudaGraphDestroy(cudaGraph_t(g)); }};
+  }
+
+ private:
+  const cudaStream_t stream_;
+  bool ended_ = false;
+};
+
+}  // namespace
+
+Recordings::Recordings(cudaStream_t stream) : stream_(stream), records_(wanted()) {}
+
+void Recordings::repeat(int key, const std::function<void()>& work) {
+  Graph& graph = graphs_[key];
+  if (++graph.times == 2 && records_) record(graph, work);
+  if (!graph.executable) return work();
+  ANTICHAIN_CUDA(cudaGraphLaunch(cudaGraphExec_t(graph.executable.get()), stream_));
+}
+
+void Recordings::record(Graph& graph, const std::function<void()>& work) try {
+  Capture capture(stream_);
+  work();
+  const std::shared_ptr<void> recorded = capture.end();
+  size_t nodes = 0;
+  ANTICHAIN_CUDA(cudaGraphGetNodes(cudaGraph_t(recorded.get()), nullptr, &nodes));
+  if (nodes == 0 || nodes_ + nodes > most_nodes) return;
+  cudaGraphExec_t executable = nullptr;
+  ANTICHAIN_CUDA(cudaGraphInstantiateWithFlags(&executable, cudaGraph_t(recorded.get()), 0));
+  graph.executable = {executable, [](void* g) { cudaGraphExecDestroy(cudaGraphExec_t(g)); }};
+  nodes_ += nodes;
+} catch (const Error& error) {
+  records_ = false;
+  cudaGetLastError();
+  fmt::print(stderr, "work on the device can't be recorded, so its kernels are launched one by one: {}\n",
+             error.what());
+}
+
+void Recordings::forget() {
+  graphs_.clear();
+  nodes_ = 0;
+}
+
+}  // namespace antichain::cuda

@@ -1,0 +1,42 @@
+// CUDA graphs: work that comes again and again is recorded once, and from then on started as a whole. What a step costs the host is
+// then one call per action instead of one per kernel, and the device has no gaps between kernels that are shorter than a call.
+//
+//   first time    the work is done as it is: libraries load what they need, workspaces get their sizes
+//   second        what it starts in the stream is recorded, nothing of it done; the recording is started
+//   from then on  the recording is started, the work is not asked
+//
+// ANTICHAIN_CUDA_GRAPHS=0 always asks the work; the bits are the same.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace antichain::cuda {
+
+class Recordings {
+ public:
+  explicit Recordings(cudaStream_t);
+
+  // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it can't be recorded,
+  // one line on stderr says why, and it is asked every time.
+  void repeat(int key, const std::function<void()>& work);
+  void forget();  // all of them
+
+ private:
+  struct Graph {
+    int times = 0;
+    std::shared_ptr<void> executable;  // cudaGraphExec_t; nullptr: not recorded
+  };
+  void record(Graph&, const std::function<void()>& work);
+
+  const cudaStream_t stream_;
+  bool records_;
+  size_t nodes_ = 0;  // of all graphs
+  std::map<int, Graph> graphs_;
+};
+
+}  // namespace antichain::cuda
