@@ -41,6 +41,10 @@ for kind in "resnet20 float32" "vgg16 float32" "densenet121 float32" "resnet20 b
     [ -n "$one" ] && [ "$one" = "$some" ] && echo "ok      $model: $ranks threads as one, $one" ||
       { echo "FAILED  $model: state $one on 1 rank, $some on $ranks threads"; bad=1; }
   done
+  plain="$(ANTICHAIN_CUDA_GRAPHS=0 state "$model-plain" -- "${network[@]}" --local 1)"
+  [ "$one" = "$plain" ] && echo "ok      $model: recorded as launched one by one" ||
+    { echo "FAILED  $model: state $one recorded, $plain with kernels launched one by one"; bad=1; }
+  grep -h "can't be recorded" "$folder/$model-1.log" && { echo "FAILED  $model: a step can't be recorded"; bad=1; }
   again="$(state "$model-again" -- "${network[@]}" --local 1)"
   [ "$one" = "$again" ] && echo "ok      $model: the same bits again" || { echo "FAILED  $model: $one, then $again"; bad=1; }
   if [ -n "$mpirun" ]; then

@@ -32,7 +32,10 @@ Plan some_plan(const Profile& network, int stages) {
 
 class GpuStep : public OnGpu {
  protected:
-  void TearDown() override { ::unsetenv("ANTICHAIN_FAULT"); }
+  void TearDown() override {
+    ::unsetenv("ANTICHAIN_FAULT");
+    ::unsetenv("ANTICHAIN_CUDA_GRAPHS");
+  }
 };
 
 // 20 copies within the device read and write 10 GiB: at 10 TB/s, faster than any there is, a millisecond.
@@ -102,6 +105,29 @@ TEST_F(GpuStep, TrainsToTheSameBitsEveryTime) {
     EXPECT_EQ(again.state, first.state);
     EXPECT_EQ(again.test_accuracy, first.test_accuracy);
   }
+}
+
+// Dropout and a rate that falls: what a recording must not repeat. Nothing is said: all of it can be recorded.
+TEST_F(GpuStep, RecordedStepsHaveTheSameBits) {
+  for (const Precision precision : {Precision::float32, Precision::bf16})
+    for (const char* model : {"squeezenet", "resnet20", "vgg16"}) {
+      TrainingCase c{.model = model,
+                     .microbatch = 16,
+                     .microbatches = 3,
+                     .steps = 6,
+                     .precision = precision,
+                     .rate = 0.01f,
+                     .decay = 0.7f,
+                     .device = "cuda"};
+      ::testing::internal::CaptureStderr();
+      const TrainingRun recorded = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
+      EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << model;
+      ::setenv("ANTICHAIN_CUDA_GRAPHS", "0", 1);
+      const TrainingRun launched = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
+      ::unsetenv("ANTICHAIN_CUDA_GRAPHS");
+      EXPECT_EQ(recorded.losses, launched.losses) << model;
+      EXPECT_EQ(recorded.state, launched.state) << model;
+    }
 }
 
 TEST_F(GpuStep, NamesMicroBatchAndStepOfABadNumber) {

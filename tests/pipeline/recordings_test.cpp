@@ -51,7 +51,9 @@ const TrainingCase changing{
 TEST_F(Recorded, StepsHaveTheBitsOfTheCpu) {
   const TrainingRun cpu = train(changing, 1, false);
   for (const int ranks : {1, 2}) {
+    ::testing::internal::CaptureStderr();
     expect_same(train(changing, ranks, true), cpu, std::to_string(ranks) + " ranks");
+    EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
     EXPECT_GT(fake_cuda::graph_launches(), 0);
   }
   ::setenv("ANTICHAIN_CUDA_GRAPHS", "0", 1);
