@@ -33,6 +33,19 @@ struct KernelEntry {
 struct Rate;
 struct SgdOptions;
 
+// A parameter and what its update needs: float32, plain or in one layout all three. `momentum` may be empty.
+struct Trained {
+  Tensor w, dw, momentum;
+  Tensor rounded;  // where w is to be stored besides, in a type of fewer bits; may be empty
+};
+
+// One pass of the optimiser over many parameters at once.
+class Update {
+ public:
+  virtual ~Update() = default;
+  virtual void run(Context&, const SgdOptions&, const Rate&) const = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -58,6 +71,10 @@ class Backend {
   // One pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be empty.
   virtual void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
                    const Tensor& momentum) const = 0;
+  // The same for all of these by one launch, where launching each costs more than its work: nullptr where it does not.
+  virtual std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>&) const {
+    return nullptr;
+  }
 
   // Error naming the operator, the backend and the operators it has.
   const KernelEntry& entry(std::string_view op_type) const;

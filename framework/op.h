@@ -65,6 +65,7 @@ struct Lowering {
   std::vector<Layout> params;                // the layout each parameter (and its gradient) lives in
   Precision precision = Precision::float32;  // x and y that are not integers are of its storage type
   std::vector<TensorSpec> prepared;          // what Kernel::prepare makes of the parameters
+  bool prepared_rounded = false;             // prepared[i] is params[i] as it lies, rounded to bf16
   std::vector<TensorSpec> stash;             // written by forward, read by backward of the same micro-batch
   bool keeps_x = false, keeps_y = false;     // whether backward re-reads the inputs, the output
   int kept_inputs = 1 << 30;                 // of keeps_x: only the first so many inputs

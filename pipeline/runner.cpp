@@ -400,15 +400,17 @@ void StageRunner::step(const Action& action, const StepInput& input, StepResult&
 
 void StageRunner::update(const StepInput& input) {
   const Rate rate = device_ ? Rate(device_->numbers()) : Rate(input.rate);
+  const bool at_once = device_ && !clock_;
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();
     for (int m = 0; count > 0 && m < schedule_.microbatches; ++m)
       state.kernel->absorb(context_, at(memory_.statistics, id, m, count), state.buffers);
-    if (graph_.needs_gradient(id))
+    if (graph_.needs_gradient(id) && !at_once)
       timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, rate); });
     progress_between_nodes();
   }
+  if (at_once) stage_.update(input.sgd, rate);
 }
 
 }  // namespace antichain

@@ -23,6 +23,18 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
     for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
   }
   prepare();
+  plan_update();
+}
+
+void Stage::plan_update() {
+  std::vector<Trained> all;
+  for (const auto& [id, state] : state_)
+    for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
+      all.push_back({state.params[i], state.gradients[i], state.momentum[i], {}});
+      if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
+        all.back().rounded = state.prepared[i];
+    }
+  at_once_ = context_.backend().update_of(context_, all);
 }
 
 void Stage::prepare() {
@@ -48,6 +60,17 @@ void Stage::update(NodeId id, const SgdOptions& sgd, const Rate& rate) {
   for (size_t i = 0; i < state.params.size(); ++i)
     context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
   prepare(state);
+}
+
+void Stage::update(const SgdOptions& sgd, const Rate& rate) {
+  if (at_once_) at_once_->run(context_, sgd, rate);
+  for (const NodeId id : nodes_) {
+    if (!graph_.needs_gradient(id)) continue;
+    if (!at_once_)
+      update(id, sgd, rate);
+    else if (!graph_[id].lowering.prepared_rounded)
+      prepare(state_.at(id));
+  }
 }
 
 void Stage::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {

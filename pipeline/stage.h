@@ -35,6 +35,8 @@ class Stage {
 
   // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
   void update(NodeId id, const SgdOptions&, const Rate&);
+  // Of all nodes, at once where the device has a way.
+  void update(const SgdOptions&, const Rate&);
   // Has every kernel prepare its parameters: for whoever sets their values otherwise.
   void prepare();
 
@@ -44,12 +46,14 @@ class Stage {
 
  private:
   void prepare(NodeState&);
+  void plan_update();
   Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;
 
   const Graph& graph_;
   std::vector<NodeId> nodes_;
   Context& context_;
   std::map<NodeId, NodeState> state_;
+  std::unique_ptr<Update> at_once_;  // of all parameters; nullptr: node by node
 };
 
 }  // namespace antichain

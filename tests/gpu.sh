@@ -53,7 +53,7 @@ sharded() {
 
 nvidia-smi -L || true
 "$program" info 2>&1 | tee "$results/info.log" | tail -n 5
-part operators sharded '*Operator*:*SameBits*:Device.*'
+part operators sharded '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
 part models sharded '*Agreement*:*Exactness*:*FiveSteps*'
 [ -x "$transport" ] && part transport "$transport" --gtest_brief=1
 part program "$here/gpu/program.sh" "$program" "$mpirun"

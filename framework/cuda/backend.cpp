@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
+#include "framework/cuda/update.h"
 
 namespace antichain::cuda {
 namespace {
@@ -20,6 +23,30 @@ void close(Resources* r) {
   if (r->flag) cudaFree(r->flag);
   delete r;
 }
+
+// Parts in the device's memory, and the tensors that they are parts of.
+class UpdateOfParts : public Update {
+ public:
+  UpdateOfParts(const Backend& backend, const Context& context, const std::vector<Trained>& trained)
+      : trained_(trained), count_(0) {
+    const std::vector<Part> parts = parts_of(trained);
+    const TensorSpec spec{{int64_t(parts.size() * sizeof(Part))}, DType::u8};
+    const Tensor host = Tensor::host(spec);
+    std::memcpy(host.raw(), parts.data(), size_t(spec.bytes()));
+    parts_ = backend.tensor(spec);
+    backend.copy(context, host, parts_);
+    count_ = int64_t(parts.size());
+  }
+
+  void run(Context& context, const SgdOptions& options, const Rate& rate) const override {
+    if (count_ > 0) update(stream_of(context), options, rate, parts_.data<Part>(), count_);
+  }
+
+ private:
+  const std::vector<Trained> trained_;
+  Tensor parts_;
+  int64_t count_;
+};
 
 class CudaBackend : public Backend {
  public:
@@ -124,6 +151,11 @@ class CudaBackend : public Backend {
            const Tensor& momentum) const override {
     cuda::sgd(stream_of(context), options, rate, w.data<float>(), dw.data<float>(),
               momentum ? momentum.data<float>() : nullptr, w.elements());
+  }
+
+  std::unique_ptr<Update> update_of(const Context& context,
+                                    const std::vector<Trained>& trained) const override {
+    return std::make_unique<UpdateOfParts>(*this, context, trained);
   }
 
  private:

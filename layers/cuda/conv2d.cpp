@@ -102,7 +102,10 @@ KernelEntry conv2d_entry(Factors factors) {
                        .precision = precision,
                        .keeps_x = true};
             if (conv.options.bias) l.params.push_back(Layout::plain);
-            if (c.dtype == DType::bf16) l.prepared = {{c.weight, DType::bf16, Layout::nhwc}};
+            if (c.dtype == DType::bf16) {
+              l.prepared = {{c.weight, DType::bf16, Layout::nhwc}};
+              l.prepared_rounded = true;
+            }
             l.workspace_bytes = Conv2dKernel(conv, c, factors).workspace_bytes();
             return l;
           },

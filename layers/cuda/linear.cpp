@@ -114,6 +114,7 @@ KernelEntry linear_entry(Factors factors) {
                             .params = std::vector<Layout>(linear.options.bias ? 2 : 1, Layout::plain),
                             .precision = precision,
                             .prepared = kernel.prepared(linear.infer(x).params[0].shape),
+                            .prepared_rounded = true,
                             .keeps_x = true,
                             .workspace_bytes = kernel.workspace_bytes()};
           },

@@ -99,6 +99,19 @@ class LateKernel : public Kernel {
 
 }  // namespace
 
+class LateUpdate : public Update {
+ public:
+  explicit LateUpdate(std::vector<Trained> trained) : trained_(std::move(trained)) {}
+  void run(Context& context, const SgdOptions& options, const Rate& rate) const override {
+    launch(context, [this, &context, options, rate] {
+      for (const Trained& t : trained_) cpu().sgd(context, options, now(rate), t.w, t.dw, t.momentum);
+    });
+  }
+
+ private:
+  const std::vector<Trained> trained_;
+};
+
 FakeGpu::FakeGpu() {
   for (const char* type :
        {"adaptive_average_pool", "add", "average_pool", "batch_norm", "concat", "conv2d", "dropout",
@@ -163,6 +176,10 @@ void FakeGpu::sgd(Context& context, const SgdOptions& options, const Rate& rate,
   launch(context, [&context, options, rate, w = unowned(w), dw = unowned(dw), v = unowned(momentum)] {
     cpu().sgd(context, options, now(rate), w, dw, v);
   });
+}
+
+std::unique_ptr<Update> FakeGpu::update_of(const Context&, const std::vector<Trained>& trained) const {
+  return std::make_unique<LateUpdate>(trained);
 }
 
 }  // namespace testing

@@ -39,6 +39,7 @@ class FakeGpu : public Backend {
   void add(Context&, const Tensor& x, const Tensor& y) const override;
   void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override;
+  std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>&) const override;
 
   int copies() const { return copies_; }           // that the host waited for
   CUstream_st* stream() const { return stream_; }  // of the context opened last

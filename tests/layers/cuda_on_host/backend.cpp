@@ -4,6 +4,7 @@
 
 #include "framework/backend.h"
 #include "framework/cuda/elementwise.h"
+#include "framework/cuda/update.h"
 #include "framework/error.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/gemm.h"
@@ -57,6 +58,19 @@ std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) {
 
 namespace {
 
+class UpdateOnHost : public Update {
+ public:
+  explicit UpdateOnHost(const std::vector<Trained>& trained)
+      : trained_(trained), parts_(cuda::parts_of(trained)) {}
+  void run(Context&, const SgdOptions& options, const Rate& rate) const override {
+    cuda::update(nullptr, options, rate, parts_.data(), int64_t(parts_.size()));
+  }
+
+ private:
+  const std::vector<Trained> trained_;
+  const std::vector<cuda::Part> parts_;
+};
+
 class CudaOnHost : public Backend {
  public:
   CudaOnHost() { kernels_ = cuda::operators(cuda::Factors::exact); }
@@ -81,6 +95,9 @@ class CudaOnHost : public Backend {
            const Tensor& momentum) const override {
     cuda::sgd(nullptr, o, rate, w.data<float>(), dw.data<float>(),
               momentum ? momentum.data<float>() : nullptr, w.elements());
+  }
+  std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>& trained) const override {
+    return std::make_unique<UpdateOnHost>(trained);
   }
 };
 

@@ -1,0 +1,82 @@
+#include "framework/cuda/update.h"
+
+#include "framework/cuda/launch.h"
+
+namespace antichain::cuda {
+namespace {
+
+constexpr Index workers = 256;    // of a part: neighbours read neighbours
+constexpr Index longest = 16384;  // numbers of a part
+constexpr Index width = 4;        // numbers that a worker takes at a time: 16 bytes
+
+struct alignas(16) Floats {
+  float at[width];
+};
+struct alignas(8) Halves {
+  Bf16 at[width];
+};
+
+// Neither contracts a · b + c.
+ANTICHAIN_ANYWHERE inline void descend(const SgdOptions& options, float rate, float& w, float dw, float* v) {
+  const float g = dw + options.weight_decay * w;
+  float step = g;
+  if (v) {
+    *v = options.momentum * *v + g;
+    step = options.nesterov ? g + options.momentum * *v : *v;
+  }
+  w -= rate * step;
+}
+
+ANTICHAIN_ANYWHERE inline void descend_wide(const SgdOptions& options, float rate, const Part& part,
+                                            Index i) {
+  Floats w = reinterpret_cast<const Floats*>(part.w)[i], v{};
+  const Floats dw = reinterpret_cast<const Floats*>(part.dw)[i];
+  if (part.momentum) v = reinterpret_cast<const Floats*>(part.momentum)[i];
+  for (Index k = 0; k < width; ++k)
+    descend(options, rate, w.at[k], dw.at[k], part.momentum ? &v.at[k] : nullptr);
+  reinterpret_cast<Floats*>(part.w)[i] = w;
+  if (part.momentum) reinterpret_cast<Floats*>(part.momentum)[i] = v;
+  if (!part.rounded) return;
+  Halves rounded;
+  for (Index k = 0; k < width; ++k) rounded.at[k] = Bf16(w.at[k]);
+  reinterpret_cast<Halves*>(part.rounded)[i] = rounded;
+}
+
+ANTICHAIN_ANYWHERE inline void descend_one(const SgdOptions& options, float rate, const Part& part, Index i) {
+  float w = part.w[i];
+  descend(options, rate, w, part.dw[i], part.momentum ? part.momentum + i : nullptr);
+  part.w[i] = w;
+  if (part.rounded) part.rounded[i] = Bf16(w);
+}
+
+}  // namespace
+
+std::vector<Part> parts_of(const std::vector<Trained>& trained) {
+  std::vector<Part> parts;
+  for (const Trained& t : trained) {
+    ANTICHAIN_CHECK(!t.rounded || t.rounded.dtype() == DType::bf16, "what is rounded is rounded to bf16");
+    for (const Tensor* tensor : {&t.w, &t.dw, &t.momentum})
+      ANTICHAIN_CHECK(
+          !*tensor || (tensor->dtype() == DType::f32 && tensor->elements() == t.w.elements() &&
+                       reinterpret_cast<uintptr_t>(tensor->raw()) % sizeof(Floats) == 0),
+          "a parameter, its gradient and momentum are float32 of one size, each at a multiple of 16 bytes");
+    for (int64_t begin = 0; begin < t.w.elements(); begin += longest)
+      parts.push_back({t.w.data<float>() + begin, t.dw.data<float>() + begin,
+                       t.momentum ? t.momentum.data<float>() + begin : nullptr,
+                       t.rounded ? t.rounded.data<Bf16>() + begin : nullptr,
+                       uint32_t(std::min<int64_t>(longest, t.w.elements() - begin))});
+  }
+  return parts;
+}
+
+void update(Stream stream, const SgdOptions& options, const Rate& given, const Part* parts, int64_t count) {
+  for_each(stream, count * workers, [=] ANTICHAIN_DEVICE(Index i) {
+    const Part part = parts[i / workers];
+    const float rate = given.live ? given.live->rate : given.value;
+    const Index worker = i % workers, wide = part.count / width;
+    for (Index j = worker; j < wide; j += workers) descend_wide(options, rate, part, j);
+    for (Index j = wide * width + worker; j < part.count; j += workers) descend_one(options, rate, part, j);
+  });
+}
+
+}  // namespace antichain::cuda

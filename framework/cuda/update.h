@@ -1,0 +1,27 @@
+// The optimiser's pass over all parameters of a stage by one launch: there are hundreds, and most are short vectors.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "framework/backend.h"
+#include "framework/bf16.h"
+#include "framework/cuda/resources.h"
+#include "framework/sgd.h"
+
+namespace antichain::cuda {
+
+// A run of one parameter's numbers, on the device; it begins at a multiple of 16 bytes.
+struct Part {
+  float* w = nullptr;
+  const float* dw = nullptr;
+  float* momentum = nullptr;  // may be nullptr
+  Bf16* rounded = nullptr;    // may be nullptr
+  uint32_t count = 0;
+};
+std::vector<Part> parts_of(const std::vector<Trained>&);
+
+// w, momentum and rounded of each part, by the same operations in the same order as on the CPU. `parts` is on the device.
+void update(Stream, const SgdOptions&, const Rate&, const Part* parts, int64_t count);
+
+}  // namespace antichain::cuda

@@ -1,0 +1,115 @@
+// The update of many parameters at once gives the CPU's bits, whatever their sizes, and rounds as a conversion does.
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "framework/bf16.h"
+#include "framework/random.h"
+#include "framework/sgd.h"
+#include "layers/cpu/backend.h"
+#include "tests/layers/engines.h"
+
+namespace antichain {
+namespace {
+
+// Less than a pack of four, uneven ones, more than a part, and none.
+constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007};
+
+Tensor random_tensor(int64_t count, uint64_t key) {
+  const Tensor t = Tensor::host({.shape = {count}});
+  for (int64_t i = 0; i < count; ++i)
+    t.data<float>()[i] = 2 * Philox::uniform(Philox(key).words(uint64_t(i))[0]) - 1;
+  return t;
+}
+
+class UpdateAtOnce : public testing::TestWithParam<harness::Engine> {
+ protected:
+  void SetUp() override {
+    std::string why;
+    device_ = harness::find(GetParam(), why);
+    if (!device_) GTEST_SKIP() << why;
+    context_ = std::make_unique<Context>(*device_);
+    device_->enter(*context_);
+  }
+  Tensor there(const Tensor& host) const {
+    const Tensor tensor = device_->tensor(host.spec());
+    device_->copy(*context_, host, tensor);
+    return tensor;
+  }
+  Tensor here(const Tensor& tensor) const {
+    const Tensor host = Tensor::host(tensor.spec());
+    device_->copy(*context_, tensor, host);
+    return host;
+  }
+  void expect_same(const Tensor& ours, const Tensor& theirs, const std::string& what) const {
+    EXPECT_EQ(std::memcmp(here(ours).raw(), theirs.raw(), size_t(theirs.bytes())), 0)
+        << what << " of " << theirs.elements();
+  }
+  // Two steps, so that momentum counts.
+  void check(bool momentum, const SgdOptions& options) const {
+    register_cpu_backend();
+    const Backend& cpu = backend("cpu");
+    Context of_cpu(cpu);
+    std::vector<Trained> ours, theirs;
+    for (const int64_t n : sizes) {
+      const auto key = uint64_t(n);
+      theirs.push_back({random_tensor(n, key + 1),
+                        random_tensor(n, key + 2),
+                        momentum ? random_tensor(n, key + 3) : Tensor(),
+                        {}});
+      const Trained& t = theirs.back();
+      ours.push_back({there(t.w), there(t.dw), momentum ? there(t.momentum) : Tensor(),
+                      n % 2 == 0 ? device_->tensor({{n}, DType::bf16}) : Tensor()});
+    }
+    const std::unique_ptr<Update> update = device_->update_of(*context_, ours);
+    if (!update) {
+      EXPECT_EQ(device_->name(), "cpu") << "launching costs nothing there";
+      return;
+    }
+    for (const float rate : {0.1f, 0.03f}) {
+      update->run(*context_, options, rate);
+      for (const Trained& t : theirs) cpu.sgd(of_cpu, options, rate, t.w, t.dw, t.momentum);
+    }
+    for (size_t i = 0; i < ours.size(); ++i) {
+      expect_same(ours[i].w, theirs[i].w, "weights");
+      expect_same(ours[i].dw, theirs[i].dw, "gradients");
+      if (momentum) expect_same(ours[i].momentum, theirs[i].momentum, "momentum");
+      if (!ours[i].rounded) continue;
+      const Tensor rounded = here(ours[i].rounded);
+      for (int64_t k = 0; k < rounded.elements(); ++k)
+        ASSERT_EQ(float(rounded.data<Bf16>()[k]), float(Bf16(theirs[i].w.data<float>()[k]))) << k;
+    }
+  }
+
+  const Backend* device_ = nullptr;
+  std::unique_ptr<Context> context_;
+};
+
+TEST_P(UpdateAtOnce, HasTheBitsOfTheCpu) {
+  for (const bool momentum : {false, true})
+    for (const bool nesterov : {false, true}) check(momentum, {.nesterov = nesterov});
+}
+
+// The rate is what stands in the device's memory when the update runs.
+TEST_P(UpdateAtOnce, ReadsARateWhereItStands) {
+  const Tensor w = random_tensor(1001, 1), dw = random_tensor(1001, 2), same = there(w), other = there(w);
+  const Tensor numbers = Tensor::host({{int64_t(sizeof(StepNumbers))}, DType::u8});
+  const StepNumbers said{.step = 3, .rate = 0.25f};
+  std::memcpy(numbers.raw(), &said, sizeof said);
+  const Tensor live = there(numbers);
+  const auto first = device_->update_of(*context_, {{same, there(dw), {}, {}}});
+  const auto second = device_->update_of(*context_, {{other, there(dw), {}, {}}});
+  if (!first) {
+    EXPECT_EQ(device_->name(), "cpu");
+    return;
+  }
+  first->run(*context_, {}, 0.25f);
+  second->run(*context_, {}, Rate(reinterpret_cast<const StepNumbers*>(live.raw())));
+  expect_same(other, here(same), "weights");
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, UpdateAtOnce, testing::ValuesIn(harness::engines()),
+                         [](const auto& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace antichain
