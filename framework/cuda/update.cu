@@ -16,13 +16,14 @@ struct alignas(8) Halves {
   Bf16 at[width];
 };
 
-// Neither contracts a · b + c.
-ANTICHAIN_ANYWHERE inline void descend(const SgdOptions& options, float rate, float& w, float dw, float* v) {
+// Neither contracts a · b + c. Without momentum v is left alone: it stays in a register.
+ANTICHAIN_ANYWHERE inline void descend(const SgdOptions& options, float rate, bool has_v, float& w, float dw,
+                                       float& v) {
   const float g = dw + options.weight_decay * w;
   float step = g;
-  if (v) {
-    *v = options.momentum * *v + g;
-    step = options.nesterov ? g + options.momentum * *v : *v;
+  if (has_v) {
+    v = options.momentum * v + g;
+    step = options.nesterov ? g + options.momentum * v : v;
   }
   w -= rate * step;
 }
@@ -32,8 +33,7 @@ ANTICHAIN_ANYWHERE inline void descend_wide(const SgdOptions& options, float rat
   Floats w = reinterpret_cast<const Floats*>(part.w)[i], v{};
   const Floats dw = reinterpret_cast<const Floats*>(part.dw)[i];
   if (part.momentum) v = reinterpret_cast<const Floats*>(part.momentum)[i];
-  for (Index k = 0; k < width; ++k)
-    descend(options, rate, w.at[k], dw.at[k], part.momentum ? &v.at[k] : nullptr);
+  for (Index k = 0; k < width; ++k) descend(options, rate, part.momentum, w.at[k], dw.at[k], v.at[k]);
   reinterpret_cast<Floats*>(part.w)[i] = w;
   if (part.momentum) reinterpret_cast<Floats*>(part.momentum)[i] = v;
   if (!part.rounded) return;
@@ -43,9 +43,10 @@ ANTICHAIN_ANYWHERE inline void descend_wide(const SgdOptions& options, float rat
 }
 
 ANTICHAIN_ANYWHERE inline void descend_one(const SgdOptions& options, float rate, const Part& part, Index i) {
-  float w = part.w[i];
-  descend(options, rate, w, part.dw[i], part.momentum ? part.momentum + i : nullptr);
+  float w = part.w[i], v = part.momentum ? part.momentum[i] : 0;
+  descend(options, rate, part.momentum, w, part.dw[i], v);
   part.w[i] = w;
+  if (part.momentum) part.momentum[i] = v;
   if (part.rounded) part.rounded[i] = Bf16(w);
 }
 
