@@ -20,7 +20,10 @@ namespace {
 class RandomSource : public BatchSource {
  public:
   void fill(std::string_view input, int, const Tensor& out) override {
-    if (out.dtype() != DType::f32) return;  // labels stay 0
+    if (out.dtype() != DType::f32) {
+      std::memset(out.raw(), 0, size_t(out.bytes()));  // page-locked memory begins as anything
+      return;
+    }
     Tensor& values = drawn_[std::string(input)];
     if (!values) values = draw(out.spec());
     std::memcpy(out.raw(), values.raw(), size_t(out.bytes()));
@@ -95,7 +98,7 @@ int repeats(Transport& job, const MeasureOptions& options, double round_s) {
 // In host memory a node takes as long as its call.
 void measure_calls(const Graph& graph, Context& context, Profile& network, Transport& job,
                    const MeasureOptions& options) {
-  Bench bench(graph, context, network, std::min(options.microbatches, 2));
+  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
   std::vector<double> overhead;
   double in_nodes = 0;
@@ -124,7 +127,7 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
 void measure_device(const Graph& graph, Context& context, Profile& network, Transport& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
-  Bench bench(graph, context, network, std::min(options.microbatches, 8));
+  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
   // Looks at numbers as in training, which go on without waiting for what they find.
   bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   DeviceTimes times(bench.microbatches());
@@ -153,6 +156,10 @@ void measure_device(const Graph& graph, Context& context, Profile& network, Tran
 }
 
 }  // namespace
+
+int profiled_microbatches(const Backend& device, int of_run) {
+  return std::min(of_run, device.host_memory() ? 2 : 8);
+}
 
 Profile measure(const Graph& lowered, Context& context, Transport& job, const MeasureOptions& options) {
   Profile network = unpriced(lowered, context.backend().description());

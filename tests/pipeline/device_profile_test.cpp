@@ -2,6 +2,7 @@
 // host is slow or fast, and the step that the profile predicts is the step that ran.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -74,8 +75,10 @@ class DeviceProfile : public ::testing::Test {
   }
 };
 
-class Nothing : public BatchSource {
-  void fill(std::string_view, int, const Tensor&) override {}
+class Black : public BatchSource {
+  void fill(std::string_view, int, const Tensor& out) override {
+    std::fill_n(out.raw(), out.bytes(), std::byte(0));
+  }
 };
 
 struct Heard {
@@ -101,7 +104,7 @@ std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
   StageRunner runner(stage, network, plan, schedule, Mode::train, alone);
   std::vector<Heard> heard;
   runner.set_clock([&](NodeId id, Verb verb, int m, double s) { heard.push_back({id, verb, m, s}); });
-  Nothing source;
+  Black source;
   for (int i = 0; i < 2; ++i) {
     heard.clear();
     runner.run({.batch = microbatches}, source);
