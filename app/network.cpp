@@ -77,7 +77,9 @@ void check_memory(const Graph& lowered, const Transport& transport) {
               "use a smaller --batch or more --microbatches");
 }
 
-void say(const std::string& sentence) { std::fputs(fmt::format("antichain: {}\n", sentence).c_str(), stderr); }
+void say(const std::string& sentence) {
+  std::fputs(fmt::format("antichain: {}\n", sentence).c_str(), stderr);
+}
 
 // Its text, or nothing, on all ranks.
 std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,

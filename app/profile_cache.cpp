@@ -40,13 +40,13 @@ ProfileSubject profile_subject(const Graph& lowered, const Context& context, int
 }
 
 ProfileCache::ProfileCache(const std::string& option, const Context& context)
-    : folder_(option != "auto"                   ? option == "none" ? "" : option
+    : folder_(option != "auto"                  ? option == "none" ? "" : option
               : context.backend().host_memory() ? ""
                                                 : usual_folder()) {}
 
 std::string ProfileCache::file(const ProfileSubject& s) const {
-  const std::string all = fmt::format("{}\n{}\n{}\n{}\n{} {} {} {}", s.model, s.graph_hash, s.device, s.program,
-                                      s.microbatch, s.microbatches, s.threads, s.ranks_at_once);
+  const std::string all = fmt::format("{}\n{}\n{}\n{}\n{} {} {} {}", s.model, s.graph_hash, s.device,
+                                      s.program, s.microbatch, s.microbatches, s.threads, s.ranks_at_once);
   return fs::path(folder_) / fmt::format("{}-{}-{:016x}.json", s.model, s.microbatch, hash_bytes(all));
 }
 

@@ -54,8 +54,7 @@ class ReorderedPlan : public ConvolutionPlan {
 std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution& c, Pass pass,
                                                       std::shared_ptr<const ConvolutionPlan> nchw) {
   std::shared_ptr<const ConvolutionPlan> plan;
-  with_type(c.dtype,
-            [&]<class T>() { plan = std::make_shared<ReorderedPlan<T>>(std::move(nchw), c, pass); });
+  with_type(c.dtype, [&]<class T>() { plan = std::make_shared<ReorderedPlan<T>>(std::move(nchw), c, pass); });
   return plan;
 }
 

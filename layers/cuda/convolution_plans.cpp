@@ -27,19 +27,20 @@ ListAlternatives conv2d_alternatives(Factors factors) {
     const auto* conv = dynamic_cast<const Conv2d*>(&op);
     if (!conv) return passes;
     const Convolution c(*conv, x[0], precision);
-    for (const auto& [pass, name] : {std::pair(Pass::forward, "forward"),
-                                     std::pair(Pass::input_gradient, "input gradient"),
-                                     std::pair(Pass::weight_gradient, "weight gradient")}) {
+    for (const auto& [pass, name] :
+         {std::pair(Pass::forward, "forward"), std::pair(Pass::input_gradient, "input gradient"),
+          std::pair(Pass::weight_gradient, "weight gradient")}) {
       const DType weight = pass == Pass::weight_gradient ? DType::f32 : c.dtype;
-      PassAlternatives all{.pass = name,
-                           .operands = {{c.x, c.dtype, Layout::nhwc},
-                                        {c.weight, weight, Layout::nhwc},
-                                        {c.y, c.dtype, Layout::nhwc}}};
+      PassAlternatives all{
+          .pass = name,
+          .operands = {
+              {c.x, c.dtype, Layout::nhwc}, {c.weight, weight, Layout::nhwc}, {c.y, c.dtype, Layout::nhwc}}};
       for (const NamedPlan& by : all_plans(c, pass, factors))
-        all.all.push_back({by.engine, by.plan->workspace_bytes(),
-                           [plan = by.plan](Context& context, std::span<const Tensor> t, std::byte* workspace) {
-                             plan->run(context, t[0].raw(), t[1].raw(), t[2].raw(), workspace);
-                           }});
+        all.all.push_back(
+            {by.engine, by.plan->workspace_bytes(),
+             [plan = by.plan](Context& context, std::span<const Tensor> t, std::byte* workspace) {
+               plan->run(context, t[0].raw(), t[1].raw(), t[2].raw(), workspace);
+             }});
       passes.push_back(std::move(all));
     }
     return passes;

@@ -163,8 +163,8 @@ std::vector<NamedPlan> plans_by_cudnn(const Convolution& c, Pass pass, Layout la
   const std::lock_guard lock(planner().mutex);
   const cudnnHandle_t handle = planner().handle(device);
   std::vector<NamedPlan> named;
-  for (ExecutionPlan& plan :
-       obeying_plans(handle, operation_graph(handle, describe(c, pass, layout)), rule_for(c.dtype, factors))) {
+  for (ExecutionPlan& plan : obeying_plans(handle, operation_graph(handle, describe(c, pass, layout)),
+                                           rule_for(c.dtype, factors))) {
     std::string engine = fmt::format("cuDNN {}", plan.engine);
     named.push_back({std::move(engine), std::make_shared<CudnnPlan>(std::move(plan))});
   }

@@ -193,7 +193,8 @@ ExecutionPlan choose_plan(cudnnHandle_t handle, const Descriptor& graph, const E
 }
 
 // The fallbacks are a list of engines without a choice of their knobs, most of which the ranking has already.
-std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule) {
+std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t handle, const Descriptor& graph,
+                                         const EngineRule& rule) {
   std::vector<ExecutionPlan> all;
   std::set<int64_t> ranked;
   const auto skips = [&](const Candidate& c, cudnnBackendHeurMode_t mode) {
