@@ -150,9 +150,12 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
 }
 
 Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                         Context& context, Transport& transport) {
+                         Context& context, Transport& transport, double seconds) {
   check_memory(lowered, transport);
-  const Profile profile = measure(lowered, context, transport, {.microbatches = network.microbatches});
+  MeasureOptions options{.microbatches = network.microbatches};
+  if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
+  if (seconds > 0) options.budget_s = seconds;
+  const Profile profile = measure(lowered, context, transport, options);
   if (transport.rank() != 0) return profile;
   try {
     const ProfileCache cache(planning.profile_cache, context);

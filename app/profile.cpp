@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "app/checks.h"
 #include "app/commands.h"
 #include "app/job.h"
 #include "app/network.h"
@@ -25,6 +26,7 @@ struct ProfileOptions {
   PlanningOptions planning;  // of which only the profile cache
   std::string json_file;
   bool tune = false;
+  double seconds = 0;
 };
 
 Table node_table(const Profile& profile) {
@@ -88,8 +90,8 @@ void run(const ProfileOptions& options) {
     read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
     warn_of_crowding(rank);
     // 2. Measure.
-    const Profile profile =
-        measured_profile(options.planning, options.network, graph, rank.context, rank.transport);
+    const Profile profile = measured_profile(options.planning, options.network, graph, rank.context,
+                                             rank.transport, options.seconds);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = tune(graph, rank.context, rank.transport.activity());
     // 3. Tell.
@@ -114,6 +116,11 @@ void add_profile(CLI::App& app) {
       .add_flag("--tune", options->tune,
                 "time every engine that obeys the rule for each convolution, and say which is the fastest; "
                 "training goes by the rule")
+      ->group("Planning");
+  check_number(command.add_option("--seconds", options->seconds,
+                                  "about how long to measure, five steps at least [3, on GPUs 1.5]"),
+               0.01, 1e4)
+      ->type_name("X")
       ->group("Planning");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
   command.callback([options] { run(*options); });

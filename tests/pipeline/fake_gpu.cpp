@@ -116,7 +116,7 @@ class LateUpdate : public Update {
  public:
   explicit LateUpdate(std::vector<Trained> trained) : trained_(std::move(trained)) {}
   void run(Context& context, const SgdOptions& options, const Rate& rate) const override {
-    launch(context, [this, &context, options, rate] {
+    launch(context, double(trained_.size()) * seconds("sgd"), [this, &context, options, rate] {
       for (const Trained& t : trained_) cpu().sgd(context, options, now(rate), t.w, t.dw, t.momentum);
     });
   }
