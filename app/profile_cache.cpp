@@ -29,10 +29,13 @@ std::string usual_folder() {
 
 ProfileSubject profile_subject(const Graph& lowered, const Context& context, int microbatches,
                                int ranks_at_once) {
+  std::string program = fmt::format("{} {}", version(), revision());
+  if (const char* graphs = std::getenv("ANTICHAIN_CUDA_GRAPHS"))
+    program += fmt::format(", graphs {}", graphs);
   return {.model = lowered.model(),
           .graph_hash = lowered.hash(),
           .device = context.backend().description(),
-          .program = fmt::format("{} {}", version(), revision()),
+          .program = std::move(program),
           .microbatch = lowered.microbatch(),
           .microbatches = profiled_microbatches(context.backend(), microbatches),
           .threads = context.threads(),

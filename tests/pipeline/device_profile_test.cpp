@@ -3,18 +3,22 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <thread>
 
+#include "framework/cuda/resources.h"
 #include "layers/add.h"
 #include "layers/conv2d.h"
 #include "layers/flatten.h"
 #include "layers/linear.h"
 #include "layers/relu.h"
 #include "models/model.h"
+#include "pipeline/cuda/streams.h"
+#include "pipeline/device_step.h"
 #include "pipeline/profiler.h"
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
@@ -159,6 +163,38 @@ TEST_F(DeviceProfile, NodesTakeWhatTheirKernelsTake) {
 
 TEST_F(DeviceProfile, NodesTakeWhatTheirKernelsTakeHoweverSlowTheHost) {
   EXPECT_TRUE(in_one_of_20([] { return hears_the_kernels(4e-4); }));
+}
+
+// What is started while the device is held waits for the host, but not for ever: the host may be kept by the device.
+TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
+  const Context context(FakeGpu::the());
+  const auto step = cuda::make_step_stream(context);
+  std::atomic<int> done{0};
+  EXPECT_TRUE(in_one_of_20([&] {
+    done = 0;
+    step->hold();
+    fake_cuda::launch(cuda::stream_of(context), [&] { ++done; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const bool waited = done == 0;
+    step->let_go();
+    step->wait();
+    return waited && done == 1;
+  }));
+  step->hold();
+  fake_cuda::launch(cuda::stream_of(context), [&] { ++done; });
+  step->wait();
+  EXPECT_EQ(done, 2);
+  step->let_go();  // too late for that one, and none of the next one's
+  EXPECT_TRUE(in_one_of_20([&] {
+    done = 0;
+    step->hold();
+    fake_cuda::launch(cuda::stream_of(context), [&] { ++done; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    const bool waited = done == 0;
+    step->let_go();
+    step->wait();
+    return waited;
+  }));
 }
 
 // With the table's own times, which leave the stand-in time enough to really compute.
