@@ -22,6 +22,7 @@ void StageRunner::attach_device() {
 }
 
 void StageRunner::begin_on_device(const StepInput& input) {
+  node_stamps_.reset();  // of a step that failed
   if (clock_) {
     if (!input.traced && !sheet_) device_->tie_clocks(false);
     node_stamps_.emplace(*device_, clock_);
