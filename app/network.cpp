@@ -4,9 +4,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "app/checks.h"
+#include "app/profile_cache.h"
 #include "app/table.h"
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -15,6 +17,7 @@
 #include "partition/cut_file.h"
 #include "partition/read_profile.h"
 #include "pipeline/agree.h"
+#include "pipeline/link_probe.h"
 #include "pipeline/profiler.h"
 
 namespace antichain {
@@ -74,6 +77,30 @@ void check_memory(const Graph& lowered, const Transport& transport) {
               "use a smaller --batch or more --microbatches");
 }
 
+void say(const std::string& sentence) {
+  std::fputs(fmt::format("antichain: {}\n", sentence).c_str(), stderr);
+}
+
+// Its text, or nothing, on all ranks.
+std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
+                         const Context& context, Transport& transport) {
+  return on_rank_zero(transport, [&] {
+    const ProfileCache cache(planning.profile_cache, context);
+    const ProfileSubject subject =
+        profile_subject(lowered, context, network.microbatches, transport.local_size());
+    std::optional<Profile> kept;
+    try {
+      kept = cache.find(subject);
+    } catch (const Error& error) {
+      say(fmt::format("a kept profile is of no use: {}", error.what()));
+    }
+    if (!kept) return std::string();
+    say(fmt::format("the profile was measured before and lies in {}; --profile-cache none measures again",
+                    cache.file(subject)));
+    return to_json(*kept);
+  });
+}
+
 }  // namespace
 
 bool is_policy(const std::string& schedule) {
@@ -122,14 +149,32 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
   return profile;
 }
 
+Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
+                         Context& context, Transport& transport, double seconds) {
+  check_memory(lowered, transport);
+  MeasureOptions options{.microbatches = network.microbatches};
+  if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
+  if (seconds > 0) options.budget_s = seconds;
+  const Profile profile = measure(lowered, context, transport, options);
+  if (transport.rank() != 0) return profile;
+  try {
+    const ProfileCache cache(planning.profile_cache, context);
+    cache.keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
+  } catch (const std::exception& error) {  // a run needs no kept profile
+    say(fmt::format("the measured profile is not kept: {}", error.what()));
+  }
+  return profile;
+}
+
 Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
                        const NetworkOptions& network, const Graph& lowered, Context& context,
                        Transport& transport) {
-  if (planning.profile_file.empty()) {
-    check_memory(lowered, transport);
-    return measure(lowered, context, transport, {.microbatches = network.microbatches});
-  }
-  return given_profile(given, planning, lowered);
+  if (!planning.profile_file.empty()) return given_profile(given, planning, lowered);
+  const std::string kept = kept_profile(planning, network, lowered, context, transport);
+  if (kept.empty()) return measured_profile(planning, network, lowered, context, transport);
+  Profile profile = profile_from_json(kept, "the kept profile of rank 0");
+  profile.link = measure_link(transport);
+  return profile;
 }
 
 Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,

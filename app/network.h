@@ -28,9 +28,13 @@ GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule,
 
 // The given profile. Error when it is for another network than `lowered`, or of a kind that nothing can be run by.
 Profile given_profile(const GivenFiles&, const PlanningOptions&, const Graph& lowered);
-// Collective: the given one, else one measured under the load of this job.
+// Collective: the given one, else one measured before (app/profile_cache.h; rank 0 says so in one line), else one measured under
+// the load of this job, and kept.
 Profile obtain_profile(const GivenFiles&, const PlanningOptions&, const NetworkOptions&, const Graph& lowered,
                        Context&, Transport&);
+// Collective: measured now, and kept.
+Profile measured_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Context&,
+                         Transport&, double seconds = 0);  // about so long; 0: as long as is usual for the device
 
 // Whether it is 1f1b or gpipe; the name of a file otherwise.
 bool is_policy(const std::string& schedule);

@@ -113,6 +113,15 @@ std::vector<std::string> parse_names(const std::string& text) {
   return names;
 }
 
+void add_profile_cache_option(CLI::App& app, PlanningOptions& o) {
+  in_group(
+      app.add_option("--profile-cache", o.profile_cache,
+                     "where measured profiles are kept, to be found again for the same network, device and "
+                     "versions: a folder; none; auto: the user's cache on GPUs, none on CPUs"),
+      "FOLDER")
+      ->capture_default_str();
+}
+
 void add_planning_options(CLI::App& app, PlanningOptions& o) {
   add_files(app, o);
   add_what_is_asked(app, o);

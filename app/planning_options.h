@@ -13,6 +13,7 @@ namespace antichain {
 
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
+  std::string profile_cache = "auto";  // app/profile_cache.h
   int stages = 0;  // 0: as replicas or cuts say, else one per device of the cluster, else one per rank
   bool at_most = false;
   std::string method = "antichain", objective = "compute-or-transfer";
@@ -24,6 +25,8 @@ struct PlanningOptions {
 };
 
 void add_planning_options(CLI::App&, PlanningOptions&);
+// Of commands that measure.
+void add_profile_cache_option(CLI::App&, PlanningOptions&);
 
 // "off", "auto" or "2,1,1". Usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);

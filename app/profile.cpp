@@ -5,12 +5,17 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
+#include <vector>
 
+#include "app/checks.h"
 #include "app/commands.h"
 #include "app/job.h"
 #include "app/network.h"
 #include "app/table.h"
+#include "app/tune_report.h"
+#include "framework/backend.h"
 #include "framework/json.h"
+#include "pipeline/tune.h"
 
 namespace antichain {
 namespace {
@@ -18,7 +23,10 @@ namespace {
 struct ProfileOptions {
   NetworkOptions network;
   MachineOptions machine;
+  PlanningOptions planning;  // of which only the profile cache
   std::string json_file;
+  bool tune = false;
+  double seconds = 0;
 };
 
 Table node_table(const Profile& profile) {
@@ -75,19 +83,21 @@ void print(const Profile& profile) {
 }
 
 void run(const ProfileOptions& options) {
-  const PlanningOptions nothing_given;
+  if (options.tune) check_tunable(backend(options.machine.device));
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
     // 1. Whether the result can be kept.
-    const GivenFiles given =
-        read_given_files(nothing_given, ScheduleOptions().schedule, {options.json_file}, rank.transport);
+    read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
     warn_of_crowding(rank);
     // 2. Measure.
-    const Profile profile =
-        obtain_profile(given, nothing_given, options.network, graph, rank.context, rank.transport);
+    const Profile profile = measured_profile(options.planning, options.network, graph, rank.context,
+                                             rank.transport, options.seconds);
+    std::vector<TunedPass> tuned;
+    if (options.tune) tuned = tune(graph, rank.context, rank.transport.activity());
     // 3. Tell.
     if (!rank.prints()) return;
     print(profile);
+    if (options.tune) fmt::print("\n{}", describe(tuned));
     if (!options.json_file.empty()) write_file(options.json_file, to_json(profile));
   });
 }
@@ -101,6 +111,17 @@ void add_profile(CLI::App& app) {
       "mpirun -n 4 antichain profile --model resnet18 --batch 128 --microbatches 8 --json profile.json");
   add_network_options(command, options->network);
   add_machine_options(command, options->machine);
+  add_profile_cache_option(command, options->planning);
+  command
+      .add_flag("--tune", options->tune,
+                "time every engine that obeys the rule for each convolution, and say which is the fastest; "
+                "training goes by the rule")
+      ->group("Planning");
+  check_number(command.add_option("--seconds", options->seconds,
+                                  "about how long to measure, five steps at least [3, on GPUs 1.5]"),
+               0.01, 1e4)
+      ->type_name("X")
+      ->group("Planning");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
   command.callback([options] { run(*options); });
 }

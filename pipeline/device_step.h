@@ -27,8 +27,13 @@ class DeviceStep {
   // When the device comes by, on std::chrono::steady_clock in seconds. Stamps are read after `wait`, all since `tie_clocks`.
   // The device is to have nothing to do then; `exactly` (to some microseconds) waits for it to come by.
   virtual void tie_clocks(bool exactly) = 0;
-  virtual void stamp() = 0;
+  virtual size_t stamp() = 0;  // its place in stamps_s()
   virtual std::vector<double> stamps_s() = 0;
+
+  // What is started from `hold` on begins at `let_go`, so that the device then does it without a gap, however slow the host
+  // is. It is held for 20 ms at most. Not to be nested, and little enough to be queued: some hundred kernels.
+  virtual void hold() = 0;
+  virtual void let_go() = 0;
 
   // Between two tensors of one size, each on the device or page-locked; both are kept by the caller until it is done.
   virtual void copy(const Tensor& from, const Tensor& to) = 0;

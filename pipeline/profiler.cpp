@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <map>
 
 #include "framework/random.h"
+#include "pipeline/device_times.h"
 #include "pipeline/link_probe.h"
+#include "pipeline/median.h"
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
 
@@ -18,12 +19,20 @@ namespace {
 // denormal, and drawing them is no part of the run.
 class RandomSource : public BatchSource {
  public:
-  void fill(std::string_view input, int microbatch, const Tensor& out) override {
-    if (out.dtype() != DType::f32) return;  // labels stay 0
+  void fill(std::string_view input, int, const Tensor& out) override {
+    if (out.dtype() != DType::f32) {
+      std::memset(out.raw(), 0, size_t(out.bytes()));  // page-locked memory begins as anything
+      return;
+    }
     Tensor& values = drawn_[std::string(input)];
     if (!values) values = draw(out.spec());
     std::memcpy(out.raw(), values.raw(), size_t(out.bytes()));
   }
+  bool expects_more() const override {
+    return true;
+  }  // as in training: a device copies the next step's samples meanwhile
+  void fill_next(std::string_view input, const Tensor& out) override { fill(input, 0, out); }
+  bool is_expected() const override { return true; }
 
  private:
   static Tensor draw(const TensorSpec& spec) {
@@ -36,13 +45,6 @@ class RandomSource : public BatchSource {
   std::map<std::string, Tensor> drawn_;
 };
 
-double median(std::vector<double> samples) {
-  if (samples.empty()) return 0;
-  const auto middle = samples.begin() + std::ptrdiff_t(samples.size() / 2);
-  std::nth_element(samples.begin(), middle, samples.end());
-  return *middle;
-}
-
 Plan whole_model(const Profile& network) {
   Plan plan{
       .model = network.model, .graph_hash = network.graph_hash, .method = "whole", .objective = "compute"};
@@ -52,81 +54,120 @@ Plan whole_model(const Profile& network) {
   return plan;
 }
 
-// One model on one rank, stepping; every kernel call is timed.
+// One model on one rank, stepping.
 class Bench {
  public:
-  // `activity` is the job's: its watchdog hears of every kernel.
-  Bench(const Graph& graph, Context& context, Profile& network, int microbatches, Progress& activity)
-      : network_(network),
-        plan_(whole_model(network)),
-        schedule_(make_schedule(network, plan_, Policy::one_f_one_b, std::min(microbatches, 2))),
+  Bench(const Graph& graph, Context& context, const Profile& network, int microbatches)
+      : plan_(whole_model(network)),
+        schedule_(make_schedule(network, plan_, Policy::one_f_one_b, microbatches)),
         stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
-        runner_(stage_, network, plan_, schedule_, Mode::train, alone_) {
-    runner_.set_clock([this, &activity](NodeId id, Verb verb, int microbatch, double seconds) {
-      activity.beat();
-      in_nodes_ += seconds;
-      // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
-      if (verb == Verb::step || microbatch == schedule_.microbatches - 1)
-        samples_[{id, verb}].push_back(seconds);
-    });
-  }
+        runner_(stage_, network, plan_, schedule_, Mode::train, alone_) {}
 
-  double step() {
+  StageRunner& runner() { return runner_; }
+  int microbatches() const { return schedule_.microbatches; }
+
+  struct Step {
+    double seconds = 0;
+    std::vector<Event> events;
+  };
+  Step step(bool traced = false) {
     const auto start = std::chrono::steady_clock::now();
-    in_nodes_ = 0;
     // Rate 0: the weights stay as they were drawn, so that values can't run away.
-    runner_.run({.batch = stage_.graph().microbatch() * schedule_.microbatches, .rate = 0}, source_);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    overhead_.push_back(std::max(0.0, seconds - in_nodes_) / (2 * schedule_.microbatches));
-    return seconds;
-  }
-
-  void forget() { samples_.clear(), overhead_.clear(); }
-
-  void price() {
-    for (const auto& [key, samples] : samples_) {
-      NodeCost& cost = network_.nodes[size_t(key.first)].cost;
-      const double seconds = median(samples);
-      if (key.second == Verb::forward) cost.forward_s = seconds;
-      if (key.second == Verb::backward_input) cost.backward_input_s = seconds;
-      if (key.second == Verb::backward_weight) cost.backward_weight_s = seconds;
-      if (key.second == Verb::step) cost.update_s = seconds;
-    }
-    network_.overhead_s = median(overhead_);
+    StepResult result = runner_.run(
+        {.batch = stage_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
+    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
+            std::move(result.events)};
   }
 
  private:
-  Profile& network_;
   Plan plan_;
   Schedule schedule_;
   SoloTransport alone_;
   Stage stage_;
   StageRunner runner_;
   RandomSource source_;
-  double in_nodes_ = 0;
-  std::map<std::pair<NodeId, Verb>, std::vector<double>> samples_;
-  std::vector<double> overhead_;
 };
 
+// How many rounds of `round_s` fit: rank 0's answer, so that all ranks are at it for equally long.
+int repeats(Transport& job, const MeasureOptions& options, double round_s) {
+  const int fitting = int(std::clamp(options.budget_s / std::max(round_s, 1e-6), 1.0, 1e6));
+  return std::stoi(
+      job.broadcast(std::to_string(std::clamp(fitting, options.min_repeats, options.max_repeats))));
+}
+
+// In host memory a node takes as long as its call.
+void measure_calls(const Graph& graph, Context& context, Profile& network, Transport& job,
+                   const MeasureOptions& options) {
+  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
+  std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
+  std::vector<double> overhead;
+  double in_nodes = 0;
+  bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
+    job.activity().beat();
+    in_nodes += seconds;
+    // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
+    if (verb == Verb::step || microbatch == bench.microbatches() - 1) samples[{id, verb}].push_back(seconds);
+  });
+  job.barrier();
+  const double warm_up_s = bench.step().seconds;
+  samples.clear();
+  const int count = repeats(job, options, warm_up_s);
+  job.barrier();
+  for (int i = 0; i < count; ++i) {
+    in_nodes = 0;
+    const double seconds = bench.step().seconds;
+    overhead.push_back(std::max(0.0, seconds - in_nodes) / (2 * bench.microbatches()));
+  }
+  for (const auto& [key, seconds] : samples)
+    time_of(network.nodes[size_t(key.first)].cost, key.second) = median(seconds);
+  network.overhead_s = median(overhead);
+}
+
+// On a device of its own the call only starts the work: pipeline/device_times.h.
+void measure_device(const Graph& graph, Context& context, Profile& network, Transport& job,
+                    const MeasureOptions& options) {
+  constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
+  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
+  // Looks at numbers as in training, which go on without waiting for what they find.
+  bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
+  DeviceTimes times(bench.microbatches());
+  const auto step = [&](bool traced = false) {
+    job.activity().beat();
+    return bench.step(traced);
+  };
+  job.barrier();
+  double warm_up_s = 0;
+  for (int i = 0; i < warm_ups; ++i) warm_up_s = step().seconds;
+  const int count = repeats(job, options, kinds * warm_up_s);
+  job.barrier();
+  for (int i = 0; i < count; ++i) {
+    times.add_plain(step().seconds);
+    times.add_traced(step(/*traced=*/true).events);
+  }
+  bench.runner().set_clock(
+      [&](NodeId id, Verb verb, int, double seconds) { times.add_node(id, verb, seconds); });
+  step();
+  times.forget_nodes();
+  for (int i = 0; i < count; ++i) {
+    step();
+    times.end_of_nodes();
+  }
+  times.price(network);
+}
+
 }  // namespace
+
+int profiled_microbatches(const Backend& device, int of_run) {
+  return std::min(of_run, device.host_memory() ? 2 : 8);
+}
 
 Profile measure(const Graph& lowered, Context& context, Transport& job, const MeasureOptions& options) {
   Profile network = unpriced(lowered, context.backend().description());
   network.threads = context.threads();
   network.ranks_at_once = job.local_size();
   job.activity().doing("measuring the model's nodes");
-  {
-    Bench bench(lowered, context, network, options.microbatches, job.activity());
-    job.barrier();
-    const double warm_up_s = bench.step();
-    bench.forget();
-    const int fitting = int(std::clamp(options.budget_s / std::max(warm_up_s, 1e-6), 1.0, 1e6));
-    const int repeats = std::stoi(
-        job.broadcast(std::to_string(std::clamp(fitting, options.min_repeats, options.max_repeats))));
-    job.barrier();
-    for (int i = 0; i < repeats; ++i) bench.step();
-    bench.price();
-  }
+  const auto measure_nodes = context.backend().host_memory() ? measure_calls : measure_device;
+  measure_nodes(lowered, context, network, job, options);
   job.activity().doing("measuring the link between neighbouring ranks");
   network.link = measure_link(job);
   return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(network) : ""), "the profile of rank 0");

@@ -5,6 +5,7 @@
 // figures count.
 #pragma once
 
+#include "framework/backend.h"
 #include "partition/profile.h"
 #include "pipeline/transport.h"
 
@@ -12,9 +13,13 @@ namespace antichain {
 
 struct MeasureOptions {
   int microbatches = 1;  // of the run: with more than one, weight gradients are timed accumulating
-  double budget_s = 3;   // about how long to measure, after one warm-up
+  double budget_s = 3;   // about how long to measure, after the warm-up
   int min_repeats = 5, max_repeats = 50;
 };
+
+// In a step that is measured for a run of so many: two in host memory, where one node is timed after the other; up to eight on a
+// device, where what a step takes besides its actions is spread over them.
+int profiled_microbatches(const Backend&, int of_run);
 
 // Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured between
 // neighbouring ranks.

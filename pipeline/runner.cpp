@@ -138,6 +138,7 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
     times_->start(actions[i]);
     if (feed_ && actions[i].verb == Verb::step) feed_->end_step();
     execute(actions[i], input, source, result);
+    if (node_stamps_) node_stamps_->let_go();
     times_->end();
     if (device_) {
       device_->end_range();
@@ -153,6 +154,8 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
   spend(Spent::transfer);
   transport_.flush();
   if (device_) finish_on_device(result);
+  if (node_stamps_) node_stamps_->finish();
+  node_stamps_.reset();
   result.events = times_->finish();
   times_.reset();
   result.numbers = numbers_;
@@ -169,7 +172,8 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
     case Verb::forward:
       start(action, [&] {
         forward(action.microbatch, input, result);
-        look_at_forward(action.microbatch, input, result);
+        stamped(no_node, action.verb, action.microbatch,
+                [&] { look_at_forward(action.microbatch, input, result); });
       });
       if (readings_) readings_->forward_started(action.microbatch);
       if (mode_ == Mode::evaluate) release(Flow::activation, action.microbatch);
@@ -179,7 +183,8 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
     case Verb::backward_weight:
       start(action, [&] {
         backward(action.microbatch, action.verb, input);
-        look_at_backward(action.microbatch, action.verb, input);
+        stamped(no_node, action.verb, action.microbatch,
+                [&] { look_at_backward(action.microbatch, action.verb, input); });
       });
       if (action.verb != Verb::backward_weight) release(Flow::gradient, action.microbatch);
       if (action.verb != Verb::backward_input) release(Flow::activation, action.microbatch);
@@ -196,12 +201,17 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
 template <class Work>
 void StageRunner::timed(NodeId id, Verb verb, int microbatch, const Work& work) {
   if (!clock_) return work();
-  const Backend& backend = context_.backend();
-  backend.synchronise(context_);
+  if (node_stamps_) return node_stamps_->around(id, verb, microbatch, work);
   const double start = now_s();
   work();
-  backend.synchronise(context_);
   clock_(id, verb, microbatch, now_s() - start);
+}
+
+// What is timed on devices only: in host memory it is among what an action takes besides its nodes.
+template <class Work>
+void StageRunner::stamped(NodeId id, Verb verb, int microbatch, const Work& work) {
+  if (!node_stamps_) return work();
+  node_stamps_->around(id, verb, microbatch, work);
 }
 
 void StageRunner::load(int microbatch, BatchSource& source) {
@@ -238,7 +248,8 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
     if (poison_) poison(id, m, false, y);
     if (locating_) note_output(id, m);
     if (watch_ && !locating_) watch_(id, m, y);
-    if (node.role() == Role::loss && readings_) readings_->copy_loss(id, m, y);
+    if (node.role() == Role::loss && readings_)
+      stamped(id, Verb::forward, m, [&] { readings_->copy_loss(id, m, y); });
     if (node.role() == Role::loss && !readings_)  // N x 2: loss and hit of each sample
       for (int64_t n = 0; n < y.shape()[0]; ++n) {
         result.loss += node.signature.loss_weight * y.data<float>()[2 * n];
@@ -298,7 +309,7 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
     if (weight_half && !apart) call.dw = dw;
     timed(id, Verb::backward_input, m, [&] { state.kernel->backward(context_, call); });
     if (poison_ && dx[0]) poison(id, m, true, dx[0]);
-    end_folds(id, m, dx);
+    stamped(id, Verb::backward_input, m, [&] { end_folds(id, m, dx); });
   }
   if (weight_half && call.dw.empty()) {
     call.dx = {};
@@ -405,7 +416,8 @@ void StageRunner::update(const StepInput& input) {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();
     for (int m = 0; count > 0 && m < schedule_.microbatches; ++m)
-      state.kernel->absorb(context_, at(memory_.statistics, id, m, count), state.buffers);
+      stamped(id, Verb::step, 0,
+              [&] { state.kernel->absorb(context_, at(memory_.statistics, id, m, count), state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
       timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, rate); });
     progress_between_nodes();

@@ -20,6 +20,7 @@
 #include "pipeline/device_readings.h"
 #include "pipeline/fault.h"
 #include "pipeline/input_feed.h"
+#include "pipeline/node_stamps.h"
 #include "pipeline/offence.h"
 #include "pipeline/simulate.h"
 #include "pipeline/stage_memory.h"
@@ -58,10 +59,6 @@ struct StepResult {
   NumberReport numbers;       // with a judge
   bool updated = true;        // what the judge said
 };
-
-// What the profiler hears: one kernel's (or update's) duration. The verb is forward, backward_input,
-// backward_weight or step.
-using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 
 // Hears of the outputs of the stage's nodes, each right after its forward: valid only until it returns.
 using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
@@ -140,6 +137,8 @@ class StageRunner {
   DropoutKey dropout_key(const StepInput&, int microbatch) const;
   template <class Work>
   void timed(NodeId, Verb, int microbatch, const Work&);
+  template <class Work>
+  void stamped(NodeId, Verb, int microbatch, const Work&);
 
   Stage& stage_;
   const Graph& graph_;
@@ -171,6 +170,7 @@ class StageRunner {
   std::unique_ptr<DeviceReadings> readings_;
   std::unique_ptr<CopyStream> copies_;
   std::unique_ptr<DeviceStep> device_;
+  std::optional<NodeStamps> node_stamps_;  // of a step under way that has a clock
   struct Recorded {  // what recorded work was told, besides the step numbers
     int batch = 0;
     uint64_t seed = 0;

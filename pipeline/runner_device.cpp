@@ -22,6 +22,11 @@ void StageRunner::attach_device() {
 }
 
 void StageRunner::begin_on_device(const StepInput& input) {
+  node_stamps_.reset();  // of a step that failed
+  if (clock_) {
+    if (!input.traced && !sheet_) device_->tie_clocks(false);
+    node_stamps_.emplace(*device_, clock_);
+  }
   const Recorded now{input.batch, input.seed, input.sgd, judge_ != nullptr, context_.workspace(0)};
   if (now != recorded_) device_->forget_recorded();
   recorded_ = now;

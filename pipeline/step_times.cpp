@@ -20,17 +20,12 @@ StepTimes::StepTimes(int rank, bool traced, DeviceStep* device, TimeSheet* sheet
   begin_s_ = now_s();
 }
 
-size_t StepTimes::stamp() {
-  device_->stamp();
-  return stamps_++;
-}
-
 void StepTimes::start(const Action& action) {
   spend(spent_on(action.verb));
   if (!traced_) return;
   events_.push_back({rank_, action});
   if (device_)
-    starts_.push_back(stamp());
+    starts_.push_back(device_->stamp());
   else
     events_.back().start_s = now_s() - begin_s_;
 }
@@ -38,7 +33,7 @@ void StepTimes::start(const Action& action) {
 void StepTimes::end() {
   if (!traced_) return;
   if (device_)
-    ends_.push_back(stamp());
+    ends_.push_back(device_->stamp());
   else
     events_.back().end_s = now_s() - begin_s_;
 }
@@ -48,11 +43,11 @@ void StepTimes::spend(Spent kind) {
   if (!device_)
     sheet_->enter(kind);
   else if (spent_.empty() || spent_.back().kind != kind)
-    spent_.push_back({kind, stamp()});
+    spent_.push_back({kind, device_->stamp()});
 }
 
 std::vector<Event> StepTimes::finish() {
-  if (device_ && stamps_ > 0) {
+  if (device_ && (!starts_.empty() || !spent_.empty())) {
     const std::vector<double> at_s = device_->stamps_s();
     for (const auto& [kind, stamp] : spent_) sheet_->enter(kind, moment(at_s[stamp]));
     for (size_t i = 0; i < events_.size(); ++i) {

@@ -26,8 +26,6 @@ class StepTimes {
     Spent kind;
     size_t stamp;
   };
-  size_t stamp();
-
   const int rank_;
   const bool traced_;
   DeviceStep* const device_;
@@ -36,7 +34,6 @@ class StepTimes {
   std::vector<Event> events_;
   std::vector<size_t> starts_, ends_;  // stamps of the events
   std::vector<Stamped> spent_;         // changes
-  size_t stamps_ = 0;
 };
 
 }  // namespace antichain

@@ -5,13 +5,13 @@
 #   tests/gpu.sh build                     a build folder with -DANTICHAIN_CUDA=ON
 #   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle build/tests/gpu/test_gpu \
 #                                            build/tests/pipeline/test_gpu_transport
-#   PARTS="operators models transport program speed sanitizer" tests/gpu.sh …      only some
+#   PARTS="operators models transport program profiles speed sanitizer" tests/gpu.sh …      only some
 #
 # CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`.
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
-parts=" ${PARTS:-operators models transport program speed sanitizer} "
+parts=" ${PARTS:-operators models transport program profiles speed sanitizer} "
 mkdir -p "$results"
 export ANTICHAIN_GOLDEN="$here/golden"
 if [ -x "$home/bin/antichain" ]; then
@@ -57,6 +57,7 @@ part operators sharded '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
 part models sharded '*Agreement*:*Exactness*:*FiveSteps*'
 [ -x "$transport" ] && part transport "$transport" --gtest_brief=1
 part program "$here/gpu/program.sh" "$program" "$mpirun"
+part profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
 part speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$results/speed.json" ${SPEED:-}
 if command -v compute-sanitizer >/dev/null; then
   part sanitizer compute-sanitizer --error-exitcode 9 --leak-check no "$tests" --gtest_brief=1 \

@@ -11,7 +11,7 @@ namespace antichain::cuda {
 
 struct BackendOptions {
   std::string name;       // "cuda"
-  std::string libraries;  // "cuDNN 9.19.0, float32": goes into its description
+  std::string libraries;  // "cuDNN 9.19.0, cuBLAS 13.0.2, float32": goes into its description
   std::map<std::string, KernelEntry, std::less<>> operators;
 };
 

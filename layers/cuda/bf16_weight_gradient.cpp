@@ -21,11 +21,6 @@ class ProductPlan : public ConvolutionPlan {
                             .factors = DType::bf16},
                            Factors::exact)) {}
 
-  static bool fits(const Convolution& c) {
-    return c.weight[2] == 1 && c.weight[3] == 1 && c.groups == 1 && c.stride == Extent(1) &&
-           c.pad == Extent(0);
-  }
-
   int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
   void run(Context& context, const void* x, const void* dw, const void* dy,
            std::byte* workspace) const override {
@@ -38,11 +33,8 @@ class ProductPlan : public ConvolutionPlan {
 
 class WidenedPlan : public ConvolutionPlan {
  public:
-  explicit WidenedPlan(const Convolution& c) : x_(c.x.elements()), y_(c.y.elements()) {
-    Convolution wide = c;
-    wide.dtype = DType::f32;
-    plan_ = plan(wide, Pass::weight_gradient, Factors::tf32);
-  }
+  WidenedPlan(const Convolution& c, std::shared_ptr<const ConvolutionPlan> of_float32)
+      : x_(c.x.elements()), y_(c.y.elements()), plan_(std::move(of_float32)) {}
 
   int64_t workspace_bytes() const override {
     return bytes_of(x_) + bytes_of(y_) + Scratch::rounded(plan_->workspace_bytes());
@@ -60,14 +52,28 @@ class WidenedPlan : public ConvolutionPlan {
   static int64_t bytes_of(int64_t elements) { return Scratch::rounded(elements * int64_t(sizeof(float))); }
 
   const int64_t x_, y_;  // elements
-  std::shared_ptr<const ConvolutionPlan> plan_;
+  const std::shared_ptr<const ConvolutionPlan> plan_;
 };
 
 }  // namespace
 
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution& c) {
-  if (ProductPlan::fits(c)) return std::make_shared<ProductPlan>(c);
-  return std::make_shared<WidenedPlan>(c);
+  if (is_product(c)) return std::make_shared<ProductPlan>(c);
+  return plan_widened(c, plan(widened(c), Pass::weight_gradient, Factors::tf32));
+}
+
+std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution& c,
+                                                    std::shared_ptr<const ConvolutionPlan> of_float32) {
+  return std::make_shared<WidenedPlan>(c, std::move(of_float32));
+}
+
+bool is_product(const Convolution& c) {
+  return c.weight[2] == 1 && c.weight[3] == 1 && c.groups == 1 && c.stride == Extent(1) && c.pad == Extent(0);
+}
+
+Convolution widened(Convolution c) {
+  c.dtype = DType::f32;
+  return c;
 }
 
 }  // namespace antichain::cuda

@@ -51,14 +51,19 @@ class ReorderedPlan : public ConvolutionPlan {
 
 }  // namespace
 
+std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution& c, Pass pass,
+                                                      std::shared_ptr<const ConvolutionPlan> nchw) {
+  std::shared_ptr<const ConvolutionPlan> plan;
+  with_type(c.dtype, [&]<class T>() { plan = std::make_shared<ReorderedPlan<T>>(std::move(nchw), c, pass); });
+  return plan;
+}
+
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution& c, Pass pass, Factors factors) {
   if (c.dtype == DType::bf16 && pass == Pass::weight_gradient) return plan_bf16_weight_gradient(c);
   if (auto nhwc = plan_by_cudnn(c, pass, Layout::nhwc, factors)) return nhwc;
-  std::shared_ptr<const ConvolutionPlan> plan;
   if (auto nchw = plan_by_cudnn(c, pass, Layout::plain, factors))
-    with_type(c.dtype,
-              [&]<class T>() { plan = std::make_shared<ReorderedPlan<T>>(std::move(nchw), c, pass); });
-  return plan ? plan : plan_directly(c, pass);
+    return plan_reordered(c, pass, std::move(nchw));
+  return plan_directly(c, pass);
 }
 
 }  // namespace antichain::cuda

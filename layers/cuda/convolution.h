@@ -7,6 +7,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "framework/cuda/launch.h"
 #include "layers/conv2d.h"
@@ -41,13 +43,30 @@ class ConvolutionPlan {
                    std::byte* workspace) const = 0;
 };
 
+struct NamedPlan {
+  std::string engine;  // for people
+  std::shared_ptr<const ConvolutionPlan> plan;
+};
+
 // nullptr where cuDNN has nothing that is deterministic and as exact as asked for.
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors);
-// Of bf16, in nhwc.
+// Of bf16, in nhwc. The second: by a plan of float32 copies, which the first takes where the gradient is no matrix product.
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
+std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
+                                                    std::shared_ptr<const ConvolutionPlan> of_float32);
+Convolution widened(Convolution);
+bool is_product(const Convolution&);
+// In nhwc, by a plan that works in NCHW.
+std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution&, Pass,
+                                                      std::shared_ptr<const ConvolutionPlan> nchw);
 // In nhwc, for every shape; slow.
 std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution&, Pass);
 // cuDNN's in nhwc, else cuDNN's in NCHW between two reorders, else ours; but weight gradients of bf16 as above.
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution&, Pass, Factors);
+
+// For who compares: all of cuDNN's in that layout, the first being plan_by_cudnn's; and every way there is in nhwc, the first
+// being that of `plan` (layers/cuda/convolution_plans.cpp).
+std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors);
+std::vector<NamedPlan> all_plans(const Convolution&, Pass, Factors);
 
 }  // namespace antichain::cuda

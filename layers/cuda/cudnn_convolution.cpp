@@ -157,4 +157,18 @@ std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass 
   return it->second;
 }
 
+std::vector<NamedPlan> plans_by_cudnn(const Convolution& c, Pass pass, Layout layout, Factors factors) {
+  int device = 0;
+  ANTICHAIN_CUDA(cudaGetDevice(&device));
+  const std::lock_guard lock(planner().mutex);
+  const cudnnHandle_t handle = planner().handle(device);
+  std::vector<NamedPlan> named;
+  for (ExecutionPlan& plan : obeying_plans(handle, operation_graph(handle, describe(c, pass, layout)),
+                                           rule_for(c.dtype, factors))) {
+    std::string engine = fmt::format("cuDNN {}", plan.engine);
+    named.push_back({std::move(engine), std::make_shared<CudnnPlan>(std::move(plan))});
+  }
+  return named;
+}
+
 }  // namespace antichain::cuda

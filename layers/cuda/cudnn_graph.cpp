@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "framework/error.h"
 
@@ -163,16 +164,48 @@ Descriptor operation_graph(cudnnHandle_t handle, const Descriptor& operation) {
   return graph.finalise("describe an operation graph");
 }
 
-ExecutionPlan choose_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule) {
+namespace {
+
+// What obeys the rule, in its order, until `take` has enough; `skips` what need not be planned.
+template <class Skips, class Take>
+void each_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule, const Skips& skips,
+               const Take& take) {
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     const std::vector<Candidate> candidates = ranking(graph, mode);
     for (const bool compiles : {false, true})
       for (const Candidate& c : candidates) {
-        if (c.compiles != compiles || !obeys(c, rule)) continue;
-        if (ExecutionPlan plan = plan_of(handle, c, rule); plan.plan) return plan;
+        if (c.compiles != compiles || !obeys(c, rule) || skips(c, mode)) continue;
+        if (ExecutionPlan plan = plan_of(handle, c, rule); plan.plan && take(c, std::move(plan))) return;
       }
   }
-  return {};
+}
+
+}  // namespace
+
+ExecutionPlan choose_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule) {
+  ExecutionPlan first;
+  const auto skips = [](const Candidate&, cudnnBackendHeurMode_t) { return false; };
+  each_plan(handle, graph, rule, skips, [&](const Candidate&, ExecutionPlan plan) {
+    first = std::move(plan);
+    return true;
+  });
+  return first;
+}
+
+// The fallbacks are a list of engines without a choice of their knobs, most of which the ranking has already.
+std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t handle, const Descriptor& graph,
+                                         const EngineRule& rule) {
+  std::vector<ExecutionPlan> all;
+  std::set<int64_t> ranked;
+  const auto skips = [&](const Candidate& c, cudnnBackendHeurMode_t mode) {
+    return !all.empty() && (c.compiles || (mode == CUDNN_HEUR_MODE_FALLBACK && ranked.contains(c.number)));
+  };
+  each_plan(handle, graph, rule, skips, [&](const Candidate& c, ExecutionPlan plan) {
+    ranked.insert(c.number);
+    all.push_back(std::move(plan));
+    return false;
+  });
+  return all;
 }
 
 void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<int64_t>& ids,

@@ -3,7 +3,7 @@
 //
 //   Descriptor                one of cuDNN's objects, destroyed with its last owner
 //   tensor, operation_graph   the ones every graph has
-//   choose_plan               the first engine of cuDNN's own ranking that obeys our rule, ready to run
+//   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run; all that do
 //   execute                   a plan with pointers for its tensors
 #pragma once
 
@@ -73,6 +73,9 @@ struct ExecutionPlan {
 // it the first that is deterministic by its own note, multiplies as exactly as asked for, and runs here; engines that
 // would have to be compiled now come after all that need not. Not there where none does.
 ExecutionPlan choose_plan(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
+
+// All that obey the rule, in that order, but none that would have to be compiled where another is there.
+std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
              void* workspace);

@@ -1,5 +1,6 @@
 // What libantichain_cuda.so is to the program that loads it (framework/module.h): one backend per factors, "cuda" for
 // exact float32 and "cuda:tf32" for tensor cores that round the factors.
+#include <cublasLt.h>
 #include <cudnn.h>
 #include <fmt/format.h>
 
@@ -9,11 +10,13 @@
 namespace {
 
 void register_device(const char* name, const char* words, antichain::cuda::Factors factors) {
-  const size_t v = cudnnGetVersion();
+  const size_t v = cudnnGetVersion(), b = cublasLtGetVersion();
   antichain::register_backend(antichain::cuda::make_backend(
       {.name = name,
-       .libraries = fmt::format("cuDNN {}.{}.{}, {}", v / 10000, v / 100 % 100, v % 100, words),
+       .libraries = fmt::format("cuDNN {}.{}.{}, cuBLAS {}.{}.{}, {}", v / 10000, v / 100 % 100, v % 100,
+                                b / 10000, b / 100 % 100, b % 100, words),
        .operators = antichain::cuda::operators(factors)}));
+  antichain::register_alternatives(name, antichain::cuda::conv2d_alternatives(factors));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 
+#include "framework/alternatives.h"
 #include "framework/backend.h"
 
 namespace antichain::cuda {
@@ -33,6 +34,8 @@ KernelEntry reorder_entry();
 KernelEntry softmax_cross_entropy_entry();
 
 std::map<std::string, KernelEntry, std::less<>> operators(Factors);
+// Of convolutions: what else could carry out their passes.
+ListAlternatives conv2d_alternatives(Factors);
 
 // The layout every operator here wants of images; rows have but one.
 inline Layout layout_of(const Shape& shape) { return shape.rank() == 4 ? Layout::nhwc : Layout::plain; }

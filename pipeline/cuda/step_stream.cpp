@@ -3,8 +3,10 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <mutex>
 
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
@@ -33,6 +35,34 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
+// Where a stream stands until the host opens, or for some time. A host function must not wait for what may depend on CUDA's
+// work: the thread that is to open may be kept by a launch, as the queue is full, or by an allocation. So the wait has an end.
+class Gate {
+ public:
+  void close() {
+    const std::lock_guard lock(mutex_);
+    ++closed_;
+  }
+  void open() {
+    const std::lock_guard lock(mutex_);
+    opened_ = closed_;
+    changed_.notify_all();
+  }
+  // In a thread of CUDA's, once for each time it was closed.
+  static void CUDART_CB pass(void* gate) { static_cast<Gate*>(gate)->pass(); }
+
+ private:
+  void pass() {
+    std::unique_lock lock(mutex_);
+    const int64_t mine = ++passed_;
+    changed_.wait_for(lock, std::chrono::milliseconds(20), [&] { return opened_ >= mine; });
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int64_t closed_ = 0, opened_ = 0, passed_ = 0;  // times
+};
+
 struct Looked {
   std::vector<Tensor> tensors;  // kept
   Tensor pieces;                // on the device
@@ -47,7 +77,10 @@ class CudaStep : public DeviceStep {
         numbers_(context.backend().tensor({{int64_t(sizeof(StepNumbers))}, DType::u8})),
         recordings_(stream_) {}
   // What it reads and writes is let go of by its owners once this is gone.
-  ~CudaStep() override { cudaStreamSynchronize(stream_); }
+  ~CudaStep() override {
+    gate_.open();
+    cudaStreamSynchronize(stream_);
+  }
 
   void begin_range(const std::string& label) override { nvtxRangePushA(label.c_str()); }
   void end_range() override { nvtxRangePop(); }
@@ -69,9 +102,10 @@ class CudaStep : public DeviceStep {
     }
   }
 
-  void stamp() override {
+  size_t stamp() override {
     if (used_ == stamps_.size()) stamps_.emplace_back();
-    ANTICHAIN_CUDA(cudaEventRecord(stamps_[used_++], stream_));
+    ANTICHAIN_CUDA(cudaEventRecord(stamps_[used_], stream_));
+    return used_++;
   }
 
   std::vector<double> stamps_s() override {
@@ -83,6 +117,12 @@ class CudaStep : public DeviceStep {
     }
     return all_s;
   }
+
+  void hold() override {
+    gate_.close();
+    ANTICHAIN_CUDA(cudaLaunchHostFunc(stream_, Gate::pass, &gate_));
+  }
+  void let_go() override { gate_.open(); }
 
   void copy(const Tensor& from, const Tensor& to) override {
     ANTICHAIN_CHECK(from.bytes() == to.bytes(), "both ends have one size");
@@ -132,6 +172,7 @@ class CudaStep : public DeviceStep {
   double tied_s_ = 0;
   std::deque<TimedEvent> stamps_;
   size_t used_ = 0;
+  Gate gate_;
 };
 
 }  // namespace

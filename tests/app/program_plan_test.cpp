@@ -94,6 +94,28 @@ class PlanProgram : public testing::Test {
 };
 TemporaryFolder* PlanProgram::folder_ = nullptr;
 
+// On a CPU only where a folder is named.
+TEST_F(PlanProgram, AMeasuredProfileIsKeptAndFoundAgain) {
+  const std::string words = "plan --model resnet20 --batch 4 --microbatches 2 --stages 2 ";
+  const std::string found = "the profile was measured before and lies in cache/resnet20-2-";
+  const auto said = [](const std::string& of) {
+    const ProgramRun result = run(of);
+    EXPECT_EQ(result.code, 0) << of << "\n" << result.err;
+    return result.err;
+  };
+  EXPECT_THAT(said(words + "--profile-cache cache"), Not(HasSubstr("measured before")));
+  EXPECT_THAT(said(words + "--profile-cache cache"), HasSubstr(found));
+  EXPECT_THAT(said(words + "--profile-cache cache --threads 2"), Not(HasSubstr("measured before")));
+  EXPECT_THAT(said(words), Not(HasSubstr("measured before")));
+  for (const auto& file : std::filesystem::directory_iterator(path("cache"))) write_file(file.path(), "{");
+  EXPECT_THAT(said(words + "--profile-cache cache"), HasSubstr("a kept profile is of no use"));
+  EXPECT_THAT(said(words + "--profile-cache cache"), HasSubstr(found)) << "it was measured and kept again";
+}
+
+TEST_F(PlanProgram, ACpuHasNothingToTune) {
+  refused("profile --model resnet20 --tune", 2, "there is nothing to tune on cpu");
+}
+
 TEST_F(PlanProgram, JsonHasEveryNameAndTheFigures) {
   const Json json = plan("--stages 2");
   for (const char* name : {"model", "method", "objective", "stages", "bottleneck_ms", "step_ms",

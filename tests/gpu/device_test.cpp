@@ -10,6 +10,7 @@
 #include "framework/random.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
+#include "tests/layers/alternatives_check.h"
 #include "tests/layers/engines.h"
 
 namespace antichain {
@@ -81,6 +82,23 @@ TEST_F(Device, AddsBf16AsTheCpuDoes) {
   device_->add(*context_, there(x), sum);
   cpu().add(theirs, x, y);
   EXPECT_EQ(std::memcmp(here(sum).raw(), y.raw(), size_t(y.bytes())), 0);
+}
+
+// Float32 by Winograd's 4 x 4 tiles loses some digits; a bf16 number has 8 bits.
+TEST_F(Device, AllEnginesOfAConvolutionComputeTheSame) {
+  const ListAlternatives* list = alternatives_of("cuda");
+  ASSERT_NE(list, nullptr) << "the module brings its list in";
+  int engines = 0;
+  for (const auto& [precision, share] :
+       {std::pair(Precision::float32, 1e-4f), std::pair(Precision::bf16, 1e-2f)}) {
+    engines += harness::check_alternatives(*list, *context_, {.out = 64, .kernel = 3, .pad = 1},
+                                           {4, 32, 16, 16}, precision, share);
+    engines += harness::check_alternatives(*list, *context_, {.out = 32, .kernel = 1, .stride = 2},
+                                           {4, 64, 9, 9}, precision, share);
+    engines += harness::check_alternatives(*list, *context_, {.out = 64, .kernel = 3, .pad = 1, .groups = 8},
+                                           {4, 64, 8, 8}, precision, share);
+  }
+  EXPECT_GT(engines, 6 * 3 * 2) << "cuDNN has several, we have one";
 }
 
 TEST_F(Device, FindsWhatIsNotFinite) {

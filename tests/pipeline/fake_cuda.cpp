@@ -20,9 +20,15 @@
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+Clock::duration duration(double s) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
+}
+
 struct Reached {
   bool is = false;
-  std::chrono::steady_clock::time_point at;
+  Clock::time_point at;
 };
 
 }  // namespace
@@ -47,6 +53,9 @@ struct Work {
   std::function<void()> kernel;
   std::shared_ptr<Reached> wait, record;
   std::vector<Half> message;  // of a group: done when all are
+  double takes_s = 0;
+  bool on_host = false;
+  Clock::time_point started = Clock::now();
 };
 
 }  // namespace
@@ -56,6 +65,7 @@ struct CUstream_st {
   std::thread::id owner = std::this_thread::get_id();
   bool busy = false;  // a kernel of it runs
   int waits = 0;
+  Clock::time_point free;  // by the device's clock
 
   std::shared_ptr<std::vector<Work>> recording;  // where it records
   bool spoilt = false;
@@ -92,6 +102,8 @@ class Device {
   std::set<int> aborted;
   std::mt19937 random{1};
   std::map<void*, size_t> page_locked;  // never given back to the system
+  bool keeps_time = false;
+  double stamp_s = 0;
   int freed_in_use = 0;
 
   bool idle() const {  // all streams of this thread
@@ -100,6 +112,8 @@ class Device {
   }
 
   int graph_launches = 0, recordings_until_spoilt = 0;
+
+  bool has_come_to(Clock::time_point moment) const { return !keeps_time || Clock::now() >= moment; }
 
   void push(CUstream_st* stream, Work work) {
     std::lock_guard lock(mutex);
@@ -138,7 +152,8 @@ class Device {
     CUstream_st* stream = able[random() % able.size()];
     Work work = std::move(stream->work.front());
     stream->work.pop_front();
-    if (work.record) *work.record = {true, std::chrono::steady_clock::now()};
+    const Clock::time_point end = keeps_time ? end_of(work, *stream) : Clock::now();
+    if (work.record) *work.record = {true, end};
     if (work.kernel) {
       stream->busy = true;
       lock.unlock();
@@ -146,7 +161,14 @@ class Device {
       lock.lock();
       stream->busy = false;
     }
+    stream->free = work.on_host ? std::max(end, Clock::now()) : end;
     return true;
+  }
+
+  Clock::time_point end_of(const Work& work, const CUstream_st& stream) const {
+    Clock::time_point begin = std::max(stream.free, work.started);
+    if (work.wait) begin = std::max(begin, work.wait->at);
+    return begin + duration(work.record ? stamp_s : work.takes_s);
   }
 
   bool can_go(Work& work) {
@@ -193,9 +215,9 @@ CUstream_st* make_stream() {
 }
 static std::atomic<int> launches{0};
 int launched() { return launches; }
-void launch(CUstream_st* stream, std::function<void()> kernel) {
+void launch(CUstream_st* stream, std::function<void()> kernel, double takes_s) {
   ++launches;
-  Device::the().push(stream, {.kernel = std::move(kernel)});
+  Device::the().push(stream, {.kernel = std::move(kernel), .takes_s = takes_s});
 }
 void drain() {
   for (;; std::this_thread::yield()) {
@@ -236,6 +258,12 @@ void reset(unsigned seed) {
   Device::the().aborted.clear();
   Device::the().freed_in_use = Device::the().graph_launches = Device::the().recordings_until_spoilt = 0;
   Device::the().random.seed(seed);
+  Device::the().keeps_time = false;
+}
+void keep_time(double stamp_s) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().keeps_time = true;
+  Device::the().stamp_s = stamp_s;
 }
 void fail(int rank) {
   std::lock_guard lock(Device::the().mutex);
@@ -265,7 +293,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   }
   for (;; std::this_thread::yield()) {
     std::lock_guard lock(Device::the().mutex);
-    if (stream->idle()) return cudaSuccess;
+    if (stream->idle() && Device::the().has_come_to(stream->free)) return cudaSuccess;
   }
 }
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what is in it is still done
@@ -288,7 +316,8 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Device::the().forbid_recording();
   std::lock_guard lock(Device::the().mutex);
-  return event->reached->is ? cudaSuccess : cudaErrorNotReady;
+  return event->reached->is && Device::the().has_come_to(event->reached->at) ? cudaSuccess
+                                                                             : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   while (cudaEventQuery(event) != cudaSuccess) std::this_thread::yield();
@@ -332,7 +361,10 @@ cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   std::lock_guard lock(Device::the().mutex);
   ++Device::the().graph_launches;
-  for (const Work& work : executable->work) stream->work.push_back(work);
+  for (Work work : executable->work) {
+    work.started = Clock::now();
+    stream->work.push_back(std::move(work));
+  }
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
@@ -341,6 +373,11 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   delete graph;
+  return cudaSuccess;
+}
+
+cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
+  Device::the().push(stream, {.kernel = [=] { function(data); }, .on_host = true});
   return cudaSuccess;
 }
 

@@ -16,8 +16,9 @@ struct CUstream_st;
 namespace antichain::testing::fake_cuda {
 
 CUstream_st* make_stream();
-void launch(CUstream_st*, std::function<void()> kernel);  // work of the test's own
-int launched();                                           // so far, in all streams
+// Work of the test's own; `takes_s` of the device's clock, where it keeps one.
+void launch(CUstream_st*, std::function<void()> kernel, double takes_s = 0);
+int launched();            // so far, in all streams
 void drain();              // waits until this thread's streams have no work left
 void drain(CUstream_st*);  // only this one
 int waits(CUstream_st*);   // how often the host waited for all of the stream, by CUDA's call
@@ -32,6 +33,10 @@ void spoil_recording(int nth);  // the nth from now on, 1 being the next: it end
 // Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".
 std::vector<std::string> nccl_calls(int rank);
 void reset(unsigned seed);
+// From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is said to, however
+// long the stand-in is at it. Nothing begins before the host has started it; a stamp takes `stamp_s`; a host function and the
+// host's waits are done when both clocks say so. All work should be shorter on the host than it is said to be.
+void keep_time(double stamp_s);
 // From now on the rank's communicator reports an asynchronous error.
 void fail(int rank);
 bool aborted(int rank);

@@ -41,11 +41,17 @@ Tensors unowned(std::span<const Tensor> tensors) {
   return all;
 }
 
-void launch(const Context& context, std::function<void()> work) {
-  fake_cuda::launch(cuda::stream_of(context), [&context, work = std::move(work)] {
+double seconds(const std::string& what) {
+  const auto& takes_s = FakeGpu::the().takes_s;
+  return takes_s ? takes_s(what) : 0;
+}
+
+void launch(const Context& context, double takes_s, std::function<void()> work) {
+  const auto kernel = [&context, work = std::move(work)] {
     cpu().enter(context);  // this thread's number of threads
     work();
-  });
+  };
+  fake_cuda::launch(cuda::stream_of(context), kernel, takes_s);
 }
 
 // What stands in the device's memory counts when the work is done, not when it is launched.
@@ -57,43 +63,50 @@ Rate now(const Rate& rate) { return rate.live ? Rate(rate.live->rate) : rate; }
 
 class LateKernel : public Kernel {
  public:
-  explicit LateKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
+  LateKernel(std::string type, std::unique_ptr<Kernel> kernel)
+      : type_(std::move(type)), kernel_(std::move(kernel)) {}
 
   void forward(Context& context, const Forward& f) const override {
-    launch(context, [this, &context, call = f, x = unowned(f.x), params = unowned(f.params),
-                     prepared = unowned(f.prepared), buffers = unowned(f.buffers), y = unowned(f.y),
-                     stash = unowned(f.stash), statistics = unowned(f.statistics)]() mutable {
-      call.x = x, call.params = params, call.prepared = prepared, call.buffers = buffers;
-      call.y = y, call.stash = stash, call.statistics = statistics, call.dropout = now(call.dropout);
-      kernel_->forward(context, call);
-    });
+    launch(context, seconds(type_ + " forward"),
+           [this, &context, call = f, x = unowned(f.x), params = unowned(f.params),
+            prepared = unowned(f.prepared), buffers = unowned(f.buffers), y = unowned(f.y),
+            stash = unowned(f.stash), statistics = unowned(f.statistics)]() mutable {
+             call.x = x, call.params = params, call.prepared = prepared, call.buffers = buffers;
+             call.y = y, call.stash = stash, call.statistics = statistics, call.dropout = now(call.dropout);
+             kernel_->forward(context, call);
+           });
   }
   void backward(Context& context, const Backward& b) const override {
-    launch(context, [this, &context, call = b, x = unowned(b.x), params = unowned(b.params),
-                     prepared = unowned(b.prepared), y = unowned(b.y), dy = unowned(b.dy),
-                     stash = unowned(b.stash), statistics = unowned(b.statistics), dx = unowned(b.dx),
-                     dw = unowned(b.dw),
-                     into = std::vector<Into>(b.dx_into.begin(), b.dx_into.end())]() mutable {
-      call.x = x, call.params = params, call.prepared = prepared, call.y = y, call.dy = dy;
-      call.stash = stash, call.statistics = statistics, call.dx = dx, call.dw = dw, call.dx_into = into;
-      call.dropout = now(call.dropout);
-      kernel_->backward(context, call);
-    });
+    double takes_s = 0;
+    if (!b.dx.empty() || inseparable()) takes_s += seconds(type_ + " input");
+    if (!b.dw.empty() && !inseparable()) takes_s += seconds(type_ + " weight");
+    launch(context, takes_s,
+           [this, &context, call = b, x = unowned(b.x), params = unowned(b.params),
+            prepared = unowned(b.prepared), y = unowned(b.y), dy = unowned(b.dy), stash = unowned(b.stash),
+            statistics = unowned(b.statistics), dx = unowned(b.dx), dw = unowned(b.dw),
+            into = std::vector<Into>(b.dx_into.begin(), b.dx_into.end())]() mutable {
+             call.x = x, call.params = params, call.prepared = prepared, call.y = y, call.dy = dy;
+             call.stash = stash, call.statistics = statistics, call.dx = dx, call.dw = dw,
+             call.dx_into = into;
+             call.dropout = now(call.dropout);
+             kernel_->backward(context, call);
+           });
   }
   void prepare(Context& context, std::span<const Tensor> params,
                std::span<const Tensor> prepared) const override {
-    launch(context,
+    launch(context, seconds(""),
            [this, &context, a = unowned(params), b = unowned(prepared)] { kernel_->prepare(context, a, b); });
   }
   void absorb(Context& context, std::span<const Tensor> statistics,
               std::span<const Tensor> buffers) const override {
-    launch(context, [this, &context, a = unowned(statistics), b = unowned(buffers)] {
+    launch(context, seconds(""), [this, &context, a = unowned(statistics), b = unowned(buffers)] {
       kernel_->absorb(context, a, b);
     });
   }
   bool inseparable() const override { return kernel_->inseparable(); }
 
  private:
+  const std::string type_;
   const std::unique_ptr<Kernel> kernel_;
 };
 
@@ -103,7 +116,7 @@ class LateUpdate : public Update {
  public:
   explicit LateUpdate(std::vector<Trained> trained) : trained_(std::move(trained)) {}
   void run(Context& context, const SgdOptions& options, const Rate& rate) const override {
-    launch(context, [this, &context, options, rate] {
+    launch(context, double(trained_.size()) * seconds("sgd"), [this, &context, options, rate] {
       for (const Trained& t : trained_) cpu().sgd(context, options, now(rate), t.w, t.dw, t.momentum);
     });
   }
@@ -117,8 +130,9 @@ FakeGpu::FakeGpu() {
        {"adaptive_average_pool", "add", "average_pool", "batch_norm", "concat", "conv2d", "dropout",
         "flatten", "global_average_pool", "linear", "max_pool", "relu", "reorder", "softmax_cross_entropy"}) {
     KernelEntry entry = cpu().entry(type);
-    entry.make = [make = entry.make](const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
-      return std::make_unique<LateKernel>(make(op, x, lowering));
+    entry.make = [type, make = entry.make](const Op& op, std::span<const TensorSpec> x,
+                                           const Lowering& lowering) {
+      return std::make_unique<LateKernel>(type, make(op, x, lowering));
     };
     kernels_[type] = entry;
   }
@@ -169,13 +183,14 @@ void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to)
 }
 void FakeGpu::synchronise(Context& context) const { fake_cuda::drain(cuda::stream_of(context)); }
 void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
-  launch(context, [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });
+  launch(context, seconds("add"), [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });
 }
 void FakeGpu::sgd(Context& context, const SgdOptions& options, const Rate& rate, const Tensor& w,
                   const Tensor& dw, const Tensor& momentum) const {
-  launch(context, [&context, options, rate, w = unowned(w), dw = unowned(dw), v = unowned(momentum)] {
-    cpu().sgd(context, options, now(rate), w, dw, v);
-  });
+  launch(context, seconds("sgd"),
+         [&context, options, rate, w = unowned(w), dw = unowned(dw), v = unowned(momentum)] {
+           cpu().sgd(context, options, now(rate), w, dw, v);
+         });
 }
 
 std::unique_ptr<Update> FakeGpu::update_of(const Context&, const std::vector<Trained>& trained) const {

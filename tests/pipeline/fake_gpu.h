@@ -6,6 +6,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "framework/backend.h"
@@ -45,6 +46,9 @@ class FakeGpu : public Backend {
   CUstream_st* stream() const { return stream_; }  // of the context opened last
   // Puts something of the test's between the runner and the copies.
   std::function<std::unique_ptr<CopyStream>(std::unique_ptr<CopyStream>)> around_copies;
+  // How long work takes on a device that keeps time, asked when the host starts it: "conv2d forward", "conv2d input" and "conv2d
+  // weight" (the halves of a backward), "sgd", "add", else "". Empty: nothing does.
+  std::function<double(const std::string& work)> takes_s;
 
  private:
   mutable std::atomic<int> copies_{0};

@@ -5,13 +5,18 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <map>
 #include <random>
+#include <thread>
 
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "models/model.h"
 #include "pipeline/device_step.h"
 #include "pipeline/device_streams.h"
+#include "pipeline/median.h"
+#include "pipeline/node_stamps.h"
+#include "pipeline/profiler.h"
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
 #include "tests/pipeline/networks.h"
@@ -181,6 +186,65 @@ TEST_F(GpuStep, ATraceHasTheDevicesTimes) {
   EXPECT_LE(before_s, wall_s + 2e-4);
   EXPECT_GT(computing_s, 0.5 * wall_s);  // the rest is tying clocks, samples and the reading at the end
   EXPECT_NEAR(sheet.total_s(), wall_s, 0.05 * wall_s);
+}
+
+// Kernels that take as long as they do, however long the host takes to start them: copies of 256 MiB within the device.
+TEST_F(GpuStep, NodesHaveTheirKernelsTimesHoweverSlowTheHost) {
+  Context context(*gpu);
+  gpu->enter(context);
+  const auto step = streams->step(context);
+  const Tensor from = gpu->tensor({{256 << 20}, DType::u8}), to = gpu->tensor(from.spec());
+  std::map<NodeId, double> seconds;
+  const auto copies_s = [&](int count, double host_s) {
+    seconds.clear();
+    for (int i = 0; i < 2; ++i) {
+      step->tie_clocks(false);
+      NodeStamps stamps(*step, [&](NodeId id, Verb, int, double s) { seconds[id] = s; });
+      for (NodeId id = 0; id < 3; ++id)
+        stamps.around(id, Verb::forward, 0, [&] {
+          for (int n = 0; n < count * id; ++n) {
+            std::this_thread::sleep_for(std::chrono::duration<double>(host_s));
+            step->copy(from, to);
+          }
+        });
+      stamps.let_go();
+      step->wait();
+      stamps.finish();
+    }
+    return seconds[1];
+  };
+  const double fast_s = copies_s(1, 0);
+  EXPECT_LT(seconds[0], 2e-6) << "stamps around nothing";
+  EXPECT_NEAR(seconds[2], 2 * fast_s, 0.1 * fast_s);
+  const double slow_s = copies_s(1, 2e-3);  // 6 ms in all: the device is held for 20
+  EXPECT_NEAR(slow_s, fast_s, 0.1 * fast_s);
+}
+
+// The promise is 3 %; a step of this one has some dozen microseconds that are the host's.
+TEST_F(GpuStep, TheProfilePredictsTheStepThatRuns) {
+  Context context(*gpu);
+  gpu->enter(context);
+  const Graph graph = lower(make_model("resnet18", {.microbatch = 32}), *gpu);
+  SoloTransport alone;
+  const Profile profile = measure(graph, context, alone, {.microbatches = 8, .budget_s = 1});
+  const Plan plan = some_plan(profile, 1);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 8);
+  Stage stage(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(stage, profile, plan, schedule, Mode::train, alone);
+  runner.set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
+  Grey source;
+  std::vector<double> seconds;
+  for (int i = 0; i < 23; ++i) {
+    const double begin_s = now_s();
+    runner.run({.batch = 256}, source);
+    if (i >= 3) seconds.push_back(now_s() - begin_s);
+  }
+  EXPECT_NEAR(one_device_step_s(profile, 8), median(seconds), 0.03 * median(seconds));
+  for (const ProfileNode& node : profile.nodes) {
+    EXPECT_LT(node.cost.forward_s, one_device_step_s(profile, 1)) << node.name;
+    if (node.role == Role::compute)
+      EXPECT_GT(node.cost.forward_s + double(node.op == "flatten"), 0) << node.name;
+  }
 }
 
 }  // namespace

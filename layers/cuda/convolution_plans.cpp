@@ -1,0 +1,50 @@
+// Every way to carry out a pass of a convolution that obeys the rule for its bits, for who compares them by timing. Training takes
+// the first, as chosen without any timing (convolution.h).
+#include "layers/cuda/convolution.h"
+
+namespace antichain::cuda {
+
+std::vector<NamedPlan> all_plans(const Convolution& c, Pass pass, Factors factors) {
+  std::vector<NamedPlan> all;
+  if (c.dtype == DType::bf16 && pass == Pass::weight_gradient) {
+    std::vector<NamedPlan> wide = all_plans(widened(c), pass, Factors::tf32);
+    if (wide.size() > 1) wide.pop_back();  // ours is there for bf16 itself
+    if (is_product(c)) all.push_back({"cuBLASLt", plan_bf16_weight_gradient(c)});
+    for (NamedPlan& by : wide)
+      all.push_back({by.engine + ", of float32 copies", plan_widened(c, std::move(by.plan))});
+  } else {
+    all = plans_by_cudnn(c, pass, Layout::nhwc, factors);
+    for (NamedPlan& by : plans_by_cudnn(c, pass, Layout::plain, factors))
+      all.push_back({by.engine + ", in NCHW", plan_reordered(c, pass, std::move(by.plan))});
+  }
+  all.push_back({"ours", plan_directly(c, pass)});
+  return all;
+}
+
+ListAlternatives conv2d_alternatives(Factors factors) {
+  return [factors](const Op& op, std::span<const Shape> x, Precision precision) {
+    std::vector<PassAlternatives> passes;
+    const auto* conv = dynamic_cast<const Conv2d*>(&op);
+    if (!conv) return passes;
+    const Convolution c(*conv, x[0], precision);
+    for (const auto& [pass, name] :
+         {std::pair(Pass::forward, "forward"), std::pair(Pass::input_gradient, "input gradient"),
+          std::pair(Pass::weight_gradient, "weight gradient")}) {
+      const DType weight = pass == Pass::weight_gradient ? DType::f32 : c.dtype;
+      PassAlternatives all{
+          .pass = name,
+          .operands = {
+              {c.x, c.dtype, Layout::nhwc}, {c.weight, weight, Layout::nhwc}, {c.y, c.dtype, Layout::nhwc}}};
+      for (const NamedPlan& by : all_plans(c, pass, factors))
+        all.all.push_back(
+            {by.engine, by.plan->workspace_bytes(),
+             [plan = by.plan](Context& context, std::span<const Tensor> t, std::byte* workspace) {
+               plan->run(context, t[0].raw(), t[1].raw(), t[2].raw(), workspace);
+             }});
+      passes.push_back(std::move(all));
+    }
+    return passes;
+  };
+}
+
+}  // namespace antichain::cuda

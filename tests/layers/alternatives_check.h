@@ -1,0 +1,69 @@
+// All engines that `antichain profile --tune` compares compute the same: each result beside that of the last one, our own.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "framework/alternatives.h"
+#include "framework/backend.h"
+#include "framework/bf16.h"
+#include "framework/random.h"
+#include "layers/conv2d.h"
+
+namespace antichain::harness {
+
+inline float number(const Tensor& host, int64_t i) {
+  return host.dtype() == DType::bf16 ? float(host.data<Bf16>()[i]) : host.data<float>()[i];
+}
+
+inline Tensor operand_of(const TensorSpec& spec, uint64_t key, Context& context) {
+  const Tensor host = Tensor::host(spec), device = context.backend().tensor(spec);
+  for (int64_t i = 0; i < host.elements(); ++i) {
+    const float value = 2 * Philox::uniform(Philox(key).words(uint64_t(i))[0]) - 1;
+    if (spec.dtype == DType::bf16)
+      host.data<Bf16>()[i] = Bf16(value);
+    else
+      host.data<float>()[i] = value;
+  }
+  context.backend().copy(context, host, device);
+  return device;
+}
+
+// `share` of the largest number of the result: how far engines may be apart. Returns how many engines there were.
+inline int check_alternatives(const ListAlternatives& list, Context& context, const Conv2dOptions& options,
+                              const Shape& image, Precision precision, float share) {
+  int engines = 0;
+  for (const PassAlternatives& pass : list(Conv2d(options), std::span(&image, 1), precision)) {
+    const size_t result = pass.pass == "forward" ? 2 : pass.pass == "input gradient" ? 0 : 1;
+    std::vector<Tensor> operands, results;
+    for (size_t i = 0; i < pass.operands.size(); ++i)
+      operands.push_back(operand_of(pass.operands[i], i, context));
+    for (const Alternative& one : pass.all) {
+      const Tensor spoilt = Tensor::host(pass.operands[result]);
+      std::fill_n(spoilt.raw(), spoilt.bytes(), std::byte(0x7F));  // NaN, of either type
+      context.backend().copy(context, spoilt, operands[result]);
+      one.run(context, operands, one.workspace_bytes > 0 ? context.workspace(one.workspace_bytes) : nullptr);
+      results.push_back(Tensor::host(pass.operands[result]));
+      context.backend().copy(context, operands[result], results.back());
+      ++engines;
+    }
+    const Tensor& ours = results.back();
+    float largest = 0;
+    for (int64_t i = 0; i < ours.elements(); ++i) largest = std::max(largest, std::abs(number(ours, i)));
+    EXPECT_GT(largest, 0);
+    for (size_t e = 0; e < results.size(); ++e) {
+      float off = 0;
+      for (int64_t i = 0; i < ours.elements(); ++i) {
+        const float here = std::abs(number(results[e], i) - number(ours, i));
+        off = here <= off ? off : here;  // NaN stays
+      }
+      EXPECT_LE(off, share * largest) << pass.pass << " by " << pass.all[e].engine;
+    }
+  }
+  return engines;
+}
+
+}  // namespace antichain::harness
