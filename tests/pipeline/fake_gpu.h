@@ -45,6 +45,8 @@ class FakeGpu : public Backend {
   CUstream_st* stream() const { return stream_; }  // of the context opened last
   // Puts something of the test's between the runner and the copies.
   std::function<std::unique_ptr<CopyStream>(std::unique_ptr<CopyStream>)> around_copies;
+  std::function<std::unique_ptr<PeerStream>(std::unique_ptr<PeerStream>)> around_peers;
+  std::unique_ptr<PeerStream> make_peers(const Context&) const;
 
  private:
   mutable std::atomic<int> copies_{0};
