@@ -7,6 +7,7 @@
 #include <atomic>
 #include <random>
 
+#include "framework/cuda/resources.h"
 #include "framework/error.h"
 #include "pipeline/choose_transport.h"
 #include "pipeline/cuda/streams.h"
