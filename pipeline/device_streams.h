@@ -5,6 +5,7 @@
 // moment elsewhere. No call here waits for the device.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -52,12 +53,43 @@ class MessageStream : public DeviceStream {
   virtual std::string failure() = 0;
 };
 
+// What one rank of a host tells another about a buffer, in a message's bytes. Means nothing to anybody else.
+using PeerNote = std::array<std::byte, 160>;
+
+// Copies into memory that other ranks of this host have shown, processes or threads, straight from device to device:
+//
+//   receiver   show     the buffer, free once all that was computed so far is done
+//   sender     write    copies into it, after that and after a moment of its own
+//   receiver   written  the moment at which the copy is there
+//
+// Each note goes to the peer and is used there once. What was shown is not freed before everybody has closed it.
+class PeerStream : public DeviceStream {
+ public:
+  // Text without line breaks, by which another rank of the host finds out whether it can write here.
+  virtual std::string introduction() = 0;
+  // Why this rank can't write what the peer will show, or "": from then on it can.
+  virtual std::string reach(int peer, const std::string& introduction) = 0;
+
+  virtual PeerNote show(int peer, const Tensor& into) = 0;
+  // The moment is the copy's end; the tensor is kept by the caller until it comes.
+  virtual Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
+                       PeerNote& written) = 0;
+  // Kept by the caller until it comes: what goes with it is used again then.
+  virtual Moment written(int peer, const PeerNote&) = 0;
+
+  // At the end, when nothing is under way any more: lets go of what the others have shown; then, when all ranks have, of what
+  // it has shown itself. Without both, that is left to the end of the process.
+  virtual void close() = 0;
+  virtual void all_closed() = 0;
+};
+
 // By the backend's name up to a colon: "cuda:tf32" is the device "cuda". Registered when a module is loaded, once.
 struct DeviceStreams {
   // Names the device of a context among all of its host: ranks with equal names share it.
   std::function<std::string(const Context&)> device;
   std::function<std::unique_ptr<CopyStream>(const Context&)> copies;
-  std::function<std::unique_ptr<DeviceStep>(const Context&)> step;  // in the context's own stream
+  std::function<std::unique_ptr<DeviceStep>(const Context&)> step;   // in the context's own stream
+  std::function<std::unique_ptr<PeerStream>(const Context&)> peers;  // empty: it has none
 };
 void register_device_streams(const std::string& device, DeviceStreams);
 const DeviceStreams* device_streams(std::string_view backend);  // nullptr where there are none

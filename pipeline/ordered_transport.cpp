@@ -1,11 +1,8 @@
 #include "pipeline/ordered_transport.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -57,7 +54,6 @@ class OrderedTransport : public TransportOver {
     for (Item& item : items_) {
       finish(item);
       item.tensor = {};
-      activity().beat();
     }
   }
 
@@ -108,25 +104,13 @@ class OrderedTransport : public TransportOver {
   }
 
   void finish(const Item& item) {
-    if (messages_->reached(item.done)) return;
-    using Clock = std::chrono::steady_clock;
-    Progress::Wait waiting(activity(), item.turn.peer);
-    const auto start = Clock::now();
-    for (bool explained = false; !messages_->reached(item.done);) {
-      const auto waited = Clock::now() - start;
-      if (!explained && waited > std::chrono::milliseconds(20)) {
-        const auto [verb, key, peer] = item.turn;
-        const bool sends = verb == Verb::send;
-        waiting.explain(fmt::format("{} {} rank {}",
-                                    sends ? name_of(key, rank(), peer) : name_of(key, peer, rank()),
-                                    sends ? "to" : "from", peer));
-        explained = true;
-      }
-      if (waited > std::chrono::milliseconds(1))
-        ::usleep(50);
-      else
-        std::this_thread::yield();
-    }
+    const auto what = [&] {
+      const auto [verb, key, peer] = item.turn;
+      const bool sends = verb == Verb::send;
+      return fmt::format("{} {} rank {}", sends ? name_of(key, rank(), peer) : name_of(key, peer, rank()),
+                         sends ? "to" : "from", peer);
+    };
+    poll(item.turn.peer, what, [&] { return messages_->reached(item.done); });
   }
 
   std::unique_ptr<MessageStream> messages_;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "framework/error.h"
-#include "pipeline/transport_over.h"
 
 namespace antichain {
 namespace {
@@ -49,10 +48,10 @@ class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
   std::map<int64_t, std::vector<Bytes>> free_;  // by size
 };
 
-class StagedTransport : public TransportOver {
+class ByHostMemory : public StagedTransport {
  public:
-  StagedTransport(Transport& job, std::unique_ptr<CopyStream> copies)
-      : TransportOver(job), copies_(std::move(copies)), buffers_(std::make_shared<HostBuffers>(*copies_)) {}
+  ByHostMemory(Transport& job, std::unique_ptr<CopyStream> copies)
+      : StagedTransport(job), copies_(std::move(copies)), buffers_(std::make_shared<HostBuffers>(*copies_)) {}
 
   void send(MessageKey key, int peer, Tensor tensor) override {
     const Tensor host = buffers_->like(tensor);
@@ -94,6 +93,11 @@ class StagedTransport : public TransportOver {
     job_.progress();
   }
 
+  bool hand_on() override {
+    advance();
+    return leaving_.empty();
+  }
+
   void flush() override {
     hand_over();
     job_.flush();
@@ -128,10 +132,7 @@ class StagedTransport : public TransportOver {
 
   // All that is to be sent, as soon as its copy is done.
   void hand_over() {
-    while (!leaving_.empty()) {
-      advance();
-      std::this_thread::yield();
-    }
+    while (!hand_on()) std::this_thread::yield();
   }
 
   void land(Arriving& a) {
@@ -160,8 +161,8 @@ class StagedTransport : public TransportOver {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_staged_transport(Transport& job, std::unique_ptr<CopyStream> copies) {
-  return std::make_unique<StagedTransport>(job, std::move(copies));
+std::unique_ptr<StagedTransport> make_staged_transport(Transport& job, std::unique_ptr<CopyStream> copies) {
+  return std::make_unique<ByHostMemory>(job, std::move(copies));
 }
 
 }  // namespace antichain

@@ -11,11 +11,19 @@
 #include <memory>
 
 #include "pipeline/device_streams.h"
-#include "pipeline/transport.h"
+#include "pipeline/transport_over.h"
 
 namespace antichain {
 
+class StagedTransport : public TransportOver {
+ public:
+  using TransportOver::TransportOver;
+  // Begins what can begin and waits for nothing. Whether the job's transport has all that was sent, so that its memory on the
+  // device is free.
+  virtual bool hand_on() = 0;
+};
+
 // `job` must outlive it, and so must the context behind `copies`.
-std::unique_ptr<Transport> make_staged_transport(Transport& job, std::unique_ptr<CopyStream> copies);
+std::unique_ptr<StagedTransport> make_staged_transport(Transport& job, std::unique_ptr<CopyStream> copies);
 
 }  // namespace antichain

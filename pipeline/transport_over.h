@@ -2,6 +2,10 @@
 // of tensors differs.
 #pragma once
 
+#include <unistd.h>
+
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "pipeline/transport.h"
@@ -32,6 +36,27 @@ class TransportOver : public Transport {
   }
 
  protected:
+  // Asks `done` until it says so, which has to move things on. The watchdog hears whom this waits for, and what for once the
+  // wait has lasted.
+  template <class Text, class Done>
+  void poll(int peer, const Text& what, const Done& done) {
+    if (done()) return activity().beat();
+    using Clock = std::chrono::steady_clock;
+    Progress::Wait waiting(activity(), peer);
+    const auto start = Clock::now();
+    for (bool explained = false; !done();) {
+      const auto waited = Clock::now() - start;
+      if (!explained && waited > std::chrono::milliseconds(20)) {
+        waiting.explain(what());
+        explained = true;
+      }
+      if (waited > std::chrono::milliseconds(1))
+        ::usleep(50);
+      else
+        std::this_thread::yield();
+    }
+  }
+
   Transport& job_;
 };
 

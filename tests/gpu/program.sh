@@ -48,9 +48,11 @@ for kind in "resnet20 float32" "vgg16 float32" "densenet121 float32" "resnet20 b
   again="$(state "$model-again" -- "${network[@]}" --local 1)"
   [ "$one" = "$again" ] && echo "ok      $model: the same bits again" || { echo "FAILED  $model: $one, then $again"; bad=1; }
   if [ -n "$mpirun" ]; then
-    pair="$(state "$model-mpi" "$mpirun" -n 2 --oversubscribe --bind-to none -- "${network[@]}" --method uniform)"
-    [ "$one" = "$pair" ] && echo "ok      $model: 2 processes as one" ||
-      { echo "FAILED  $model: state $one on 1 rank, $pair on 2 processes"; bad=1; }
+    for way in auto mpi; do  # auto: within the GPU where the system lets processes do that
+      pair="$(state "$model-$way" "$mpirun" -n 2 --oversubscribe --bind-to none -- "${network[@]}" --method uniform --transport $way)"
+      [ "$one" = "$pair" ] && echo "ok      $model: 2 processes as one; $(grep -m 1 '^tensors ' "$folder/$model-$way.log")" ||
+        { echo "FAILED  $model: state $one on 1 rank, $pair on 2 processes, --transport $way"; bad=1; }
+    done
   fi
 done
 

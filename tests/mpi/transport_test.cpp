@@ -1,21 +1,40 @@
-// The MPI transport keeps what every transport promises, and so does the one over it that stages a device's tensors ("staged" as
-// argument; the device is a stand-in). Started by mpirun; a broken promise ends the job with its sentence, a deadlock with the
+// The MPI transport keeps what every transport promises, and so do those over it for a device's tensors, which is a stand-in:
+// "staged" as argument, "peers" for copies into other ranks' memory, "mixed" for both, by pairs. Started by mpirun; a broken promise ends the job with its sentence, a deadlock with the
 // watchdog's.
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "pipeline/mpi_transport.h"
+#include "pipeline/peer_transport.h"
 #include "pipeline/staged_transport.h"
 #include "tests/pipeline/fake_device.h"
 #include "tests/pipeline/transport_checks.h"
 
-int main(int argc, char**) {
-  using namespace antichain;
+namespace {
+
+using namespace antichain;
+using testing::FakeCopies, testing::FakePeers;
+
+std::unique_ptr<Transport> over(Transport& job, const std::string& way) {
+  if (way == "staged") return make_staged_transport(job, std::make_unique<FakeCopies>());
+  auto peers = std::make_unique<FakePeers>();
+  if (way == "mixed")
+    peers->refuses = [me = job.rank()](int peer) { return (me + peer) % 2 > 0 && me + peer < 4; };
+  const PeerPairs pairs = find_pairs(job, *peers);
+  if (job.rank() == 0 && !pairs.exception().empty()) std::printf("%s\n", pairs.exception().c_str());
+  return make_peer_transport(job, std::move(peers), std::make_unique<FakeCopies>(), pairs);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   MpiSession session(30);
-  std::unique_ptr<Transport> staged;
-  if (argc > 1) staged = make_staged_transport(session.transport(), std::make_unique<testing::FakeCopies>());
-  Transport& transport = staged ? *staged : session.transport();
+  std::unique_ptr<Transport> own;
+  if (argc > 1) own = over(session.transport(), argv[1]);
+  Transport& transport = own ? *own : session.transport();
   for (const testing::TransportCheck& check : testing::transport_checks()) try {
       transport.activity().doing(check.name);
       check.run(transport);

@@ -1,5 +1,7 @@
 #include "tests/pipeline/fake_cuda.h"
 
+#include "tests/pipeline/fake_ipc.h"
+
 #include <cuda_runtime_api.h>
 #include <fmt/format.h>
 #include <nccl.h>
@@ -37,6 +39,11 @@ struct Reached {
 struct CUevent_st {
   bool timed = false;
   std::shared_ptr<Reached> reached;
+  // Of interprocess events:
+  bool shared = false, destroyed = false;
+  int process = 0;                    // whose it is
+  CUevent_st* opened_from = nullptr;  // another process's
+  bool used_elsewhere = true;         // its last recording
 };
 
 namespace {
@@ -64,6 +71,7 @@ struct CUstream_st {
   std::deque<Work> work;
   std::thread::id owner = std::this_thread::get_id();
   bool busy = false;  // a kernel of it runs
+  bool side = false;  // made by CUDA's call, not for computing
   int waits = 0;
   Clock::time_point free;  // by the device's clock
 
@@ -278,11 +286,26 @@ bool aborted(int rank) {
 
 using antichain::testing::fake_cuda::make_stream;
 
+namespace {
+
+// The event that was recorded, whoever asks. What breaks the rules of events between processes is noted.
+CUevent_st& original(cudaEvent_t event) {
+  using namespace antichain::testing::fake_cuda;
+  CUevent_st& it = event->opened_from ? *event->opened_from : *event;
+  if (event->process != this_process()) break_rule("an event of another process is used by its address");
+  if (it.destroyed) break_rule("an event is used that its owner has destroyed");
+  if (event->opened_from) it.used_elsewhere = true;
+  return it;
+}
+
+}  // namespace
+
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
   *stream = make_stream();
+  (*stream)->side = true;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
@@ -299,25 +322,63 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what is in it is still done
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
-  *event = new CUevent_st{.timed = (flags & cudaEventDisableTiming) == 0, .reached = nullptr};
+  const bool timed = (flags & cudaEventDisableTiming) == 0, shared = (flags & cudaEventInterprocess) != 0;
+  if (timed && shared) return cudaErrorInvalidValue;
+  *event = new CUevent_st{.timed = timed,
+                          .reached = nullptr,
+                          .shared = shared,
+                          .process = antichain::testing::fake_cuda::this_process()};
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
-cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }  // the same
+cudaError_t cudaEventDestroy(cudaEvent_t event) {  // the same
+  std::lock_guard lock(Device::the().mutex);
+  event->destroyed = true;
+  return cudaSuccess;
+}
+cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
+  if (!event->shared) return cudaErrorInvalidResourceHandle;
+  std::memset(handle, 0, sizeof *handle);
+  std::memcpy(handle->reserved, &event, sizeof event);
+  return cudaSuccess;
+}
+cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
+  CUevent_st* of = nullptr;
+  std::memcpy(&of, handle.reserved, sizeof of);
+  const int process = antichain::testing::fake_cuda::this_process();
+  if (!of || of->process == process) return cudaErrorInvalidResourceHandle;
+  *event = new CUevent_st{.reached = nullptr, .process = process, .opened_from = of};
+  return cudaSuccess;
+}
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  event->reached = std::make_shared<Reached>();
-  Device::the().push(stream, {.record = event->reached});
+  std::shared_ptr<Reached> reached;
+  {
+    std::lock_guard lock(Device::the().mutex);
+    CUevent_st& it = original(event);
+    if (it.shared && !std::exchange(it.used_elsewhere, false))
+      antichain::testing::fake_cuda::break_rule(
+          "an event is recorded again before the other process used it");
+    reached = it.reached = std::make_shared<Reached>();
+  }
+  Device::the().push(stream, {.record = reached});
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
-  Device::the().push(stream, {.wait = event->reached});
+  std::shared_ptr<Reached> reached;
+  {
+    std::lock_guard lock(Device::the().mutex);
+    reached = original(event).reached;
+  }
+  const bool forgets = event->opened_from && stream->side && antichain::testing::fake_cuda::forgets_waits();
+  if (!forgets) Device::the().push(stream, {.wait = reached});
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Device::the().forbid_recording();
   std::lock_guard lock(Device::the().mutex);
-  return event->reached->is && Device::the().has_come_to(event->reached->at) ? cudaSuccess
-                                                                             : cudaErrorNotReady;
+  return original(event).reached->is && Device::the().has_come_to(original(event).reached->at)
+             ? cudaSuccess
+             : cudaErrorNotReady;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   while (cudaEventQuery(event) != cudaSuccess) std::this_thread::yield();
@@ -382,6 +443,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
+  antichain::testing::fake_cuda::check_address(to);
+  antichain::testing::fake_cuda::check_address(from);
   Device::the().push(stream, {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
 }

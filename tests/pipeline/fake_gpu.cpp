@@ -9,6 +9,7 @@
 #include "layers/cpu/backend.h"
 #include "pipeline/cuda/streams.h"
 #include "tests/pipeline/fake_cuda.h"
+#include "tests/pipeline/fake_ipc.h"
 
 namespace antichain {
 
@@ -143,18 +144,24 @@ FakeGpu& FakeGpu::the() {
     auto made = std::make_unique<FakeGpu>();
     FakeGpu* raw = made.get();
     register_backend(std::move(made));
-    register_device_streams("fake_gpu", {.device = cuda::device_name,
-                                         .copies =
-                                             [raw](const Context& context) {
-                                               auto copies = cuda::make_copy_stream(context);
-                                               return raw->around_copies
-                                                          ? raw->around_copies(std::move(copies))
-                                                          : std::move(copies);
-                                             },
-                                         .step = cuda::make_step_stream});
+    register_device_streams("fake_gpu",
+                            {.device = cuda::device_name,
+                             .copies =
+                                 [raw](const Context& context) {
+                                   auto copies = cuda::make_copy_stream(context);
+                                   return raw->around_copies ? raw->around_copies(std::move(copies))
+                                                             : std::move(copies);
+                                 },
+                             .step = cuda::make_step_stream,
+                             .peers = [raw](const Context& context) { return raw->make_peers(context); }});
     return raw;
   }();
   return *gpu;
+}
+
+std::unique_ptr<PeerStream> FakeGpu::make_peers(const Context& context) const {
+  auto peers = cuda::make_peer_stream(context, "process-" + std::to_string(fake_cuda::this_process()));
+  return around_peers ? around_peers(std::move(peers)) : std::move(peers);
 }
 
 void FakeGpu::require(Precision precision) const { cpu().require(precision); }
@@ -165,7 +172,7 @@ void FakeGpu::enter(const Context& context) const { cpu().enter(context); }
 // Freeing waits for the device, as cudaFree does.
 std::shared_ptr<std::byte> FakeGpu::allocate(int64_t bytes) const {
   fake_cuda::allocates();
-  auto memory = allocate_host(bytes);
+  auto memory = fake_cuda::device_memory(bytes);
   std::byte* raw = memory.get();
   return {raw, [memory = std::move(memory)](std::byte*) mutable {
             fake_cuda::drain();

@@ -49,6 +49,8 @@ class FakeGpu : public Backend {
   // How long work takes on a device that keeps time, asked when the host starts it: "conv2d forward", "conv2d input" and "conv2d
   // weight" (the halves of a backward), "sgd", "add", else "". Empty: nothing does.
   std::function<double(const std::string& work)> takes_s;
+  std::function<std::unique_ptr<PeerStream>(std::unique_ptr<PeerStream>)> around_peers;
+  std::unique_ptr<PeerStream> make_peers(const Context&) const;
 
  private:
   mutable std::atomic<int> copies_{0};

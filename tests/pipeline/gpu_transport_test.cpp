@@ -1,14 +1,17 @@
-// On a machine with one GPU: NCCL with the rank itself as its peer, and ranks that share the GPU through host memory. Elsewhere
+// On a machine with one GPU: NCCL with the rank itself as its peer, and ranks (threads) that share the GPU, by copies within it
+// and through host memory; processes are tests/gpu/program.sh's and same_numbers_on_gpu.sh's. Elsewhere
 // every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded as the program loads it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "framework/backend.h"
 #include "pipeline/choose_transport.h"
 #include "pipeline/device_streams.h"
 #include "pipeline/ordered_transport.h"
+#include "pipeline/peer_transport.h"
 #include "pipeline/staged_transport.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
@@ -39,6 +42,15 @@ class GpuTransport : public OnGpu {
     gpu->copy(context, a, x), gpu->copy(context, b, y);
     EXPECT_TRUE(std::equal(x.raw(), x.raw() + x.bytes(), y.raw(), y.raw() + y.bytes()))
         << a.bytes() << " bytes";
+  }
+
+  // Ranks that are threads, from device to device or through host memory.
+  std::unique_ptr<Transport> by(Transport& job, const Context& context, bool direct) const {
+    if (!direct) return make_staged_transport(job, streams->copies(context));
+    auto peers = streams->peers(context);
+    const PeerPairs pairs = find_pairs(job, *peers);
+    EXPECT_EQ(pairs.exception(), "");
+    return make_peer_transport(job, std::move(peers), streams->copies(context), pairs);
   }
 
   const DeviceMessages* messages = nullptr;  // nullptr, and why
@@ -86,44 +98,45 @@ TEST_F(GpuTransport, NcclIsRefusedWhereRanksShareTheGpu) {
     expect_error([&] { run_ranks(2, body); }, {"ranks 0 and 1", "share one GPU", "use --transport mpi"});
 }
 
-TEST_F(GpuTransport, AutoGoesThroughHostMemoryWhereRanksShareTheGpu) {
+TEST_F(GpuTransport, AutoCopiesWithinTheGpuWhereRanksShareIt) {
   run_ranks(2, [&](Transport& job) {
     Context context(*gpu, 1, 0);
     gpu->enter(context);
     const ChosenTransport chosen = choose_transport(context, job, "auto");
     ASSERT_NE(chosen.own, nullptr);
     EXPECT_FALSE(chosen.own->ordered());
-    EXPECT_NE(chosen.sentence.find("through host memory"), std::string::npos) << chosen.sentence;
+    EXPECT_NE(chosen.sentence.find("copied from GPU to GPU"), std::string::npos) << chosen.sentence;
   });
 }
 
-// Every rank sends to every other one, in both directions at once, many times over the same buffers: a copy that began too early
+// Every rank sends to every other one, in both directions at once, many times over the same sizes: a copy that began too early
 // or a buffer used again too soon would show.
-TEST_F(GpuTransport, StagedTensorsArriveWhole) {
-  run_ranks(3, [&](Transport& job) {
-    Context context(*gpu, 1, 0);
-    gpu->enter(context);
-    const auto staged = make_staged_transport(job, streams->copies(context));
-    for (int round = 0; round < 30; ++round) {
-      const int64_t bytes = round % 3 == 0 ? 1000 + round : (1 << 20) + 4 * round;
-      std::vector<Tensor> received;
-      std::vector<Transport::Ticket> tickets;
-      for (int peer = 0; peer < job.size(); ++peer) {
-        received.push_back(on_device(context, bytes, 0));
-        tickets.push_back(peer == job.rank() ? 0 : staged->recv({0, 0}, peer, received.back()));
-      }
-      const Tensor mine = on_device(context, bytes, uint32_t(1000 * round + job.rank() + 1));
-      for (int peer = 0; peer < job.size(); ++peer)
-        if (peer != job.rank()) staged->send({0, 0}, peer, mine);
-      for (int peer = 0; peer < job.size(); ++peer)
-        if (peer != job.rank()) {
-          staged->wait(tickets[size_t(peer)]);
-          expect_same(context, received[size_t(peer)],
-                      on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
+TEST_F(GpuTransport, TensorsArriveWholeByBothWays) {
+  for (const bool direct : {true, false})
+    run_ranks(3, [&](Transport& job) {
+      Context context(*gpu, 1, 0);
+      gpu->enter(context);
+      const auto transport = by(job, context, direct);
+      for (int round = 0; round < 30; ++round) {
+        const int64_t bytes = round % 3 == 0 ? 1000 + round : (1 << 20) + 4 * round;
+        std::vector<Tensor> received;
+        std::vector<Transport::Ticket> tickets;
+        for (int peer = 0; peer < job.size(); ++peer) {
+          received.push_back(on_device(context, bytes, 0));
+          tickets.push_back(peer == job.rank() ? 0 : transport->recv({0, 0}, peer, received.back()));
         }
-      staged->flush();
-    }
-  });
+        const Tensor mine = on_device(context, bytes, uint32_t(1000 * round + job.rank() + 1));
+        for (int peer = 0; peer < job.size(); ++peer)
+          if (peer != job.rank()) transport->send({0, 0}, peer, mine);
+        for (int peer = 0; peer < job.size(); ++peer)
+          if (peer != job.rank()) {
+            transport->wait(tickets[size_t(peer)]);
+            expect_same(context, received[size_t(peer)],
+                        on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
+          }
+        transport->flush();
+      }
+    });
 }
 
 TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
@@ -134,16 +147,16 @@ TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
   };
   const TrainingRun one = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses[0], one.losses[1]);
-  c.over = [&](Transport& job, const Context& context) {
-    return make_staged_transport(job, streams->copies(context));
-  };
-  for (const int ranks : {2, 4})
-    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-      const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
-      EXPECT_EQ(one.losses, many.losses) << ranks;
-      EXPECT_EQ(one.state, many.state) << ranks;
-      EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
-    }
+  for (const bool direct : {true, false}) {
+    c.over = [&](Transport& job, const Context& context) { return by(job, context, direct); };
+    for (const int ranks : {2, 4})
+      for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+        const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
+        EXPECT_EQ(one.losses, many.losses) << ranks;
+        EXPECT_EQ(one.state, many.state) << ranks;
+        EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
+      }
+  }
 }
 
 }  // namespace

@@ -15,11 +15,13 @@
 #include "pipeline/cuda/streams.h"
 #include "pipeline/message_order.h"
 #include "pipeline/ordered_transport.h"
+#include "pipeline/peer_transport.h"
 #include "pipeline/solo_transport.h"
 #include "pipeline/staged_transport.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fake_cuda.h"
+#include "tests/pipeline/fake_ipc.h"
 #include "tests/pipeline/networks.h"
 
 namespace antichain::test {
@@ -31,7 +33,7 @@ class FakeGpu : public Backend {
  public:
   std::string name() const override { return "fake"; }
   std::string description() const override { return "a fake GPU"; }
-  std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
+  std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return fake::device_memory(bytes); }
   std::shared_ptr<void> open(int local_rank) const override {
     return std::make_shared<cuda::Resources>(
         cuda::Resources{.device = local_rank, .stream = fake::make_stream()});
@@ -59,6 +61,7 @@ class LookingRank {
         slots_(slots(schedule)[size_t(transport.rank())]),
         channels_(schedule),
         transport_(transport),
+        device_(context.backend()),
         stream_(cuda::stream_of(context)),
         wrong_(wrong) {
     const auto issue =
@@ -116,7 +119,7 @@ class LookingRank {
   std::vector<Tensor> ring(int size) const {
     std::vector<Tensor> buffers;
     for (int i = 0; i < std::clamp(size, 1, microbatches_); ++i)
-      buffers.push_back(Tensor::host({{300}, DType::i32}));
+      buffers.push_back(device_.tensor({{300}, DType::i32}));
     return buffers;
   }
   static const Tensor& buffer(const std::vector<Tensor>& ring, const Action& a) {
@@ -158,6 +161,7 @@ class LookingRank {
   const Slots slots_;
   const Channels channels_;
   Transport& transport_;
+  const Backend& device_;
   const cuda::Stream stream_;
   std::atomic<int>& wrong_;
   std::vector<Turn> turns_;
@@ -173,6 +177,12 @@ std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
 }
 std::unique_ptr<Transport> over_copies(Transport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
+}
+
+std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
+  auto peers = cuda::make_peer_stream(context, "process-" + std::to_string(fake::this_process()));
+  const PeerPairs pairs = find_pairs(job, *peers);
+  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
 // How many buffers had other bytes than they should, in two steps of a random schedule.
@@ -207,6 +217,15 @@ TEST(NcclCalls, NothingIsReadEarlyOrWrittenInUse) {
 
 TEST(StagedCopies, NothingIsReadEarlyOrWrittenInUse) {
   for (unsigned seed = 0; seed < 21; ++seed) EXPECT_EQ(wrong_bytes(seed, over_copies), 0) << "seed " << seed;
+}
+
+TEST(PeerCopies, NothingIsReadEarlyOrWrittenInUse) {
+  for (const bool processes : {true, false}) {
+    fake::ipc({.threads_are_processes = processes});
+    for (unsigned seed = 0; seed < 21; ++seed) EXPECT_EQ(wrong_bytes(seed, over_peers), 0) << "seed " << seed;
+    EXPECT_EQ(fake::broken_rules(), std::vector<std::string>());
+    EXPECT_EQ(fake::opened(), 0);
+  }
 }
 
 // What was recorded of a pair of ranks is the same from both ends.

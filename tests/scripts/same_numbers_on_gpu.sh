@@ -1,6 +1,7 @@
 #!/bin/bash
-# 1, 2, 3 and 4 ranks that share this machine's GPU, as processes and as threads: tensors travel through host memory, and
-# every loss and the final weights are those of one rank, bit by bit.
+# 1, 2, 3 and 4 ranks that share this machine's GPU, as processes and as threads: tensors are copied within it, then
+# through host memory, and every loss and the final weights are those of one rank, bit by bit. Processes that the system keeps
+# from each other's device memory say so, and go through host memory both times.
 #
 #   tests/scripts/same_numbers_on_gpu.sh build/antichain [MODEL…]
 #
@@ -14,4 +15,9 @@ if ! said=$("$program" train --device cuda --dataset synthetic --batch 2 --micro
   echo "FAILED: one step on the GPU: $said"
   exit 1
 fi
-TRAIN_OPTIONS="--device cuda --transport mpi" exec "$(dirname "$0")/same_numbers.sh" "$@"
+code=0
+for way in auto mpi; do
+  echo "== --transport $way"
+  TRAIN_OPTIONS="--device cuda --transport $way" "$(dirname "$0")/same_numbers.sh" "$@" || code=$?
+done
+exit $code

@@ -1,0 +1,306 @@
+// Copies into other ranks' devices, on stand-ins of CUDA (fake_gpu.h, fake_ipc.h): whole steps through the very code of
+// pipeline/cuda, by ranks that count as processes, with the CPU's bits; what is not waited for shows; who can't falls back.
+// Nothing here runs on a device.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+
+#include "framework/cuda/resources.h"
+#include "framework/error.h"
+#include "pipeline/choose_transport.h"
+#include "pipeline/cuda/streams.h"
+#include "pipeline/ordered_transport.h"
+#include "pipeline/peer_transport.h"
+#include "pipeline/thread_transport.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/fake_cuda.h"
+#include "tests/pipeline/fake_gpu.h"
+#include "tests/pipeline/fake_ipc.h"
+#include "tests/pipeline/networks.h"
+#include "tests/pipeline/training_run.h"
+
+namespace antichain::testing {
+namespace {
+
+using fake_cuda::IpcRules;
+
+MakePlan at_random(unsigned seed) {
+  return [seed](const Profile& network, int stages) {
+    std::mt19937 random(seed);
+    return test::random_plan(random, network, stages);
+  };
+}
+
+std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
+  auto peers = FakeGpu::the().make_peers(context);
+  const PeerPairs pairs = find_pairs(job, *peers);
+  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
+}
+
+TrainingRun on_the_cpu(const TrainingCase& c) {
+  return train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
+}
+TrainingRun on_fake_gpu(TrainingCase c, int ranks, Policy policy, unsigned seed) {
+  fake_cuda::reset(seed);
+  c.device = FakeGpu::the().name();
+  c.over = over_peers;
+  return train_on_threads(c, ranks, at_random(seed), by_policy(policy));
+}
+
+void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
+  EXPECT_EQ(a.losses, b.losses) << what;
+  EXPECT_EQ(a.state, b.state) << what;
+  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
+}
+
+class PeerStep : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    fake_cuda::ipc({.threads_are_processes = true});
+    left_open_ = fake_cuda::opened();
+  }
+  void TearDown() override {
+    FakeGpu::the().around_peers = nullptr;
+    EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
+    EXPECT_EQ(fake_cuda::opened() > left_open_, ends_early_);
+    fake_cuda::ipc({});
+  }
+
+  bool ends_early_ = false;  // with memory open, which nobody frees then
+
+ private:
+  int left_open_ = 0;
+};
+
+// Random cuts of a network with skips; training and evaluation take turns.
+TEST_F(PeerStep, TrainsToTheBitsOfTheCpu) {
+  const TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  const TrainingRun cpu = on_the_cpu(c);
+  for (const int ranks : {1, 2, 3, 4})
+    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe})
+      expect_same(on_fake_gpu(c, ranks, policy, unsigned(ranks)), cpu,
+                  std::to_string(ranks) + " ranks, " + std::string(name_of(policy)));
+}
+
+TEST_F(PeerStep, TrainsToTheBitsOfTheCpuAsThreadsOfOneProcess) {
+  fake_cuda::ipc({});
+  const TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  const TrainingRun cpu = on_the_cpu(c);
+  for (const int ranks : {2, 4})
+    expect_same(on_fake_gpu(c, ranks, Policy::one_f_one_b, unsigned(ranks)), cpu,
+                std::to_string(ranks) + " ranks");
+}
+
+// Concatenations, dropout and two losses; few micro-batches and many.
+TEST_F(PeerStep, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
+  for (const int microbatches : {1, 2, 7}) {
+    const TrainingCase c{.model = "squeezenet", .microbatches = microbatches, .steps = 2};
+    expect_same(on_fake_gpu(c, 3, Policy::one_f_one_b, 5), on_the_cpu(c), std::to_string(microbatches));
+  }
+}
+
+// Something of the test's between the transport and the stream.
+class Between : public PeerStream {
+ public:
+  explicit Between(std::unique_ptr<PeerStream> peers) : peers_(std::move(peers)) {}
+  Moment computed() override { return peers_->computed(); }
+  void compute_after(const Moment& moment) override { peers_->compute_after(moment); }
+  bool reached(const Moment& moment) override { return peers_->reached(moment); }
+  std::string introduction() override { return peers_->introduction(); }
+  std::string reach(int peer, const std::string& introduction) override {
+    return peers_->reach(peer, introduction);
+  }
+  PeerNote show(int peer, const Tensor& into) override { return peers_->show(peer, into); }
+  Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
+               PeerNote& written) override {
+    ++writes;
+    return peers_->write(peer, from, shown, after, written);
+  }
+  Moment written(int peer, const PeerNote& note) override { return peers_->written(peer, note); }
+  void close() override { peers_->close(); }
+  void all_closed() override { peers_->all_closed(); }
+
+  static inline std::atomic<int> writes{0};
+
+ protected:
+  const std::unique_ptr<PeerStream> peers_;
+};
+
+// One rank can't open what rank 0 shows; so they, and only they, go through host memory.
+class Refusing : public Between {
+ public:
+  using Between::Between;
+  std::string reach(int peer, const std::string& introduction) override {
+    return peer == 0 && ++tries == 1 ? "no" : peers_->reach(peer, introduction);
+  }
+  static inline std::atomic<int> tries{0};
+};
+
+TEST_F(PeerStep, MixedPairsTrainToTheBitsOfTheCpu) {
+  const TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  const TrainingRun cpu = on_the_cpu(c);
+  FakeGpu::the().around_peers = [](std::unique_ptr<PeerStream> peers) {
+    return std::make_unique<Refusing>(std::move(peers));
+  };
+  for (const int ranks : {2, 3, 4}) {
+    Refusing::tries = Between::writes = 0;
+    expect_same(on_fake_gpu(c, ranks, Policy::one_f_one_b, unsigned(ranks) + 1), cpu,
+                std::to_string(ranks) + " ranks");
+    EXPECT_EQ(Between::writes > 0, ranks > 2) << ranks;
+  }
+}
+
+enum class Forgets { nothing, computed, free_buffer, arrival, delivery };
+
+class Forgetful : public Between {
+ public:
+  Forgetful(std::unique_ptr<PeerStream> peers, Forgets forgets)
+      : Between(std::move(peers)), forgets_(forgets), begin_(peers_->computed()) {}
+  void compute_after(const Moment& moment) override {
+    if (forgets_ != Forgets::arrival) peers_->compute_after(moment);
+  }
+  bool reached(const Moment& moment) override {
+    return forgets_ == Forgets::delivery || peers_->reached(moment);
+  }
+  Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
+               PeerNote& written) override {
+    return peers_->write(peer, from, shown, forgets_ == Forgets::computed ? begin_ : after, written);
+  }
+
+ private:
+  const Forgets forgets_;
+  const Moment begin_;
+};
+
+// The device does things in any order, so a forgotten wait may go well, but not always.
+TEST_F(PeerStep, NeedsEveryOneOfItsWaits) {
+  const TrainingCase c{.model = "resnet20", .microbatches = 6, .steps = 3};
+  const TrainingRun cpu = on_the_cpu(c);
+  for (const Forgets forgets :
+       {Forgets::nothing, Forgets::computed, Forgets::free_buffer, Forgets::arrival}) {
+    FakeGpu::the().around_peers = [&](std::unique_ptr<PeerStream> peers) {
+      return std::make_unique<Forgetful>(std::move(peers), forgets);
+    };
+    fake_cuda::ipc({.threads_are_processes = true, .forgets_waits = forgets == Forgets::free_buffer});
+    int wrong = 0;
+    const unsigned seeds = forgets == Forgets::nothing ? 4 : 60;  // the first one that goes wrong is enough
+    for (unsigned seed = 1; seed <= seeds && wrong == 0; ++seed) {
+      const TrainingRun run = on_fake_gpu(c, 3, Policy::one_f_one_b, seed);
+      wrong += int(run.losses != cpu.losses || run.state != cpu.state);
+    }
+    EXPECT_EQ(wrong > 0, forgets != Forgets::nothing) << int(forgets);
+    if (forgets != Forgets::nothing) fake_cuda::broken_rules();
+  }
+}
+
+// A step's own dependencies hide this one: after a flush, what was sent is the sender's again.
+TEST_F(PeerStep, NeedsTheWaitForDelivery) {
+  const auto wrong = [](Forgets forgets, unsigned seed) {
+    fake_cuda::reset(seed);
+    std::atomic<int> wrong{0};
+    FakeGpu::the().around_peers = [&](std::unique_ptr<PeerStream> peers) {
+      return std::make_unique<Forgetful>(std::move(peers), forgets);
+    };
+    run_ranks(2, [&](Transport& job) {
+      Context context(FakeGpu::the(), 1, job.rank());
+      const auto transport = over_peers(job, context);
+      const Tensor tensor = context.backend().tensor({{1000}, DType::u8}), host = Tensor::host(tensor.spec());
+      const auto fill = [&](int value) {
+        fake_cuda::launch(cuda::stream_of(context),
+                          [raw = tensor.raw(), value] { std::fill_n(raw, 1000, std::byte(value)); });
+      };
+      for (int round = 1; round < 20; ++round) {
+        if (job.rank() == 0) fill(round), transport->send({0, 0}, 1, tensor);
+        if (job.rank() == 1) transport->wait(transport->recv({0, 0}, 0, tensor));
+        transport->flush();
+        if (job.rank() == 0) fill(99);
+        if (job.rank() == 0) continue;
+        context.backend().copy(context, tensor, host);
+        wrong += int(host.raw()[999] != std::byte(round));
+      }
+      fake_cuda::drain();
+    });
+    return wrong > 0;
+  };
+  int forgotten = 0;
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    EXPECT_FALSE(wrong(Forgets::nothing, seed));
+    forgotten += int(wrong(Forgets::delivery, seed));
+  }
+  EXPECT_GT(forgotten, 0);
+}
+
+// What `choose_transport` says and makes, on two ranks that share a device.
+std::string chosen(IpcRules rules, const std::string& asked, bool share = true) {
+  register_device_messages("fake_gpu",
+                           {.by = "NCCL 2.28.9", .make = [](const Context& context, Transport& job) {
+                              return cuda::make_nccl_stream(context, job);
+                            }});
+  fake_cuda::ipc(rules);
+  fake_cuda::reset(1);
+  std::string sentence;
+  run_ranks(2, [&](Transport& job) {
+    Context context(FakeGpu::the(), 1, share ? 0 : job.rank());
+    const ChosenTransport tensors = choose_transport(context, job, asked);
+    const Tensor tensor = context.backend().tensor({{1000}, DType::u8});
+    const Tensor host = Tensor::host(tensor.spec());
+    if (job.rank() == 0) {
+      std::fill_n(tensor.raw(), 1000, std::byte(7));
+      tensors.own->send({0, 0}, 1, tensor);
+    } else {
+      tensors.own->wait(tensors.own->recv({0, 0}, 0, tensor));
+      context.backend().copy(context, tensor, host);
+      EXPECT_EQ(host.raw()[999], std::byte(7)) << asked;
+    }
+    tensors.own->flush();
+    if (job.rank() == 0) sentence = tensors.sentence;
+  });
+  return sentence;
+}
+
+TEST_F(PeerStep, RanksThatShareADeviceCopyWithinIt) {
+  for (const bool processes : {true, false}) {
+    const IpcRules rules{.threads_are_processes = processes};
+    const std::string sentence = chosen(rules, "auto");
+    EXPECT_EQ(sentence.find("tensors are copied from GPU to GPU: ranks 0 and 1 on "), 0u) << sentence;
+    EXPECT_NE(sentence.find(" share one GPU, which NCCL refuses"), std::string::npos) << sentence;
+    EXPECT_EQ(chosen(rules, "ipc", false), "tensors are copied from GPU to GPU: --transport ipc");
+    EXPECT_EQ(chosen(rules, "mpi"), "tensors travel through host memory (--transport mpi)");
+  }
+}
+
+TEST_F(PeerStep, WhoCannotSaysWhyAndGoesThroughHostMemory) {
+  ends_early_ = true;
+  const auto expect_refused = [](IpcRules rules, const std::string& why, bool share = true) {
+    if (share) {
+      const std::string sentence = chosen(rules, "auto");
+      EXPECT_EQ(sentence.find("tensors travel through host memory: "), 0u) << sentence;
+      EXPECT_NE(sentence.find("can't write to rank 0's device (" + why), std::string::npos) << sentence;
+    }
+    expect_error([&] { chosen(rules, "ipc", share); },
+                 {"--transport ipc is asked for, but rank 1 on", why.c_str(), "use --transport mpi"});
+  };
+  expect_refused({.threads_are_processes = true, .refused = true}, "CUDA IPC, opening memory");
+  expect_refused({.threads_are_processes = true, .opens_the_first = true},
+                 "CUDA IPC, what it opens is other memory");
+  expect_refused({.peer_access = false}, "there is no peer access between the two GPUs", false);
+}
+
+// A rank that ends by an error takes nothing away that others may still use.
+TEST_F(PeerStep, AnErrorOfOneRankEndsTheOthers) {
+  ends_early_ = true;
+  const auto body = [](Transport& job) {
+    Context context(FakeGpu::the(), 1, job.rank());
+    const auto transport = over_peers(job, context);
+    const Tensor tensor = context.backend().tensor({{1000}, DType::u8});
+    const auto ticket = transport->recv({0, 0}, 1 - job.rank(), tensor);
+    if (job.rank() == 1) throw Error("rank 1 has had enough", "", ExitCode::failure);
+    transport->wait(ticket);
+  };
+  expect_error([&] { run_ranks(2, body); }, {"rank 1 has had enough"});
+}
+
+}  // namespace
+}  // namespace antichain::testing
