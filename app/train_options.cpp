@@ -61,8 +61,8 @@ void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
 void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* option = app.add_option(
       "--augment", o.augment,
-      "where images are cropped, flipped and normalised: host, device (a GPU; it is sent bytes), "
-      "or auto: on the GPU if there is one. The bits are the same");
+      "where images are cropped, flipped and normalised, with the same bits: host, device (a GPU, to which "
+      "they travel as bytes), or auto: on the GPU if there is one");
   check_name(option, "place", {"auto", "host", "device"})
       ->type_name("NAME")
       ->capture_default_str()

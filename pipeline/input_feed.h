@@ -1,13 +1,13 @@
 // Samples on their way to a device: while micro-batch m is computed, m + 1 is drawn into page-locked memory and copied from
 // there in a stream beside computing.
 //
-// What is copied is the input's tensor, or raw images (data/raw_images.h): those wait in a buffer of their own on the device, and
-// loading makes the tensor of them, in the order of computing.
-//
 // On the host two buffers per input take turns; one is drawn into when its last copy is done, so the host is less than two
 // micro-batches ahead of the device. On the device the ring of an input has one buffer more than there are micro-batches in
 // flight: what is in the next one was used up by work that had been started when the micro-batch before was loaded, and the
-// copy begins after that work. That holds for the two buffers of raw images, too. The first micro-batch of the next step is drawn during this one, where the source knows it.
+// copy begins after that work. The first micro-batch of the next step is drawn during this one, where the source knows it.
+//
+// Raw images (data/raw_images.h) have two buffers of their own on the device, free by the same rule, and loading makes the input's
+// tensor of them, in the order of computing.
 #pragma once
 
 #include <functional>

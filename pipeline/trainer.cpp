@@ -128,7 +128,7 @@ class Trainer {
   }
 
  private:
-  LoaderOptions loading(const Stage& stage, int microbatches, bool train) const {
+  LoaderOptions loading(Stage& stage, int microbatches, bool train) const {
     return {.batch = options_.batch,
             .microbatches = microbatches,
             .seed = options_.seed,
