@@ -11,9 +11,9 @@
 #include "app/network_form.h"
 #include "app/table.h"
 #include "app/whole_network.h"
-#include "data/loader.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "pipeline/loader_source.h"
 
 namespace antichain {
 namespace {
@@ -26,32 +26,16 @@ struct EvaluateOptions {
   std::string weights_file, logits_file, format, json_file;
 };
 
-// The test set, in file order; the last batch is padded with samples that count nothing.
-class TestImages : public BatchSource {
- public:
-  TestImages(std::shared_ptr<const DataSet> data, int batch)
-      : loader_(std::move(data), {.batch = batch, .train = false}) {}
-  void fill(std::string_view input, int microbatch, const Tensor& out) override {
-    if (input == "images")
-      loader_.fill_images(position, microbatch, out);
-    else
-      loader_.fill_labels(position, microbatch, out);
-  }
-  const Sampler& sampler() const { return loader_.sampler(); }
-  BatchPosition position;
-
- private:
-  Loader loader_;
-};
-
 struct Evaluation {
   double loss = 0, accuracy = 0;
   std::vector<float> logits;  // images x K
 };
 
+// In file order; the last batch is padded with samples that count nothing.
 Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test) {
   Evaluation all;
-  TestImages source(test, network.batch());
+  const bool raw = !network.stage().context().backend().host_memory();
+  LoaderSource source(test, {.batch = network.batch(), .train = false, .raw = raw});
   for (; source.position.batch < source.sampler().batches(); ++source.position.batch) {
     const WholeNetwork::Output part = network.run(source);
     all.loss += part.sums.loss, all.accuracy += part.sums.correct;

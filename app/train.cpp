@@ -105,8 +105,10 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
-  const MemoryNeed need = memory_need(graph, profile, plan, schedule, transport.rank(),
-                                      data.train->image_shape().elements() * int64_t(sizeof(float)));
+  const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
+  const MemoryNeed need =
+      memory_need(graph, profile, plan, schedule, transport.rank(),
+                  data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
   check_memory(rank, need);
   const MemoryRecord memory(need);
   on_rank_zero(transport, [&] {

@@ -58,6 +58,17 @@ void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
   check_name(option, "way", on_nan_names())->type_name("NAME")->capture_default_str()->group("Training");
 }
 
+void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* option = app.add_option(
+      "--augment", o.augment,
+      "where images are cropped, flipped and normalised, with the same bits: host, device (a GPU, to which "
+      "they travel as bytes), or auto: on the GPU if there is one");
+  check_name(option, "place", {"auto", "host", "device"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
 }  // namespace
 
 void refuse_replicas(const std::string& why) {
@@ -80,6 +91,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_schedule_option(app, o.schedule);
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);
+  add_augment_option(app, o);
   add_output_option(app, "--results", o.results,
                     "a folder for all of it: run.json (program, command, ranks), profile, plan, metrics, "
                     "summary")
@@ -103,6 +115,9 @@ void check(const TrainCommandOptions& o) {
   if (o.machine.transport == "nccl" && o.machine.device == "cpu")
     throw Error("--transport nccl moves tensors from GPU to GPU, but the ranks compute on the CPU",
                 "leave it out, or choose --device cuda", ExitCode::usage);
+  if (o.augment == "device" && o.machine.device == "cpu")
+    throw Error("--augment device has a GPU make the images, but the ranks compute on the CPU",
+                "leave it out, or choose --device cuda", ExitCode::usage);
   const LearningRate checked(o.rate);
   check(o.data);
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
@@ -124,7 +139,8 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
           .sgd = sgd,
           .rate = [schedule](int64_t step, int64_t total) { return float(schedule.rate(step, total)); },
           .trace = !o.trace_file.empty(),
-          .on_nan = parse_on_nan(o.on_nan)};
+          .on_nan = parse_on_nan(o.on_nan),
+          .device_augments = o.augment != "host"};
 }
 
 }  // namespace antichain

@@ -30,7 +30,8 @@ struct TrainCommandOptions {
   SgdOptions sgd;
   bool no_nesterov = false;
   std::string on_nan = "abort";
-  std::string settings;  // what was said on the command line: all ranks must have been told the same
+  std::string augment = "auto";  // where: host, device, or the device if it has memory of its own
+  std::string settings;          // what was said on the command line: all ranks must have been told the same
   CheckpointCommandOptions checkpoint;
   std::string results, metrics_file, trace_file, json_file;
 };

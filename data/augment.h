@@ -27,14 +27,16 @@ Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int
 // (byte / 255 − mean) / deviation, per channel, from a table of the 256 possible bytes.
 class Normaliser {
  public:
+  using Table = std::array<std::array<float, 256>, 3>;
   explicit Normaliser(const Normalisation& = {});
 
   // `pixels`: C x H x W bytes with C = 3; `out`: as many floats.
   void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&,
                   std::span<float> out) const;
+  const Table& table() const { return table_; }
 
  private:
-  std::array<std::array<float, 256>, 3> table_;
+  Table table_;
 };
 
 }  // namespace antichain

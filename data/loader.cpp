@@ -32,14 +32,13 @@ Loader::Loader(std::shared_ptr<const DataSet> data, const LoaderOptions& options
       options_(options),
       sampler_(data_->size(), sampler_options(options)),
       normaliser_(data_->normalisation()),
+      raw_{images_shape(microbatch_samples(), data_->image_shape()), normaliser_.table()},
       next_{options.first, 0} {
   if (!options_.images) return;
   ANTICHAIN_CHECK(options.ahead >= 1, "the loader thread needs room for one micro-batch");
   pixels_.resize(size_t(data_->image_shape().elements()));
   ring_.resize(size_t(options.ahead));
-  for (Slot& slot : ring_) {
-    slot.images = Tensor::host({.shape = images_shape(microbatch_samples(), data_->image_shape())});
-  }
+  for (Slot& slot : ring_) slot.images = Tensor::host(images_spec());
   thread_ = std::thread([this] { work(); });
 }
 
@@ -54,24 +53,29 @@ Loader::~Loader() {
 }
 
 void Loader::fill_images(const BatchPosition& position, int microbatch, const Tensor& out) {
-  check(out, images_shape(microbatch_samples(), data_->image_shape()), DType::f32, microbatch);
+  check(out, images_spec(), microbatch);
   ANTICHAIN_CHECK(options_.images, "this loader was made for labels only");
   const Place place{position, microbatch};
   if (!take(place, out)) decode(sampler_, pixels_, place, out);
 }
 
 void Loader::fill_labels(const BatchPosition& position, int microbatch, const Tensor& out) {
-  check(out, {microbatch_samples()}, DType::i32, microbatch);
+  check(out, {{microbatch_samples()}, DType::i32}, microbatch);
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
     const int64_t index = sampler_.sample(position, microbatch * microbatch_samples() + n);
     out.data<int32_t>()[n] = index == Sampler::padding ? -1 : data_->label(index);
   }
 }
 
-void Loader::check(const Tensor& out, const Shape& shape, DType dtype, int microbatch) const {
+TensorSpec Loader::images_spec() const {
+  if (options_.raw) return raw_spec(raw_.shape);
+  return {.shape = raw_.shape};
+}
+
+void Loader::check(const Tensor& out, const TensorSpec& spec, int microbatch) const {
   ANTICHAIN_CHECK(microbatch >= 0 && microbatch < options_.microbatches, "a micro-batch of the batch");
-  ANTICHAIN_CHECK(out.shape() == shape && out.dtype() == dtype && out.layout() == Layout::plain,
-                  "the loader fills tensors of shape " + shape.str() + ", not " + out.shape().str());
+  ANTICHAIN_CHECK(out.spec() == spec,
+                  "the loader fills tensors of shape " + spec.shape.str() + ", not " + out.shape().str());
 }
 
 Loader::Place Loader::after(const Place& place) const {
@@ -79,8 +83,14 @@ Loader::Place Loader::after(const Place& place) const {
   return {sampler_.after(place.position), 0};
 }
 
+Augmentation Loader::draw(const Place& place, int64_t index) const {
+  if (!options_.train) return {};
+  return draw_augmentation(options_.seed, place.position.epoch, index, crop_padding(data_->image_shape()));
+}
+
 void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place& place,
                     const Tensor& out) const {
+  if (options_.raw) return read_raw(sampler, place, out);
   const Shape chw = data_->image_shape();
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
     const std::span<float> image(out.data<float>() + n * chw.elements(), size_t(chw.elements()));
@@ -90,10 +100,20 @@ void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place&
       continue;
     }
     data_->image(index, pixels);
-    const Augmentation draw =
-        options_.train ? draw_augmentation(options_.seed, place.position.epoch, index, crop_padding(chw))
-                       : Augmentation{};
-    normaliser_(pixels, chw, draw, image);
+    normaliser_(pixels, chw, draw(place, index), image);
+  }
+}
+
+// The bytes of samples that pad the last batch are whatever was there.
+void Loader::read_raw(Sampler& sampler, const Place& place, const Tensor& out) const {
+  const int64_t image_bytes = data_->image_shape().elements();
+  for (int64_t n = 0; n < microbatch_samples(); ++n) {
+    const int64_t index = sampler.sample(place.position, place.microbatch * microbatch_samples() + n);
+    raw_records(out)[n] = {};
+    if (index == Sampler::padding) continue;
+    data_->image(index, {raw_pixels(out, raw_.shape) + n * image_bytes, size_t(image_bytes)});
+    const Augmentation drawn = draw(place, index);
+    raw_records(out)[n] = {drawn.down, drawn.right, drawn.flip, 1};
   }
 }
 

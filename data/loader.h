@@ -14,6 +14,7 @@
 
 #include "data/augment.h"
 #include "data/data_set.h"
+#include "data/raw_images.h"
 #include "data/sampler.h"
 
 namespace antichain {
@@ -24,6 +25,7 @@ struct LoaderOptions {
   uint64_t seed = 0;
   bool train = true;    // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
   bool images = true;   // false where only labels are wanted: no thread, no decoding
+  bool raw = false;     // images as bytes, for a device to augment and normalise
   int ahead = 16;       // micro-batches the thread may be ahead
   BatchPosition first;  // where the thread begins
 };
@@ -38,8 +40,11 @@ class Loader {
   const Sampler& sampler() const { return sampler_; }
   int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
 
-  // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are zero.
-  // Rethrows what went wrong in the thread.
+  // What raw images are of; nullptr where images are made here.
+  const RawImages* raw() const { return options_.images && options_.raw ? &raw_ : nullptr; }
+
+  // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are zero. Raw ones are
+  // a tensor of raw_spec(). Rethrows what went wrong in the thread.
   void fill_images(const BatchPosition&, int microbatch, const Tensor& out);
   // Labels into `out`: N, i32; −1 for samples that pad the last batch.
   void fill_labels(const BatchPosition&, int microbatch, const Tensor& out);
@@ -55,8 +60,11 @@ class Loader {
     Tensor images;
   };
   Place after(const Place&) const;
+  TensorSpec images_spec() const;
+  Augmentation draw(const Place&, int64_t index) const;
   void decode(Sampler&, std::vector<uint8_t>& pixels, const Place&, const Tensor& out) const;
-  void check(const Tensor& out, const Shape& shape, DType dtype, int microbatch) const;
+  void read_raw(Sampler&, const Place&, const Tensor& out) const;
+  void check(const Tensor& out, const TensorSpec&, int microbatch) const;
   bool take(const Place&, const Tensor& out);
   void work();
 
@@ -64,6 +72,7 @@ class Loader {
   LoaderOptions options_;
   Sampler sampler_;  // of the caller's thread; the worker has its own
   Normaliser normaliser_;
+  RawImages raw_;
   std::vector<uint8_t> pixels_;
 
   std::mutex mutex_;  // guards all below

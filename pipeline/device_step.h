@@ -39,6 +39,10 @@ class DeviceStep {
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
   virtual void clear(const Tensor& on_device) = 0;
 
+  // The samples of an input from what the host sent of them (data/raw_images.h). All on the device; kept by the caller until it
+  // is done.
+  virtual void make_images(const Tensor& raw, const Tensor& table, const Tensor& images) = 0;
+
   // found[first + i] becomes 1 where a number of the i-th tensor is infinite or NaN (found: int32, on the device). What is
   // looked at is kept until the look is done.
   virtual LookedAt looked_at(const std::vector<Tensor>&) = 0;

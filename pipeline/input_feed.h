@@ -5,26 +5,33 @@
 // micro-batches ahead of the device. On the device the ring of an input has one buffer more than there are micro-batches in
 // flight: what is in the next one was used up by work that had been started when the micro-batch before was loaded, and the
 // copy begins after that work. The first micro-batch of the next step is drawn during this one, where the source knows it.
+//
+// Raw images (data/raw_images.h) have two buffers of their own on the device, free by the same rule, and loading makes the input's
+// tensor of them, in the order of computing.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <vector>
 
+#include "pipeline/device_step.h"
 #include "pipeline/device_streams.h"
 #include "pipeline/stage_memory.h"
 
 namespace antichain {
 
+class Backend;
 class BatchSource;
+struct RawImages;
 
 class InputFeed {
  public:
   // The inputs that the memory has rings for. `idle` is called again and again while the host waits for a copy.
-  InputFeed(const Graph&, const StageMemory&, CopyStream&, int microbatches, std::function<void()> idle);
+  InputFeed(const Graph&, const StageMemory&, const Backend&, DeviceStep&, CopyStream&, int microbatches,
+            std::function<void()> idle);
 
   bool empty() const { return inputs_.empty(); }  // the stage uses no samples
-  void begin_step(const BatchSource&);
+  void begin_step(const BatchSource&);            // allocates in the first
   // What is computed from now on finds the micro-batch's samples. In ascending order, from 0 in every step.
   void load(int microbatch, BatchSource&);
   // Starts on the micro-batch after the one loaded last, if there is one: to be called when that one's work was started.
@@ -36,16 +43,22 @@ class InputFeed {
  private:
   struct Buffer {
     Tensor host;
+    Tensor raw;     // on the device, of raw images
     Moment copied;  // nullptr where nothing was copied from it yet
   };
   struct Input {
     std::string name;
+    TensorSpec spec;
     const Ring* ring = nullptr;
-    Buffer buffers[2];  // of even and odd micro-batches
+    Buffer buffers[2];         // of even and odd micro-batches
+    Tensor table_here, table;  // of raw images: page-locked, on the device
   };
+  void prepare(Input&, const RawImages*);
   void start(int microbatch, const Moment& after,
              const std::function<void(const std::string& input, const Tensor& host)>& draw);
 
+  const Backend& backend_;
+  DeviceStep& step_;
   CopyStream& copies_;
   const int microbatches_;
   const std::function<void()> idle_;

@@ -30,6 +30,8 @@
 
 namespace antichain {
 
+struct RawImages;
+
 // Where the input nodes' values come from. Every rank draws the samples it needs itself: labels are never sent.
 class BatchSource {
  public:
@@ -37,6 +39,10 @@ class BatchSource {
   // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch, maybe before the
   // schedule loads it.
   virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
+
+  // Not nullptr: an input's samples come as bytes instead, in tensors of raw_spec(), and the device makes the input's of them.
+  // The same for all steps of a runner. On a device with memory of its own only.
+  virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
 
   // Of the batch that is expected after the current one: its micro-batch 0, drawn while the current one is computed.
   virtual bool expects_more() const { return false; }

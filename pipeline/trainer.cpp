@@ -7,9 +7,10 @@
 #include <optional>
 #include <sstream>
 
-#include "data/loader.h"
+#include "framework/backend.h"
 #include "framework/error.h"
 #include "pipeline/fault.h"
+#include "pipeline/loader_source.h"
 #include "pipeline/stop_signals.h"
 
 namespace antichain {
@@ -19,36 +20,6 @@ using Clock = std::chrono::steady_clock;
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-// Input nodes by name: "images" and "labels" of the batch at `position`.
-class LoaderSource : public BatchSource {
- public:
-  LoaderSource(std::shared_ptr<const DataSet> data, const LoaderOptions& options)
-      : loader_(std::move(data), options) {}
-
-  void fill(std::string_view input, int microbatch, const Tensor& out) override {
-    if (input == "images") return loader_.fill_images(position, microbatch, out);
-    if (input == "labels") return loader_.fill_labels(position, microbatch, out);
-    throw Error(fmt::format("the model has an input '{}' that no data set fills", input),
-                "name inputs images or labels");
-  }
-
-  bool expects_more() const override { return next.has_value(); }
-  void fill_next(std::string_view input, const Tensor& out) override {
-    drawn_ = next;
-    if (input == "images") loader_.fill_images(*next, 0, out);
-    if (input == "labels") loader_.fill_labels(*next, 0, out);
-  }
-  bool is_expected() const override { return drawn_ == position; }
-
-  const Sampler& sampler() const { return loader_.sampler(); }
-  BatchPosition position;
-  std::optional<BatchPosition> next;  // the batch that comes after it, if any does
-
- private:
-  Loader loader_;
-  std::optional<BatchPosition> drawn_;
-};
 
 bool uses(const Stage& stage, std::string_view input) {
   const NodeId id = stage.graph().find(input);
@@ -157,12 +128,13 @@ class Trainer {
   }
 
  private:
-  LoaderOptions loading(const Stage& stage, int microbatches, bool train) const {
+  LoaderOptions loading(Stage& stage, int microbatches, bool train) const {
     return {.batch = options_.batch,
             .microbatches = microbatches,
             .seed = options_.seed,
             .train = train,
             .images = uses(stage, "images"),
+            .raw = options_.device_augments && !stage.context().backend().host_memory(),
             .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};
   }
 

@@ -24,6 +24,7 @@ struct TrainOptions {
   std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
   bool trace = false;                                            // record one step after warm-up
   OnNan on_nan = OnNan::abort;
+  bool device_augments = true;       // where it has memory of its own: images travel as bytes
   TrainPosition start;               // where to go on; the stage has the state of that moment
   CheckpointOptions checkpoint;      // none are written without a folder
   std::optional<Deadline> deadline;  // stop before, with everything saved

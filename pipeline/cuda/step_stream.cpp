@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 
+#include "data/cuda/make_images.h"
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/look.h"
@@ -130,6 +131,10 @@ class CudaStep : public DeviceStep {
   }
   void clear(const Tensor& tensor) override {
     ANTICHAIN_CUDA(cudaMemsetAsync(tensor.raw(), 0, size_t(tensor.bytes()), stream_));
+  }
+
+  void make_images(const Tensor& raw, const Tensor& table, const Tensor& images) override {
+    cuda::make_images(stream_, raw, table, images);
   }
 
   LookedAt looked_at(const std::vector<Tensor>& tensors) override {

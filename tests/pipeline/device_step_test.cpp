@@ -145,8 +145,11 @@ class Forgetful : public CopyStream {
 };
 
 // The device does things in any order, so a forgotten wait may go well, but not always.
-TEST(DeviceStep, NeedsEveryOneOfItsWaits) {
-  const TrainingCase c{.model = "resnet20", .microbatches = 6, .steps = 3};
+class DeviceStepImages : public ::testing::TestWithParam<bool> {};  // made by the device, or not
+
+TEST_P(DeviceStepImages, NeedsEveryOneOfItsWaits) {
+  TrainingCase c{.model = "resnet20", .microbatches = 6, .steps = 3};
+  c.device_augments = GetParam();
   const TrainingRun cpu = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
   FakeGpu& gpu = FakeGpu::the();
   for (const Forgets forgets :
@@ -164,6 +167,9 @@ TEST(DeviceStep, NeedsEveryOneOfItsWaits) {
   }
   gpu.around_copies = nullptr;
 }
+INSTANTIATE_TEST_SUITE_P(, DeviceStepImages, ::testing::Bool(), [](const auto& info) {
+  return std::string(info.param ? "OfTheDevice" : "OfTheHost");
+});
 
 class DeviceNumbers : public ::testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "data/cuda/make_images.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/resources.h"
 #include "framework/cuda/step_numbers.h"
@@ -13,13 +14,30 @@
 
 namespace antichain {
 
-// What framework/cuda/look.cu has, compiled for the host under another name: here it goes into a stream.
+namespace testing {
+namespace {
+
+// Work in a stream keeps no memory: whoever gave it has to.
+Tensor unowned(const Tensor& t) {
+  return t ? Tensor(t.spec(), std::shared_ptr<std::byte>(std::shared_ptr<void>(), t.raw())) : Tensor();
+}
+
+}  // namespace
+}  // namespace testing
+
+// What two files of the CUDA module have, compiled for the host under other names: here it goes into a stream.
 namespace cuda {
 void set_numbers(Stream stream, const StepNumbers& numbers, StepNumbers* to) {
   testing::fake_cuda::launch(stream, [=] { *to = numbers; });
 }
 void look(Stream stream, const Piece* pieces, int64_t count, int32_t* found) {
   testing::fake_cuda::launch(stream, [=] { look_now(nullptr, pieces, count, found); });
+}
+void make_images(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images) {
+  using testing::unowned;
+  testing::fake_cuda::launch(stream, [raw = unowned(raw), table = unowned(table), images = unowned(images)] {
+    make_images_now(nullptr, raw, table, images);
+  });
 }
 }  // namespace cuda
 
@@ -31,10 +49,6 @@ const Backend& cpu() {
   return backend("cpu");
 }
 
-// Work in a stream keeps no memory: whoever gave it has to.
-Tensor unowned(const Tensor& t) {
-  return t ? Tensor(t.spec(), std::shared_ptr<std::byte>(std::shared_ptr<void>(), t.raw())) : Tensor();
-}
 using Tensors = std::vector<Tensor>;
 Tensors unowned(std::span<const Tensor> tensors) {
   Tensors all;

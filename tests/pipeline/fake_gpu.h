@@ -16,8 +16,9 @@ struct CUstream_st;
 
 namespace antichain::cuda {
 struct Piece;
-void look_now(CUstream_st*, const Piece*, int64_t,
-              int32_t*);  // framework/cuda/look.cu, compiled for the host
+// framework/cuda/look.cu and data/cuda/make_images.cu, compiled for the host.
+void look_now(CUstream_st*, const Piece*, int64_t, int32_t*);
+void make_images_now(CUstream_st*, const Tensor& raw, const Tensor& table, const Tensor& images);
 }  // namespace antichain::cuda
 
 namespace antichain::testing {

@@ -4,13 +4,18 @@
 
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <limits>
 #include <map>
 #include <random>
+#include <span>
 #include <thread>
 
+#include "data/raw_images.h"
 #include "framework/backend.h"
+#include "framework/bf16.h"
 #include "framework/error.h"
+#include "framework/random.h"
 #include "models/model.h"
 #include "pipeline/device_step.h"
 #include "pipeline/device_streams.h"
@@ -96,6 +101,52 @@ TEST_F(GpuStep, LooksFindTheLastNumberOfEachTensor) {
     for (size_t i = 0; i < tensors.size(); ++i)
       EXPECT_EQ(here.data<int32_t>()[i + 1], int32_t(i < spoilt)) << i << " of " << spoilt;
   }
+}
+
+// All draws of CIFAR's form beside the host's images.
+TEST_F(GpuStep, MakesTheHostsImages) {
+  Context context(*gpu);
+  gpu->enter(context);
+  const auto step = streams->step(context);
+  const Shape shape{162, 3, 32, 32};
+  const Normaliser normaliser;
+  const Tensor raw = Tensor::host(raw_spec(shape)), right = Tensor::host({shape}),
+               table = Tensor::host({{768}});
+  std::memcpy(table.raw(), &normaliser.table(), sizeof normaliser.table());
+  const Philox random(3);
+  for (int64_t n = 0; n < 162; ++n) {
+    const Augmentation draw{int(n / 18) - 4, int(n / 2 % 9) - 4, n % 2 == 1};
+    const std::span<uint8_t> pixels(raw_pixels(raw, shape) + n * 3072, 3072);
+    for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = uint8_t(random.words(i, uint64_t(n))[0]);
+    raw_records(raw)[n] = {draw.down, draw.right, draw.flip, int(n != 100)};  // one pads the batch: zeros
+    if (n != 100) normaliser(pixels, {3, 32, 32}, draw, {right.data<float>() + n * 3072, 3072});
+  }
+  const Tensor raw_there = gpu->tensor(raw.spec()), table_there = gpu->tensor(table.spec());
+  gpu->copy(context, raw, raw_there);
+  gpu->copy(context, table, table_there);
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    const Tensor images = gpu->tensor({shape, dtype}), here = Tensor::host(images.spec());
+    step->make_images(raw_there, table_there, images);
+    gpu->copy(context, images, here);
+    for (int64_t i = 0; i < right.elements(); ++i) {
+      const float wanted = right.data<float>()[i];
+      if (dtype == DType::f32)
+        ASSERT_EQ(here.data<float>()[i], wanted) << i;
+      else
+        ASSERT_EQ(here.data<Bf16>()[i].bits, Bf16(wanted).bits) << i;
+    }
+  }
+}
+
+TEST_F(GpuStep, TrainsToTheSameBitsWithImagesOfTheHost) {
+  TrainingCase c{
+      .model = "resnet20", .microbatch = 16, .microbatches = 5, .steps = 4, .epoch = true, .device = "cuda"};
+  const TrainingRun there = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
+  c.device_augments = false;
+  const TrainingRun here = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
+  EXPECT_EQ(there.losses, here.losses);
+  EXPECT_EQ(there.state, here.state);
+  EXPECT_EQ(there.test_accuracy, here.test_accuracy);
 }
 
 // Samples copied too late or too early would not always be the same ones.

@@ -82,7 +82,8 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
         .steps = c.epoch ? 0 : c.steps,
         .seed = c.seed,
         .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
-        .on_nan = c.on_nan};
+        .on_nan = c.on_nan,
+        .device_augments = c.device_augments};
     if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
     if (!c.checkpoint.empty()) {
       options.checkpoint = {

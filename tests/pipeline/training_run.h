@@ -40,6 +40,7 @@ struct TrainingCase {
   // What carries tensors instead of the job's transport.
   std::function<std::unique_ptr<Transport>(Transport& job, const Context&)> over;
   std::string device = "cpu";
+  bool device_augments = true;
 };
 
 // Lowers the model, lets `plan` cut it into `stages` and `schedule` order it, and runs.
