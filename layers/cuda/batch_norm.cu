@@ -106,7 +106,7 @@ struct Kept {
 };
 
 template <class T>
-void take_moments(Stream stream, const Parts& parts, const T* x, Moments* partials, const Params& params,
+void take_moments(Stream stream, const PixelParts& parts, const T* x, Moments* partials, const Params& params,
                   const Kept& kept, const Normal& normal) {
   sum_channels<MomentsRun>(
       stream, parts, partials,
@@ -137,7 +137,7 @@ struct ForwardPass {
 };
 
 template <class T>
-void normalise(Stream stream, const Parts& parts, const ForwardPass<T>& pass, const Normal& normal) {
+void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass, const Normal& normal) {
   const bool adds = pass.residual, relu = pass.relu;
   for_channels(
       stream, parts.pixels, parts.channels,
@@ -184,7 +184,7 @@ struct Into2 {
 // Ioffe & Szegedy 2015, the chain rule of section 3, gathered: with x̂ = (x − mean) / sqrt(variance + eps),
 //   dx = weight / sqrt(variance + eps) · (dy − Σ dy / n − x̂ · Σ (dy · x̂) / n)
 template <class T>
-void take_sums(Stream stream, const Parts& parts, const BackwardPass<T>& pass, Pair* partials,
+void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
                const Params& params, const double* mean, const double* variance, const Normal& normal,
                const Gradient& gradient, const Into2& to) {
   const Passed passed{pass.mask};
@@ -213,7 +213,7 @@ void take_sums(Stream stream, const Parts& parts, const BackwardPass<T>& pass, P
 }
 
 template <class T>
-void input_gradient(Stream stream, const Parts& parts, const BackwardPass<T>& pass, const Normal& normal,
+void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, const Normal& normal,
                     const Gradient& g) {
   const Passed passed{pass.mask};
   const bool adds = pass.add_dx;
@@ -240,12 +240,12 @@ void absorb_statistics(Stream stream, Index channels, float momentum, float unbi
   });
 }
 
-Parts parts_of(const Shape& x) {
+PixelParts parts_of(const Shape& x) {
   index_of(x.elements());
   return {x.elements() / x[1], x[1]};
 }
 
-int64_t workspace_bytes(const Parts& parts) {
+int64_t workspace_bytes(const PixelParts& parts) {
   return Scratch::rounded(parts.partials() * int64_t(sizeof(Moments))) +
          6 * Scratch::rounded(parts.channels * int64_t(sizeof(float)));
 }
@@ -330,7 +330,7 @@ class BatchNormKernel : public Kernel {
   }
 
   const BatchNormOptions options_;
-  const Parts parts_;
+  const PixelParts parts_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ namespace {
 
 // A bias that is nullptr is none: nothing is added, so that −0 stays.
 template <class T, class U>
-void finish(Stream stream, const Parts& parts, const T* product, const float* bias, bool relu, U* y) {
+void finish(Stream stream, const PixelParts& parts, const T* product, const float* bias, bool relu, U* y) {
   const bool adds = bias != nullptr;
   for_channels(
       stream, parts.pixels, parts.channels,
@@ -32,7 +32,7 @@ void mask(Stream stream, int64_t count, const T* y, const T* dy, T* dproduct) {
 
 // db[c] ← Σ dproduct over all pixels, or added to it. Without `dproduct` it is dy.
 template <class T>
-void mask_and_sum(Stream stream, const Parts& parts, const T* y, const T* dy, T* dproduct, Sum* partials,
+void mask_and_sum(Stream stream, const PixelParts& parts, const T* y, const T* dy, T* dproduct, Sum* partials,
                   float* db, bool adds) {
   const bool masks = dproduct != nullptr;
   sum_channels<SumRun>(

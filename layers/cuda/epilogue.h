@@ -29,7 +29,7 @@ class Epilogue {
  private:
   const bool bias_, relu_;
   const DType dtype_;  // of y
-  const Parts parts_;
+  const PixelParts parts_;
 };
 
 // dw += fresh.

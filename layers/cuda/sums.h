@@ -15,10 +15,10 @@ constexpr int chain = 16;      // terms summed in float32
 constexpr int runs = 32;       // of a part
 constexpr int most_packs = 8;  // that a block takes of a pixel: 128 bytes
 
-struct Parts {
+struct PixelParts {
   Index pixels, channels, length, count;  // length: of a run, count: of parts
 
-  Parts(int64_t all_pixels, int64_t all_channels)
+  PixelParts(int64_t all_pixels, int64_t all_channels)
       : pixels(index_of(all_pixels)), channels(index_of(all_channels)), length(8) {
     // Blocks to fill a device, but not many more partials than one fold merges quickly.
     const int64_t most = std::clamp<int64_t>((1 << 15) / all_channels, 16, 256);
@@ -56,7 +56,7 @@ struct SumRun {
 // One thread's run of one pack of channels. f(run, first, numbers...) takes a pixel's into the channel's run; `first`: it
 // is the run's first.
 template <int width, class Run, class F, class... A>
-ANTICHAIN_DEVICE void take_run(const Parts& parts, Index part, Index run, Index group, const F& f,
+ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, Index group, const F& f,
                                typename Run::Value* values, const A&... arrays) {
   constexpr Index ahead = 4;  // pixels read before one is used: requests under way
   Packs<width, A...> constant, pack[ahead];
@@ -93,7 +93,7 @@ ANTICHAIN_DEVICE void take_run(const Parts& parts, Index part, Index run, Index 
 // blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
 template <int width, class Run, class F, class... A>
 __global__ void __launch_bounds__(most_packs* runs)
-    run_sums(const Parts parts, const F f, typename Run::Value* partials, const A... arrays) {
+    run_sums(const PixelParts parts, const F f, typename Run::Value* partials, const A... arrays) {
   __shared__ typename Run::Value values[runs * most_packs * width];
   const Index part = blockIdx.y, run = threadIdx.y, columns = blockDim.x * width;
   if (run < parts.used(part))
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(most_packs* runs)
 }
 
 template <int width, class Run, class F, class... A>
-void sum_packs(Stream stream, const Parts& parts, const F& f, typename Run::Value* partials,
+void sum_packs(Stream stream, const PixelParts& parts, const F& f, typename Run::Value* partials,
                const A&... arrays) {
   const Index groups = parts.channels / width;
   Index packs = std::min<Index>(groups, most_packs);
@@ -124,7 +124,8 @@ void sum_packs(Stream stream, const Parts& parts, const F& f, typename Run::Valu
 #else
 
 template <int width, class Run, class F, class... A>
-void sum_packs(Stream, const Parts& parts, const F& f, typename Run::Value* partials, const A&... arrays) {
+void sum_packs(Stream, const PixelParts& parts, const F& f, typename Run::Value* partials,
+               const A&... arrays) {
   for (Index part = 0; part < parts.count; ++part)
     for (Index group = 0; group < parts.channels / width; ++group) {
       typename Run::Value values[runs][width] = {};
@@ -151,7 +152,7 @@ struct PartialOf {
 
 // finish(channel, value): of all pixels. f as take_run has it; `partials`: parts.partials() of workspace.
 template <class Run, class F, class Finish, class... A>
-void sum_channels(Stream stream, const Parts& parts, typename Run::Value* partials, const F& f,
+void sum_channels(Stream stream, const PixelParts& parts, typename Run::Value* partials, const F& f,
                   const Finish& finish, const A&... arrays) {
   using Value = typename Run::Value;
   constexpr int width = pack_width<A...>();

@@ -107,7 +107,7 @@ TYPED_TEST(Passes, GiveEveryElementItsChannelsNumbers) {
 // Σ over all pixels, and a copy of what was summed.
 template <class T>
 std::vector<float> sums(int64_t pixels, int64_t channels, int offset) {
-  const Parts parts(pixels, channels);
+  const PixelParts parts(pixels, channels);
   Numbers<T> x(pixels * channels, offset), copy(pixels * channels, offset);
   std::vector<Sum> partials(size_t(parts.partials()));
   std::vector<float> all(static_cast<size_t>(channels));
@@ -163,19 +163,19 @@ TEST(Epilogue, LetsNaNThroughReLU) {
 }
 
 // Enough blocks for a device where there are pixels for them, and never more partials than a fold merges quickly.
-TEST(Parts, FillADevice) {
+TEST(PixelParts, FillADevice) {
   struct Case {
     int64_t pixels, channels;
   };
   for (const auto& [pixels, channels] : {Case{32 * 1024, 64}, Case{128 * 1024, 64}, Case{128 * 256, 128},
                                          Case{128 * 64, 256}, Case{128 * 16, 512}}) {
-    const Parts parts(pixels, channels);
+    const PixelParts parts(pixels, channels);
     const int64_t packs_of_a_block = std::min<int64_t>(channels / 8, most_packs);  // of bf16
     EXPECT_GE(int64_t(parts.count) * (channels / 8 / packs_of_a_block), 64) << pixels << " x " << channels;
     EXPECT_LE(parts.count, 256u);
   }
-  EXPECT_EQ(Parts(32, 2048).count, 1u);
-  EXPECT_LE(Parts(int64_t(1) << 30, 1).count, 256u);
+  EXPECT_EQ(PixelParts(32, 2048).count, 1u);
+  EXPECT_LE(PixelParts(int64_t(1) << 30, 1).count, 256u);
 }
 
 }  // namespace
