@@ -21,9 +21,16 @@ std::string Conv2d::str() const {
   std::string init;
   if (o.weight_init) init += ", weight " + antichain::str(*o.weight_init);
   if (o.bias_init) init += ", bias " + antichain::str(*o.bias_init);
-  return fmt::format("conv2d({}, kernel {}, stride {}, pad {}, groups {}, {}{})", o.out,
+  return fmt::format("conv2d({}, kernel {}, stride {}, pad {}, groups {}, {}{}{})", o.out,
                      antichain::str(o.kernel), antichain::str(o.stride), antichain::str(o.pad), o.groups,
-                     o.bias ? "bias" : "no bias", init);
+                     o.bias ? "bias" : "no bias", init, o.relu ? ", relu" : "");
+}
+
+std::shared_ptr<const Op> Conv2d::then(const Op& next) const {
+  if (options.relu || next.type() != "relu") return nullptr;
+  Conv2dOptions fused = options;
+  fused.relu = true;
+  return std::make_shared<Conv2d>(fused);
 }
 
 Signature Conv2d::infer(std::span<const Shape> inputs) const {
@@ -45,7 +52,7 @@ Signature Conv2d::infer(std::span<const Shape> inputs) const {
   s.params.push_back(
       {"weight", {o.out, x[1] / o.groups, o.kernel.h, o.kernel.w}, o.weight_init.value_or(uniform)});
   if (o.bias) s.params.push_back({"bias", {o.out}, o.bias_init.value_or(uniform)});
-  s.forward_flops = double(s.y.shape.elements()) * double(2 * fan_in + (o.bias ? 1 : 0));
+  s.forward_flops = double(s.y.shape.elements()) * double(2 * fan_in + o.bias + o.relu);
   return s;
 }
 

@@ -2,6 +2,8 @@
 //
 //   x  N x C x H x W      weight  K x C/groups x kernel.h x kernel.w      bias  K (optional)
 //   y  N x K x H' x W'    H' = (H + 2 pad.h − kernel.h) / stride.h + 1, rounded down; W' likewise
+//
+// An engine may have it followed by ReLU in one go (framework/fuse.h).
 #pragma once
 
 #include <optional>
@@ -20,6 +22,7 @@ struct Conv2dOptions {
   bool bias = true;
   // By default U(±1 / sqrt(fan_in)) for both, as PyTorch's Conv2d.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
+  bool relu = false;  // fused
 };
 
 class Conv2d : public Op {
@@ -28,6 +31,7 @@ class Conv2d : public Op {
   std::string_view type() const override { return "conv2d"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
+  std::shared_ptr<const Op> then(const Op& next) const override;
 
   const Conv2dOptions options;
 };

@@ -15,7 +15,15 @@ std::string Linear::str() const {
   std::string init;
   if (options.weight_init) init += ", weight " + antichain::str(*options.weight_init);
   if (options.bias_init) init += ", bias " + antichain::str(*options.bias_init);
-  return fmt::format("linear({}, {}{})", options.out, options.bias ? "bias" : "no bias", init);
+  return fmt::format("linear({}, {}{}{})", options.out, options.bias ? "bias" : "no bias", init,
+                     options.relu ? ", relu" : "");
+}
+
+std::shared_ptr<const Op> Linear::then(const Op& next) const {
+  if (options.relu || next.type() != "relu") return nullptr;
+  LinearOptions fused = options;
+  fused.relu = true;
+  return std::make_shared<Linear>(fused);
 }
 
 Signature Linear::infer(std::span<const Shape> x) const {
@@ -26,7 +34,7 @@ Signature Linear::infer(std::span<const Shape> x) const {
   s.y = {.shape = {x[0][0], options.out}};
   s.params.push_back({"weight", {options.out, in}, options.weight_init.value_or(uniform)});
   if (options.bias) s.params.push_back({"bias", {options.out}, options.bias_init.value_or(uniform)});
-  s.forward_flops = double(s.y.shape.elements()) * double(2 * in + (options.bias ? 1 : 0));
+  s.forward_flops = double(s.y.shape.elements()) * double(2 * in + options.bias + options.relu);
   return s;
 }
 

@@ -1,6 +1,8 @@
 // A fully connected layer: y = x weightᵀ + bias.
 //
 //   x  N x I      weight  O x I      bias  O (optional)      y  N x O
+//
+// An engine may have it followed by ReLU in one go (framework/fuse.h).
 #pragma once
 
 #include <optional>
@@ -14,6 +16,7 @@ struct LinearOptions {
   bool bias = true;
   // By default U(±1 / sqrt(I)) for both, as PyTorch's Linear.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
+  bool relu = false;  // fused
 };
 
 class Linear : public Op {
@@ -22,6 +25,7 @@ class Linear : public Op {
   std::string_view type() const override { return "linear"; }
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
+  std::shared_ptr<const Op> then(const Op& next) const override;
 
   const LinearOptions options;
 };

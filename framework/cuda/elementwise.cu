@@ -2,49 +2,63 @@
 
 #include <cmath>
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/passes.h"
 
 namespace antichain::cuda {
+namespace {
 
-void add(Stream stream, const float* x, float* y, int64_t count) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { y[i] += x[i]; });
+template <class T>
+void add_numbers(Stream stream, const T* x, T* y, int64_t count) {
+  for_elements(
+      stream, count, [=] ANTICHAIN_DEVICE(Index, float a, float& b) { b += a; }, read(x), update(y));
 }
 
-void add(Stream stream, const Bf16* x, Bf16* y, int64_t count) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { y[i] = Bf16(float(y[i]) + float(x[i])); });
+// Whoever finds one writes the same 1.
+template <class T>
+void find(Stream stream, const T* values, int64_t count, int* found) {
+  for_elements(
+      stream, count,
+      [=] ANTICHAIN_DEVICE(Index, float value) {
+        if (!(fabsf(value) <= 3.402823466e38f)) *found = 1;
+      },
+      read(values));
 }
+
+}  // namespace
+
+void add(Stream stream, const float* x, float* y, int64_t count) { add_numbers(stream, x, y, count); }
+void add(Stream stream, const Bf16* x, Bf16* y, int64_t count) { add_numbers(stream, x, y, count); }
 
 // The same operations in the same order as on the CPU; neither contracts a · b + c.
 void sgd(Stream stream, const SgdOptions& options, const Rate& given, float* w, const float* dw, float* v,
          int64_t count) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
-    const float rate = given.live ? given.live->rate : given.value;
-    const float g = dw[i] + options.weight_decay * w[i];
-    float step = g;
-    if (v) {
-      v[i] = options.momentum * v[i] + g;
-      step = options.nesterov ? g + options.momentum * v[i] : v[i];
-    }
-    w[i] -= rate * step;
-  });
+  const bool has_momentum = v != nullptr;
+  for_elements(
+      stream, count,
+      [=] ANTICHAIN_DEVICE(Index, float gradient, float& weight, float& momentum) {
+        const float rate = given.live ? given.live->rate : given.value;
+        const float g = gradient + options.weight_decay * weight;
+        float step = g;
+        if (has_momentum) {
+          momentum = options.momentum * momentum + g;
+          step = options.nesterov ? g + options.momentum * momentum : momentum;
+        }
+        weight -= rate * step;
+      },
+      read(dw), update(w), update(v));
 }
 
-// Whoever finds one writes the same 1.
 void find_non_finite(Stream stream, const float* values, int64_t count, int* found) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
-    if (!(fabsf(values[i]) <= 3.402823466e38f)) *found = 1;
-  });
+  find(stream, values, count, found);
+}
+
+void find_non_finite(Stream stream, const Bf16* values, int64_t count, int* found) {
+  find(stream, values, count, found);
 }
 
 void find_non_finite(Stream stream, const double* values, int64_t count, int* found) {
   for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
     if (!(fabs(values[i]) <= 1.7976931348623157e308)) *found = 1;
-  });
-}
-
-void find_non_finite(Stream stream, const Bf16* values, int64_t count, int* found) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
-    if (!(fabsf(float(values[i])) <= 3.402823466e38f)) *found = 1;
   });
 }
 

@@ -1,7 +1,9 @@
 // Two ways to run code on the device, which is all that our own kernels need:
 //
-//   for_each   f(i) for every i, in any order: each i writes what no other touches
+//   for_each   f(i, arguments...) for every i, in any order: each i writes what no other touches
 //   fold       per channel, many parts merged into one value in a fixed tree, and handed to `finish`
+//
+// What reads and writes whole arrays goes through framework/cuda/passes.h, sums over pixels through layers/cuda/sums.h.
 //
 // There are no atomics and no order that depends on scheduling, so equal inputs give equal bits. Compiled by nvcc this
 // launches on a stream. Compiled by a host compiler the same calls are loops with the same order of arithmetic: tests run
@@ -20,9 +22,11 @@
 #include "framework/cuda/check.h"
 #define ANTICHAIN_DEVICE __device__
 #define ANTICHAIN_ANYWHERE __host__ __device__
+#define ANTICHAIN_UNROLL _Pragma("unroll")
 #else
 #define ANTICHAIN_DEVICE
 #define ANTICHAIN_ANYWHERE
+#define ANTICHAIN_UNROLL
 #endif
 
 namespace antichain::cuda {
@@ -35,14 +39,15 @@ inline Index index_of(int64_t count) {
   return Index(count);
 }
 
-constexpr int lanes = 32;  // of a fold: parts are shared among so many, each merges a run of them in order
+constexpr int lanes =
+    32;  // of a fold: parts are shared among so many; each merges a run of them in order, then pairs merge
 
 #ifdef __CUDACC__
 
-template <class F>
-__global__ void run_for_each(Index count, const F f) {
+template <class F, class... A>
+__global__ void run_for_each(Index count, const F f, const A... arguments) {
   const Index i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) f(i);
+  if (i < count) f(i, arguments...);
 }
 
 template <class Value, class Load, class Finish>
@@ -56,20 +61,21 @@ __global__ void __launch_bounds__(lanes* lanes)
     for (Index part = begin + 1; part < end; ++part) value.merge(load(part, channel));
     of_lane[threadIdx.y][threadIdx.x] = value;
   }
-  __syncthreads();
-  if (channel >= channels || threadIdx.y != 0) return;
-  Value value = of_lane[0][threadIdx.x];
-  for (Index lane = 1; lane * per_lane < parts && lane < lanes; ++lane)
-    value.merge(of_lane[lane][threadIdx.x]);
-  finish(channel, value);
+  for (Index half = lanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    const Index other = threadIdx.y + half;
+    if (channel < channels && threadIdx.y < half && other * per_lane < parts)
+      of_lane[threadIdx.y][threadIdx.x].merge(of_lane[other][threadIdx.x]);
+  }
+  if (channel < channels && threadIdx.y == 0) finish(channel, of_lane[0][threadIdx.x]);
 }
 
-template <class F>
-void for_each(Stream stream, int64_t count, const F& f) {
+template <class F, class... A>
+void for_each(Stream stream, int64_t count, const F& f, const A&... arguments) {
   constexpr unsigned threads = 256;
   const Index n = index_of(count);
   if (n == 0) return;
-  run_for_each<<<(n + threads - 1) / threads, threads, 0, stream>>>(n, f);
+  run_for_each<<<(n + threads - 1) / threads, threads, 0, stream>>>(n, f, arguments...);
   ANTICHAIN_CUDA(cudaGetLastError());
 }
 
@@ -84,24 +90,25 @@ void fold(Stream stream, int64_t parts, int64_t channels, const Load& load, cons
 
 #else
 
-template <class F>
-void for_each(Stream, int64_t count, const F& f) {
-  for (Index i = 0; i < index_of(count); ++i) f(i);
+template <class F, class... A>
+void for_each(Stream, int64_t count, const F& f, const A&... arguments) {
+  for (Index i = 0; i < index_of(count); ++i) f(i, arguments...);
 }
 
 template <class Value, class Load, class Finish>
 void fold(Stream, int64_t count, int64_t channels, const Load& load, const Finish& finish) {
   const Index parts = index_of(count), per_lane = (parts + lanes - 1) / lanes;
   for (Index channel = 0; channel < index_of(channels); ++channel) {
-    const auto of_lane = [&](Index lane) {
-      Value value = load(lane * per_lane, channel);
-      for (Index part = lane * per_lane + 1; part < std::min(parts, (lane + 1) * per_lane); ++part)
+    Value of_lane[lanes] = {};
+    for (Index begin = 0; begin < parts; begin += per_lane) {
+      Value& value = of_lane[begin / per_lane] = load(begin, channel);
+      for (Index part = begin + 1; part < std::min(parts, begin + per_lane); ++part)
         value.merge(load(part, channel));
-      return value;
-    };
-    Value value = of_lane(0);
-    for (Index lane = 1; lane * per_lane < parts && lane < Index(lanes); ++lane) value.merge(of_lane(lane));
-    finish(channel, value);
+    }
+    for (Index half = lanes / 2; half > 0; half /= 2)
+      for (Index lane = 0; lane < half && (lane + half) * per_lane < parts; ++lane)
+        of_lane[lane].merge(of_lane[lane + half]);
+    finish(channel, of_lane[0]);
   }
 }
 

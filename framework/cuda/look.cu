@@ -1,8 +1,8 @@
 #include "framework/cuda/look.h"
 
-#include <cstring>
+#include <cmath>
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/arrays.h"
 
 namespace antichain::cuda {
 namespace {
@@ -10,18 +10,25 @@ namespace {
 constexpr Index workers = 256;    // of a piece: neighbours read neighbours
 constexpr Index longest = 16384;  // numbers of a piece
 
-template <class Bits>
-ANTICHAIN_ANYWHERE Bits bits_at(const std::byte* numbers, Index i) {
-  Bits bits;
-  memcpy(&bits, numbers + size_t(i) * sizeof(Bits), sizeof(Bits));
-  return bits;
-}
+// Infinite or NaN.
+ANTICHAIN_ANYWHERE inline bool spoilt(Bf16 number) { return (number.bits & 0x7F80u) == 0x7F80u; }
+ANTICHAIN_ANYWHERE inline bool spoilt(float number) { return !(fabsf(number) <= 3.402823466e38f); }
+ANTICHAIN_ANYWHERE inline bool spoilt(double number) { return !(fabs(number) <= 1.7976931348623157e308); }
 
-// Infinite or NaN: all bits of the exponent are set.
-ANTICHAIN_ANYWHERE inline bool spoilt(const Piece& piece, Index i) {
-  if (piece.bytes == 2) return (bits_at<uint16_t>(piece.at, i) & 0x7F80u) == 0x7F80u;
-  if (piece.bytes == 4) return (bits_at<uint32_t>(piece.at, i) & 0x7F80'0000u) == 0x7F80'0000u;
-  return (bits_at<uint64_t>(piece.at, i) & 0x7FF0'0000'0000'0000u) == 0x7FF0'0000'0000'0000u;
+// Whether one of a worker's is. Whole packs first, where the numbers are aligned to them; then what is left.
+template <class T>
+ANTICHAIN_DEVICE bool any_spoilt(const std::byte* at, Index count, Index worker) {
+  constexpr Index width = pack_bytes / sizeof(T);
+  const T* numbers = reinterpret_cast<const T*>(at);
+  const Index packs = reinterpret_cast<uintptr_t>(at) % pack_bytes == 0 ? count / width : 0;
+  bool any = false;
+  for (Index p = worker; p < packs; p += workers) {
+    const Pack<width, T> pack = reinterpret_cast<const Pack<width, T>*>(at)[p];
+    ANTICHAIN_UNROLL
+    for (const T number : pack.numbers) any |= spoilt(number);
+  }
+  for (Index i = packs * width + worker; i < count; i += workers) any |= spoilt(numbers[i]);
+  return any;
 }
 
 }  // namespace
@@ -44,8 +51,10 @@ std::vector<Piece> pieces_of(const std::vector<Tensor>& tensors) {
 void look(Stream stream, const Piece* pieces, int64_t count, int32_t* found) {
   for_each(stream, count * workers, [=] ANTICHAIN_DEVICE(Index i) {
     const Piece piece = pieces[i / workers];
-    bool any = false;
-    for (Index j = i % workers; j < piece.count; j += workers) any = any || spoilt(piece, j);
+    const Index worker = i % workers;
+    const bool any = piece.bytes == 2   ? any_spoilt<Bf16>(piece.at, piece.count, worker)
+                     : piece.bytes == 4 ? any_spoilt<float>(piece.at, piece.count, worker)
+                                        : any_spoilt<double>(piece.at, piece.count, worker);
     if (any) found[piece.tensor] = 1;
   });
 }

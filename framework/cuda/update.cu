@@ -1,20 +1,16 @@
 #include "framework/cuda/update.h"
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/arrays.h"
 
 namespace antichain::cuda {
 namespace {
 
 constexpr Index workers = 256;    // of a part: neighbours read neighbours
 constexpr Index longest = 16384;  // numbers of a part
-constexpr Index width = 4;        // numbers that a worker takes at a time: 16 bytes
+constexpr int width = 4;          // numbers that a worker takes at a time: 16 bytes
 
-struct alignas(16) Floats {
-  float at[width];
-};
-struct alignas(8) Halves {
-  Bf16 at[width];
-};
+using Floats = Pack<width, float>;
+using Halves = Pack<width, Bf16>;
 
 // Neither contracts a · b + c. Without momentum v is left alone: it stays in a register.
 ANTICHAIN_ANYWHERE inline void descend(const SgdOptions& options, float rate, bool has_v, float& w, float dw,
@@ -33,12 +29,13 @@ ANTICHAIN_ANYWHERE inline void descend_wide(const SgdOptions& options, float rat
   Floats w = reinterpret_cast<const Floats*>(part.w)[i], v{};
   const Floats dw = reinterpret_cast<const Floats*>(part.dw)[i];
   if (part.momentum) v = reinterpret_cast<const Floats*>(part.momentum)[i];
-  for (Index k = 0; k < width; ++k) descend(options, rate, part.momentum, w.at[k], dw.at[k], v.at[k]);
+  for (int k = 0; k < width; ++k)
+    descend(options, rate, part.momentum, w.numbers[k], dw.numbers[k], v.numbers[k]);
   reinterpret_cast<Floats*>(part.w)[i] = w;
   if (part.momentum) reinterpret_cast<Floats*>(part.momentum)[i] = v;
   if (!part.rounded) return;
   Halves rounded;
-  for (Index k = 0; k < width; ++k) rounded.at[k] = Bf16(w.at[k]);
+  for (int k = 0; k < width; ++k) rounded.numbers[k] = Bf16(w.numbers[k]);
   reinterpret_cast<Halves*>(part.rounded)[i] = rounded;
 }
 

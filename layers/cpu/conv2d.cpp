@@ -265,6 +265,7 @@ std::optional<NarrowGroups> narrow_groups(const Op& op, const Geometry& g) {
 
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0], precision);
+  ANTICHAIN_CHECK(!g.o.relu, "the cpu engine fuses no ReLU into a convolution");
   Lowering l;
   l.x = {g.x_layout()};
   l.y = blocked();

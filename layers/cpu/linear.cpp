@@ -146,6 +146,7 @@ class LinearKernel : public Kernel {
 
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   const auto& linear = dynamic_cast<const Linear&>(op);
+  ANTICHAIN_CHECK(!linear.options.relu, "the cpu engine fuses no ReLU into a linear layer");
   const LinearKernel kernel(linear, x[0], precision);
   Lowering l;
   l.x = {Layout::plain};

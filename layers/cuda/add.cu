@@ -10,7 +10,9 @@ namespace {
 
 template <class T>
 void add(Stream stream, int64_t count, const T* a, const T* b, T* y) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { y[i] = T(float(a[i]) + float(b[i])); });
+  for_elements(
+      stream, count, [=] ANTICHAIN_DEVICE(Index, float left, float right, float& sum) { sum = left + right; },
+      read(a), read(b), write(y));
 }
 
 template <class T>

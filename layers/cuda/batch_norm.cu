@@ -10,7 +10,7 @@
 
 #include <cmath>
 
-#include "layers/cuda/image.h"
+#include "framework/cuda/passes.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
@@ -24,13 +24,36 @@ namespace {
 struct Moments {
   double n, mean, squares;
   ANTICHAIN_ANYWHERE void merge(const Moments& other) {
-    const double delta = other.mean - mean, all = n + other.n;
-    mean += delta * (other.n / all);
-    squares += other.squares + delta * delta * (n * other.n / all);
+    const double delta = other.mean - mean, all = n + other.n, share = other.n / all;
+    mean += delta * share;
+    squares += other.squares + delta * delta * (n * share);
     n = all;
   }
 };
 
+struct MomentsRun {
+  using Value = Moments;
+  float pivot = 0, part = 0, part_squares = 0;
+  double off = 0, squares = 0;
+
+  ANTICHAIN_ANYWHERE void take(bool first, float x) {
+    if (first) pivot = x;
+    const float distance = x - pivot;
+    part += distance;
+    part_squares += distance * distance;
+  }
+  ANTICHAIN_ANYWHERE void carry() {
+    off += double(part);
+    squares += double(part_squares);
+    part = part_squares = 0;
+  }
+  ANTICHAIN_ANYWHERE Moments value(Index terms) const {
+    const double mean = off / double(terms);
+    return {double(terms), double(pivot) + mean, squares - off * mean};
+  }
+};
+
+// Sums of gradients, and of gradients times centred inputs.
 struct Pair {
   double sum, product;
   ANTICHAIN_ANYWHERE void merge(const Pair& other) {
@@ -39,9 +62,28 @@ struct Pair {
   }
 };
 
+struct PairRun {
+  using Value = Pair;
+  float part = 0, part_product = 0;
+  Pair all{0, 0};
+
+  ANTICHAIN_ANYWHERE void take(float dy, float centred) {
+    part += dy;
+    part_product += dy * centred;
+  }
+  ANTICHAIN_ANYWHERE void carry() {
+    all.sum += double(part);
+    all.product += double(part_product);
+    part = part_product = 0;
+  }
+  ANTICHAIN_ANYWHERE Pair value(Index) const { return all; }
+};
+
 // Per channel: y = (x − mean) · scale + shift. Three arrays of floats.
 struct Normal {
   float *mean, *scale, *shift;
+
+  Normal(float* at, Index channels) : mean(at), scale(at + channels), shift(at + 2 * channels) {}
 
   ANTICHAIN_ANYWHERE void set(Index c, double m, double variance, double eps, float weight,
                               float bias) const {
@@ -50,8 +92,6 @@ struct Normal {
     scale[c] = float(s);
     shift[c] = float(double(bias) + (double(float(m)) - m) * s);
   }
-  ANTICHAIN_ANYWHERE float centred(Index c, float x) const { return x - mean[c]; }
-  ANTICHAIN_ANYWHERE float of(Index c, float centred) const { return centred * scale[c] + shift[c]; }
 };
 
 struct Params {
@@ -66,32 +106,11 @@ struct Kept {
 };
 
 template <class T>
-void take_moments(Stream stream, const Runs& runs, const T* x, double* partials, const Params& params,
+void take_moments(Stream stream, const PixelParts& parts, const T* x, Moments* partials, const Params& params,
                   const Kept& kept, const Normal& normal) {
-  for_each(stream, runs.partials(), [=] ANTICHAIN_DEVICE(Index i) {
-    const Index channel = i % runs.channels, run = i / runs.channels, end = runs.last(run);
-    const float pivot = float(x[runs.first(run) * runs.channels + channel]);
-    double off = 0, squares = 0;
-    for (Index p = runs.first(run); p < end; p += chain) {
-      float d = 0, d2 = 0;
-      for (Index q = p; q < end && q < p + chain; ++q) {
-        const float distance = float(x[q * runs.channels + channel]) - pivot;
-        d += distance;
-        d2 += distance * distance;
-      }
-      off += double(d);
-      squares += double(d2);
-    }
-    const double n = double(end - runs.first(run));
-    partials[2 * i] = double(pivot) + off / n;
-    partials[2 * i + 1] = squares - off * off / n;
-  });
-  fold<Moments>(
-      stream, runs.count, runs.channels,
-      [=] ANTICHAIN_DEVICE(Index run, Index channel) {
-        const double* of_run = partials + 2 * (run * runs.channels + channel);
-        return Moments{double(runs.last(run) - runs.first(run)), of_run[0], of_run[1]};
-      },
+  sum_channels<MomentsRun>(
+      stream, parts, partials,
+      [=] ANTICHAIN_DEVICE(MomentsRun & run, bool first, float number) { run.take(first, number); },
       [=] ANTICHAIN_DEVICE(Index c, const Moments& all) {
         const double variance = all.squares / all.n;
         kept.mean[c] = float(all.mean);
@@ -99,12 +118,12 @@ void take_moments(Stream stream, const Runs& runs, const T* x, double* partials,
         kept.exact_mean[c] = all.mean;
         kept.exact_variance[c] = variance;
         normal.set(c, all.mean, variance, params.eps, params.weight[c], params.bias[c]);
-      });
+      },
+      read(x));
 }
 
-template <class Number>
-void set_normal(Stream stream, Index channels, const Number* mean, const Number* variance,
-                const Params& params, const Normal& normal) {
+void set_normal(Stream stream, Index channels, const float* mean, const float* variance, const Params& params,
+                const Normal& normal) {
   for_each(stream, channels, [=] ANTICHAIN_DEVICE(Index c) {
     normal.set(c, double(mean[c]), double(variance[c]), params.eps, params.weight[c], params.bias[c]);
   });
@@ -118,14 +137,17 @@ struct ForwardPass {
 };
 
 template <class T>
-void normalise(Stream stream, const Runs& runs, const ForwardPass<T>& pass, const Normal& normal) {
-  for_each(stream, int64_t(runs.pixels) * runs.channels, [=] ANTICHAIN_DEVICE(Index i) {
-    const Index c = i % runs.channels;
-    float y = normal.of(c, normal.centred(c, float(pass.x[i])));
-    if (pass.residual) y += float(pass.residual[i]);
-    if (pass.relu) y = y < 0 ? 0.0f : y;  // lets NaN through, to be seen
-    pass.y[i] = T(y);
-  });
+void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass, const Normal& normal) {
+  const bool adds = pass.residual, relu = pass.relu;
+  for_channels(
+      stream, parts.pixels, parts.channels,
+      [=] ANTICHAIN_DEVICE(float mean, float scale, float shift, float x, float residual, float& y) {
+        y = (x - mean) * scale + shift;
+        if (adds) y += residual;
+        if (relu) y = y < 0 ? 0.0f : y;  // lets NaN through, to be seen
+      },
+      channel(normal.mean), channel(normal.scale), channel(normal.shift), read(pass.x), read(pass.residual),
+      write(pass.y));
 }
 
 // ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading it.
@@ -137,11 +159,14 @@ struct BackwardPass {
   T *dx, *dresidual;           // nullptr: not wanted
   bool add_dx, add_dresidual;  // to what is there
   Mask mask;
+};
 
-  ANTICHAIN_ANYWHERE float passed(const Normal& normal, Index c, float centred, Index i) const {
-    const bool stopped = (mask == Mask::recompute && !(normal.of(c, centred) > 0)) ||
-                         (mask == Mask::read && !(float(y[i]) > 0));
-    return stopped ? 0.0f : float(dy[i]);
+struct Passed {
+  Mask mask;
+  ANTICHAIN_ANYWHERE float operator()(float dy, float y, float centred, float scale, float shift) const {
+    const bool stopped =
+        (mask == Mask::recompute && !(centred * scale + shift > 0)) || (mask == Mask::read && !(y > 0));
+    return stopped ? 0.0f : dy;
   }
 };
 
@@ -159,57 +184,50 @@ struct Into2 {
 // Ioffe & Szegedy 2015, the chain rule of section 3, gathered: with x̂ = (x − mean) / sqrt(variance + eps),
 //   dx = weight / sqrt(variance + eps) · (dy − Σ dy / n − x̂ · Σ (dy · x̂) / n)
 template <class T>
-void take_sums(Stream stream, const Runs& runs, const BackwardPass<T>& pass, double* partials,
+void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
                const Params& params, const double* mean, const double* variance, const Normal& normal,
-               const Gradient& gradient, const Into2& into) {
-  for_each(stream, runs.partials(), [=] ANTICHAIN_DEVICE(Index i) {
-    const Index channel = i % runs.channels, run = i / runs.channels, end = runs.last(run);
-    double sum = 0, product = 0;
-    for (Index p = runs.first(run); p < end; p += chain) {
-      float part = 0, part_product = 0;
-      for (Index q = p; q < end && q < p + chain; ++q) {
-        const Index at = q * runs.channels + channel;
-        const float centred = normal.centred(channel, float(pass.x[at]));
-        const float dy = pass.passed(normal, channel, centred, at);
-        if (pass.dresidual) pass.dresidual[at] = T(pass.add_dresidual ? float(pass.dresidual[at]) + dy : dy);
-        part += dy;
-        part_product += dy * centred;
-      }
-      sum += double(part);
-      product += double(part_product);
-    }
-    partials[2 * i] = sum;
-    partials[2 * i + 1] = product;
-  });
-  fold<Pair>(
-      stream, runs.count, runs.channels,
-      [=] ANTICHAIN_DEVICE(Index run, Index channel) {
-        const double* of_run = partials + 2 * (run * runs.channels + channel);
-        return Pair{of_run[0], of_run[1]};
+               const Gradient& gradient, const Into2& to) {
+  const Passed passed{pass.mask};
+  const bool add_dresidual = pass.add_dresidual;
+  sum_channels<PairRun>(
+      stream, parts, partials,
+      [=] ANTICHAIN_DEVICE(PairRun & run, bool, float m, float scale, float shift, float x, float dy, float y,
+                           float& dresidual) {
+        const float centred = x - m, term = passed(dy, y, centred, scale, shift);
+        dresidual = add_dresidual ? dresidual + term : term;
+        run.take(term, centred);
       },
       [=] ANTICHAIN_DEVICE(Index c, const Pair& all) {
         const double inverse = 1 / sqrt(variance[c] + params.eps), off = double(float(mean[c])) - mean[c];
         const double normed = (all.product + off * all.sum) * inverse;  // Σ dy · x̂
-        const double a = double(params.weight[c]) * inverse, n = double(runs.pixels);
+        const double a = double(params.weight[c]) * inverse, n = double(parts.pixels);
         const double slope = -a * inverse * normed / n;
         gradient.a[c] = float(a);
         gradient.b[c] = float(slope);
         gradient.c[c] = float(slope * off - a * all.sum / n);
-        if (into.weight) into.weight[c] = into.adds ? into.weight[c] + float(normed) : float(normed);
-        if (into.bias) into.bias[c] = into.adds ? into.bias[c] + float(all.sum) : float(all.sum);
-      });
+        if (to.weight) to.weight[c] = to.adds ? to.weight[c] + float(normed) : float(normed);
+        if (to.bias) to.bias[c] = to.adds ? to.bias[c] + float(all.sum) : float(all.sum);
+      },
+      channel(normal.mean), channel(normal.scale), channel(normal.shift), read(pass.x), read(pass.dy),
+      read(pass.y), into(pass.dresidual, add_dresidual));
 }
 
 template <class T>
-void input_gradient(Stream stream, const Runs& runs, const BackwardPass<T>& pass, const Normal& normal,
+void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, const Normal& normal,
                     const Gradient& g) {
-  for_each(stream, int64_t(runs.pixels) * runs.channels, [=] ANTICHAIN_DEVICE(Index i) {
-    const Index c = i % runs.channels;
-    const float centred = normal.centred(c, float(pass.x[i]));
-    const float dx = g.a[c] * pass.passed(normal, c, centred, i) + (g.b[c] * centred + g.c[c]);
-    // A term of a sum is stored before it is added where it comes from elsewhere, so it has to be here.
-    pass.dx[i] = pass.add_dx ? T(float(pass.dx[i]) + float(T(dx))) : T(dx);
-  });
+  const Passed passed{pass.mask};
+  const bool adds = pass.add_dx;
+  for_channels(
+      stream, parts.pixels, parts.channels,
+      [=] ANTICHAIN_DEVICE(float mean, float scale, float shift, float a, float b, float c, float x, float dy,
+                           float y, float& dx) {
+        const float centred = x - mean;
+        const float fresh = a * passed(dy, y, centred, scale, shift) + (b * centred + c);
+        // A term of a sum is stored before it is added where it comes from elsewhere, so it has to be here.
+        dx = adds ? dx + float(T(fresh)) : fresh;
+      },
+      channel(normal.mean), channel(normal.scale), channel(normal.shift), channel(g.a), channel(g.b),
+      channel(g.c), read(pass.x), read(pass.dy), read(pass.y), into(pass.dx, adds));
 }
 
 // The running variance is the unbiased one, as PyTorch has it.
@@ -222,65 +240,67 @@ void absorb_statistics(Stream stream, Index channels, float momentum, float unbi
   });
 }
 
-Runs runs_of(const Shape& x) {
+PixelParts parts_of(const Shape& x) {
   index_of(x.elements());
   return {x.elements() / x[1], x[1]};
 }
 
-int64_t workspace_bytes(const Runs& runs) {
-  return Scratch::rounded(2 * runs.partials() * int64_t(sizeof(double))) +
-         6 * Scratch::rounded(runs.channels * int64_t(sizeof(float)));
+int64_t workspace_bytes(const PixelParts& parts) {
+  return Scratch::rounded(parts.partials() * int64_t(sizeof(Moments))) +
+         6 * Scratch::rounded(parts.channels * int64_t(sizeof(float)));
 }
 
+// The stash: mean and variance in double, and the three arrays of `Normal`.
 template <class T>
 class BatchNormKernel : public Kernel {
  public:
-  BatchNormKernel(const BatchNormOptions& options, const Shape& x) : options_(options), runs_(runs_of(x)) {}
+  BatchNormKernel(const BatchNormOptions& options, const Shape& x) : options_(options), parts_(parts_of(x)) {}
 
   void forward(Context& context, const Forward& f) const override {
     const Stream stream = stream_of(context);
-    Scratch scratch(context, bytes());
-    const Normal normal = take_normal(scratch);
     const Params params = params_of(f.params);
-    if (f.mode == Mode::train) {
+    const bool train = f.mode == Mode::train;
+    Scratch scratch(context, workspace_bytes(parts_));
+    const Normal normal(train ? f.stash[1].data<float>() : scratch.take<float>(3 * parts_.channels),
+                        parts_.channels);
+    if (train) {
       double* exact = f.stash[0].data<double>();
       const Kept kept{f.statistics[0].data<float>(), f.statistics[1].data<float>(), exact,
-                      exact + runs_.channels};
-      take_moments(stream, runs_, f.x[0].data<T>(), scratch.take<double>(2 * runs_.partials()), params, kept,
+                      exact + parts_.channels};
+      take_moments(stream, parts_, f.x[0].data<T>(), scratch.take<Moments>(parts_.partials()), params, kept,
                    normal);
     } else {
-      set_normal(stream, runs_.channels, f.buffers[0].data<float>(), f.buffers[1].data<float>(), params,
+      set_normal(stream, parts_.channels, f.buffers[0].data<float>(), f.buffers[1].data<float>(), params,
                  normal);
     }
     const ForwardPass<T> pass{f.x[0].data<T>(), options_.add ? f.x[1].data<T>() : nullptr, f.y.data<T>(),
                               options_.relu};
-    normalise(stream, runs_, pass, normal);
+    normalise(stream, parts_, pass, normal);
   }
 
   void backward(Context& context, const Backward& b) const override {
     const Stream stream = stream_of(context);
-    Scratch scratch(context, bytes());
-    const Normal normal = take_normal(scratch);
-    const Gradient gradient{take_floats(scratch), take_floats(scratch), take_floats(scratch)};
-    const Params params = params_of(b.params);
-    const double *mean = b.stash[0].data<double>(), *variance = mean + runs_.channels;
-    set_normal(stream, runs_.channels, mean, variance, params, normal);
+    Scratch scratch(context, workspace_bytes(parts_));
+    const Normal normal(b.stash[1].data<float>(), parts_.channels);
+    const auto take_floats = [&] { return scratch.take<float>(parts_.channels); };
+    const Gradient gradient{take_floats(), take_floats(), take_floats()};
+    const double *mean = b.stash[0].data<double>(), *variance = mean + parts_.channels;
     BackwardPass<T> pass = pass_of(b);
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
-    take_sums(stream, runs_, pass, scratch.take<double>(2 * runs_.partials()), params, mean, variance, normal,
-              gradient, {dw(0), dw(1), b.into == Into::accumulate});
+    take_sums(stream, parts_, pass, scratch.take<Pair>(parts_.partials()), params_of(b.params), mean,
+              variance, normal, gradient, {dw(0), dw(1), b.into == Into::accumulate});
     if (!pass.dx) return;
     if (pass.dresidual && !pass.add_dresidual) {  // it is the masked dy
       pass.dy = pass.dresidual;
       pass.mask = Mask::none;
     }
-    input_gradient(stream, runs_, pass, normal, gradient);
+    input_gradient(stream, parts_, pass, normal, gradient);
   }
 
   void absorb(Context& context, std::span<const Tensor> statistics,
               std::span<const Tensor> buffers) const override {
-    const double n = double(runs_.pixels);
-    absorb_statistics(stream_of(context), runs_.channels, options_.momentum, float(n / (n - 1)),
+    const double n = double(parts_.pixels);
+    absorb_statistics(stream_of(context), parts_.channels, options_.momentum, float(n / (n - 1)),
                       statistics[0].data<float>(), statistics[1].data<float>(), buffers[0].data<float>(),
                       buffers[1].data<float>(), buffers[2].data<int32_t>());
   }
@@ -288,11 +308,6 @@ class BatchNormKernel : public Kernel {
   bool inseparable() const override { return true; }
 
  private:
-  int64_t bytes() const { return workspace_bytes(runs_); }
-  float* take_floats(Scratch& scratch) const { return scratch.take<float>(runs_.channels); }
-  Normal take_normal(Scratch& scratch) const {
-    return {take_floats(scratch), take_floats(scratch), take_floats(scratch)};
-  }
   Params params_of(std::span<const Tensor> params) const {
     return {params[0].data<float>(), params[1].data<float>(), double(options_.eps)};
   }
@@ -301,7 +316,6 @@ class BatchNormKernel : public Kernel {
     BackwardPass<T> pass{};
     pass.x = b.x[0].data<T>();
     pass.dy = b.dy.data<T>();
-    pass.y = b.y ? b.y.data<T>() : nullptr;
     if (!b.dx.empty()) {
       pass.dx = b.dx[0].data<T>();
       pass.add_dx = b.into_dx(0) == Into::accumulate;
@@ -311,11 +325,12 @@ class BatchNormKernel : public Kernel {
       pass.add_dresidual = b.into_dx(1) == Into::accumulate;
     }
     pass.mask = !options_.relu ? Mask::none : options_.add ? Mask::read : Mask::recompute;
+    pass.y = pass.mask == Mask::read ? b.y.data<T>() : nullptr;
     return pass;
   }
 
   const BatchNormOptions options_;
-  const Runs runs_;
+  const PixelParts parts_;
 };
 
 }  // namespace
@@ -328,12 +343,13 @@ KernelEntry batch_norm_entry() {
                                 .y = Layout::nhwc,
                                 .params = {Layout::plain, Layout::plain},
                                 .precision = precision,
-                                .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64}},  // mean, variance
+                                .stash = {{.shape = {2, x[0][1]}, .dtype = DType::f64},
+                                          {.shape = {3, x[0][1]}, .dtype = DType::f32}},
                                 .keeps_x = true,
                                 .keeps_y = options.add && options.relu,
                                 .kept_inputs = 1,
                                 .adds_dx = true,
-                                .workspace_bytes = workspace_bytes(runs_of(x[0]))};
+                                .workspace_bytes = workspace_bytes(parts_of(x[0]))};
               },
           .make =
               [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {

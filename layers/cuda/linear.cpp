@@ -1,4 +1,4 @@
-// Fully connected layers: three matrix products, each planned when the kernel is made, and sums for the bias.
+// Fully connected layers: three matrix products, each planned when the kernel is made, and a pass for bias and ReLU.
 //
 // In bf16 forward and input gradient read a copy of the weights, which is made once a step; weight gradients come out of
 // their product in float32, and so does what a bias is added to, so that it is rounded once.
@@ -6,11 +6,10 @@
 
 #include <algorithm>
 
-#include "layers/cuda/bias.h"
+#include "layers/cuda/epilogue.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/transpose.h"
-#include "layers/typed.h"
 
 namespace antichain::cuda {
 namespace {
@@ -21,7 +20,8 @@ class LinearKernel : public Kernel {
       : has_bias_(op.options.bias),
         dtype_(storage(precision)),
         weights_(x[1] * op.options.out),
-        runs_(x[0], op.options.out) {
+        outputs_(x[0] * op.options.out),
+        epilogue_(op.options.bias, op.options.relu, {x[0], op.options.out}, storage(precision)) {
     const int64_t n = x[0], in = x[1], out = op.options.out;
     const auto product = [&](GemmShape shape, DType type) {
       shape.factors = dtype_;
@@ -34,11 +34,7 @@ class LinearKernel : public Kernel {
     adding_ = product({.m = out, .n = in, .k = n, .transpose_a = true, .adds = true}, DType::f32);
   }
 
-  int64_t workspace_bytes() const {
-    const int64_t products =
-        std::max({input_->workspace_bytes(), fresh_->workspace_bytes(), adding_->workspace_bytes()});
-    return std::max({forward_bytes(), Scratch::rounded(products), bias_bytes()});
-  }
+  int64_t workspace_bytes() const { return std::max(forward_bytes(), backward_bytes()); }
 
   std::vector<TensorSpec> prepared(const Shape& weight) const {
     if (dtype_ == DType::f32) return {};
@@ -58,47 +54,40 @@ class LinearKernel : public Kernel {
     const Tensor& weight = f.prepared.empty() ? f.params[0] : f.prepared[0];
     forward_->run(context, f.x[0].raw(), weight.raw(), product,
                   scratch.take<std::byte>(forward_->workspace_bytes()));
-    if (!has_bias_) return;
-    with_type(dtype_, [&]<class T>() {
-      add_bias(stream_of(context), f.y.elements(), runs_.channels, static_cast<const float*>(product),
-               f.params[1].data<float>(), f.y.data<T>());
-    });
+    epilogue_.forward(context, product, widened() ? DType::f32 : dtype_, f);
   }
 
   void backward(Context& context, const Backward& b) const override {
-    const bool adds = b.into == Into::accumulate;
-    if (!b.dw.empty() && b.dw[0]) run(context, adds ? *adding_ : *fresh_, b.dy, b.x[0], b.dw[0]);
-    if (has_bias_ && b.dw.size() > 1 && b.dw[1]) {
-      Scratch scratch(context, bias_bytes());
-      auto* partials = scratch.take<double>(runs_.partials());
-      with_type(dtype_, [&]<class T>() {
-        sum_bias(stream_of(context), runs_, b.dy.data<T>(), partials, b.dw[1].data<float>(), adds);
-      });
-    }
+    Scratch scratch(context, backward_bytes());
+    const std::byte* dproduct = epilogue_.backward(context, scratch, b);
+    const Gemm& weight = b.into == Into::accumulate ? *adding_ : *fresh_;
+    if (!b.dw.empty() && b.dw[0]) run(context, scratch, weight, dproduct, b.x[0], b.dw[0]);
     if (!b.dx.empty() && b.dx[0])
-      run(context, *input_, b.dy, b.prepared.empty() ? b.params[0] : b.prepared[0], b.dx[0]);
+      run(context, scratch, *input_, dproduct, b.prepared.empty() ? b.params[0] : b.prepared[0], b.dx[0]);
   }
 
  private:
   // Whether what comes out of the forward product is stored in fewer bits only after the bias.
   bool widened() const { return has_bias_ && dtype_ == DType::bf16; }
   int64_t forward_bytes() const {
-    const int64_t outputs = int64_t(runs_.pixels) * runs_.channels;
-    return (widened() ? Scratch::rounded(outputs * int64_t(sizeof(float))) : 0) +
+    return (widened() ? Scratch::rounded(outputs_ * int64_t(sizeof(float))) : 0) +
            Scratch::rounded(forward_->workspace_bytes());
   }
-  int64_t bias_bytes() const {
-    return has_bias_ ? Scratch::rounded(runs_.partials() * int64_t(sizeof(double))) : 0;
+  int64_t backward_bytes() const {
+    const int64_t products =
+        std::max({input_->workspace_bytes(), fresh_->workspace_bytes(), adding_->workspace_bytes()});
+    return epilogue_.backward_bytes() + Scratch::rounded(products);
   }
-  static void run(Context& context, const Gemm& gemm, const Tensor& a, const Tensor& b, const Tensor& c) {
-    const int64_t bytes = gemm.workspace_bytes();
-    gemm.run(context, a.raw(), b.raw(), c.raw(), bytes > 0 ? context.workspace(bytes) : nullptr);
+  // By value: the next product may take the same bytes.
+  static void run(Context& context, Scratch scratch, const Gemm& gemm, const std::byte* a, const Tensor& b,
+                  const Tensor& c) {
+    gemm.run(context, a, b.raw(), c.raw(), scratch.take<std::byte>(gemm.workspace_bytes()));
   }
 
   const bool has_bias_;
   const DType dtype_;  // of x, y and the weights that are multiplied
-  const int64_t weights_;
-  const Runs runs_;
+  const int64_t weights_, outputs_;
+  const Epilogue epilogue_;
   std::unique_ptr<const Gemm> forward_, input_, fresh_, adding_;
 };
 
@@ -116,13 +105,15 @@ KernelEntry linear_entry(Factors factors) {
                             .prepared = kernel.prepared(linear.infer(x).params[0].shape),
                             .prepared_rounded = true,
                             .keeps_x = true,
+                            .keeps_y = linear.options.relu,
                             .workspace_bytes = kernel.workspace_bytes()};
           },
       .make = [factors](const Op& op, std::span<const TensorSpec> x,
                         const Lowering& lowering) -> std::unique_ptr<Kernel> {
         return std::make_unique<LinearKernel>(dynamic_cast<const Linear&>(op), x[0].shape, lowering.precision,
                                               factors);
-      }};
+      },
+      .fuses = [](const Op&) { return true; }};
 }
 
 }  // namespace antichain::cuda

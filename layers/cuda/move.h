@@ -1,16 +1,17 @@
 // y ← x or y ← y + x, element by element: what adding, joining and flattening come down to backwards.
 #pragma once
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/passes.h"
 #include "framework/op.h"
 
 namespace antichain::cuda {
 
 template <class T>
-void move_elements(Stream stream, int64_t count, const T* from, T* to, Into into) {
-  const bool adds = into == Into::accumulate;
-  for_each(stream, count,
-           [=] ANTICHAIN_DEVICE(Index i) { to[i] = adds ? T(float(to[i]) + float(from[i])) : from[i]; });
+void move_elements(Stream stream, int64_t count, const T* from, T* to, Into how) {
+  const bool adds = how == Into::accumulate;
+  for_elements(
+      stream, count, [=] ANTICHAIN_DEVICE(Index, float x, float& y) { y = adds ? y + x : x; }, read(from),
+      into(to, adds));
 }
 
 }  // namespace antichain::cuda

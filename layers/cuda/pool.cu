@@ -3,6 +3,7 @@
 // and every sum has one order. (cuDNN's plain max pooling scatters with atomics.)
 #include "layers/pool.h"
 
+#include "framework/cuda/arrays.h"
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
 #include "layers/typed.h"
@@ -44,61 +45,97 @@ struct Window {
   }
 };
 
-template <class T>
+// Per pixel a pack of channels, so that its window is worked out once for all of them.
+template <int width, class T>
 void max_pool(Stream stream, const Window& w, const T* from, T* to, uint8_t* at) {
-  for_each(stream, w.y.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+  for_each(stream, w.y.elements() / width, [=] ANTICHAIN_DEVICE(Index p) {
+    const Index i = p * width;
     const int r = int(w.y.row(i)), q = int(w.y.column(i));
-    float best = 0;
-    int where = -1;
+    float best[width] = {};
+    Pack<width, uint8_t> where = {};
+    bool first = true;
     for (int row = w.rows.begin(r); row < w.rows.end(r); ++row)
       for (int column = w.columns.begin(q); column < w.columns.end(q); ++column) {
-        const float pixel = float(from[w.x.at(w.y.image(i), Index(row), Index(column), w.y.channel(i))]);
-        if (where >= 0 && !(pixel > best) && pixel == pixel) continue;  // NaN wins, to be seen
-        best = pixel;
-        where = (row - w.rows.first(r)) * w.columns.kernel + column - w.columns.first(q);
+        float pixel[width];
+        load_pack<width>(from + w.x.at(w.y.image(i), Index(row), Index(column), w.y.channel(i)), pixel);
+        const int me = (row - w.rows.first(r)) * w.columns.kernel + column - w.columns.first(q);
+        ANTICHAIN_UNROLL
+        for (int j = 0; j < width; ++j) {
+          if (!first && !(pixel[j] > best[j]) && pixel[j] == pixel[j]) continue;  // NaN wins, to be seen
+          best[j] = pixel[j];
+          where.numbers[j] = uint8_t(me);
+        }
+        first = false;
       }
-    to[i] = T(best);
-    if (at) at[i] = uint8_t(where);
+    store_pack<width>(best, to + i);
+    if (at) *reinterpret_cast<Pack<width, uint8_t>*>(at + i) = where;
   });
 }
 
-template <class T>
+template <int width, class T>
 void max_pool_gradient(Stream stream, const Window& w, const uint8_t* at, const T* dy, T* dx) {
-  for_each(stream, w.x.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+  for_each(stream, w.x.elements() / width, [=] ANTICHAIN_DEVICE(Index p) {
+    const Index i = p * width;
     const int row = int(w.x.row(i)), column = int(w.x.column(i));
-    float sum = 0;
+    float sum[width] = {};
     for (int r = w.rows.lowest(row); r <= w.rows.highest(row); ++r)
       for (int q = w.columns.lowest(column); q <= w.columns.highest(column); ++q) {
         const Index out = w.y.at(w.x.image(i), Index(r), Index(q), w.x.channel(i));
         const int me = (row - w.rows.first(r)) * w.columns.kernel + column - w.columns.first(q);
-        if (at[out] == me) sum += float(dy[out]);
+        const Pack<width, uint8_t> chosen = *reinterpret_cast<const Pack<width, uint8_t>*>(at + out);
+        float gradient[width];
+        load_pack<width>(dy + out, gradient);
+        ANTICHAIN_UNROLL
+        for (int j = 0; j < width; ++j)
+          if (chosen.numbers[j] == me) sum[j] += gradient[j];
       }
-    dx[i] = T(sum);
+    store_pack<width>(sum, dx + i);
   });
 }
 
-template <class T>
+template <int width, class T>
 void average_pool(Stream stream, const Window& w, const T* from, T* to) {
-  for_each(stream, w.y.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+  for_each(stream, w.y.elements() / width, [=] ANTICHAIN_DEVICE(Index p) {
+    const Index i = p * width;
     const int r = int(w.y.row(i)), q = int(w.y.column(i));
-    float sum = 0;
+    float sum[width] = {};
     for (int row = w.rows.begin(r); row < w.rows.end(r); ++row)
-      for (int column = w.columns.begin(q); column < w.columns.end(q); ++column)
-        sum += float(from[w.x.at(w.y.image(i), Index(row), Index(column), w.y.channel(i))]);
-    to[i] = T(sum * w.share(r, q));
+      for (int column = w.columns.begin(q); column < w.columns.end(q); ++column) {
+        float pixel[width];
+        load_pack<width>(from + w.x.at(w.y.image(i), Index(row), Index(column), w.y.channel(i)), pixel);
+        ANTICHAIN_UNROLL
+        for (int j = 0; j < width; ++j) sum[j] += pixel[j];
+      }
+    const float share = w.share(r, q);
+    ANTICHAIN_UNROLL
+    for (int j = 0; j < width; ++j) sum[j] *= share;
+    store_pack<width>(sum, to + i);
   });
 }
 
-template <class T>
+template <int width, class T>
 void average_pool_gradient(Stream stream, const Window& w, const T* dy, T* dx) {
-  for_each(stream, w.x.elements(), [=] ANTICHAIN_DEVICE(Index i) {
+  for_each(stream, w.x.elements() / width, [=] ANTICHAIN_DEVICE(Index p) {
+    const Index i = p * width;
     const int row = int(w.x.row(i)), column = int(w.x.column(i));
-    float sum = 0;
+    float sum[width] = {};
     for (int r = w.rows.lowest(row); r <= w.rows.highest(row); ++r)
-      for (int q = w.columns.lowest(column); q <= w.columns.highest(column); ++q)
-        sum += float(dy[w.y.at(w.x.image(i), Index(r), Index(q), w.x.channel(i))]) * w.share(r, q);
-    dx[i] = T(sum);
+      for (int q = w.columns.lowest(column); q <= w.columns.highest(column); ++q) {
+        float gradient[width];
+        load_pack<width>(dy + w.y.at(w.x.image(i), Index(r), Index(q), w.x.channel(i)), gradient);
+        const float share = w.share(r, q);
+        ANTICHAIN_UNROLL
+        for (int j = 0; j < width; ++j) sum[j] += gradient[j] * share;
+      }
+    store_pack<width>(sum, dx + i);
   });
+}
+
+// Whether packs of channels can be taken of both images.
+template <class T>
+bool in_whole_packs(const Window& w, const T* x, const T* y, const uint8_t* at = nullptr) {
+  constexpr int width = int(pack_bytes / sizeof(T));
+  return w.x.channels % width == 0 && aligned<width>(read(x), read(y), read(at));
 }
 
 Window window_of(const Pool& op, const Shape& x) {
@@ -117,13 +154,19 @@ class MaxPoolKernel : public Kernel {
   explicit MaxPoolKernel(const Window& window) : window_(window) {}
   void forward(Context& context, const Forward& f) const override {
     const bool stashes = f.mode == Mode::train && !f.stash.empty();
-    max_pool(stream_of(context), window_, f.x[0].data<T>(), f.y.data<T>(),
-             stashes ? f.stash[0].data<uint8_t>() : nullptr);
+    const T* x = f.x[0].data<T>();
+    T* y = f.y.data<T>();
+    uint8_t* at = stashes ? f.stash[0].data<uint8_t>() : nullptr;
+    in_packs<T>(in_whole_packs(window_, x, y, at),
+                [&]<int width>() { max_pool<width>(stream_of(context), window_, x, y, at); });
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    max_pool_gradient(stream_of(context), window_, b.stash[0].data<uint8_t>(), b.dy.data<T>(),
-                      b.dx[0].data<T>());
+    const T* dy = b.dy.data<T>();
+    T* dx = b.dx[0].data<T>();
+    const uint8_t* at = b.stash[0].data<uint8_t>();
+    in_packs<T>(in_whole_packs(window_, dx, dy, at),
+                [&]<int width>() { max_pool_gradient<width>(stream_of(context), window_, at, dy, dx); });
   }
 
  private:
@@ -135,11 +178,17 @@ class AveragePoolKernel : public Kernel {
  public:
   explicit AveragePoolKernel(const Window& window) : window_(window) {}
   void forward(Context& context, const Forward& f) const override {
-    average_pool(stream_of(context), window_, f.x[0].data<T>(), f.y.data<T>());
+    const T* x = f.x[0].data<T>();
+    T* y = f.y.data<T>();
+    in_packs<T>(in_whole_packs(window_, x, y),
+                [&]<int width>() { average_pool<width>(stream_of(context), window_, x, y); });
   }
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    average_pool_gradient(stream_of(context), window_, b.dy.data<T>(), b.dx[0].data<T>());
+    const T* dy = b.dy.data<T>();
+    T* dx = b.dx[0].data<T>();
+    in_packs<T>(in_whole_packs(window_, dx, dy),
+                [&]<int width>() { average_pool_gradient<width>(stream_of(context), window_, dy, dx); });
   }
 
  private:

@@ -1,7 +1,7 @@
 // Rectified linear unit, element by element: any shape and layout.
 #include "layers/relu.h"
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/passes.h"
 #include "layers/cuda/operators.h"
 #include "layers/typed.h"
 
@@ -10,18 +10,23 @@ namespace {
 
 template <class T>
 void relu(Stream stream, int64_t count, const T* x, T* y) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
-    const float value = float(x[i]);
-    y[i] = T(value < 0 ? 0.0f : value);  // lets NaN through, to be seen
-  });
+  for_elements(
+      stream, count,
+      [=] ANTICHAIN_DEVICE(Index, float before, float& after) {
+        after = before < 0 ? 0.0f : before;  // lets NaN through, to be seen
+      },
+      read(x), write(y));
 }
 
 template <class T>
 void relu_gradient(Stream stream, int64_t count, const T* y, const T* dy, T* dx, bool adds) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) {
-    const float passed = float(y[i]) > 0 ? float(dy[i]) : 0.0f;
-    dx[i] = T(adds ? float(dx[i]) + passed : passed);
-  });
+  for_elements(
+      stream, count,
+      [=] ANTICHAIN_DEVICE(Index, float after, float gradient, float& sum) {
+        const float passed = after > 0 ? gradient : 0.0f;
+        sum = adds ? sum + passed : passed;
+      },
+      read(y), read(dy), into(dx, adds));
 }
 
 template <class T>

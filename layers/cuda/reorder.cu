@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "framework/cuda/passes.h"
 #include "layers/cuda/image.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/transpose.h"
@@ -30,7 +31,9 @@ void to_nchw(Stream stream, const Image& image, const T* nhwc, U* nchw) {
 
 template <class T, class U>
 void convert(Stream stream, int64_t count, const T* from, U* to) {
-  for_each(stream, count, [=] ANTICHAIN_DEVICE(Index i) { to[i] = U(float(from[i])); });
+  for_elements(
+      stream, count, [=] ANTICHAIN_DEVICE(Index, float number, float& copy) { copy = number; }, read(from),
+      write(to));
 }
 
 template void to_nhwc(Stream, const Image&, const float*, float*);

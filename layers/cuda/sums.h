@@ -1,58 +1,166 @@
-// Sums over all pixels of a channel: runs of pixels by one thread each, 16 terms in float32 and then on in double, and the
-// runs merged by a fold. Neighbouring threads hold neighbouring channels, so that reads are coalesced.
+// Sums over all pixels of a channel of images in NHWC, in packs of channels (framework/cuda/arrays.h):
+//
+//   parts   of the pixels, a block of threads each; a part is shared among `runs` threads per channel, pixel by pixel
+//   run     one thread's pixels: 16 terms in float32 and then on in double
+//   values  of a part's runs are merged in a fixed tree and left as one partial per channel, those of all parts by a fold
+//
+// Where the cuts are depends on the sizes alone, not on packs: no bit depends on where arrays lie.
 #pragma once
 
-#include "framework/cuda/launch.h"
+#include "framework/cuda/arrays.h"
 
 namespace antichain::cuda {
 
-constexpr int chain = 16;  // terms summed in float32
+constexpr int chain = 16;      // terms summed in float32
+constexpr int runs = 32;       // of a part
+constexpr int most_packs = 8;  // that a block takes of a pixel: 128 bytes
 
-// How the pixels of an image tensor are cut into runs: enough to fill a device, by a rule of the sizes alone.
-struct Runs {
-  Index pixels, channels, length, count;
+struct PixelParts {
+  Index pixels, channels, length, count;  // length: of a run, count: of parts
 
-  Runs(int64_t all_pixels, int64_t all_channels)
-      : pixels(index_of(all_pixels)), channels(index_of(all_channels)) {
-    constexpr int64_t threads = 1 << 17, most = 1024;  // most: what one fold merges quickly
-    const int64_t wanted = std::clamp<int64_t>(threads / all_channels, 1, most);
-    const int64_t shortest = (all_pixels + wanted - 1) / wanted;
-    length = index_of((shortest + chain - 1) / chain * chain);
-    count = index_of((all_pixels + length - 1) / length);
+  PixelParts(int64_t all_pixels, int64_t all_channels)
+      : pixels(index_of(all_pixels)), channels(index_of(all_channels)), length(8) {
+    // Blocks to fill a device, but not many more partials than one fold merges quickly.
+    const int64_t most = std::clamp<int64_t>((1 << 15) / all_channels, 16, 256);
+    while (int64_t(length) * runs * most < all_pixels) length *= 2;
+    count = (pixels + span() - 1) / span();
   }
 
   int64_t partials() const { return int64_t(count) * channels; }
-  ANTICHAIN_ANYWHERE Index first(Index run) const { return run * length; }
-  ANTICHAIN_ANYWHERE Index last(Index run) const {  // one past the run's last pixel
-    return first(run) + length < pixels ? first(run) + length : pixels;
+  ANTICHAIN_ANYWHERE Index span() const { return length * runs; }
+  ANTICHAIN_ANYWHERE Index end(Index part) const {
+    return (part + 1) * span() < pixels ? (part + 1) * span() : pixels;
+  }
+  // How many of a part's runs have a pixel.
+  ANTICHAIN_ANYWHERE Index used(Index part) const {
+    return end(part) - part * span() < runs ? end(part) - part * span() : Index(runs);
   }
 };
 
-// A sum that a fold merges.
+// A sum that a fold merges, and a run of it.
 struct Sum {
   double value;
   ANTICHAIN_ANYWHERE void merge(const Sum& other) { value += other.value; }
 };
+struct SumRun {
+  using Value = Sum;
+  float part = 0;
+  double sum = 0;
+  ANTICHAIN_ANYWHERE void carry() {  // ends a chain
+    sum += double(part);
+    part = 0;
+  }
+  ANTICHAIN_ANYWHERE Sum value(Index /*terms*/) const { return {sum}; }
+};
 
-// db[c] ← Σ dy over all pixels, or added to it: the gradient of a bias. `partials`: runs.partials() of workspace.
-template <class T>
-void bias_gradient(Stream stream, const Runs& runs, const T* dy, double* partials, float* db, bool adds) {
-  for_each(stream, runs.partials(), [=] ANTICHAIN_DEVICE(Index i) {
-    const Index channel = i % runs.channels, run = i / runs.channels, end = runs.last(run);
-    double sum = 0;
-    for (Index p = runs.first(run); p < end; p += chain) {
-      float part = 0;
-      for (Index q = p; q < end && q < p + chain; ++q) part += float(dy[q * runs.channels + channel]);
-      sum += double(part);
+// One thread's run of one pack of channels. f(run, first, numbers...) takes a pixel's into the channel's run; `first`: it
+// is the run's first.
+template <int width, class Run, class F, class... A>
+ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, Index group, const F& f,
+                               typename Run::Value* values, const A&... arrays) {
+  constexpr Index ahead = 4;  // pixels read before one is used: requests under way
+  Packs<width, A...> constant, pack[ahead];
+  constant.template load<true>(group * width, arrays...);
+  Run of_channel[width];
+  Index taken = 0;
+  const Index end = parts.end(part);
+  for (Index first = part * parts.span() + run; first < end; first += ahead * runs) {
+    const auto at = [&](Index k) { return (first + k * runs) * parts.channels + group * width; };
+    ANTICHAIN_UNROLL
+    for (Index k = 0; k < ahead; ++k)
+      if (first + k * runs < end) pack[k].template load<false>(at(k), arrays...);
+    ANTICHAIN_UNROLL
+    for (Index k = 0; k < ahead; ++k) {
+      if (first + k * runs >= end) break;
+      ANTICHAIN_UNROLL
+      for (int j = 0; j < width; ++j) pack[k].apply(j, constant, f, of_channel[j], taken == 0);
+      pack[k].store(at(k), arrays...);
+      ++taken;
     }
-    partials[i] = sum;
-  });
-  fold<Sum>(
-      stream, runs.count, runs.channels,
-      [=] ANTICHAIN_DEVICE(Index run, Index channel) { return Sum{partials[run * runs.channels + channel]}; },
-      [=] ANTICHAIN_DEVICE(Index channel, const Sum& sum) {
-        db[channel] = float(adds ? double(db[channel]) + sum.value : sum.value);
-      });
+    if (taken % chain != 0) continue;
+    ANTICHAIN_UNROLL
+    for (int j = 0; j < width; ++j) of_channel[j].carry();
+  }
+  ANTICHAIN_UNROLL
+  for (int j = 0; j < width; ++j) {
+    of_channel[j].carry();
+    values[j] = of_channel[j].value(taken);
+  }
+}
+
+#ifdef __CUDACC__
+
+// blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
+template <int width, class Run, class F, class... A>
+__global__ void __launch_bounds__(most_packs* runs)
+    run_sums(const PixelParts parts, const F f, typename Run::Value* partials, const A... arrays) {
+  __shared__ typename Run::Value values[runs * most_packs * width];
+  const Index part = blockIdx.y, run = threadIdx.y, columns = blockDim.x * width;
+  if (run < parts.used(part))
+    take_run<width, Run>(parts, part, run, blockIdx.x * blockDim.x + threadIdx.x, f,
+                         values + run * columns + threadIdx.x * width, arrays...);
+  const Index me = threadIdx.y * blockDim.x + threadIdx.x, threads = runs * blockDim.x;
+  for (Index half = runs / 2; half > 0; half /= 2) {
+    __syncthreads();
+    const Index pairs = parts.used(part) > half ? min(half, parts.used(part) - half) : 0;
+    for (Index i = me; i < pairs * columns; i += threads) values[i].merge(values[i + half * columns]);
+  }
+  __syncthreads();
+  for (Index i = me; i < columns; i += threads)
+    partials[part * parts.channels + blockIdx.x * columns + i] = values[i];
+}
+
+template <int width, class Run, class F, class... A>
+void sum_packs(Stream stream, const PixelParts& parts, const F& f, typename Run::Value* partials,
+               const A&... arrays) {
+  const Index groups = parts.channels / width;
+  Index packs = std::min<Index>(groups, most_packs);
+  while (groups % packs != 0) --packs;
+  run_sums<width, Run>
+      <<<dim3(groups / packs, parts.count), dim3(packs, runs), 0, stream>>>(parts, f, partials, arrays...);
+  ANTICHAIN_CUDA(cudaGetLastError());
+}
+
+#else
+
+template <int width, class Run, class F, class... A>
+void sum_packs(Stream, const PixelParts& parts, const F& f, typename Run::Value* partials,
+               const A&... arrays) {
+  for (Index part = 0; part < parts.count; ++part)
+    for (Index group = 0; group < parts.channels / width; ++group) {
+      typename Run::Value values[runs][width] = {};
+      for (Index run = 0; run < parts.used(part); ++run)
+        take_run<width, Run>(parts, part, run, group, f, values[run], arrays...);
+      for (Index half = runs / 2; half > 0; half /= 2)
+        for (Index run = 0; run < half && run + half < parts.used(part); ++run)
+          for (int j = 0; j < width; ++j) values[run][j].merge(values[run + half][j]);
+      for (int j = 0; j < width; ++j)
+        partials[part * parts.channels + group * width + Index(j)] = values[0][j];
+    }
+}
+
+#endif
+
+template <class Value>
+struct PartialOf {
+  const Value* partials;
+  Index channels;
+  ANTICHAIN_DEVICE Value operator()(Index part, Index channel) const {
+    return partials[part * channels + channel];
+  }
+};
+
+// finish(channel, value): of all pixels. f as take_run has it; `partials`: parts.partials() of workspace.
+template <class Run, class F, class Finish, class... A>
+void sum_channels(Stream stream, const PixelParts& parts, typename Run::Value* partials, const F& f,
+                  const Finish& finish, const A&... arrays) {
+  using Value = typename Run::Value;
+  constexpr int width = pack_width<A...>();
+  if (parts.channels % width == 0 && aligned<width>(arrays...))
+    sum_packs<width, Run>(stream, parts, f, partials, arrays...);
+  else
+    sum_packs<1, Run>(stream, parts, f, partials, arrays...);
+  fold<Value>(stream, parts.count, parts.channels, PartialOf<Value>{partials, parts.channels}, finish);
 }
 
 }  // namespace antichain::cuda

@@ -17,6 +17,7 @@
 #include "layers/input.h"
 #include "layers/linear.h"
 #include "layers/relu.h"
+#include "tests/layers/cuda_on_host/backend.h"
 
 namespace antichain {
 namespace {
@@ -64,6 +65,30 @@ TEST(Engine, BatchNormTakesAddAndReluInOneGo) {
   for (const Node& node : residual(32)) flops += node.signature.forward_flops;
   for (const Node& node : lowered) fused_flops += node.signature.forward_flops;
   EXPECT_EQ(fused_flops, flops);
+}
+
+// The CUDA engine has a pass of its own for bias and ReLU; oneDNN's ReLU would hide a NaN, so the CPU's stays apart.
+TEST(Engine, OfCudaTakesReluIntoConvolutionsAndLinearLayers) {
+  Graph g("plain");
+  NodeId x = input_images(g, "images", {2, 3, 8, 8});
+  x = relu(g, "relu1", conv2d(g, "conv1", x, {.out = 16}));
+  const NodeId shared = conv2d(g, "conv2", x, {.out = 16, .kernel = 1});
+  x = add(g, "add", relu(g, "relu2", shared), shared);
+  x = flatten(g, "flatten", x);
+  linear(g, "fc2", relu(g, "relu3", linear(g, "fc1", x, {.out = 12})), {.out = 10});
+  register_cuda_on_host();
+  const Graph lowered = lower(g, backend("cuda_on_host"));
+  const Node &conv1 = lowered[lowered.find("relu1")], &fc1 = lowered[lowered.find("relu3")];
+  EXPECT_EQ(conv1.name, "conv1");
+  EXPECT_EQ(conv1.op->str(), "conv2d(16, kernel 3, stride 1, pad 0, groups 1, bias, relu)");
+  EXPECT_EQ(conv1.absorbed, std::vector<std::string>{"relu1"});
+  EXPECT_TRUE(conv1.lowering.keeps_y);
+  EXPECT_EQ(fc1.name, "fc1");
+  EXPECT_EQ(fc1.op->str(), "linear(12, bias, relu)");
+  EXPECT_EQ(lowered[lowered.find("relu2")].name, "relu2") << "what others read as well stays as it is";
+  EXPECT_FALSE(lowered[lowered.find("conv2")].lowering.keeps_y);
+  const Graph on_cpu = lower(g, engine());
+  EXPECT_EQ(on_cpu[on_cpu.find("relu1")].name, "relu1");
 }
 
 // A width that is no multiple of the block flattens only after one reorder.

@@ -26,6 +26,16 @@ OpCase conv(std::string name, Shape x, Conv2dOptions options, double tolerance =
   return {std::move(name), std::make_shared<Conv2d>(options), {x}, tolerance};
 }
 
+OpCase conv_relu(std::string name, Shape x, Conv2dOptions options, double tolerance = 5e-6) {
+  options.relu = true;
+  return {std::move(name), std::make_shared<Conv2d>(options), {x}, tolerance, true};
+}
+
+OpCase linear_relu(std::string name, Shape x, LinearOptions options) {
+  options.relu = true;
+  return {.name = std::move(name), .op = std::make_shared<Linear>(options), .x = {x}, .fused = true};
+}
+
 OpCase pool(std::string name, Shape x, Pool::Kind kind, PoolOptions options) {
   return {std::move(name), std::make_shared<Pool>(kind, options), {x}};
 }
@@ -98,11 +108,16 @@ std::vector<OpCase> cases() {
       conv("conv_depthwise_16", {2, 32, 8, 8},
            {.out = 32, .kernel = 3, .pad = 1, .groups = 32, .bias = false}),
       conv("conv_depthwise_doubling", {2, 16, 5, 5}, {.out = 32, .kernel = 3, .pad = 1, .groups = 16}),
+      conv_relu("conv_relu_3x3", {2, 16, 8, 8}, {.out = 32, .kernel = 3, .pad = 1}, winograd),
+      conv_relu("conv_relu_odd", {3, 10, 7, 5}, {.out = 17, .kernel = 3, .stride = 2, .pad = 1}),
+      conv_relu("conv_relu_many_pixels", {5, 3, 19, 23}, {.out = 24, .kernel = 1}),
+      conv_relu("conv_relu_without_bias", {2, 16, 5, 6}, {.out = 20, .kernel = {1, 3}, .bias = false}),
       norm("batch_norm_16", {5, 16, 7, 7}),
       norm("batch_norm_odd", {1, 17, 5, 3}),
       norm("batch_norm_10", {3, 10, 4, 4}),
       norm("batch_norm_pixel", {5, 32, 1, 1}),
       norm("batch_norm_large", {3, 20, 37, 31}),
+      norm("batch_norm_parts", {11, 16, 25, 15}, true),
       norm("batch_norm_relu", {5, 16, 7, 7}, true),
       norm("batch_norm_relu_odd", {3, 17, 5, 3}, true),
       norm("batch_norm_relu_tiny", {70, 24, 2, 2}, true),
@@ -145,6 +160,9 @@ std::vector<OpCase> cases() {
       {"linear_64_to_10", std::make_shared<Linear>(LinearOptions{.out = 10}), {{5, 64}}},
       {"linear_odd", std::make_shared<Linear>(LinearOptions{.out = 17, .bias = false}), {{1, 33}}},
       {"linear_wide", std::make_shared<Linear>(LinearOptions{.out = 512}), {{3, 512}}},
+      linear_relu("linear_relu", {5, 64}, {.out = 40}),
+      linear_relu("linear_relu_odd", {35, 9}, {.out = 7}),
+      linear_relu("linear_relu_without_bias", {3, 33}, {.out = 17, .bias = false}),
       simple<Add>("add_16", {{5, 16, 7, 7}, {5, 16, 7, 7}}),
       simple<Add>("add_10", {{2, 10, 3, 3}, {2, 10, 3, 3}}),
       simple<Add>("add_rows", {{2, 10}, {2, 10}}),

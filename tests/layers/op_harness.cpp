@@ -11,6 +11,8 @@
 
 #include "framework/bf16.h"
 #include "framework/random.h"
+#include "layers/conv2d.h"
+#include "layers/linear.h"
 #include "tests/layers/reference/reference.h"
 
 namespace antichain::harness {
@@ -344,6 +346,25 @@ bool inseparable(const Backend& backend, const OpCase& c) {
 }
 
 bool adds_dx(const Backend& backend, const OpCase& c) { return OpRun(backend, c, draw(c), {}).adds_dx(); }
+
+bool carries_out(const Backend& backend, const OpCase& c) {
+  const KernelEntry& entry = backend.entry(c.op->type());
+  return !c.fused || (entry.fuses && entry.fuses(*c.op));
+}
+
+OpCase without_relu(OpCase c) {
+  c.fused = false;
+  if (const auto* conv = dynamic_cast<const Conv2d*>(c.op.get())) {
+    Conv2dOptions options = conv->options;
+    options.relu = false;
+    c.op = std::make_shared<Conv2d>(options);
+  } else {
+    LinearOptions options = dynamic_cast<const Linear&>(*c.op).options;
+    options.relu = false;
+    c.op = std::make_shared<Linear>(options);
+  }
+  return c;
+}
 
 double objective(const OpCase& c, const Values& values, const Numbers& y) {
   if (c.op->role() != Role::loss) return std::inner_product(y.begin(), y.end(), values.dy.begin(), 0.0);

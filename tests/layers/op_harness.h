@@ -24,6 +24,7 @@ struct OpCase {
   // Of the largest absolute value of a tensor. Float32 has 6e-8 per operation; the longest sums here have a few
   // thousand terms of random sign, and cost about its square root: 50 times that.
   double tolerance = 5e-6;
+  bool fused = false;  // an engine needs not carry it out
   friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
 };
 
@@ -63,6 +64,9 @@ struct Ask {
 Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
 bool inseparable(const Backend&, const OpCase&);
 bool adds_dx(const Backend&, const OpCase&);
+// False where the operator has others fused into it and the engine does not do that.
+bool carries_out(const Backend&, const OpCase&);
+OpCase without_relu(OpCase);  // of a convolution or linear layer
 
 // The number whose gradient backward computes: Σ y · dy, or a loss node's scaled sum of losses.
 double objective(const OpCase&, const Values&, const Numbers& y);

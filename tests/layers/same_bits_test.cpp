@@ -53,6 +53,27 @@ TEST_P(SameBits, OfOperators) {
   EXPECT_GT(compared, 30);
 }
 
+// ReLU in the pass of the bias gives what it gives behind it, in both directions.
+TEST_P(SameBits, OfReluFusedAndBehind) {
+  const Precision precision = GetParam().precision;
+  int compared = 0;
+  for (const OpCase& c : cases()) {
+    if (!c.fused) continue;
+    SCOPED_TRACE(c.name);
+    Values values = draw(c);
+    if (precision == Precision::bf16) values = rounded_to_bf16(values);
+    const Results fused = run(*engine_, c, values, {.precision = precision});
+    for (size_t i = 0; i < fused.y.size(); ++i)
+      if (!(fused.y[i] > 0)) values.dy[i] = 0;
+    Results apart = run(*engine_, without_relu(c), values, {.precision = precision});
+    for (Numbers* y : {&apart.y, &apart.evaluated})
+      for (double& v : *y) v = v < 0 ? 0 : v;
+    EXPECT_EQ(fused, apart);
+    compared += std::ranges::count(values.dy, 0) > 1;
+  }
+  EXPECT_GT(compared, 5);
+}
+
 // What a rounding to bf16 can meet: ties of even and odd neighbours, the largest numbers, subnormal ones, both zeros.
 std::vector<float> awkward(int64_t count) {
   std::vector<float> numbers = {0.0f,

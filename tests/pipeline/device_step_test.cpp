@@ -245,5 +245,29 @@ TEST(Look, FindsTheLastNumberOfEachTensor) {
   }
 }
 
+// Wherever it stands, and wherever the numbers begin: packs of 16 bytes are only taken where they lie at multiples of that.
+TEST(Look, FindsANumberAnywhere) {
+  const auto found = [](const void* at, size_t count, size_t bytes) {
+    const cuda::Piece piece{static_cast<const std::byte*>(at), uint32_t(count), uint16_t(bytes), 0};
+    int32_t mark = 0;
+    cuda::look_now(nullptr, &piece, 1, &mark);
+    return mark == 1;
+  };
+  const auto check = [&]<class T>(T bad) {
+    for (const size_t count : {1, 7, 8, 9, 15, 16, 17, 40})
+      for (const size_t offset : {0, 1, 4}) {
+        alignas(64) T numbers[64] = {};
+        for (size_t i = 0; i < 64; ++i) {
+          numbers[i] = bad;
+          EXPECT_EQ(found(numbers + offset, count, sizeof(T)), i >= offset && i < offset + count) << i;
+          numbers[i] = T(1.0f);
+        }
+      }
+  };
+  check(Bf16(std::numeric_limits<float>::infinity()));
+  check(-std::numeric_limits<float>::infinity());
+  check(std::numeric_limits<double>::quiet_NaN());
+}
+
 }  // namespace
 }  // namespace antichain::testing

@@ -1,5 +1,8 @@
-// The operators with weights that multiply, convolution and linear, as products of matrices.
+// The operators with weights that multiply, convolution and linear, as products of matrices, with what may be fused behind
+// them.
 #include <Eigen/Core>
+#include <algorithm>
+#include <vector>
 
 #include "layers/conv2d.h"
 #include "layers/linear.h"
@@ -63,6 +66,18 @@ class Taps {
   Matrix taps_;
 };
 
+void relu(const Tensor& y) {
+  for (int64_t i = 0; i < y.elements(); ++i) y.data<double>()[i] = std::max(y.data<double>()[i], 0.0);
+}
+
+// dy where y > 0 behind a ReLU.
+std::vector<double> masked(const Backward& b, bool relu) {
+  std::vector<double> dy(b.dy.data<double>(), b.dy.data<double>() + b.dy.elements());
+  for (size_t i = 0; relu && i < dy.size(); ++i)
+    if (b.y.data<double>()[i] <= 0) dy[i] = 0;
+  return dy;
+}
+
 void conv2d_forward(const Op& op, const Forward& f) {
   const Conv2dOptions& o = static_cast<const Conv2d&>(op).options;
   double *y = f.y.data<double>(), *weight = f.params[0].data<double>();
@@ -75,11 +90,13 @@ void conv2d_forward(const Op& op, const Forward& f) {
   const int64_t pixels = f.y.shape()[2] * f.y.shape()[3];
   for (int64_t i = 0; o.bias && i < f.y.elements(); ++i)
     y[i] += f.params[1].data<double>()[i / pixels % o.out];
+  if (o.relu) relu(f.y);
 }
 
 void conv2d_backward(const Op& op, const Backward& b) {
   const Conv2dOptions& o = static_cast<const Conv2d&>(op).options;
-  double *dy = b.dy.data<double>(), *weight = b.params[0].data<double>();
+  std::vector<double> through = masked(b, o.relu);
+  double *dy = through.data(), *weight = b.params[0].data<double>();
   double *dx = wanted(b.dx, 0, Into::overwrite), *dw = wanted(b.dw, 0, b.into);
   Taps taps(o, b.x[0].shape(), b.dy.shape());
   for (int64_t n = 0; n < b.dy.shape()[0]; ++n)
@@ -103,16 +120,20 @@ void conv2d_backward(const Op& op, const Backward& b) {
 MatrixView matrix(const Tensor& t) { return {t.data<double>(), t.shape()[0], t.shape()[1]}; }
 
 void linear_forward(const Op& op, const Forward& f) {
+  const LinearOptions& o = static_cast<const Linear&>(op).options;
   matrix(f.y) = matrix(f.x[0]) * matrix(f.params[0]).transpose();
-  if (static_cast<const Linear&>(op).options.bias)
+  if (o.bias)
     matrix(f.y).rowwise() += Eigen::Map<Eigen::RowVectorXd>(f.params[1].data<double>(), f.y.shape()[1]);
+  if (o.relu) relu(f.y);
 }
 
-void linear_backward(const Op&, const Backward& b) {
-  if (wanted(b.dx, 0, Into::overwrite)) matrix(b.dx[0]) = matrix(b.dy) * matrix(b.params[0]);
-  if (wanted(b.dw, 0, b.into)) matrix(b.dw[0]) += matrix(b.dy).transpose() * matrix(b.x[0]);
+void linear_backward(const Op& op, const Backward& b) {
+  std::vector<double> through = masked(b, static_cast<const Linear&>(op).options.relu);
+  const MatrixView dy(through.data(), b.dy.shape()[0], b.dy.shape()[1]);
+  if (wanted(b.dx, 0, Into::overwrite)) matrix(b.dx[0]) = dy * matrix(b.params[0]);
+  if (wanted(b.dw, 0, b.into)) matrix(b.dw[0]) += dy.transpose() * matrix(b.x[0]);
   if (double* db = wanted(b.dw, 1, b.into))
-    Eigen::Map<Eigen::RowVectorXd>(db, b.dy.shape()[1]) += matrix(b.dy).colwise().sum();
+    Eigen::Map<Eigen::RowVectorXd>(db, b.dy.shape()[1]) += dy.colwise().sum();
 }
 
 }  // namespace

@@ -1,0 +1,146 @@
+// What a pass over memory reads and writes, and how much of it a thread takes at a time: a pack, 16 bytes of the array with the
+// largest numbers. Requests of that size are what it takes to keep a GPU's memory busy.
+//
+//   read(x)      x is read             write(y)     y is written
+//   update(y)    both                  into(y, b)   both if b, else y is written
+//   channel(x)   a number per channel, read once by each thread
+//
+// Numbers are float in registers, float or Bf16 in memory. What is not read, as an array that is nullptr, is 0; and that is not written. Two arrays
+// are the same or do not overlap: a thread reads its pack of all of them before it writes one.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "framework/bf16.h"
+#include "framework/cuda/launch.h"
+
+namespace antichain::cuda {
+
+template <class T, bool is_read, bool is_written, bool of_channels = false>
+struct Array {
+  using Number = T;
+  static constexpr bool reads = is_read, writes = is_written, channels = of_channels;
+  T* at;
+  bool loads = true;
+};
+
+template <class T>
+Array<const T, true, false> read(const T* x) {
+  return {x};
+}
+template <class T>
+Array<T, false, true> write(T* y) {
+  return {y};
+}
+template <class T>
+Array<T, true, true> update(T* y) {
+  return {y};
+}
+template <class T>
+Array<T, true, true> into(T* y, bool adds) {
+  return {y, adds};
+}
+template <class T>
+Array<const T, true, false, true> channel(const T* x) {
+  return {x};
+}
+
+constexpr size_t pack_bytes = 16;
+
+// Numbers of a pack.
+template <class... A>
+constexpr int pack_width() {
+  size_t largest = 1;
+  ((largest = A::channels ? largest : std::max(largest, sizeof(typename A::Number))), ...);
+  return int(pack_bytes / largest);
+}
+
+template <int width, class T>
+constexpr size_t pack_alignment = std::min(pack_bytes, width * sizeof(T));
+
+// Whether packs of so many numbers lie where one request can reach them.
+template <int width, class... A>
+bool aligned(const A&... arrays) {
+  return ((reinterpret_cast<uintptr_t>(arrays.at) % pack_alignment<width, typename A::Number> == 0) && ...);
+}
+
+// As it lies in memory.
+template <int width, class T>
+struct alignas(pack_alignment<width, T>) Pack {
+  T numbers[width];
+};
+
+template <int width, class T>
+ANTICHAIN_DEVICE void load_pack(const T* from, float* to) {
+  const Pack<width, T> pack = *reinterpret_cast<const Pack<width, T>*>(from);
+  ANTICHAIN_UNROLL
+  for (int j = 0; j < width; ++j) to[j] = float(pack.numbers[j]);
+}
+
+template <int width, class T>
+ANTICHAIN_DEVICE void store_pack(const float* from, T* to) {
+  Pack<width, T> pack;
+  ANTICHAIN_UNROLL
+  for (int j = 0; j < width; ++j) pack.numbers[j] = T(from[j]);
+  *reinterpret_cast<Pack<width, T>*>(to) = pack;
+}
+
+// f.operator()<width>(): in packs of T where they fit, else number by number.
+template <class T, class F>
+void in_packs(bool fit, const F& f) {
+  constexpr int width = int(pack_bytes / sizeof(T));
+  fit ? f.template operator()<width>() : f.template operator()<1>();
+}
+
+// A pack of each array in registers.
+template <int width, class... A>
+struct Packs {
+  float numbers[sizeof...(A)][width] = {};
+
+  // Of the arrays that hold numbers per channel, or of the others.
+  template <bool of_channels>
+  ANTICHAIN_DEVICE void load(Index first, const A&... arrays) {
+    int a = 0;
+    (load_one<of_channels>(first, arrays, numbers[a++]), ...);
+  }
+  ANTICHAIN_DEVICE void store(Index first, const A&... arrays) const {
+    int a = 0;
+    (store_one(first, arrays, numbers[a++]), ...);
+  }
+  // f(before..., number j of every array's pack), those per channel from `constant`.
+  template <class F, class... Before>
+  ANTICHAIN_DEVICE void apply(int j, const Packs& constant, const F& f, Before&&... before) {
+    apply(j, constant, f, std::index_sequence_for<A...>(), before...);
+  }
+
+ private:
+  template <bool of_channels, class Any>
+  ANTICHAIN_DEVICE static void load_one(Index first, const Any& array, float* to) {
+    if constexpr (Any::reads && Any::channels == of_channels) {
+      if (array.at && array.loads) return load_pack<width>(array.at + first, to);
+      ANTICHAIN_UNROLL
+      for (int j = 0; j < width; ++j) to[j] = 0;
+    }
+  }
+  template <class Any>
+  ANTICHAIN_DEVICE static void store_one(Index first, const Any& array, const float* from) {
+    if constexpr (Any::writes)
+      if (array.at) store_pack<width>(from, array.at + first);
+  }
+  template <class F, size_t... a, class... Before>
+  ANTICHAIN_DEVICE void apply(int j, const Packs& constant, const F& f, std::index_sequence<a...>,
+                              Before&... before) {
+    f(before..., number<A>(numbers[a][j], constant.numbers[a][j])...);
+  }
+  template <class Any>
+  ANTICHAIN_DEVICE static auto& number(float& own, const float& constant) {
+    if constexpr (Any::channels)
+      return constant;
+    else
+      return own;
+  }
+};
+
+}  // namespace antichain::cuda
