@@ -197,8 +197,9 @@ TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
   }));
 }
 
-// With the table's own times, which leave the stand-in time enough to really compute.
-TEST_F(DeviceProfile, PredictsTheStepThatRan) {
+// With the table's own times, which leave the stand-in time enough to really compute: nodes have their share in actions that ran as
+// in training, from graphs. Only the host's part of a step depends on what else this machine does.
+TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
   FakeGpu& gpu = FakeGpu::the();
   gpu.takes_s = of_table_s;
   const Graph graph = small_network(gpu);
@@ -220,10 +221,12 @@ TEST_F(DeviceProfile, PredictsTheStepThatRan) {
     gpu.enter(context);
     SoloTransport alone;
     const Profile profile = measure(graph, context, alone, {.microbatches = 2, .budget_s = 0.2});
-    const auto near = [](double a, double b) { return std::abs(a - b) < 0.03 * b; };  // the promise: 3 %
+    const auto near = [](double a, double b) { return std::abs(a - b) < 0.01 * b; };
     const NodeCost& conv = profile.nodes[size_t(graph.find("conv2"))].cost;
+    const double step_s = one_device_step_s(profile, 2), host_s = 4 * profile.overhead_s;
     return near(conv.forward_s, 2e-3) && near(conv.backward_input_s, 3e-3) &&
-           near(conv.backward_weight_s, 1e-3) && near(one_device_step_s(profile, 2), 2 * action_s + update_s);
+           near(conv.backward_weight_s, 1e-3) && near(step_s - host_s, 2 * action_s + update_s) &&
+           step_s < 2 * (2 * action_s + update_s);
   }));
 }
 

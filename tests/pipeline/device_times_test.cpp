@@ -44,7 +44,7 @@ DeviceTimes steps() {
 }
 
 TEST(DeviceTimes, NodesShareWhatTheirActionsTake) {
-  Profile network = test::chain(2);
+  Profile network = test::chain(2, {});
   steps().price(network);
   const NodeCost &a = network.nodes[first].cost, &b = network.nodes[second].cost;
   EXPECT_DOUBLE_EQ(a.forward_s, 4);
@@ -61,7 +61,7 @@ TEST(DeviceTimes, NodesShareWhatTheirActionsTake) {
 
 // Tracing takes time, too: then a plain step may be shorter than its traced actions.
 TEST(DeviceTimes, NothingTakesLessThanNothing) {
-  Profile network = test::chain(2);
+  Profile network = test::chain(2, {});
   DeviceTimes times(1);
   times.add_node(first, Verb::forward, 1);
   times.end_of_nodes();
