@@ -44,24 +44,22 @@ class PeerTransport : public TransportOver {
                 const PeerPairs& pairs)
       : TransportOver(job), peers_(std::move(peers)), staged_(make_staged_transport(job, std::move(copies))) {
     for (int peer = 0; peer < job.size(); ++peer) direct_.push_back(pairs.direct(job.rank(), peer));
+    staged_->name_messages([this](MessageKey key, int from, int to) {
+      return key.channel % 2 ? name_of({key.channel / 2, key.microbatch}, from, to)
+                             : name_of({key.channel / 2 - 1, key.microbatch}, to, from);
+    });
   }
 
   // While an exception is, peers may be gone, and nobody waits for them.
   ~PeerTransport() override {
-    if (std::uncaught_exceptions() > 0) return;
     try {
-      end();
+      if (std::uncaught_exceptions() == 0) end();
     } catch (...) {  // a peer is gone, and the job ends for that
     }
+    staged_->name_messages({});
   }
 
-  void name_messages(Namer namer) override {
-    Transport::name_messages(namer);
-    staged_->name_messages([namer = std::move(namer)](MessageKey key, int from, int to) {
-      return key.channel % 2 ? namer({key.channel / 2, key.microbatch}, from, to)
-                             : namer({key.channel / 2 - 1, key.microbatch}, to, from);
-    });
-  }
+  void name_messages(Namer namer) override { Transport::name_messages(std::move(namer)); }
 
   void send(MessageKey key, int peer, Tensor tensor) override {
     if (!direct_[size_t(peer)]) return staged_->send(forth(key), peer, std::move(tensor));
