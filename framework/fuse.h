@@ -5,6 +5,7 @@
 //   bn ─ add ─ relu ─▶     bn(…, add, relu) ─▶     the add's other operand becomes the second input
 //         │
 //       other
+//   conv ─ relu ─▶         conv(…, relu) ─▶        linear layers likewise
 //
 // A node joins its only consumer, and only if that uses it once. The result stands where the last of the chain stood, so
 // its inputs are earlier nodes. It keeps the name of the node that has parameters (parameters are named by their node), else
