@@ -62,8 +62,6 @@ class Backend {
   virtual void require(Precision) const;
   // Called once by each rank's thread before it runs kernels (thread count, device).
   virtual void enter(const Context&) const {}
-  // Returns when everything started in the context is done.
-  virtual void synchronise(Context&) const {}
   // Whether a floating-point tensor holds neither infinities nor NaN, where the device can tell faster than a copy takes.
   virtual std::optional<bool> all_finite(const Context&, const Tensor&) const { return std::nullopt; }
   // y += x, same spec: how the gradients of a tensor's consumers are folded.

@@ -121,8 +121,8 @@ class Kernel {
   // them, so that no micro-batch has to.
   virtual void prepare(Context&, std::span<const Tensor> /*params*/,
                        std::span<const Tensor> /*prepared*/) const {}
-  // Folds one micro-batch's statistics into the buffers; the step calls it in micro-batch order.
-  virtual void absorb(Context&, std::span<const Tensor> /*statistics*/,
+  // Folds the statistics of a step's micro-batches into the buffers, in their order: statistics[m] are those of micro-batch m.
+  virtual void absorb(Context&, std::span<const std::vector<Tensor>> /*statistics*/,
                       std::span<const Tensor> /*buffers*/) const {}
   // True where dx and dw come out of one computation: asking for dx then computes dw too (batch norm), and
   // the halves must be asked for together.

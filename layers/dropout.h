@@ -36,9 +36,7 @@ class DropoutMask {
     }
 
     // With the step that stands in the device's memory, if that is the one: to be asked there.
-    constexpr Draw now() const {
-      return live_ ? Draw(node_, live_->step, first_sample_, threshold_) : *this;
-    }
+    constexpr Draw now() const { return live_ ? Draw(node_, live_->step, first_sample_, threshold_) : *this; }
 
     // Four 32-bit words: of the logical elements 4 · quad … 4 · quad + 3 of a sample of the micro-batch.
     constexpr std::array<uint32_t, 4> words(int64_t sample, int64_t quad) const {

@@ -415,9 +415,11 @@ void StageRunner::update(const StepInput& input) {
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();
+    std::vector<std::vector<Tensor>> statistics;
     for (int m = 0; count > 0 && m < schedule_.microbatches; ++m)
-      stamped(id, Verb::step, 0,
-              [&] { state.kernel->absorb(context_, at(memory_.statistics, id, m, count), state.buffers); });
+      statistics.push_back(at(memory_.statistics, id, m, count));
+    if (count > 0)
+      stamped(id, Verb::step, 0, [&] { state.kernel->absorb(context_, statistics, state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
       timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, rate); });
     progress_between_nodes();

@@ -117,10 +117,6 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(cudaSetDevice(resources(context).device));
   }
 
-  void synchronise(Context& context) const override {
-    ANTICHAIN_CUDA(cudaStreamSynchronize(resources(context).stream));
-  }
-
   std::optional<bool> all_finite(const Context& context, const Tensor& t) const override {
     const Stream stream = stream_of(context);
     auto* const flag = static_cast<int*>(resources(context).flag);

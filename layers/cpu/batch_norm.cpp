@@ -60,16 +60,19 @@ class BatchNormKernel : public Kernel {
   }
 
   // The running variance is the unbiased one, as PyTorch has it.
-  void absorb(Context&, std::span<const Tensor> statistics, std::span<const Tensor> buffers) const override {
+  void absorb(Context&, std::span<const std::vector<Tensor>> statistics,
+              std::span<const Tensor> buffers) const override {
     const double n = double(planes_.per_channel());
-    const float m = options_.momentum, unbias = float(n / (n - 1));
-    const float *mean = statistics[0].data<float>(), *variance = statistics[1].data<float>();
+    const float momentum = options_.momentum, unbias = float(n / (n - 1));
     float *running_mean = buffers[0].data<float>(), *running_var = buffers[1].data<float>();
-    for (int64_t c = 0; c < x_.channels; ++c) {
-      running_mean[c] = (1 - m) * running_mean[c] + m * mean[c];
-      running_var[c] = (1 - m) * running_var[c] + m * (variance[c] * unbias);
+    for (const std::vector<Tensor>& of_microbatch : statistics) {
+      const float *mean = of_microbatch[0].data<float>(), *variance = of_microbatch[1].data<float>();
+      for (int64_t c = 0; c < x_.channels; ++c) {
+        running_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean[c];
+        running_var[c] = (1 - momentum) * running_var[c] + momentum * (variance[c] * unbias);
+      }
     }
-    ++*buffers[2].data<int32_t>();
+    *buffers[2].data<int32_t>() += int32_t(statistics.size());
   }
 
   bool inseparable() const override { return true; }

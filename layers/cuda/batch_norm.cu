@@ -231,12 +231,24 @@ void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T
 }
 
 // The running variance is the unbiased one, as PyTorch has it.
-void absorb_statistics(Stream stream, Index channels, float momentum, float unbias, const float* mean,
-                       const float* variance, float* running_mean, float* running_var, int32_t* batches) {
+// Of some micro-batches, in their order: one launch instead of one each.
+struct Absorbed {
+  static constexpr int most = 32;
+  const float *mean[most], *variance[most];
+  int count;
+};
+
+void absorb_statistics(Stream stream, Index channels, float momentum, float unbias, const Absorbed& all,
+                       float* running_mean, float* running_var, int32_t* batches) {
   for_each(stream, channels, [=] ANTICHAIN_DEVICE(Index c) {
-    running_mean[c] = (1 - momentum) * running_mean[c] + momentum * mean[c];
-    running_var[c] = (1 - momentum) * running_var[c] + momentum * (variance[c] * unbias);
-    if (c == 0) ++*batches;
+    float mean = running_mean[c], variance = running_var[c];
+    for (int m = 0; m < all.count; ++m) {
+      mean = (1 - momentum) * mean + momentum * all.mean[m][c];
+      variance = (1 - momentum) * variance + momentum * (all.variance[m][c] * unbias);
+    }
+    running_mean[c] = mean;
+    running_var[c] = variance;
+    if (c == 0) *batches += all.count;
   });
 }
 
@@ -297,12 +309,18 @@ class BatchNormKernel : public Kernel {
     input_gradient(stream, parts_, pass, normal, gradient);
   }
 
-  void absorb(Context& context, std::span<const Tensor> statistics,
+  void absorb(Context& context, std::span<const std::vector<Tensor>> statistics,
               std::span<const Tensor> buffers) const override {
     const double n = double(parts_.pixels);
-    absorb_statistics(stream_of(context), parts_.channels, options_.momentum, float(n / (n - 1)),
-                      statistics[0].data<float>(), statistics[1].data<float>(), buffers[0].data<float>(),
-                      buffers[1].data<float>(), buffers[2].data<int32_t>());
+    Absorbed all{};
+    for (size_t m = 0; m < statistics.size(); ++m) {
+      all.mean[all.count] = statistics[m][0].data<float>();
+      all.variance[all.count++] = statistics[m][1].data<float>();
+      if (all.count < Absorbed::most && m + 1 < statistics.size()) continue;
+      absorb_statistics(stream_of(context), parts_.channels, options_.momentum, float(n / (n - 1)), all,
+                        buffers[0].data<float>(), buffers[1].data<float>(), buffers[2].data<int32_t>());
+      all.count = 0;
+    }
   }
 
   bool inseparable() const override { return true; }

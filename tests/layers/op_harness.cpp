@@ -181,7 +181,8 @@ class OpRun {
     results.y = y_.guarded[0].read();
     y_.guarded[0].check_padding();
     backward();
-    kernel_->absorb(context_, statistics_.tensors, buffers_.tensors);
+    const std::vector<Tensor> one_microbatch[] = {statistics_.tensors};
+    kernel_->absorb(context_, one_microbatch, buffers_.tensors);
     for (const Bank* bank : {&dx_, &dw_})
       for (const Guarded& g : bank->guarded)
         if (g.tensor()) g.check_padding();

@@ -112,11 +112,12 @@ class LateKernel : public Kernel {
     launch(context, seconds(""),
            [this, &context, a = unowned(params), b = unowned(prepared)] { kernel_->prepare(context, a, b); });
   }
-  void absorb(Context& context, std::span<const Tensor> statistics,
+  void absorb(Context& context, std::span<const std::vector<Tensor>> statistics,
               std::span<const Tensor> buffers) const override {
-    launch(context, seconds(""), [this, &context, a = unowned(statistics), b = unowned(buffers)] {
-      kernel_->absorb(context, a, b);
-    });
+    std::vector<std::vector<Tensor>> all;
+    for (const std::vector<Tensor>& of_microbatch : statistics) all.push_back(unowned(of_microbatch));
+    launch(context, seconds(""),
+           [this, &context, all, b = unowned(buffers)] { kernel_->absorb(context, all, b); });
   }
   bool inseparable() const override { return kernel_->inseparable(); }
 
@@ -202,7 +203,6 @@ void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to)
   fake_cuda::drain(cuda::stream_of(context));
   std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
 }
-void FakeGpu::synchronise(Context& context) const { fake_cuda::drain(cuda::stream_of(context)); }
 void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
   launch(context, seconds("add"), [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });
 }

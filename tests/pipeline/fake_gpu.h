@@ -37,7 +37,6 @@ class FakeGpu : public Backend {
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override;
   std::shared_ptr<void> open(int local_rank) const override;
   void copy(const Context&, const Tensor& from, const Tensor& to) const override;
-  void synchronise(Context&) const override;
   void add(Context&, const Tensor& x, const Tensor& y) const override;
   void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
            const Tensor& momentum) const override;

@@ -64,15 +64,17 @@ class BatchNormKernel : public Kernel {
     }
   }
 
-  void absorb(Context&, std::span<const Tensor> statistics, std::span<const Tensor> buffers) const override {
-    const double m = options_.momentum, unbiased = double(count_) / double(count_ - 1);
-    for (int64_t c = 0; c < channels_; ++c) {
-      double& mean = buffers[0].data<double>()[c];
-      double& variance = buffers[1].data<double>()[c];
-      mean = (1 - m) * mean + m * statistics[0].data<double>()[c];
-      variance = (1 - m) * variance + m * statistics[1].data<double>()[c] * unbiased;
-    }
-    ++*buffers[2].data<int32_t>();
+  void absorb(Context&, std::span<const std::vector<Tensor>> statistics,
+              std::span<const Tensor> buffers) const override {
+    const double momentum = options_.momentum, unbiased = double(count_) / double(count_ - 1);
+    for (const std::vector<Tensor>& of_microbatch : statistics)
+      for (int64_t c = 0; c < channels_; ++c) {
+        double& mean = buffers[0].data<double>()[c];
+        double& variance = buffers[1].data<double>()[c];
+        mean = (1 - momentum) * mean + momentum * of_microbatch[0].data<double>()[c];
+        variance = (1 - momentum) * variance + momentum * of_microbatch[1].data<double>()[c] * unbiased;
+      }
+    *buffers[2].data<int32_t>() += int32_t(statistics.size());
   }
 
  private:
