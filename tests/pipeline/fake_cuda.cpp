@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,8 +71,10 @@ struct Work {
 struct CUstream_st {
   std::deque<Work> work;
   std::thread::id owner = std::this_thread::get_id();
-  bool busy = false;  // a kernel of it runs
-  bool side = false;  // made by CUDA's call, not for computing
+  bool busy = false;       // a kernel of it runs
+  bool side = false;       // made by CUDA's call, not for computing
+  int lag_ms = 0;          // where such streams are late
+  bool destroyed = false;  // not looked at any more once it is idle
   int waits = 0;
   Clock::time_point free;  // by the device's clock
 
@@ -96,6 +99,9 @@ struct ncclComm {
 
 namespace {
 
+// What is done some milliseconds after it was started, so that the host and other ranks get ahead of it.
+enum class Late { nothing, computing, side };
+
 class Device {
  public:
   static Device& the() {
@@ -111,6 +117,7 @@ class Device {
   std::mt19937 random{1};
   std::map<void*, size_t> page_locked;  // never given back to the system
   bool keeps_time = false;
+  Late late = Late::nothing;
   double stamp_s = 0;
   int freed_in_use = 0;
 
@@ -155,7 +162,7 @@ class Device {
     std::unique_lock lock(mutex);
     std::vector<CUstream_st*> able;
     for (CUstream_st* stream : streams)
-      if (!stream->work.empty() && can_go(stream->work.front())) able.push_back(stream);
+      if (!stream->work.empty() && !lags(*stream) && can_go(stream->work.front())) able.push_back(stream);
     if (able.empty()) return false;
     CUstream_st* stream = able[random() % able.size()];
     Work work = std::move(stream->work.front());
@@ -170,7 +177,14 @@ class Device {
       stream->busy = false;
     }
     stream->free = work.on_host ? std::max(end, Clock::now()) : end;
+    if (stream->destroyed && stream->idle()) streams.erase(stream);
     return true;
+  }
+
+  // What is new to a stream that lags is not looked at yet.
+  bool lags(const CUstream_st& stream) const {
+    if (late == Late::nothing || stream.side != (late == Late::side)) return false;
+    return Clock::now() - stream.work.front().started < std::chrono::milliseconds(stream.lag_ms);
   }
 
   Clock::time_point end_of(const Work& work, const CUstream_st& stream) const {
@@ -218,6 +232,7 @@ namespace antichain::testing::fake_cuda {
 CUstream_st* make_stream() {
   auto* stream = new CUstream_st;
   std::lock_guard lock(Device::the().mutex);
+  stream->lag_ms = int(Device::the().random() % 4);
   Device::the().streams.insert(stream);
   return stream;
 }
@@ -266,11 +281,13 @@ void reset(unsigned seed) {
   Device::the().aborted.clear();
   Device::the().freed_in_use = Device::the().graph_launches = Device::the().recordings_until_spoilt = 0;
   Device::the().random.seed(seed);
+  Device::the().late = Late(seed % 3);
   Device::the().keeps_time = false;
 }
 void keep_time(double stamp_s) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().keeps_time = true;
+  Device::the().late = Late::nothing;
   Device::the().stamp_s = stamp_s;
 }
 void fail(int rank) {
@@ -319,7 +336,12 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     if (stream->idle() && Device::the().has_come_to(stream->free)) return cudaSuccess;
   }
 }
-cudaError_t cudaStreamDestroy(cudaStream_t) { return cudaSuccess; }  // what is in it is still done
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {  // what is in it is still done
+  std::lock_guard lock(Device::the().mutex);
+  stream->destroyed = true;
+  if (stream->idle()) Device::the().streams.erase(stream);
+  return cudaSuccess;
+}
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   const bool timed = (flags & cudaEventDisableTiming) == 0, shared = (flags & cudaEventInterprocess) != 0;

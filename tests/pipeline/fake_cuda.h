@@ -1,10 +1,10 @@
 // Stand-ins for the CUDA runtime and NCCL, to be linked in their place: the very code of pipeline/cuda runs without a device.
 //
-// A thread of its own does what is in the streams, each in order, picking among streams at random: whatever was not told to wait
-// may come too early. NCCL's rules are kept: a send stays at the head of its stream until the peer's recv heads the peer's; a
-// first message between two ranks connects them, which needs both; sending to oneself alone is an error; messages have no names.
-// Each thread has a device of its own, as ranks over NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is
-// spoilt at once: it may belong to somebody else by then.
+// A thread of its own does what is in the streams, each in order, picking among streams at random, and by the seed computing is
+// late, or copies and messages are, or neither: whatever was not told to wait may come too early. NCCL's rules are kept: a send
+// stays at the head of its stream until the peer's recv heads the peer's; a first message between two ranks connects them, which
+// needs both; sending to oneself alone is an error; messages have no names. Each thread has a device of its own, as ranks over
+// NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is spoilt at once: it may belong to somebody else by then.
 #pragma once
 
 #include <functional>
@@ -27,7 +27,7 @@ int freed_in_use();        // page-locked memory, while a stream of the thread h
 // Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is launched. Events, waits
 // and allocations of a thread spoil what it records.
 int graph_launches();
-void allocates();              // says the test's own allocator
+void allocates();               // says the test's own allocator
 void spoil_recording(int nth);  // the nth from now on, 1 being the next: it ends with an error
 
 // Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".

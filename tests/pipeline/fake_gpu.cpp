@@ -1,5 +1,7 @@
 #include "tests/pipeline/fake_gpu.h"
 
+#include <cuda_runtime_api.h>
+
 #include <cstring>
 
 #include "data/cuda/make_images.h"
@@ -195,8 +197,12 @@ std::shared_ptr<std::byte> FakeGpu::allocate(int64_t bytes) const {
           }};
 }
 std::shared_ptr<void> FakeGpu::open(int local_rank) const {
-  stream_ = fake_cuda::make_stream();
-  return std::make_shared<cuda::Resources>(cuda::Resources{.device = local_rank, .stream = stream_});
+  CUstream_st* const stream = fake_cuda::make_stream();
+  stream_ = stream;
+  return {new cuda::Resources{.device = local_rank, .stream = stream}, [](cuda::Resources* r) {
+            cudaStreamDestroy(r->stream);
+            delete r;
+          }};
 }
 void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to) const {
   ++copies_;
