@@ -34,7 +34,8 @@ Profile obtain_profile(const GivenFiles&, const PlanningOptions&, const NetworkO
                        Context&, Transport&);
 // Collective: measured now, and kept.
 Profile measured_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Context&,
-                         Transport&, double seconds = 0);  // about so long; 0: as long as is usual for the device
+                         Transport&,
+                         double seconds = 0);  // about so long; 0: as long as is usual for the device
 
 // Whether it is 1f1b or gpipe; the name of a file otherwise.
 bool is_policy(const std::string& schedule);

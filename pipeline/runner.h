@@ -177,7 +177,7 @@ class StageRunner {
   std::unique_ptr<CopyStream> copies_;
   std::unique_ptr<DeviceStep> device_;
   std::optional<NodeStamps> node_stamps_;  // of a step under way that has a clock
-  struct Recorded {  // what recorded work was told, besides the step numbers
+  struct Recorded {                        // what recorded work was told, besides the step numbers
     int batch = 0;
     uint64_t seed = 0;
     SgdOptions sgd;
