@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "framework/cuda/descend.h"
 #include "framework/cuda/passes.h"
 
 namespace antichain::cuda {
@@ -29,21 +30,13 @@ void find(Stream stream, const T* values, int64_t count, int* found) {
 void add(Stream stream, const float* x, float* y, int64_t count) { add_numbers(stream, x, y, count); }
 void add(Stream stream, const Bf16* x, Bf16* y, int64_t count) { add_numbers(stream, x, y, count); }
 
-// The same operations in the same order as on the CPU; neither contracts a · b + c.
 void sgd(Stream stream, const SgdOptions& options, const Rate& given, float* w, const float* dw, float* v,
          int64_t count) {
   const bool has_momentum = v != nullptr;
   for_elements(
       stream, count,
       [=] ANTICHAIN_DEVICE(Index, float gradient, float& weight, float& momentum) {
-        const float rate = given.live ? given.live->rate : given.value;
-        const float g = gradient + options.weight_decay * weight;
-        float step = g;
-        if (has_momentum) {
-          momentum = options.momentum * momentum + g;
-          step = options.nesterov ? g + options.momentum * momentum : momentum;
-        }
-        weight -= rate * step;
+        descend(options, now(given), has_momentum, weight, gradient, momentum);
       },
       read(dw), update(w), update(v));
 }

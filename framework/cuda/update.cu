@@ -1,6 +1,7 @@
 #include "framework/cuda/update.h"
 
 #include "framework/cuda/arrays.h"
+#include "framework/cuda/descend.h"
 
 namespace antichain::cuda {
 namespace {
@@ -11,18 +12,6 @@ constexpr int width = 4;          // numbers that a worker takes at a time: 16 b
 
 using Floats = Pack<width, float>;
 using Halves = Pack<width, Bf16>;
-
-// Neither contracts a · b + c. Without momentum v is left alone: it stays in a register.
-ANTICHAIN_ANYWHERE inline void descend(const SgdOptions& options, float rate, bool has_v, float& w, float dw,
-                                       float& v) {
-  const float g = dw + options.weight_decay * w;
-  float step = g;
-  if (has_v) {
-    v = options.momentum * v + g;
-    step = options.nesterov ? g + options.momentum * v : v;
-  }
-  w -= rate * step;
-}
 
 ANTICHAIN_ANYWHERE inline void descend_wide(const SgdOptions& options, float rate, const Part& part,
                                             Index i) {
@@ -70,7 +59,7 @@ std::vector<Part> parts_of(const std::vector<Trained>& trained) {
 void update(Stream stream, const SgdOptions& options, const Rate& given, const Part* parts, int64_t count) {
   for_each(stream, count * workers, [=] ANTICHAIN_DEVICE(Index i) {
     const Part part = parts[i / workers];
-    const float rate = given.live ? given.live->rate : given.value;
+    const float rate = now(given);
     const Index worker = i % workers, wide = part.count / width;
     for (Index j = worker; j < wide; j += workers) descend_wide(options, rate, part, j);
     for (Index j = wide * width + worker; j < part.count; j += workers) descend_one(options, rate, part, j);

@@ -7,49 +7,31 @@
 #include <memory>
 
 #include "framework/bf16.h"
-#include "framework/random.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
 #include "tests/layers/alternatives_check.h"
+#include "tests/layers/device_memory.h"
 #include "tests/layers/engines.h"
 
 namespace antichain {
 namespace {
+
+using harness::random_tensor;
 
 const Backend& cpu() {
   register_cpu_backend();
   return backend("cpu");
 }
 
-class Device : public testing::Test {
+class Device : public testing::Test, public harness::DeviceMemory {
  protected:
   void SetUp() override {
     std::string why;
-    device_ = harness::find(harness::engines()[0], why);
-    if (!device_) GTEST_SKIP() << why;
-    context_ = std::make_unique<Context>(*device_);
-    device_->enter(*context_);
+    const Backend* device = harness::find(harness::engines()[0], why);
+    if (!device) GTEST_SKIP() << why;
+    open(*device);
   }
-  Tensor there(const Tensor& host) const {
-    const Tensor tensor = device_->tensor(host.spec());
-    device_->copy(*context_, host, tensor);
-    return tensor;
-  }
-  Tensor here(const Tensor& tensor) const {
-    const Tensor host = Tensor::host(tensor.spec());
-    device_->copy(*context_, tensor, host);
-    return host;
-  }
-  const Backend* device_ = nullptr;
-  std::unique_ptr<Context> context_;
 };
-
-Tensor random_tensor(int64_t count, uint64_t key) {
-  const Tensor t = Tensor::host({.shape = {count}});
-  for (int64_t i = 0; i < count; ++i)
-    t.data<float>()[i] = 2 * Philox::uniform(Philox(key).words(uint64_t(i))[0]) - 1;
-  return t;
-}
 
 Tensor as_bf16(const Tensor& t) {
   const Tensor rounded = Tensor::host({t.shape(), DType::bf16});

@@ -4,42 +4,26 @@
 #include <cstring>
 
 #include "framework/bf16.h"
-#include "framework/random.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
+#include "tests/layers/device_memory.h"
 #include "tests/layers/engines.h"
 
 namespace antichain {
 namespace {
 
+using harness::random_tensor;
+
 // Less than a pack of four, uneven ones, more than a part, and none.
 constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007};
 
-Tensor random_tensor(int64_t count, uint64_t key) {
-  const Tensor t = Tensor::host({.shape = {count}});
-  for (int64_t i = 0; i < count; ++i)
-    t.data<float>()[i] = 2 * Philox::uniform(Philox(key).words(uint64_t(i))[0]) - 1;
-  return t;
-}
-
-class UpdateAtOnce : public testing::TestWithParam<harness::Engine> {
+class UpdateAtOnce : public testing::TestWithParam<harness::Engine>, public harness::DeviceMemory {
  protected:
   void SetUp() override {
     std::string why;
-    device_ = harness::find(GetParam(), why);
-    if (!device_) GTEST_SKIP() << why;
-    context_ = std::make_unique<Context>(*device_);
-    device_->enter(*context_);
-  }
-  Tensor there(const Tensor& host) const {
-    const Tensor tensor = device_->tensor(host.spec());
-    device_->copy(*context_, host, tensor);
-    return tensor;
-  }
-  Tensor here(const Tensor& tensor) const {
-    const Tensor host = Tensor::host(tensor.spec());
-    device_->copy(*context_, tensor, host);
-    return host;
+    const Backend* device = harness::find(GetParam(), why);
+    if (!device) GTEST_SKIP() << why;
+    open(*device);
   }
   void expect_same(const Tensor& ours, const Tensor& theirs, const std::string& what) const {
     EXPECT_EQ(std::memcmp(here(ours).raw(), theirs.raw(), size_t(theirs.bytes())), 0)
@@ -80,9 +64,6 @@ class UpdateAtOnce : public testing::TestWithParam<harness::Engine> {
         ASSERT_EQ(float(rounded.data<Bf16>()[k]), float(Bf16(theirs[i].w.data<float>()[k]))) << k;
     }
   }
-
-  const Backend* device_ = nullptr;
-  std::unique_ptr<Context> context_;
 };
 
 TEST_P(UpdateAtOnce, HasTheBitsOfTheCpu) {

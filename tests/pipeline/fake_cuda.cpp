@@ -1,231 +1,12 @@
+// The CUDA runtime's calls, and what tests ask of the fake device.
 #include "tests/pipeline/fake_cuda.h"
 
-#include "tests/pipeline/fake_ipc.h"
-
 #include <cuda_runtime_api.h>
-#include <fmt/format.h>
-#include <nccl.h>
 
-#include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <deque>
-#include <iterator>
-#include <map>
-#include <memory>
-#include <mutex>
-#include <random>
-#include <set>
-#include <thread>
-#include <utility>
+#include <cstdio>
 
-namespace {
-
-using Clock = std::chrono::steady_clock;
-
-Clock::duration duration(double s) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s));
-}
-
-struct Reached {
-  bool is = false;
-  Clock::time_point at;
-};
-
-}  // namespace
-
-// Each recording is one of its own: who waits for an earlier one is not concerned.
-struct CUevent_st {
-  bool timed = false;
-  std::shared_ptr<Reached> reached;
-  // Of interprocess events:
-  bool shared = false, destroyed = false;
-  int process = 0;                    // whose it is
-  CUevent_st* opened_from = nullptr;  // another process's
-  bool used_elsewhere = true;         // its last recording
-};
-
-namespace {
-
-struct Half {  // of a message, in the stream of one rank
-  int rank = 0, peer = 0;
-  bool sends = false;
-  void* bytes = nullptr;
-  size_t count = 0;
-  bool done = false;
-};
-
-struct Work {
-  std::function<void()> kernel;
-  std::shared_ptr<Reached> wait, record;
-  std::vector<Half> message;  // of a group: done when all are
-  double takes_s = 0;
-  bool on_host = false;
-  Clock::time_point started = Clock::now();
-};
-
-}  // namespace
-
-struct CUstream_st {
-  std::deque<Work> work;
-  std::thread::id owner = std::this_thread::get_id();
-  bool busy = false;       // a kernel of it runs
-  bool side = false;       // made by CUDA's call, not for computing
-  int lag_ms = 0;          // where such streams are late
-  bool destroyed = false;  // not looked at any more once it is idle
-  int waits = 0;
-  Clock::time_point free;  // by the device's clock
-
-  std::shared_ptr<std::vector<Work>> recording;  // where it records
-  bool spoilt = false;
-
-  bool idle() const { return work.empty() && !busy; }
-};
-
-struct CUgraph_st {
-  std::vector<Work> work;
-};
-struct CUgraphExec_st {
-  std::vector<Work> work;
-};
-
-struct ncclComm {
-  int rank = 0, size = 0;
-  bool failed = false;
-  std::set<int> called{};  // peers this rank has issued messages to or from
-};
-
-namespace {
-
-// What is done some milliseconds after it was started, so that the host and other ranks get ahead of it.
-enum class Late { nothing, computing, side };
-
-class Device {
- public:
-  static Device& the() {
-    static Device device;
-    return device;
-  }
-
-  std::mutex mutex;
-  std::set<CUstream_st*> streams;
-  std::map<int, ncclComm*> comms;
-  std::map<int, std::vector<std::string>> calls;
-  std::set<int> aborted;
-  std::mt19937 random{1};
-  std::map<void*, size_t> page_locked;  // never given back to the system
-  bool keeps_time = false;
-  Late late = Late::nothing;
-  double stamp_s = 0;
-  int freed_in_use = 0;
-
-  bool idle() const {  // all streams of this thread
-    return std::ranges::all_of(
-        streams, [&](const CUstream_st* s) { return s->owner != std::this_thread::get_id() || s->idle(); });
-  }
-
-  int graph_launches = 0, recordings_until_spoilt = 0;
-
-  bool has_come_to(Clock::time_point moment) const { return !keeps_time || Clock::now() >= moment; }
-
-  void push(CUstream_st* stream, Work work) {
-    std::lock_guard lock(mutex);
-    if (!stream->recording) return stream->work.push_back(std::move(work));
-    if (!work.kernel) stream->spoilt = true;  // CUDA could record it; we never have it do so
-    stream->recording->push_back(std::move(work));
-  }
-
-  // Nothing else may go on in a thread that records.
-  void forbid_recording() {
-    std::lock_guard lock(mutex);
-    for (CUstream_st* s : streams)
-      if (s->recording && s->owner == std::this_thread::get_id()) s->spoilt = true;
-  }
-
- private:
-  Device() : thread_([this] { run(); }) {}
-  ~Device() {
-    stopping_ = true;
-    thread_.join();
-  }
-
-  void run() {
-    while (!stopping_) {
-      if (!step()) std::this_thread::sleep_for(std::chrono::microseconds(20));
-    }
-  }
-
-  // One piece of work of a stream, any one.
-  bool step() {
-    std::unique_lock lock(mutex);
-    std::vector<CUstream_st*> able;
-    for (CUstream_st* stream : streams)
-      if (!stream->work.empty() && !lags(*stream) && can_go(stream->work.front())) able.push_back(stream);
-    if (able.empty()) return false;
-    CUstream_st* stream = able[random() % able.size()];
-    Work work = std::move(stream->work.front());
-    stream->work.pop_front();
-    const Clock::time_point end = keeps_time ? end_of(work, *stream) : Clock::now();
-    if (work.record) *work.record = {true, end};
-    if (work.kernel) {
-      stream->busy = true;
-      lock.unlock();
-      work.kernel();
-      lock.lock();
-      stream->busy = false;
-    }
-    stream->free = work.on_host ? std::max(end, Clock::now()) : end;
-    if (stream->destroyed && stream->idle()) streams.erase(stream);
-    return true;
-  }
-
-  // What is new to a stream that lags is not looked at yet.
-  bool lags(const CUstream_st& stream) const {
-    if (late == Late::nothing || stream.side != (late == Late::side)) return false;
-    return Clock::now() - stream.work.front().started < std::chrono::milliseconds(stream.lag_ms);
-  }
-
-  Clock::time_point end_of(const Work& work, const CUstream_st& stream) const {
-    Clock::time_point begin = std::max(stream.free, work.started);
-    if (work.wait) begin = std::max(begin, work.wait->at);
-    return begin + duration(work.record ? stamp_s : work.takes_s);
-  }
-
-  bool can_go(Work& work) {
-    if (work.wait) return work.wait->is;
-    bool all = true;
-    for (Half& half : work.message) all = exchange(half) && all;
-    return all;
-  }
-
-  // The other half heads its stream, too.
-  bool exchange(Half& mine) {
-    if (mine.done) return true;
-    if (!mine.sends) return false;  // the sender does it
-    for (CUstream_st* stream : streams) {
-      if (stream->work.empty()) continue;
-      for (Half& theirs : stream->work.front().message) {
-        if (theirs.done || theirs.sends || theirs.rank != mine.peer || theirs.peer != mine.rank) continue;
-        if (theirs.count != mine.count) std::abort();  // NCCL would hang, or write where it must not
-        std::memcpy(theirs.bytes, mine.bytes, mine.count);
-        return mine.done = theirs.done = true;
-      }
-    }
-    return false;
-  }
-
-  std::atomic<bool> stopping_{false};
-  std::thread thread_;
-};
-
-ncclResult_t add(bool sends, void* bytes, size_t count, int peer, ncclComm* comm, cudaStream_t stream);
-thread_local bool in_group = false;
-thread_local std::vector<Half> group;
-thread_local cudaStream_t group_stream = nullptr;
-
-}  // namespace
+#include "tests/pipeline/fake_cuda_device.h"
+#include "tests/pipeline/fake_ipc.h"
 
 namespace antichain::testing::fake_cuda {
 
@@ -271,10 +52,6 @@ int waits(CUstream_st* stream) {
   std::lock_guard lock(Device::the().mutex);
   return stream->waits;
 }
-std::vector<std::string> nccl_calls(int rank) {
-  std::lock_guard lock(Device::the().mutex);
-  return Device::the().calls[rank];
-}
 void reset(unsigned seed) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().calls.clear();
@@ -290,18 +67,10 @@ void keep_time(double stamp_s) {
   Device::the().late = Late::nothing;
   Device::the().stamp_s = stamp_s;
 }
-void fail(int rank) {
-  std::lock_guard lock(Device::the().mutex);
-  Device::the().comms.at(rank)->failed = true;
-}
-bool aborted(int rank) {
-  std::lock_guard lock(Device::the().mutex);
-  return Device::the().aborted.contains(rank);
-}
 
 }  // namespace antichain::testing::fake_cuda
 
-using antichain::testing::fake_cuda::make_stream;
+using namespace antichain::testing::fake_cuda;
 
 namespace {
 
@@ -494,90 +263,4 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorString(cudaError_t) { return "a fake device's error"; }
 
-ncclResult_t ncclGetVersion(int* code) {
-  *code = 22809;
-  return ncclSuccess;
-}
-const char* ncclGetErrorString(ncclResult_t code) {
-  return code == ncclRemoteError ? "remote process exited" : "invalid usage";
-}
-const char* ncclGetLastError(ncclComm_t) { return "no more words"; }
-
-ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  std::memset(id->internal, 0x5a, sizeof id->internal);  // zeros in it would be cut off by a text
-  id->internal[7] = 0;
-  return ncclSuccess;
-}
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int size, ncclUniqueId id, int rank,
-                                    ncclConfig_t* config) {
-  if (config->blocking != 0 || id.internal[127] != 0x5a || id.internal[7] != 0) return ncclInvalidArgument;
-  *comm = new ncclComm{.rank = rank, .size = size};
-  std::lock_guard lock(Device::the().mutex);
-  Device::the().comms[rank] = *comm;
-  return ncclInProgress;
-}
-ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  std::lock_guard lock(Device::the().mutex);
-  Device& device = Device::the();
-  *state = ncclSuccess;
-  if (int(device.comms.size()) < comm->size) *state = ncclInProgress;
-  for (const int peer : comm->called)
-    if (!device.comms.contains(peer) || !device.comms[peer]->called.contains(comm->rank))
-      *state = ncclInProgress;
-  if (comm->failed) *state = ncclRemoteError;
-  return ncclSuccess;
-}
-ncclResult_t ncclCommAbort(ncclComm_t comm) {
-  std::lock_guard lock(Device::the().mutex);
-  Device::the().aborted.insert(comm->rank);
-  Device::the().comms.erase(comm->rank);
-  return ncclSuccess;
-}
-ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
-ncclResult_t ncclCommDestroy(ncclComm_t comm) {
-  std::lock_guard lock(Device::the().mutex);
-  Device::the().comms.erase(comm->rank);
-  return ncclSuccess;
-}
-ncclResult_t ncclSend(const void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
-  return add(true, const_cast<void*>(bytes), count, peer, comm, stream);
-}
-ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
-  return add(false, bytes, count, peer, comm, stream);
-}
-ncclResult_t ncclGroupStart() {
-  in_group = true;
-  return ncclSuccess;
-}
-ncclResult_t ncclGroupEnd() {
-  in_group = false;
-  std::lock_guard lock(Device::the().mutex);
-  Device::the().calls[group.front().rank].push_back(fmt::format("group {}", group.size()));
-  group_stream->work.push_back({.message = std::move(group)});
-  group.clear();
-  return ncclInProgress;
-}
-
 }  // extern "C"
-
-namespace {
-
-ncclResult_t add(bool sends, void* bytes, size_t count, int peer, ncclComm* comm, cudaStream_t stream) {
-  std::lock_guard lock(Device::the().mutex);
-  if (peer == comm->rank && !in_group) return ncclInvalidUsage;
-  const Half half{comm->rank, peer, sends, bytes, count};
-  Device::the().calls[comm->rank].push_back(
-      fmt::format("{} {} {} {}", sends ? "send" : "recv", count, sends ? "to" : "from", peer));
-  comm->called.insert(peer);
-  if (in_group) {
-    group.push_back(half);
-    group_stream = stream;
-  } else {
-    stream->work.push_back({.message = {half}});
-  }
-  return ncclInProgress;
-}
-
-}  // namespace
