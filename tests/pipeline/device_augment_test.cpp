@@ -11,6 +11,7 @@
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
 #include "pipeline/staged_transport.h"
+#include "tests/pipeline/copies_between.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/networks.h"
@@ -65,24 +66,16 @@ TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
 }
 
 // Copies that count what goes to the device.
-class Counting : public CopyStream {
+class Counting : public CopiesBetween {
  public:
   Counting(std::unique_ptr<CopyStream> copies, std::atomic<int64_t>& bytes)
-      : copies_(std::move(copies)), bytes_(bytes) {}
-  Moment computed() override { return copies_->computed(); }
-  void compute_after(const Moment& moment) override { copies_->compute_after(moment); }
-  bool reached(const Moment& moment) override { return copies_->reached(moment); }
-  std::shared_ptr<std::byte> page_locked(int64_t bytes) override { return copies_->page_locked(bytes); }
-  Moment to_host(const Tensor& from, const Tensor& host, const Moment& after) override {
-    return copies_->to_host(from, host, after);
-  }
+      : CopiesBetween(std::move(copies)), bytes_(bytes) {}
   Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override {
     bytes_ += host.bytes();
     return copies_->to_device(host, to, after);
   }
 
  private:
-  const std::unique_ptr<CopyStream> copies_;
   std::atomic<int64_t>& bytes_;
 };
 

@@ -17,6 +17,7 @@
 #include "pipeline/cuda/streams.h"
 #include "pipeline/ordered_transport.h"
 #include "pipeline/staged_transport.h"
+#include "tests/pipeline/copies_between.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/networks.h"
@@ -119,27 +120,21 @@ TEST(DeviceStep, WaitsOnceMoreWhereNumbersDecide) {
 // Copies that forget one of the things that have to be waited for.
 enum class Forgets { nothing, arrival, free_buffer, used_host };
 
-class Forgetful : public CopyStream {
+class Forgetful : public CopiesBetween {
  public:
   Forgetful(std::unique_ptr<CopyStream> copies, Forgets forgets)
-      : copies_(std::move(copies)), forgets_(forgets), begin_(copies_->computed()) {}
-  Moment computed() override { return copies_->computed(); }
+      : CopiesBetween(std::move(copies)), forgets_(forgets), begin_(copies_->computed()) {}
   void compute_after(const Moment& moment) override {
     if (forgets_ != Forgets::arrival) copies_->compute_after(moment);
   }
   bool reached(const Moment& moment) override {
     return forgets_ == Forgets::used_host || copies_->reached(moment);
   }
-  std::shared_ptr<std::byte> page_locked(int64_t bytes) override { return copies_->page_locked(bytes); }
-  Moment to_host(const Tensor& from, const Tensor& host, const Moment& after) override {
-    return copies_->to_host(from, host, after);
-  }
   Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override {
     return copies_->to_device(host, to, forgets_ == Forgets::free_buffer ? begin_ : after);
   }
 
  private:
-  const std::unique_ptr<CopyStream> copies_;
   const Forgets forgets_;
   const Moment begin_;
 };

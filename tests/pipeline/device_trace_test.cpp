@@ -16,6 +16,7 @@
 #include "pipeline/cuda/streams.h"
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
+#include "tests/pipeline/copies_between.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/networks.h"
@@ -128,20 +129,14 @@ class Watched : public BatchSource {
 };
 
 // Of each copy to the device: how much had been launched before what it waits for.
-class Recording : public CopyStream {
+class Recording : public CopiesBetween {
  public:
   Recording(std::unique_ptr<CopyStream> copies, std::vector<int>& after)
-      : copies_(std::move(copies)), after_(after) {}
+      : CopiesBetween(std::move(copies)), after_(after) {}
   Moment computed() override {
     const Moment moment = copies_->computed();
     moments_.push_back({moment, fake_cuda::launched()});  // kept, so that none has another one's address
     return moment;
-  }
-  void compute_after(const Moment& moment) override { copies_->compute_after(moment); }
-  bool reached(const Moment& moment) override { return copies_->reached(moment); }
-  std::shared_ptr<std::byte> page_locked(int64_t bytes) override { return copies_->page_locked(bytes); }
-  Moment to_host(const Tensor& from, const Tensor& host, const Moment& after) override {
-    return copies_->to_host(from, host, after);
   }
   Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override {
     for (const auto& [moment, launched] : moments_)
@@ -150,7 +145,6 @@ class Recording : public CopyStream {
   }
 
  private:
-  const std::unique_ptr<CopyStream> copies_;
   std::vector<int>& after_;
   std::vector<std::pair<Moment, int>> moments_;
 };
