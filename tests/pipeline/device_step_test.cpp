@@ -18,6 +18,7 @@
 #include "pipeline/ordered_transport.h"
 #include "pipeline/staged_transport.h"
 #include "tests/pipeline/copies_between.h"
+#include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/networks.h"
@@ -47,12 +48,6 @@ TrainingRun on_fake_gpu(TrainingCase c, int ranks, Policy policy, unsigned seed,
   c.device = FakeGpu::the().name();
   c.over = over;
   return train_on_threads(c, ranks, at_random(seed), by_policy(policy));
-}
-
-void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;
-  EXPECT_EQ(a.state, b.state) << what;
-  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
 }
 
 TEST(DeviceStep, TrainsToTheBitsOfTheCpu) {

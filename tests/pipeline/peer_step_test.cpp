@@ -15,6 +15,7 @@
 #include "pipeline/peer_transport.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
+#include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/fake_ipc.h"
@@ -47,12 +48,6 @@ TrainingRun on_fake_gpu(TrainingCase c, int ranks, Policy policy, unsigned seed)
   c.device = FakeGpu::the().name();
   c.over = over_peers;
   return train_on_threads(c, ranks, at_random(seed), by_policy(policy));
-}
-
-void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;
-  EXPECT_EQ(a.state, b.state) << what;
-  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
 }
 
 class PeerStep : public ::testing::Test {

@@ -10,6 +10,7 @@
 #include "framework/error.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/staged_transport.h"
+#include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/networks.h"
@@ -31,12 +32,6 @@ TrainingRun train(TrainingCase c, int ranks, bool on_device, unsigned seed = 1) 
     return test::random_plan(random, network, stages);
   };
   return train_on_threads(c, ranks, plan, by_policy(Policy::one_f_one_b));
-}
-
-void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;
-  EXPECT_EQ(a.state, b.state) << what;
-  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
 }
 
 class Recorded : public ::testing::Test {
