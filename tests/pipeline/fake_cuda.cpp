@@ -35,6 +35,14 @@ void drain(CUstream_st* stream) {
     if (stream->idle()) return;
   }
 }
+void hold(CUstream_st* stream) {
+  std::lock_guard lock(Device::the().mutex);
+  stream->held = true;
+}
+void let_go(CUstream_st* stream) {
+  std::lock_guard lock(Device::the().mutex);
+  stream->held = false;
+}
 int graph_launches() {
   std::lock_guard lock(Device::the().mutex);
   return Device::the().graph_launches;

@@ -72,6 +72,7 @@ struct CUstream_st {
   bool busy = false;       // a kernel of it runs
   bool side = false;       // made by CUDA's call, not for computing
   int lag_ms = 0;          // where such streams are late
+  bool held = false;       // not looked at until it is let go
   bool destroyed = false;  // not looked at any more once it is idle
   int waits = 0;
   std::chrono::steady_clock::time_point free;  // by the device's clock
@@ -160,7 +161,8 @@ class Device {
     std::unique_lock lock(mutex);
     std::vector<CUstream_st*> able;
     for (CUstream_st* stream : streams)
-      if (!stream->work.empty() && !lags(*stream) && can_go(stream->work.front())) able.push_back(stream);
+      if (!stream->held && !stream->work.empty() && !lags(*stream) && can_go(stream->work.front()))
+        able.push_back(stream);
     if (able.empty()) return false;
     CUstream_st* stream = able[random() % able.size()];
     Work work = std::move(stream->work.front());
