@@ -74,7 +74,7 @@ int BottleneckSearch::memory_list(int in_flight) {
     const CutGraph& graph = dag_.graph();
     std::vector<int64_t> bytes;
     for (int v = 0; v < graph.size(); ++v)
-      bytes.push_back(stage_memory_bytes(graph.param_bytes[v], graph.kept_bytes[v], in_flight));
+      bytes.push_back(stage_memory_bytes(graph.held_bytes[v], graph.kept_bytes[v], in_flight));
     memory_.push_back(as_doubles(dag_.sums(bytes)));
   }
   return place->second;

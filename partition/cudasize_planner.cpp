@@ -1,7 +1,7 @@
 // Balances memory: the contiguous split, in graph order, whose fullest device is least full (cudasize_mp in the
 // literature; here the split is optimal).
 //
-// A stage's memory is that of partition/stage_cost.h: weights, gradients and momentum, and what its forwards keep for
+// A stage's memory is that of partition/stage_cost.h: weights with all that goes with them, and what its forwards keep for
 // backward, times the micro-batches in flight there. Early stages have more of these in flight, so they get fewer nodes;
 // a device's share is counted against its own memory. Times play no part.
 #include <algorithm>
@@ -38,15 +38,14 @@ Plan plan_cudasize(const Profile& profile, const PlanOptions& options) {
   const auto start = Clock::now();
   const CutGraph graph = sequence_graph(profile, options, "cudasize");
   const int parts = sequence_parts(options, graph);
-  const std::vector<int64_t> params = running_sums(graph.param_bytes), kept = running_sums(graph.kept_bytes);
+  const std::vector<int64_t> held = running_sums(graph.held_bytes), kept = running_sums(graph.kept_bytes);
   const std::vector<int64_t> capacity = capacities(options.cluster, parts);
   std::vector<int> micro_batches;
   for (int s = 0; s < parts; ++s)
     micro_batches.push_back(in_flight(options.in_flight, options.microbatches, parts - s, 1));
   auto fullness = [&](int s, int begin, int end) {
-    return Fullness{
-        stage_memory_bytes(params[end] - params[begin], kept[end] - kept[begin], micro_batches[s]),
-        capacity[s]};
+    return Fullness{stage_memory_bytes(held[end] - held[begin], kept[end] - kept[begin], micro_batches[s]),
+                    capacity[s]};
   };
   return sequence_plan(profile, options, balanced_sequence(graph.size(), parts, fullness), "cudasize", start);
 }

@@ -35,8 +35,8 @@ void check_sums(const Profile& profile) {
       throw Error(
           "node " + node.name + " takes " + std::to_string(cost.compute_s()) + " s, which no plan can add up",
           "check its times in the profile");
-    // As often as a formula may count them: three copies of the weights, the rest for every micro-batch of a step.
-    if (!bytes.holds(3 * double(cost.param_bytes) +
+    // As often as a formula may count them: what is held once, the rest for every micro-batch of a step.
+    if (!bytes.holds(3 * double(cost.param_bytes) + double(cost.prepared_bytes) +
                      most_microbatches * (double(cost.stash_bytes) + double(cost.output_bytes))))
       throw Error("node " + node.name + " has more bytes than a plan can add up",
                   "check them in the profile");
@@ -78,6 +78,7 @@ CutGraph cut_graph(const Profile& profile) {
     graph.inputs.push_back(std::move(inputs));
     graph.work_ns.push_back(work_ns(node.cost, 1));
     graph.param_bytes.push_back(node.cost.param_bytes);
+    graph.held_bytes.push_back(held_bytes(node.cost));
     graph.kept_bytes.push_back(kept_bytes(node.cost));
   }
   graph.consumers = consumers_of(graph.inputs);
@@ -103,6 +104,7 @@ CutGraph reordered(const CutGraph& graph, const std::vector<int>& order) {
     result.output_bytes.push_back(graph.output_bytes[v]);
     result.output_tensors.push_back(graph.output_tensors[v]);
     result.param_bytes.push_back(graph.param_bytes[v]);
+    result.held_bytes.push_back(graph.held_bytes[v]);
     result.kept_bytes.push_back(graph.kept_bytes[v]);
   }
   result.consumers = consumers_of(result.inputs);

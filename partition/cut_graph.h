@@ -17,7 +17,9 @@ struct CutGraph {
   std::vector<int64_t> work_ns;                     // forward + backward of one micro-batch
   std::vector<int64_t> output_bytes;                // 0 when nobody consumes the output
   std::vector<int> output_tensors;                  // 1, or 0; more where nodes were merged
-  std::vector<int64_t> param_bytes, kept_bytes;  // weights; what forward keeps for backward, per micro-batch
+  std::vector<int64_t> param_bytes;                 // one copy of the weights
+  std::vector<int64_t> held_bytes,
+      kept_bytes;  // of memory: always, and per micro-batch in flight (stage_cost.h)
 
   int size() const { return int(nodes.size()); }
   int64_t total_work_ns() const;

@@ -17,11 +17,14 @@ int64_t param_bytes(const Node& node) {
   return bytes;
 }
 
-int64_t stash_bytes(const Node& node) {
+int64_t sum_of_bytes(const std::vector<TensorSpec>& specs) {
   int64_t bytes = 0;
-  for (const TensorSpec& spec : node.lowering.stash) bytes += spec.bytes();
-  for (const TensorSpec& spec : node.signature.statistics) bytes += spec.bytes();
+  for (const TensorSpec& spec : specs) bytes += spec.bytes();
   return bytes;
+}
+
+int64_t stash_bytes(const Node& node) {
+  return sum_of_bytes(node.lowering.stash) + sum_of_bytes(node.signature.statistics);
 }
 
 bool keeps_output(const Graph& graph, NodeId id) {
@@ -42,6 +45,7 @@ ProfileNode profile_node(const Graph& graph, NodeId id) {
   priced.needs_gradient = graph.needs_gradient(id);
   priced.cost.output_bytes = node.output().bytes();
   priced.cost.param_bytes = param_bytes(node);
+  priced.cost.prepared_bytes = sum_of_bytes(node.lowering.prepared);
   priced.cost.stash_bytes = stash_bytes(node);
   priced.cost.keeps_output = keeps_output(graph, id);
   priced.cost.flops = node.signature.forward_flops;

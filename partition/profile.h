@@ -20,10 +20,11 @@ struct NodeCost {
          backward_weight_s = 0;  // an inseparable op has it all in the second
   double update_s = 0;           // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;
-  int64_t param_bytes = 0;    // one copy of the weights
-  int64_t stash_bytes = 0;    // what forward keeps for backward besides outputs
-  bool keeps_output = false;  // whether some backward re-reads the output
-  double flops = 0;           // forward
+  int64_t param_bytes = 0;     // one copy of the weights
+  int64_t prepared_bytes = 0;  // what the engine makes of them for its passes, once a step (bf16)
+  int64_t stash_bytes = 0;     // what forward keeps for backward besides outputs
+  bool keeps_output = false;   // whether some backward re-reads the output
+  double flops = 0;            // forward
 
   double backward_s() const { return backward_input_s + backward_weight_s; }
   double compute_s() const { return forward_s + backward_s(); }

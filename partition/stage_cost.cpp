@@ -40,12 +40,14 @@ int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
   return round_link_ns(2 * ns_per_s * (tensors * link.latency_s + stream_s));
 }
 
+int64_t held_bytes(const NodeCost& cost) { return 3 * cost.param_bytes + cost.prepared_bytes; }
+
 int64_t kept_bytes(const NodeCost& cost) {
   return cost.stash_bytes + (cost.keeps_output ? cost.output_bytes : 0);
 }
 
-int64_t stage_memory_bytes(int64_t param_bytes, int64_t kept_bytes, int in_flight) {
-  return 3 * param_bytes + in_flight * kept_bytes;
+int64_t stage_memory_bytes(int64_t held_bytes, int64_t kept_bytes, int in_flight) {
+  return held_bytes + in_flight * kept_bytes;
 }
 
 int in_flight(InFlight policy, int microbatches, int devices_left, int replicas) {

@@ -7,7 +7,9 @@
 //   gradient   a step's all-reduce, 2 (r − 1) / r x bytes / bytes_per_s, shared by the step's M micro-batches
 //   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
-//   memory     3 weights (weights, gradients, momentum) + in flight x stash
+//   memory     held + in flight x kept
+//     held     3 weights (weights, gradients, momentum) + what the engine prepares of them (copies in bf16)
+//     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some backward re-reads it
 #pragma once
 
 #include <cstdint>
@@ -22,9 +24,9 @@ int64_t gradient_ns(int64_t param_bytes, const Link&, int microbatches);
 int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas);  // rounded up
 int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
 
-// What forward keeps of one micro-batch for backward: the stash, and the output where some backward re-reads it.
+int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
-int64_t stage_memory_bytes(int64_t param_bytes, int64_t kept_bytes, int in_flight);
+int64_t stage_memory_bytes(int64_t held_bytes, int64_t kept_bytes, int in_flight);
 
 // Which schedule the memory is for: how many micro-batches a rank has begun and not finished.
 enum class InFlight {

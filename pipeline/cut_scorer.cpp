@@ -48,7 +48,7 @@ bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
     const Move& move = *cuts.moves[s];
     const StageSum& stage = sums.stages[s];
     if (move.memory_bytes > 0 &&
-        stage_memory_bytes(stage.param_bytes, stage.kept_bytes, move.in_flight) > move.memory_bytes)
+        stage_memory_bytes(stage.held_bytes, stage.kept_bytes, move.in_flight) > move.memory_bytes)
       return false;
   }
   return true;

@@ -1,6 +1,6 @@
 // Peak memory of each rank, from the schedule's slots and the profile's bytes. A stage in training holds
 //
-//   weights              param_bytes x 3                    weights, gradients, momentum
+//   weights              param_bytes x 3 + prepared_bytes   weights, gradients, momentum, and copies in bf16
 //   stash                stash_bytes x in flight
 //   kept or sent output  output_bytes x max(in flight, if some backward re-reads it; sent_activations, if it is sent)
 //   loaded input         output_bytes x in flight
@@ -11,12 +11,13 @@
 //                        node's forward to their last consumer's) and gradients (from the first consumer's backward
 //                        to their node's): they share one piece of memory
 //
-// with never more slots than the rank has micro-batches. Evaluation keeps no stash and no gradients, and has one copy of the weights. Kernels'
+// with never more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and no momentum. Kernels'
 // scratch, statistics of single micro-batches and the loader's samples come on top.
 #include <algorithm>
 #include <numeric>
 #include <set>
 
+#include "partition/stage_cost.h"
 #include "pipeline/schedule_passes.h"
 #include "pipeline/simulate.h"
 
@@ -81,7 +82,8 @@ class StageBytes {
     const NodeCost& cost = network_.nodes[n].cost;
     const int slots = std::max(kept(n) ? slots_.microbatches : 0, sent(n) ? slots_.sent_activations : 0);
     const int64_t stash = training_ ? cost.stash_bytes * slots_.microbatches : 0;
-    return cost.param_bytes * (training_ ? 3 : 1) + stash + cost.output_bytes * slots;
+    const int64_t weights = training_ ? held_bytes(cost) : cost.param_bytes + cost.prepared_bytes;
+    return weights + stash + cost.output_bytes * slots;
   }
 
   int64_t inputs() const {

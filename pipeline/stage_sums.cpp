@@ -26,6 +26,7 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
     stage.backward_s += cost.backward_s();
     stage.update_s += cost.update_s;
     stage.param_bytes += cost.param_bytes;
+    stage.held_bytes += antichain::held_bytes(cost);
     stage.kept_bytes += antichain::kept_bytes(cost);
     add_traffic(int(n), stage_of);
   }

@@ -11,7 +11,8 @@ namespace antichain {
 
 struct StageSum {
   double forward_s = 0, backward_s = 0, update_s = 0;
-  int64_t param_bytes = 0, kept_bytes = 0;  // weights; what forward keeps of one micro-batch
+  int64_t param_bytes = 0;                 // one copy of the weights
+  int64_t held_bytes = 0, kept_bytes = 0;  // of memory: always, and per micro-batch in flight
 };
 
 // Of one micro-batch: tensors go from the earlier stage to the later one, gradients come back.

@@ -83,6 +83,7 @@ Profile weighted(const std::vector<int64_t>& params, const std::vector<int64_t>&
   for (size_t i = 0; i < params.size(); ++i) {
     NodeCost& cost = profile.nodes[i + 1].cost;
     cost.param_bytes = params[i];
+    cost.prepared_bytes = params[i] / 2;
     cost.stash_bytes = stash[i];
     cost.flops = flops[i];
   }
@@ -123,12 +124,13 @@ TEST(Cudasize, fills_the_fullest_device_least) {
     PlanOptions options = {
         .stages = stages, .cluster = uneven(random, stages), .microbatches = 1 + int(random() % 6)};
     options.in_flight = round % 2 ? InFlight::all : InFlight::one_f_one_b;
-    // From the definition: 3 x weights, and for each micro-batch in flight what is kept.
+    // From the definition: 3 x weights, what is prepared of them, and for each micro-batch in flight what is kept.
+    auto held = [](const NodeCost& cost) { return 3 * cost.param_bytes + cost.prepared_bytes; };
     auto fullness = [&](int s, int begin, int end) {
       const int live = round % 2 ? options.microbatches : std::min(options.microbatches, stages - s);
       int64_t bytes = 0;
       for (int i = begin; i < end; ++i)
-        bytes += 3 * profile.nodes[i + 1].cost.param_bytes + live * profile.nodes[i + 1].cost.stash_bytes;
+        bytes += held(profile.nodes[i + 1].cost) + live * profile.nodes[i + 1].cost.stash_bytes;
       return double(bytes) / double(options.cluster.device(s).memory_bytes);
     };
     double best = 1e300;

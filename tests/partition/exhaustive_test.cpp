@@ -112,16 +112,16 @@ class Exhaustive {
     const int r = int(devices.size());
     double speed = 1e9;
     for (int d : devices) speed = std::min(speed, options_.cluster.device(d).speed);
-    int64_t work = 0, gradient = 0, params = 0, kept = 0;
+    int64_t work = 0, gradient = 0, held = 0, kept = 0;
     for (int n : members(nodes)) {
       const NodeCost& cost = profile_.nodes[n].cost;
       work += work_ns(cost, speed);
       gradient += gradient_ns(cost.param_bytes, options_.cluster.link(devices), options_.microbatches);
-      params += cost.param_bytes;
+      held += 3 * cost.param_bytes + cost.prepared_bytes;
       kept += kept_bytes(cost);
     }
-    const int64_t bytes = stage_memory_bytes(
-        params, kept, in_flight(options_.in_flight, options_.microbatches, devices_left, r));
+    const int64_t bytes =
+        stage_memory_bytes(held, kept, in_flight(options_.in_flight, options_.microbatches, devices_left, r));
     if (memory_) return bytes;
     for (int d : devices)
       if (int64_t limit = options_.cluster.device(d).memory_bytes; limit > 0 && bytes > limit) return never;
@@ -157,6 +157,7 @@ Profile priced(int seed, int nodes) {
   std::mt19937 random(seed);
   for (ProfileNode& node : profile.nodes) {
     node.cost.param_bytes = random() % 40;
+    node.cost.prepared_bytes = node.cost.param_bytes % 3;
     node.cost.stash_bytes = random() % 7;
     node.cost.keeps_output = random() % 2;
   }
@@ -213,7 +214,7 @@ Counts sweep(int seeds, int nodes, int most_stages, const Vary& vary) {
 
 void give_memory(std::mt19937& random, const Profile& profile, PlanOptions& options) {
   int64_t all = 1;
-  for (const ProfileNode& node : profile.nodes) all += 3 * node.cost.param_bytes + 2 * kept_bytes(node.cost);
+  for (const ProfileNode& node : profile.nodes) all += held_bytes(node.cost) + 2 * kept_bytes(node.cost);
   for (Device& device : options.cluster.devices)
     device.memory_bytes = random() % 4 ? 1 + int64_t(random() % all) : 0;
 }

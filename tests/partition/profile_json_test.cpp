@@ -29,6 +29,7 @@ Profile sample() {
   profile.nodes[a].cost.backward_weight_s = 0.000000001;
   profile.nodes[a].cost.update_s = 0.25;
   profile.nodes[a].cost.param_bytes = 3;
+  profile.nodes[a].cost.prepared_bytes = 5;
   profile.nodes[a].cost.stash_bytes = 4;
   profile.nodes[a].cost.keeps_output = true;
   profile.nodes[a].cost.flops = 0.1;
@@ -72,6 +73,7 @@ TEST(ProfileJson, comes_back_equal_in_every_field) {
     EXPECT_EQ(a.needs_gradient, b.needs_gradient);
     EXPECT_EQ(a.cost.output_bytes, b.cost.output_bytes);
     EXPECT_EQ(a.cost.param_bytes, b.cost.param_bytes);
+    EXPECT_EQ(a.cost.prepared_bytes, b.cost.prepared_bytes);
     EXPECT_EQ(a.cost.stash_bytes, b.cost.stash_bytes);
     EXPECT_EQ(a.cost.keeps_output, b.cost.keeps_output);
     EXPECT_EQ(a.cost.flops, b.cost.flops);
@@ -161,6 +163,7 @@ TEST(ProfileJson, refuses_a_file_cut_off_anywhere) {
 
 TEST(ProfileJson, refuses_missing_fields) {
   json whole = json::parse(to_json(sample()));
+  whole["nodes"][1].erase("prepared_bytes");  // none, where it is not said
   for (const auto& [field, value] : whole.items())
     expect_has(refused([&, name = field](json& f) { f.erase(name); }), field);
   for (const auto& [field, value] : whole["nodes"][1].items())
@@ -177,7 +180,7 @@ TEST(ProfileJson, refuses_unknown_fields) {
 
 TEST(ProfileJson, refuses_bad_numbers_and_names_the_field) {
   for (const char* field : {"forward_us", "backward_input_us", "backward_weight_us", "update_us",
-                            "output_bytes", "param_bytes", "stash_bytes", "flops"}) {
+                            "output_bytes", "param_bytes", "prepared_bytes", "stash_bytes", "flops"}) {
     expect_has(refused([&](json& f) { f["nodes"][1][field] = -1; }), std::string("nodes[1].") + field);
     expect_has(refused([&](json& f) { f["nodes"][1][field] = "1"; }), std::string("nodes[1].") + field);
   }

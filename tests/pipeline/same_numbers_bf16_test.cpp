@@ -121,6 +121,10 @@ TEST_P(Bf16Training, HalvesWhatCrossesACutAndKeepsWeightsInFloat32) {
     };
     EXPECT_EQ(2 * cost(rounded, narrow).output_bytes, cost(exact, wide).output_bytes) << node;
     EXPECT_EQ(cost(rounded, narrow).param_bytes, cost(exact, wide).param_bytes) << node;
+    EXPECT_EQ(cost(exact, wide).prepared_bytes, 0) << node;
+    const bool multiplies = std::string_view(node).find("bn") == std::string_view::npos;
+    EXPECT_EQ(2 * cost(rounded, narrow).prepared_bytes >= cost(rounded, narrow).param_bytes, multiplies)
+        << node;
   }
   Context context(backend("cpu"));
   const NodeId conv = rounded.find("layer1.0.conv1");

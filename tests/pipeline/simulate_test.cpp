@@ -118,17 +118,18 @@ TEST(Simulate, RefusesAnInvalidSchedule) {
                {"0L0", "missing"});
 }
 
-// Chain of two one-node stages under 1F1B with M = 4: in flight 2 and 1. Per node 100 bytes of output, 7 of weights,
-// 3 of stash; the image is empty.
+// Chain of two one-node stages under 1F1B with M = 4: in flight 2 and 1. Per node 100 bytes of output, 7 of weights
+// and 4 of what the engine makes of them, 3 of stash; the image is empty.
 TEST(PeakMemory, AddsUpByHand) {
-  const NodeCost cost{.output_bytes = 100, .param_bytes = 7, .stash_bytes = 3, .keeps_output = true};
+  const NodeCost cost{
+      .output_bytes = 100, .param_bytes = 7, .prepared_bytes = 4, .stash_bytes = 3, .keeps_output = true};
   const Profile network = chain(2, cost);
   const Plan plan = one_node_each(network);
   const auto bytes = peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 4), plan, network);
-  const int64_t first = 3 * 7 + 2 * 3 + 2 * 100  // weights, stash, output (kept and sent: max(2, 2))
-                        + 2 * 100                // received gradient, one posted ahead
-                        + 100;                   // the output's gradient passes
-  const int64_t second = 3 * 7 + 1 * 3 +
+  const int64_t first = 3 * 7 + 4 + 2 * 3 + 2 * 100  // weights, stash, output (kept and sent: max(2, 2))
+                        + 2 * 100                    // received gradient, one posted ahead
+                        + 100;                       // the output's gradient passes
+  const int64_t second = 3 * 7 + 4 + 1 * 3 +
                          1 * 100     // weights, stash, kept output (the loss needs no gradient sent)
                          + 2 * 100   // received activation: 1 in flight, one posted ahead
                          + 2 * 100;  // sent gradient: 2 slots
@@ -136,7 +137,7 @@ TEST(PeakMemory, AddsUpByHand) {
 
   const auto evaluation =
       peak_memory_bytes(make_schedule(network, plan, Policy::forward_only, 4), plan, network);
-  EXPECT_EQ(evaluation, (std::vector<int64_t>{7 + 4 * 100, 7 + 2 * 100 + 100}));
+  EXPECT_EQ(evaluation, (std::vector<int64_t>{7 + 4 + 4 * 100, 7 + 4 + 2 * 100 + 100}));
 }
 
 TEST(PeakMemory, PassingTensorsShareTheirMemory) {
