@@ -1,5 +1,6 @@
 #include "layers/cuda/convolution.h"
 
+#include "layers/cuda/loops.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/transpose.h"
 #include "layers/typed.h"
@@ -59,6 +60,7 @@ std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution& c, Pass
 }
 
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution& c, Pass pass, Factors factors) {
+  if (by_loops(Library::cudnn)) return plan_directly(c, pass);
   if (c.dtype == DType::bf16 && pass == Pass::weight_gradient) return plan_bf16_weight_gradient(c);
   if (auto nhwc = plan_by_cudnn(c, pass, Layout::nhwc, factors)) return nhwc;
   if (auto nchw = plan_by_cudnn(c, pass, Layout::plain, factors))

@@ -61,7 +61,8 @@ std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution&, Pass,
                                                       std::shared_ptr<const ConvolutionPlan> nchw);
 // In nhwc, for every shape; slow.
 std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution&, Pass);
-// cuDNN's in nhwc, else cuDNN's in NCHW between two reorders, else ours; but weight gradients of bf16 as above.
+// cuDNN's in nhwc, else cuDNN's in NCHW between two reorders, else ours; but weight gradients of bf16 as above. Ours for all
+// where ANTICHAIN_CUDA_LOOPS says so.
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution&, Pass, Factors);
 
 // For who compares: all of cuDNN's in that layout, the first being plan_by_cudnn's; and every way there is in nhwc, the first

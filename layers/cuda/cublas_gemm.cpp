@@ -6,6 +6,7 @@
 #include "framework/cuda/resources.h"
 #include "framework/error.h"
 #include "layers/cuda/gemm.h"
+#include "layers/cuda/loops.h"
 
 namespace antichain::cuda {
 namespace {
@@ -111,6 +112,7 @@ class CublasGemm : public Gemm {
 }  // namespace
 
 std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors factors) {
+  if (by_loops(Library::cublas)) return make_direct_gemm(shape);
   return std::make_unique<CublasGemm>(shape, factors);
 }
 

@@ -1,5 +1,5 @@
 // Convolutions planned by cuDNN. Plans are made once per process, device and shape: networks repeat theirs, and ranks that
-// are threads share them (a plan is constant; each rank runs it with a handle of its own).
+// are threads share them, each with a handle of its own.
 #include <fmt/format.h>
 
 #include <map>
@@ -98,7 +98,9 @@ class CudnnPlan : public ConvolutionPlan {
   int64_t workspace_bytes() const override { return plan_.workspace_bytes; }
   void run(Context& context, const void* x, const void* weight, const void* y,
            std::byte* workspace) const override {
-    execute(handle_of(context), plan_, {id_x, id_weight, id_y},
+    const cudnnHandle_t handle = handle_of(context);
+    const std::lock_guard lock(running_);  // not all engines allow two threads to run one plan at once
+    execute(handle, plan_, {id_x, id_weight, id_y},
             {const_cast<void*>(x), const_cast<void*>(weight), const_cast<void*>(y)}, workspace);
   }
 
@@ -115,6 +117,7 @@ class CudnnPlan : public ConvolutionPlan {
   }
 
   const ExecutionPlan plan_;
+  mutable std::mutex running_;
 };
 
 // Plans and the handles that they are made with; never taken down, as CUDA may end before static objects do.

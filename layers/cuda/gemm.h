@@ -27,5 +27,7 @@ class Gemm {
 
 // `Factors` are of float32 ones. Equal shapes on equal devices and library versions give equal bits.
 std::unique_ptr<const Gemm> make_gemm(const GemmShape&, Factors);
+// By a loop, for every shape; slow.
+std::unique_ptr<const Gemm> make_direct_gemm(const GemmShape&);
 
 }  // namespace antichain::cuda

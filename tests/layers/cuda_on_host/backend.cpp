@@ -19,41 +19,7 @@ std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, L
 }
 std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors) { return {}; }
 
-namespace {
-
-class PlainGemm : public Gemm {
- public:
-  explicit PlainGemm(const GemmShape& shape) : s_(shape) {}
-  int64_t workspace_bytes() const override { return 0; }
-  void run(Context&, const void* a, const void* b, void* c, std::byte*) const override {
-    with_type(s_.factors, [&]<class T>() {
-      with_type(s_.product, [&]<class U>() {
-        multiply(static_cast<const T*>(a), static_cast<const T*>(b), static_cast<U*>(c));
-      });
-    });
-  }
-
- private:
-  template <class T, class U>
-  void multiply(const T* a, const T* b, U* c) const {
-    for (int64_t i = 0; i < s_.m; ++i)
-      for (int64_t j = 0; j < s_.n; ++j) {
-        double sum = s_.adds ? float(c[i * s_.n + j]) : 0;
-        for (int64_t k = 0; k < s_.k; ++k)
-          sum += double(float(a[s_.transpose_a ? k * s_.m + i : i * s_.k + k])) *
-                 double(float(b[s_.transpose_b ? j * s_.k + k : k * s_.n + j]));
-        c[i * s_.n + j] = U(float(sum));
-      }
-  }
-
-  const GemmShape s_;
-};
-
-}  // namespace
-
-std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) {
-  return std::make_unique<PlainGemm>(shape);
-}
+std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) { return make_direct_gemm(shape); }
 
 }  // namespace cuda
 
