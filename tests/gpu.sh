@@ -5,64 +5,102 @@
 #   tests/gpu.sh build                     a build folder with -DANTICHAIN_CUDA=ON
 #   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle build/tests/gpu/test_gpu \
 #                                            build/tests/pipeline/test_gpu_transport
-#   PARTS="operators models transport program profiles speed sanitizer" tests/gpu.sh …      only some
+#   PARTS="operators models transport program profiles speed sanitizer diagnose" tests/gpu.sh …      only some
 #
-# CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`.
+# diagnose says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where one of the first four failed.
+# CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`, while they are written.
+# LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is stopped, what has none left not begun.
+# PACK=FILE keeps all results in one .tar.gz, renewed after each part.
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
 parts=" ${PARTS:-operators models transport program profiles speed sanitizer} "
 mkdir -p "$results"
+results="$(cd "$results" && pwd)"
 export ANTICHAIN_GOLDEN="$here/golden"
 if [ -x "$home/bin/antichain" ]; then
   program="$home/bin/antichain" tests="$home/bin/test_gpu" transport="$home/bin/test_gpu_transport" mpirun="$home/bin/mpirun"
 else
   program="$home/antichain" tests="$home/tests/gpu/test_gpu" transport="$home/tests/pipeline/test_gpu_transport" mpirun="$(command -v mpirun || true)"
 fi
+[ "$(id -u)" = 0 ] && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 
 # A node's CUDA and cuDNN may lie in the toolkit's folder or in Python packages, where the loader does not look.
+toolkit="${CUDA_HOME:-/usr/local/cuda}"
+packages="$(python3 -c 'import glob, site; print("\n".join(f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null)"
+loader="$(ldconfig -p 2>/dev/null)"
 for library in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9 libnvrtc.so.13 libnccl.so.2; do
-  ldconfig -p 2>/dev/null | grep -q "$library" && continue
-  found="$({ ls -d "${CUDA_HOME:-/usr/local/cuda}"/lib64/$library "${CUDA_HOME:-/usr/local/cuda}"/lib/$library
-    python3 -c "import glob, site; [print(f) for p in site.getsitepackages() for f in glob.glob(p + '/nvidia/*/lib/$library')]"
-    find / -xdev -name "$library" -not -path '/proc/*'; } 2>/dev/null | head -n 1)"
-  [ -n "$found" ] && export LD_LIBRARY_PATH="$(dirname "$found"):${LD_LIBRARY_PATH:-}" || echo "warning: there is no $library"
-done
-
-summary=()
-part() {  # part NAME COMMAND…
-  local name="$1"; shift
-  [[ "$parts" == *" $name "* ]] || return 0
-  echo "== $name"
-  local start=$SECONDS code=0
-  "$@" >"$results/$name.log" 2>&1 || code=$?
-  grep -E "FAILED|Failure|^ok|learn|images/s|geometric|PASSED|SKIPPED|ERROR" "$results/$name.log" | tail -n 40
-  summary+=("$(printf '%-10s exit code %3d, %4d s' "$name" $code $((SECONDS - start)))")
-}
-
-# The tests, in several processes at a time.
-sharded() {
-  local filter="$1" shards="${SHARDS:-4}" code=0 jobs=()
-  for shard in $(seq 0 $((shards - 1))); do
-    GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard "$tests" --gtest_brief=1 --gtest_filter="$filter" &
-    jobs+=($!)
+  [[ "$loader" == *"$library "* ]] && continue
+  found=
+  for folder in "$toolkit/lib64" "$toolkit/lib" $packages; do
+    [ -e "$folder/$library" ] && { found="$folder"; break; }
   done
-  for job in "${jobs[@]}"; do wait "$job" || code=$?; done
-  return $code
+  [ -n "$found" ] || found="$(find / -xdev -name "$library" -not -path '/proc/*' -printf '%h\n' 2>/dev/null | head -n 1)"
+  [ -n "$found" ] || { echo "warning: there is no $library"; continue; }
+  [[ ":${LD_LIBRARY_PATH:-}:" == *":$found:"* ]] || export LD_LIBRARY_PATH="$found:${LD_LIBRARY_PATH:-}"
+  echo "$library is in $found"
+done
+sanitizer="$(command -v compute-sanitizer || find "$toolkit/" -name compute-sanitizer -type f 2>/dev/null | head -n 1)"
+
+limit="${LIMIT:-570}" summary=() failed=
+reserve=$((limit / 4))  # seconds for diagnose
+keep() {
+  printf '%s\n' "${summary[@]}" >"$results/summary.log"
+  [ -z "${PACK:-}" ] || { tar -C "$results" -czf "$PACK.new" . && mv "$PACK.new" "$PACK"; }
+}
+# part SECONDS NAME COMMAND…: for so many seconds at most
+part() {
+  local most="$1" name="$2"; shift 2
+  [[ "$parts" == *" $name "* ]] || return 0
+  local start=$SECONDS left=$((limit - reserve - SECONDS - 5)) code=0 note=
+  if [ $left -lt 10 ]; then
+    summary+=("$(printf '%-10s not begun: no time left' "$name")") failed="$failed $name"
+    return 0
+  fi
+  [ $left -ge "$most" ] || most=$left
+  echo "== $name, $most s at most"
+  rm -f "$results/$name".*log
+  LOGS="$results/$name" MOST="$most" timeout -k 5 "$most" "$@" >"$results/$name.log" 2>&1 || code=$?
+  case $code in
+    124 | 137) note=", stopped" ;;
+    77) note=", skipped: $(tail -n 1 "$results/$name.log")" ;;
+  esac
+  cat "$results/$name".*log | grep -a "FAILED" | head -n 20
+  cat "$results/$name".*log | grep -aE "^ok|learn|images/s|geometric|PASSED|finds|WRONG|^  .*: " | tail -n 40
+  [ $code = 0 ] || failed="$failed $name"
+  summary+=("$(printf '%-10s exit code %3d, %4d s%s' "$name" $code $((SECONDS - start)) "$note")")
+  keep
 }
 
-nvidia-smi -L || true
-"$program" info 2>&1 | tee "$results/info.log" | tail -n 5
-part operators sharded '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
-part models sharded '*Agreement*:*Exactness*:*FiveSteps*'
-[ -x "$transport" ] && part transport "$transport" --gtest_brief=1
-part program "$here/gpu/program.sh" "$program" "$mpirun"
-part profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
-part speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$results/speed.json" ${SPEED:-}
-if command -v compute-sanitizer >/dev/null; then
-  part sanitizer compute-sanitizer --error-exitcode 9 --leak-check no "$tests" --gtest_brief=1 \
-    --gtest_filter='*cuda_*conv_3x3_wide:*cuda_*batch_norm_*odd:*cuda_*max_pool_3*:*cuda_*linear*:*cuda_*loss*:*cuda_*dropout*'
+gpus="$(nvidia-smi -L 2>&1)" && echo "$gpus" || gpus=
+"$program" info >"$results/info.log" 2>&1
+tail -n 5 "$results/info.log"
+# Where there is a GPU that the program does not find, every test would be skipped, and nothing wrong with that.
+if ! "$program" info --model resnet20 --device cuda >"$results/device.log" 2>&1; then
+  cat "$results/device.log"
+  if [ -n "$gpus" ]; then
+    for library in "$home"/lib*/libantichain_*.so "$home"/libantichain_*.so; do
+      [ -e "$library" ] && ldd "$library" | grep "not found" | sed "s|^|$(basename "$library") lacks|"
+    done
+    echo "FAILED: there is a GPU, but the program does not find it"
+    exit 1
+  fi
+  echo "every part is skipped: it needs a CUDA device"
 fi
+part 240 operators "$here/gpu/sharded.sh" "$tests" '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
+part 240 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'
+part 240 transport "$transport"
+part 420 program "$here/gpu/program.sh" "$program" "$mpirun"
+case "$failed " in
+  *" operators "* | *" models "* | *" transport "* | *" program "*) parts="$parts diagnose " ;;
+esac
+reserve=0
+part 300 diagnose "$here/gpu/diagnose.py" "$program" --mpirun "$mpirun" --sanitizer "$sanitizer" --tests "$tests" "$transport" \
+  --logs "$results"
+part 500 profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
+part 500 speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$results/speed.json" ${SPEED:-}
+part 300 sanitizer "$here/gpu/sanitizer.sh" "$tests" "$sanitizer"
 echo "== summary"
-printf '%s\n' "${summary[@]}" | tee "$results/summary.log"
-! grep -vq "exit code   0" "$results/summary.log"
+keep
+cat "$results/summary.log"
+[ -z "$failed" ]

@@ -1,0 +1,14 @@
+#!/bin/bash
+# Tests in several processes at a time, each with a log of its own beside LOGS; the first error that breaks the device takes one
+# process with it, and who began and did not end is who crashed.
+#
+#   LOGS=results/operators SHARDS=4 tests/gpu/sharded.sh TEST_PROGRAM FILTER
+set -uo pipefail
+tests="$1" filter="$2" shards="${SHARDS:-4}" code=0 jobs=()
+for shard in $(seq 0 $((shards - 1))); do
+  GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard "$tests" --gtest_filter="$filter" >"$LOGS.$shard.log" 2>&1 &
+  jobs+=($!)
+done
+for job in "${jobs[@]}"; do wait "$job" || code=$?; done
+tail -n 2 "$LOGS".*.log
+exit $code

@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""A program that trains like `antichain` as far as tests/gpu/diagnose.py asks, with a part that is at fault (STUB_FAULT)."""
+import json, os, random, sys
+
+words = sys.argv[1:]
+fault, processes = os.environ.get("STUB_FAULT", ""), int(os.environ.get("STUB_PROCESSES", "1"))
+loops = os.environ.get("ANTICHAIN_CUDA_LOOPS", "")
+
+
+def option(name, otherwise=""):
+    return words[words.index(name) + 1] if name in words else otherwise
+
+
+def write(name, text):
+    if option(name):
+        with open(option(name), "w") as file:
+            file.write(text)
+
+
+on_gpu, host = option("--device") == "cuda", option("--transport") == "mpi"
+ranks = processes * int(option("--local", "1"))
+graphs = os.environ.get("ANTICHAIN_CUDA_GRAPHS") != "0"
+trains = words[0] == "train"
+wrong = on_gpu and {
+    "": False, "kernels": True, "once": False, "twice": False,
+    "graphs": trains and graphs, "crash": trains and graphs,
+    "images": trains and option("--augment") != "host",
+    "cudnn": loops not in ("convolutions", "all"),
+    "cublas": loops not in ("products", "all"),
+    "streams": trains and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1",
+    "ipc": processes > 1 and not host, "peers": ranks > 1 and not host, "staged": ranks > 1 and host, "pipeline": ranks > 1,
+}[fault]
+if words[0] == "info" and os.environ.get("STUB_NO_DEVICE"):
+    sys.exit("antichain: there is no device 'cuda'")
+if wrong and fault == "crash":
+    sys.exit("antichain: cudaGraphLaunch(…) failed: an illegal memory access was encountered")
+if trains:
+    losses = [2.3, 2.2, 2.1 * (1.5 if wrong else 1)]
+    write("--metrics", "".join(json.dumps({"step": i + 1, "loss": loss}) + "\n" for i, loss in enumerate(losses)))
+    state = f"{loops}{wrong}{random.random() if on_gpu and fault == 'twice' else ''}".encode().hex()[:16]
+    write("--json", json.dumps({"state": state}))
+if words[0] == "gradients":
+    norms = [("conv1.weight", 1.0), ("layer1.weight", 2.0), ("fc.weight", 3.0)]
+    broken = ("conv1.weight", "layer1.weight") if wrong else ()
+    write("--json", json.dumps({"loss": 2.3, "gradients": [{"name": n, "norm": x * (2 if n in broken else 1), "max": x} for n, x in norms]}))
