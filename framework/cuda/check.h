@@ -7,9 +7,9 @@
 
 #include "framework/error.h"
 
-#define ANTICHAIN_CUDA(call)                                                                  \
-  do {                                                                                        \
-    if (const cudaError_t status = (call); status != cudaSuccess)                             \
-      throw ::antichain::Error(std::string(#call) + " failed: " + cudaGetErrorString(status), \
-                               "check the device with nvidia-smi, or use --device cpu");      \
+#define ANTICHAIN_CUDA(call)                                                                   \
+  do {                                                                                         \
+    if (const cudaError_t status = (call); status != cudaSuccess)                              \
+      throw ::antichain::Error(std::string(#call) + " failed: " + cudaGetErrorString(status),  \
+                               "run it with CUDA_LAUNCH_BLOCKING=1 to see which call it was"); \
   } while (0)

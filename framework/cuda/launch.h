@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 
 #include "framework/cuda/resources.h"
 #include "framework/error.h"
@@ -43,6 +44,13 @@ constexpr int lanes =
     32;  // of a fold: parts are shared among so many; each merges a run of them in order, then pairs merge
 
 #ifdef __CUDACC__
+
+// `kernel` has in its words whose lambda it runs. Unless CUDA_LAUNCH_BLOCKING=1, the error may be that of a kernel before it.
+inline void check_launch(const char* kernel) {
+  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
+    throw Error(std::string(cudaGetErrorString(status)) + " at the launch of " + kernel,
+                "run it with CUDA_LAUNCH_BLOCKING=1 to see whether it was this kernel");
+}
 
 template <class F, class... A>
 __global__ void run_for_each(Index count, const F f, const A... arguments) {
@@ -76,7 +84,7 @@ void for_each(Stream stream, int64_t count, const F& f, const A&... arguments) {
   const Index n = index_of(count);
   if (n == 0) return;
   run_for_each<<<(n + threads - 1) / threads, threads, 0, stream>>>(n, f, arguments...);
-  ANTICHAIN_CUDA(cudaGetLastError());
+  check_launch(__PRETTY_FUNCTION__);
 }
 
 // load(part, channel) gives a Value; finish(channel, value) takes all of them merged. `parts` is at least 1.
@@ -85,7 +93,7 @@ void fold(Stream stream, int64_t parts, int64_t channels, const Load& load, cons
   const Index n = index_of(channels);
   run_fold<Value>
       <<<(n + lanes - 1) / lanes, dim3(lanes, lanes), 0, stream>>>(index_of(parts), n, load, finish);
-  ANTICHAIN_CUDA(cudaGetLastError());
+  check_launch(__PRETTY_FUNCTION__);
 }
 
 #else

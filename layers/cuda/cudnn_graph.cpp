@@ -215,7 +215,8 @@ void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   pack.finalise("collect the arguments of a plan");
-  check_cudnn(cudnnBackendExecute(handle, plan.plan.get(), pack.get()), "run a plan");
+  const cudnnStatus_t status = cudnnBackendExecute(handle, plan.plan.get(), pack.get());
+  if (status != CUDNN_STATUS_SUCCESS) check_cudnn(status, fmt::format("run {}", plan.engine).c_str());
 }
 
 }  // namespace antichain::cuda

@@ -118,7 +118,7 @@ void sum_packs(Stream stream, const PixelParts& parts, const F& f, typename Run:
   while (groups % packs != 0) --packs;
   run_sums<width, Run>
       <<<dim3(groups / packs, parts.count), dim3(packs, runs), 0, stream>>>(parts, f, partials, arrays...);
-  ANTICHAIN_CUDA(cudaGetLastError());
+  check_launch(__PRETTY_FUNCTION__);
 }
 
 #else

@@ -259,6 +259,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  Device::the().forbid_recording();
   std::lock_guard lock(Device::the().mutex);
   Device::the().freed_in_use += int(!Device::the().idle());
   std::memset(memory, 0xFF, Device::the().page_locked.at(memory));
