@@ -276,7 +276,8 @@ def tests_alone(args, runs):
 
 def sanitizer(args, runs):
     if not args.sanitizer:
-        return ["compute-sanitizer is not here"]
+        print("\ncompute-sanitizer is not here")
+        return []
     said = []
     network = ["train", "--device", "cuda", "--local", "1", "--model", "resnet20", "--dataset", "synthetic", "--batch", "4", "--microbatches", "2",
                "--steps", "3", "--profile-cache", "none", "--method", "uniform"]
