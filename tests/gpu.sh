@@ -5,16 +5,16 @@
 #   tests/gpu.sh build                     a build folder with -DANTICHAIN_CUDA=ON
 #   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle build/tests/gpu/test_gpu \
 #                                            build/tests/pipeline/test_gpu_transport
-#   PARTS="operators models transport program profiles speed sanitizer diagnose" tests/gpu.sh …      only some
+#   PARTS="operators models transport steps program profiles speed sanitizer diagnose" tests/gpu.sh …      only some
 #
-# diagnose says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where one of the first four failed.
+# diagnose says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where one of the first five failed.
 # CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`, while they are written.
 # LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is stopped, what has none left not begun.
 # PACK=FILE keeps all results in one .tar.gz, renewed after each part.
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
-parts=" ${PARTS:-operators models transport program profiles speed sanitizer} "
+parts=" ${PARTS:-operators models transport steps program profiles speed sanitizer} "
 mkdir -p "$results"
 results="$(cd "$results" && pwd)"
 export ANTICHAIN_GOLDEN="$here/golden"
@@ -87,12 +87,13 @@ if ! "$program" info --model resnet20 --device cuda >"$results/device.log" 2>&1;
   fi
   echo "every part is skipped: it needs a CUDA device"
 fi
-part 240 operators "$here/gpu/sharded.sh" "$tests" '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
-part 240 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'
-part 240 transport "$transport"
+part 300 operators "$here/gpu/sharded.sh" "$tests" '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
+part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'
+part 200 transport "$transport" --gtest_filter='GpuTransport.*'
+part 200 steps "$transport" --gtest_filter='GpuStep.*'
 part 420 program "$here/gpu/program.sh" "$program" "$mpirun"
 case "$failed " in
-  *" operators "* | *" models "* | *" transport "* | *" program "*) parts="$parts diagnose " ;;
+  *" operators "* | *" models "* | *" transport "* | *" steps "* | *" program "*) parts="$parts diagnose " ;;
 esac
 reserve=0
 part 300 diagnose "$here/gpu/diagnose.py" "$program" --mpirun "$mpirun" --sanitizer "$sanitizer" --tests "$tests" "$transport" \

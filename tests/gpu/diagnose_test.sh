@@ -50,8 +50,8 @@ STUB
 printf '#!/bin/bash\necho "[ RUN      ] GpuStep.Crashes"\nkill -SEGV $$\n' >"$folder/bundle/bin/test_gpu_transport"
 chmod +x "$folder/bundle/bin/"*
 suite() { PACK="$folder/all.tar.gz" SHARDS=2 "$here/../gpu.sh" "$folder/bundle" "$folder/results" >"$folder/said" 2>&1; }
-STUB_FAULT=cudnn PARTS="operators transport" suite && { echo "FAILED: the suite did not fail"; bad=1; }
-for text in "operators  exit code   1" "transport  exit code 139" "diagnose   exit code   1" "right without cuDNN" \
+STUB_FAULT=cudnn PARTS="operators steps" suite && { echo "FAILED: the suite did not fail"; bad=1; }
+for text in "operators  exit code   1" "steps      exit code 139" "diagnose   exit code   1" "right without cuDNN" \
   "All/Operator.Of/one: right with own loops"; do
   expect "the suite" "$text" "$folder/said"
 done
