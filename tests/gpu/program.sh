@@ -4,6 +4,8 @@
 #
 #   tests/gpu/program.sh PROGRAM [MPIRUN]
 #   CIFAR10_DIR=D tests/gpu/program.sh build/antichain        learns real images; else generated ones
+#
+# A run that takes longer than EACH seconds (90) is stopped, and the others go on.
 set -euo pipefail
 program="$1" mpirun="${2:-$(command -v mpirun || true)}"
 folder="$(mktemp -d)"
@@ -24,7 +26,7 @@ state() {
   local launcher=()
   while [ "$1" != -- ]; do launcher+=("$1"); shift; done
   shift
-  if ! "${launcher[@]}" "$program" train --device cuda --dataset synthetic --lr-schedule constant --lr 0.01 \
+  if ! timeout -k 5 "${EACH:-90}" "${launcher[@]}" "$program" train --device cuda --dataset synthetic --lr-schedule constant --lr 0.01 \
     --json "$folder/$name.json" "$@" >"$folder/$name.log" 2>&1; then
     echo "FAILED $name:"; tail -n 5 "$folder/$name.log"; bad=1
     return 0
@@ -60,7 +62,7 @@ done
 steps="${STEPS:-400}"
 for device in cuda cuda:tf32 "cuda --precision bf16"; do
   # shellcheck disable=SC2086
-  "$program" train --device $device --model resnet20 --batch 128 --microbatches 1 --steps "$steps" "${data[@]}" \
+  timeout -k 5 "${EACH:-90}" "$program" train --device $device --model resnet20 --batch 128 --microbatches 1 --steps "$steps" "${data[@]}" \
     --metrics "$folder/learning" >"$folder/log" 2>&1 || { echo "FAILED  learning on $device:"; tail -n 5 "$folder/log"; bad=1; continue; }
   accuracy="$(sed -n 's/.*"accuracy":\([0-9.]*\).*/\1/p' "$folder/learning" | tail -n 20 | awk '{s += $1} END {print s / NR}')"
   echo "$device: training accuracy $accuracy over the last 20 of $steps steps; $(grep -h "Step time" "$folder/log" || true)"
