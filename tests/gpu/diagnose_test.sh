@@ -16,7 +16,7 @@ expect() {  # expect NAME TEXT FILE
 # diagnosis FAULT CODE TEXT…
 diagnosis() {
   local fault="$1" right="$2" code=0; shift 2
-  STUB_FAULT="$fault" "$here/diagnose.py" "$here/stub_program.py" --mpirun "$here/stub_mpirun.sh" --networks resnet20:float32 \
+  STUB_FAULT="$fault" "$here/diagnose.py" "$here/stub_program.py" --mpirun "$here/stub_mpirun.sh" --sanitizer "$here/stub_sanitizer.sh" --networks resnet20:float32 \
     >"$folder/said" 2>&1 || code=$?
   [ $code = "$right" ] || { echo "FAILED: $fault: exit code $code"; cat "$folder/said"; bad=1; }
   for text in "$@"; do expect "$fault" "$text" "$folder/said"; done
@@ -28,7 +28,8 @@ diagnosis images 1 "right images by the host: look at images made on the device"
 diagnosis cudnn 1 "right without cuDNN: look at cuDNN" "as it is, backward is right down to the node behind layer1.weight"
 diagnosis cublas 1 "right without cuBLASLt: look at cuBLASLt"
 diagnosis streams 1 "right one kernel at a time: look at something that does not wait"
-diagnosis kernels 1 "wrong with every part left out: our own kernels or memory"
+diagnosis kernels 1 "wrong with every part left out: our own kernels or memory" \
+  "compute-sanitizer memcheck finds: Invalid __global__ read" "compute-sanitizer racecheck: exit code 0"
 diagnosis twice 1 "not the same again: something differs from run to run"
 diagnosis ipc 1 "wrong as 2 processes, right through host memory: look at copies from GPU to GPU by CUDA IPC"
 diagnosis peers 1 "wrong as 2 threads, right through host memory: look at copies from GPU to GPU"
