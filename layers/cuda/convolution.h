@@ -50,10 +50,16 @@ struct NamedPlan {
 
 // nullptr where cuDNN has nothing that is deterministic and as exact as asked for.
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors);
-// Of bf16, in nhwc. The second: by a plan of float32 copies, which the first takes where the gradient is no matrix product.
+// Of bf16, in nhwc. The second: by a plan of float32 copies, which the first takes where the gradient is no matrix product and
+// none is compiled.
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
                                                     std::shared_ptr<const ConvolutionPlan> of_float32);
+// From bf16 to float32 by an engine that cuDNN compiles for this shape, in nhwc, which takes it about a second. nullptr where it
+// has none.
+std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&);
+// Whether ANTICHAIN_CUDA_COMPILE=1 asks for these where there is no matrix product. Error where it says something else.
+bool compiles_weight_gradients();
 Convolution widened(Convolution);
 bool is_product(const Convolution&);
 // In nhwc, by a plan that works in NCHW.

@@ -9,9 +9,13 @@ std::vector<NamedPlan> all_plans(const Convolution& c, Pass pass, Factors factor
   if (c.dtype == DType::bf16 && pass == Pass::weight_gradient) {
     std::vector<NamedPlan> wide = all_plans(widened(c), pass, Factors::tf32);
     if (wide.size() > 1) wide.pop_back();  // ours is there for bf16 itself
+    const NamedPlan compiled{"cuDNN, compiled here", plan_compiled_weight_gradient(c)};
+    const bool is_asked_for = compiles_weight_gradients();
     if (is_product(c)) all.push_back({"cuBLASLt", plan_bf16_weight_gradient(c)});
+    if (compiled.plan && is_asked_for) all.push_back(compiled);
     for (NamedPlan& by : wide)
       all.push_back({by.engine + ", of float32 copies", plan_widened(c, std::move(by.plan))});
+    if (compiled.plan && !is_asked_for) all.push_back(compiled);
   } else {
     all = plans_by_cudnn(c, pass, Layout::nhwc, factors);
     for (NamedPlan& by : plans_by_cudnn(c, pass, Layout::plain, factors))

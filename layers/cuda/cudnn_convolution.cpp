@@ -2,8 +2,11 @@
 // are threads share them, each with a handle of its own.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
+#include <string_view>
 
 #include "framework/cuda/check.h"
 #include "layers/cuda/convolution.h"
@@ -75,10 +78,11 @@ Names names_of(Pass pass) {
 
 Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
   const Names names = names_of(pass);
+  const DType weight = pass == Pass::weight_gradient ? DType::f32 : c.dtype;
   Descriptor d(names.type);
   d.set(names.convolution, describe(c))
       .set(names.x, describe(id_x, c.x, c.dtype, layout))
-      .set(names.weight, describe(id_weight, c.weight, c.dtype, layout))
+      .set(names.weight, describe(id_weight, c.weight, weight, layout))
       .set(names.y, describe(id_y, c.y, c.dtype, layout))
       .set(names.alpha, 1.0f)
       .set(names.beta, 0.0f);
@@ -138,26 +142,50 @@ Planner& planner() {
   return *planner;
 }
 
-}  // namespace
-
-std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass pass, Layout layout,
-                                                     Factors factors) {
+// What `make` makes of a handle and a graph, the first time; from then on the same.
+template <class Make>
+std::shared_ptr<const ConvolutionPlan> shared_plan(const Convolution& c, Pass pass, Layout layout,
+                                                   const EngineRule& rule, std::string_view how,
+                                                   const Make& make) {
   int device = 0;
   ANTICHAIN_CUDA(cudaGetDevice(&device));
-  const std::string key = fmt::format("{} {} {} {} {} | {} | {} | {} {} {} {}", device, int(pass),
-                                      name_of(layout), name_of(c.dtype), int(factors), c.x.str(),
+  const std::string key = fmt::format("{} {} {} {} {} {} | {} | {} | {} {} {} {}", device, int(pass), how,
+                                      name_of(layout), name_of(c.dtype), rule.tensor_cores, c.x.str(),
                                       c.weight.str(), c.stride.h, c.stride.w, c.pad.h, c.pad.w);
   Planner& all = planner();
   const std::lock_guard lock(all.mutex);
   const auto [it, is_new] = all.plans.try_emplace(key);
   if (!is_new) return it->second;
   const cudnnHandle_t handle = all.handle(device);
-  const Descriptor graph = operation_graph(handle, describe(c, pass, layout));
-  ExecutionPlan plan = choose_plan(handle, graph, rule_for(c.dtype, factors));
+  ExecutionPlan plan = make(handle, operation_graph(handle, describe(c, pass, layout)), rule);
   if (std::getenv("ANTICHAIN_CUDA_PLANS"))
     fmt::print(stderr, "antichain: plan {} is {}\n", key, plan.plan ? plan.engine : "not to be had");
   if (plan.plan) it->second = std::make_shared<CudnnPlan>(std::move(plan));
   return it->second;
+}
+
+// Weights are few tiles of 128 x 128 and their sums long, so these are cut until there is work for all of the device.
+int64_t slices(const Convolution& c) {
+  int device = 0, processors = 0;
+  ANTICHAIN_CUDA(cudaGetDevice(&device));
+  ANTICHAIN_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  const auto tiles = [](int64_t rows) { return (rows + 127) / 128; };
+  const int64_t filters = c.weight[0];
+  return std::clamp<int64_t>(processors / (tiles(filters) * tiles(c.weight.elements() / filters)), 1, 128);
+}
+
+}  // namespace
+
+std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass pass, Layout layout,
+                                                     Factors factors) {
+  return shared_plan(c, pass, layout, rule_for(c.dtype, factors), "ranked", choose_plan);
+}
+
+std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution& c) {
+  return shared_plan(c, Pass::weight_gradient, Layout::nhwc, rule_for(c.dtype, Factors::exact), "compiled",
+                     [&](cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule) {
+                       return compiled_plan(handle, graph, rule, slices(c));
+                     });
 }
 
 std::vector<NamedPlan> plans_by_cudnn(const Convolution& c, Pass pass, Layout layout, Factors factors) {

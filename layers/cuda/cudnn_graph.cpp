@@ -208,6 +208,47 @@ std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t handle, const Descriptor&
   return all;
 }
 
+namespace {
+
+Descriptor engine_of(const Descriptor& graph, int64_t number) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, number);
+  return engine.try_finalise() == CUDNN_STATUS_SUCCESS ? engine : Descriptor();
+}
+
+// Not there where the engine has no such knob, or not this far.
+Descriptor in_slices(const Descriptor& engine, int64_t slices) {
+  const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_SPLIT_K_SLC;
+  Descriptor knob(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+  knob.set(CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, &type)
+      .set(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, slices)
+      .finalise("say how a sum is cut");
+  config.set(CUDNN_ATTR_ENGINECFG_ENGINE, engine).set(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, knob);
+  return config.try_finalise() == CUDNN_STATUS_SUCCESS ? config : Descriptor();
+}
+
+}  // namespace
+
+ExecutionPlan compiled_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule,
+                            int64_t slices) {
+  int64_t engines = 0, count = 0;
+  check_cudnn(cudnnBackendGetAttribute(graph.get(), CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
+                                       CUDNN_TYPE_INT64, 1, &count, &engines),
+              "count its engines");
+  for (int64_t number = 0; number < engines; ++number) {
+    const Descriptor engine = engine_of(graph, number);
+    const Descriptor config = engine ? in_slices(engine, slices) : Descriptor();
+    if (!config) continue;
+    const Candidate c = candidate(config);
+    if (!c.compiles || !obeys(c, rule)) continue;
+    if (ExecutionPlan plan = plan_of(handle, c, rule); plan.plan) {
+      plan.engine += fmt::format(", in {} slices", slices);
+      return plan;
+    }
+  }
+  return {};
+}
+
 void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<int64_t>& ids,
              std::vector<void*> data, void* workspace) {
   Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);

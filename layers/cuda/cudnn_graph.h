@@ -4,6 +4,7 @@
 //   Descriptor                one of cuDNN's objects, destroyed with its last owner
 //   tensor, operation_graph   the ones every graph has
 //   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run; all that do
+//   compiled_plan             one that is not in the ranking, compiled here for its graph
 //   execute                   a plan with pointers for its tensors
 #pragma once
 
@@ -76,6 +77,11 @@ ExecutionPlan choose_plan(cudnnHandle_t, const Descriptor& graph, const EngineRu
 
 // All that obey the rule, in that order, but none that would have to be compiled where another is there.
 std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
+
+// An engine that is compiled for the graph, which takes cuDNN about a second, and cuts the sum into so many slices, which it
+// merges through the workspace: the first by number that obeys the rule. The ranking leaves these out where no device is
+// asked, and cuts nothing. Not there where none is.
+ExecutionPlan compiled_plan(cudnnHandle_t, const Descriptor& graph, const EngineRule&, int64_t slices);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
              void* workspace);

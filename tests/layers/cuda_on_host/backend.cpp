@@ -17,6 +17,7 @@ namespace cuda {
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors) {
   return nullptr;
 }
+std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&) { return nullptr; }
 std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors) { return {}; }
 
 std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) { return make_direct_gemm(shape); }

@@ -1,0 +1,40 @@
+// The switch for weight gradients by engines that cuDNN compiles. There is no cuDNN here: who asks gets the other way.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "layers/cuda/convolution.h"
+#include "tests/expect_error.h"
+
+namespace antichain::cuda {
+namespace {
+
+class CompiledGradient : public ::testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv("ANTICHAIN_CUDA_COMPILE"); }
+  static void say(const char* word) { ::setenv("ANTICHAIN_CUDA_COMPILE", word, 1); }
+};
+
+TEST_F(CompiledGradient, IsMadeWhereItIsAskedFor) {
+  EXPECT_FALSE(compiles_weight_gradients());
+  for (const char* no : {"", "0"}) {
+    say(no);
+    EXPECT_FALSE(compiles_weight_gradients());
+  }
+  say("1");
+  EXPECT_TRUE(compiles_weight_gradients());
+  say("yes");
+  expect_error([] { compiles_weight_gradients(); }, {"ANTICHAIN_CUDA_COMPILE is 'yes'", "set it to 1"});
+}
+
+TEST_F(CompiledGradient, FallsBackWhereCudnnHasNoSuchEngine) {
+  say("1");
+  const Conv2d conv({.out = 4, .kernel = 3, .pad = 1});
+  const Convolution c(conv, {2, 3, 8, 8}, Precision::bf16);
+  EXPECT_NE(plan_bf16_weight_gradient(c), nullptr);
+  ASSERT_FALSE(all_plans(c, Pass::weight_gradient, Factors::exact).empty());
+  EXPECT_EQ(all_plans(c, Pass::weight_gradient, Factors::exact)[0].engine, "ours, of float32 copies");
+}
+
+}  // namespace
+}  // namespace antichain::cuda
