@@ -7,7 +7,8 @@
 //
 // There are no atomics and no order that depends on scheduling, so equal inputs give equal bits. Compiled by nvcc this
 // launches on a stream. Compiled by a host compiler the same calls are loops with the same order of arithmetic: tests run
-// every kernel of layers/cuda that way on machines without a device.
+// every kernel of layers/cuda that way on machines without a device; and what is launched, too, on a device of fibers
+// (tests/layers/emulated).
 #pragma once
 
 #include <algorithm>
@@ -44,16 +45,33 @@ constexpr int lanes =
     32;  // of a fold: parts are shared among so many; each merges a run of them in order, then pairs merge
 
 #ifdef __CUDACC__
+#define ANTICHAIN_LAUNCHES
 
-// `kernel` has in its words whose lambda it runs. Unless CUDA_LAUNCH_BLOCKING=1, the error may be that of a kernel before it.
-inline void check_launch(const char* kernel) {
+// The error's words have the kernel's parameters, and so whose lambda it runs. Unless CUDA_LAUNCH_BLOCKING=1, the error may be that
+// of a kernel before it.
+template <class... Parameters, class... A>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream stream, const A&... arguments) {
+  kernel<<<grid, block, 0, stream>>>(arguments...);
   if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
-    throw Error(std::string(cudaGetErrorString(status)) + " at the launch of " + kernel,
+    throw Error(std::string(cudaGetErrorString(status)) + " at the launch of " + __PRETTY_FUNCTION__,
                 "run it with CUDA_LAUNCH_BLOCKING=1 to see whether it was this kernel");
 }
 
+#elif defined(ANTICHAIN_EMULATED_DEVICE)
+#define ANTICHAIN_LAUNCHES
+
+template <class... Parameters, class... A>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream, const A&... arguments) {
+  emulated::run_kernel(grid, block, [&] { kernel(arguments...); });
+}
+using std::min;
+
+#endif
+
+#ifdef ANTICHAIN_LAUNCHES
+
 template <class F, class... A>
-__global__ void run_for_each(Index count, const F f, const A... arguments) {
+__global__ void run_for_each(Index count, F f, A... arguments) {
   const Index i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) f(i, arguments...);
 }
@@ -83,17 +101,15 @@ void for_each(Stream stream, int64_t count, const F& f, const A&... arguments) {
   constexpr unsigned threads = 256;
   const Index n = index_of(count);
   if (n == 0) return;
-  run_for_each<<<(n + threads - 1) / threads, threads, 0, stream>>>(n, f, arguments...);
-  check_launch(__PRETTY_FUNCTION__);
+  launch(run_for_each<F, A...>, (n + threads - 1) / threads, threads, stream, n, f, arguments...);
 }
 
 // load(part, channel) gives a Value; finish(channel, value) takes all of them merged. `parts` is at least 1.
 template <class Value, class Load, class Finish>
 void fold(Stream stream, int64_t parts, int64_t channels, const Load& load, const Finish& finish) {
   const Index n = index_of(channels);
-  run_fold<Value>
-      <<<(n + lanes - 1) / lanes, dim3(lanes, lanes), 0, stream>>>(index_of(parts), n, load, finish);
-  check_launch(__PRETTY_FUNCTION__);
+  launch(run_fold<Value, Load, Finish>, (n + lanes - 1) / lanes, dim3(lanes, lanes), stream, index_of(parts),
+         n, load, finish);
 }
 
 #else

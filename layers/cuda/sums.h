@@ -88,12 +88,12 @@ ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, I
   }
 }
 
-#ifdef __CUDACC__
+#ifdef ANTICHAIN_LAUNCHES
 
 // blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
 template <int width, class Run, class F, class... A>
 __global__ void __launch_bounds__(most_packs* runs)
-    run_sums(const PixelParts parts, const F f, typename Run::Value* partials, const A... arrays) {
+    run_sums(const PixelParts parts, const F f, typename Run::Value* partials, A... arrays) {
   __shared__ typename Run::Value values[runs * most_packs * width];
   const Index part = blockIdx.y, run = threadIdx.y, columns = blockDim.x * width;
   if (run < parts.used(part))
@@ -116,9 +116,8 @@ void sum_packs(Stream stream, const PixelParts& parts, const F& f, typename Run:
   const Index groups = parts.channels / width;
   Index packs = std::min<Index>(groups, most_packs);
   while (groups % packs != 0) --packs;
-  run_sums<width, Run>
-      <<<dim3(groups / packs, parts.count), dim3(packs, runs), 0, stream>>>(parts, f, partials, arrays...);
-  check_launch(__PRETTY_FUNCTION__);
+  launch(run_sums<width, Run, F, A...>, dim3(groups / packs, parts.count), dim3(packs, runs), stream, parts,
+         f, partials, arrays...);
 }
 
 #else
