@@ -21,8 +21,10 @@ void TrainReporter::on_step(const StepReport& r) {
   if (!r.skipped_because.empty())
     bar_.say(
         fmt::format("warning: {}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
+  if (!before_) before_ = r.step;
   bar_.show({.done = r.step + 1,
              .total = r.total_steps,
+             .before = *before_,
              .epoch = r.epoch + 1,
              .loss = r.loss,
              .accuracy = r.accuracy,
