@@ -93,6 +93,10 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
+  on_rank_zero(transport, [&] {
+    record.check_free(beginning.checkpoint);
+    return "";
+  });
   const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
   const Cluster& cluster = task.options.cluster;
   const Timeline predicted = tensors.over(transport).ordered()
