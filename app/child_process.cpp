@@ -63,6 +63,7 @@ StopSignals::~StopSignals() {
 bool StopSignals::requested() { return asked != 0; }
 
 bool has_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0;
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');)
@@ -97,6 +98,29 @@ std::string last_line(const std::string& log_file) {
   for (std::string line; std::getline(in, line);)
     if (line.find_first_not_of(" \t-") != std::string::npos) last = line;
   return last;
+}
+
+// mpirun frames its pages in lines of dashes.
+std::string last_words(const std::string& log_file) {
+  std::ifstream in(log_file);
+  std::string ours, page;
+  bool in_page = false, first_paragraph = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("antichain: ")) ours = line.substr(11);
+    if (line.starts_with("-----")) {
+      in_page = first_paragraph = !in_page;
+      if (in_page) page.clear();
+    } else if (line.empty()) {
+      first_paragraph = first_paragraph && page.empty();
+    } else if (first_paragraph) {
+      page += (page.empty() ? "" : " ") + line;
+    }
+  }
+  if (!ours.empty()) return ours;
+  if (page.find("to run as root") != std::string::npos)
+    return "mpirun does not start as root: set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
+  while (!page.empty() && (page.back() == ':' || page.back() == '.')) page.pop_back();
+  return page.empty() ? last_line(log_file) : page;
 }
 
 }  // namespace antichain

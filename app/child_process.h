@@ -21,7 +21,7 @@ class StopSignals {
   Saved* saved_;
 };
 
-// Whether the program is found in PATH.
+// Whether the program is found in PATH, or at the path given.
 bool has_program(const std::string& name);
 // This program itself.
 std::string own_program();
@@ -32,5 +32,7 @@ int run_child(const std::vector<std::string>& words, const std::string& log_file
 
 // The last line of such a file that says something, for error messages; "" when there is none.
 std::string last_line(const std::string& log_file);
+// The same of a program of ours, by mpirun or not: its own last sentence, else the first paragraph of mpirun's last page.
+std::string last_words(const std::string& log_file);
 
 }  // namespace antichain

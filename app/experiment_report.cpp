@@ -51,7 +51,7 @@ class Report {
     open_ends();
     document_.heading("Made with");
     document_.paragraph(provenance_line() + fmt::format(", seed {}", o_.seed));
-    document_.paragraph(fmt::format("Command: `{}`", fmt::join(own_command(), " ")));
+    document_.paragraph(fmt::format("Command: `{}`", shell_words(own_command())));
     return document_;
   }
 

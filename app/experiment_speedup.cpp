@@ -38,6 +38,7 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   o.methods = parse_list(words.methods, "--methods", method_names());
   for (const std::string& method : o.methods) study_method(method);
   o.ranks = parse_counts(words.ranks, "--ranks", 1024);
+  check_launcher(o.launcher);
   o.mode = study_mode(words.mode);
   o.policy = policy(words.schedule);
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");

@@ -101,9 +101,9 @@ class CellMaker {
                   "--watchdog", fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
-    if (code == int(ExitCode::usage)) return {{"refusal", last_line(log)}};
+    if (code == int(ExitCode::usage)) return {{"refusal", last_words(log)}};
     if (code != 0 || !fs::exists(json_file))
-      throw ChildFailed{fmt::format("{} ended with code {}: {}", cell.key.name(), code, last_line(log))};
+      throw ChildFailed{fmt::format("{} ended with code {}: {}", cell.key.name(), code, last_words(log))};
     return parse_json(read_file(json_file), json_file);
   }
 
@@ -157,8 +157,7 @@ class CellMaker {
 
   static bool refused(Cell& cell, const nlohmann::json& json) {
     if (!json.contains("refusal")) return false;
-    const std::string line = json.at("refusal").get<std::string>();
-    cell = Cell{.key = cell.key, .refusal = line.starts_with("antichain: ") ? line.substr(11) : line};
+    cell = Cell{.key = cell.key, .refusal = json.at("refusal").get<std::string>()};
     return true;
   }
 

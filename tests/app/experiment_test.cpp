@@ -133,6 +133,16 @@ TEST_F(ResultsFolderTest, RecordsWhatItWasMadeWith) {
   EXPECT_THAT(record["libraries"].dump(), HasSubstr("oneDNN"));
   EXPECT_THAT(record["libraries"].dump(), HasSubstr("MPI"));
 }
+TEST(ExperimentNetworks, ALauncherIsAProgramAndTakesANumber) {
+  check_launcher("");
+  check_launcher("sh -c {}");
+  check_launcher("/bin/sh -c {}");
+  expect_error([] { check_launcher("no-such-program-anywhere -n {}"); },
+               {"'no-such-program-anywhere'", "no program"});
+  expect_error([] { check_launcher("/bin/no-such-program -n {}"); }, {"'/bin/no-such-program'"});
+  expect_error([] { check_launcher("sh -n 2"); }, {"'sh -n 2'", "how many ranks", "{}"});
+}
+
 
 TEST_F(ResultsFolderTest, OneAtATimeAndOneKind) {
   const std::string path = (folder_.str() + "/out");
@@ -160,11 +170,20 @@ TEST(ReportDocument, TwoFormsOfOneText) {
             "![the \"picture\"](figures/x.svg)\n\n");
   const std::string html = report.html();
   for (const char* part :
+  open("speedup", 9);  // nothing was done yet with the other settings
+  open("speedup", 7);
+  fs::create_directories(path + "/cells");
+  write_file(path + "/cells/one.json", "{}");
        {"<title>A &lt; B</title>", "<h2>Second</h2>", "<b>bold</b> and <code>a&lt;b</code>",
         "<th>model</th><th>x</th>", "<td>a|b</td><td><b>1</b></td>",
         "<img src=\"figures/x.svg\" alt=\"the &quot;picture&quot;\""})
     EXPECT_THAT(html, HasSubstr(part));
 }
+TEST(ResultsRecord, ACommandCanBeTypedAgain) {
+  EXPECT_EQ(shell_words({"antichain", "--launcher", "mpirun -n {}", "", "it's"}),
+            "antichain --launcher 'mpirun -n {}' '' 'it'\\''s'");
+}
+
 
 TEST(ChildProcess, EndsAreTold) {
   const TemporaryFolder folder;
@@ -196,3 +215,31 @@ TEST(ChildProcess, AStopReachesTheChild) {
 
 }  // namespace
 }  // namespace antichain
+// mpirun's own words, about what it was asked to start.
+TEST(ChildProcess, LastWordsAreOursBeforeMpiruns) {
+  const std::string rule(74, '-'), aborted = rule +
+                                             "\nMPI_ABORT was invoked on rank 0\nwith errorcode 3.\n\nNOTE: "
+                                             "it kills.\n" +
+                                             rule + "\n";
+  const TemporaryFolder folder;
+  const std::string log = folder.str() + "/log";
+  const auto words = [&](const std::string& text) {
+    write_file(log, text);
+    return last_words(log);
+  };
+  EXPECT_EQ(words("Plan\n\nantichain: p.json is no plan: plan again\n" + aborted),
+            "p.json is no plan: plan again");
+  EXPECT_EQ(words("Plan\n" + rule +
+                  "\nThere are not enough slots to satisfy the 4\nslots that were requested:\n\n  "
+                  "antichain\n\nEither request fewer.\n" +
+                  rule + "\n"),
+            "There are not enough slots to satisfy the 4 slots that were requested");
+  EXPECT_THAT(words(rule +
+                    "\nmpirun has detected an attempt to run as root.\n\nRunning as root is *strongly* "
+                    "discouraged.\n" +
+                    rule + "\n"),
+              HasSubstr("set OMPI_ALLOW_RUN_AS_ROOT=1"));
+  EXPECT_EQ(words("gnuplot\nline 3: what?\n"), "line 3: what?");
+  EXPECT_EQ(words(""), "");
+}
+
