@@ -80,6 +80,7 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
 void run(const SpeedupOptions& given, const Words& words) {
   const auto start = std::chrono::steady_clock::now();
   const SpeedupOptions options = understood(given, words);
+  say_why_cpu(options.machine);
   const ResultsFolder out(words.out, "speedup", settings(options), own_command());
   StopSignals stop;
   // 1. The cells.

@@ -10,6 +10,7 @@
 #include "app/child_process.h"
 #include "app/experiment_speedup.h"
 #include "app/plan_figures.h"
+#include "app/table.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/read_profile.h"

@@ -17,6 +17,7 @@
 #include "partition/cut_file.h"
 #include "partition/read_profile.h"
 #include "pipeline/agree.h"
+#include "pipeline/launch.h"
 #include "pipeline/link_probe.h"
 #include "pipeline/profiler.h"
 
@@ -191,3 +192,8 @@ Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const
 }
 
 }  // namespace antichain
+  if (int(schedule.ranks.size()) != plan.ranks()) {
+    throw Error(fmt::format("{} is a schedule of {}, but the plan has {}", name,
+                            counted(int64_t(schedule.ranks.size()), "rank"), plan.ranks()),
+                "write it again by antichain simulate --write-schedule", ExitCode::usage);
+  }

@@ -19,6 +19,7 @@
 #include "app/resume.h"
 #include "app/run_record.h"
 #include "app/table.h"
+#include "app/time_report.h"
 #include "app/train_options.h"
 #include "app/train_report.h"
 #include "framework/error.h"
@@ -38,7 +39,7 @@ namespace {
 PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
   if (planning.method == "data-parallel" && ranks > 1)
     refuse_replicas("data-parallel makes every rank a replica");
-  if (planning.stages == 0) planning.stages = ranks;
+  if (planning.stages == 0 && planning.plan_file.empty()) planning.stages = ranks;
   return planning;
 }
 
@@ -92,11 +93,11 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
-      obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   on_rank_zero(transport, [&] {
     record.check_free(beginning.checkpoint);
     return "";
   });
+      obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
   const Cluster& cluster = task.options.cluster;
   const Timeline predicted = tensors.over(transport).ordered()
@@ -177,6 +178,7 @@ void run(TrainCommandOptions options) {
   run_job(options.machine, [&](Rank& rank) { train_rank(options, graph, rank, shared); });
 }
 
+  if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
 }  // namespace
 
 void add_train(CLI::App& app) {
