@@ -97,6 +97,8 @@ void run(const SpeedupOptions& given, const Words& words) {
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("\n{}\nReport: {}/report.html, after {:.1f} s\n", speedup_summary(options, result.cells),
              out.path(), took_s);
+  if (const std::string doubt = starved_cells(result.cells); !doubt.empty())
+    fmt::print(stderr, "antichain: warning: {}\n", doubt);
   if (!result.failures.empty())
     throw Error(fmt::format("{} failed, the first: {}", counted(int64_t(result.failures.size()), "cell"),
                             result.failures.front()),

@@ -151,7 +151,8 @@ class CellMaker {
     cell.measured = TrainedFigures{.step_s = json.at("measured_step_s").get<double>(),
                                    .steps = json.at("steps").get<int64_t>(),
                                    .data = json.at("data").get<std::string>(),
-                                   .loss = losses(metrics)};
+                                   .loss = losses(metrics),
+                                   .starved_share = json.at("starved_share").get<double>()};
     if (json.contains("final_test_accuracy"))
       cell.measured->test_accuracy = json.at("final_test_accuracy").get<double>();
   }
@@ -190,8 +191,11 @@ std::string progress(const Cell& cell, size_t number, size_t of) {
   const std::string speed =
       fmt::format("{} {:.2f} times one rank", participle(cell.key.mode), cell.one_device_s / cell.step_s());
   if (cell.key.mode == StudyMode::simulate) return head + ": " + speed;
-  return fmt::format("{}: {}; {:+.1f} % from predicted", head, speed,
-                     (cell.step_s() / cell.predicted.step_s - 1) * 100);
+  const std::string doubt = starved(cell) ? fmt::format("; without a core for {} % of the time",
+                                                        percent(cell.measured->starved_share))
+                                          : "";
+  return fmt::format("{}: {}; {:+.1f} % from predicted{}", head, speed,
+                     (cell.step_s() / cell.predicted.step_s - 1) * 100, doubt);
 }
 
 }  // namespace

@@ -69,6 +69,14 @@ void write_trace(const std::string& file, const TrainResult& result, const std::
   write_file(file, to_chrome_trace(to_trace(measured), title));
 }
 
+// Where ranks outnumber cores, that has been said.
+void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
+                      const std::vector<std::string>& hosts) {
+  const std::string warning = starved_warning(times, hosts);
+  if (!warning.empty() && crowding_warning(rank.transport.local_size(), rank.context.threads()).empty())
+    fmt::print(stderr, "antichain: warning: {}\n", warning);
+}
+
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
@@ -85,6 +93,10 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const DataSplits data = obtain_data(options.data, options.network.batch, rank, shared);
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
+  on_rank_zero(transport, [&] {
+    record.check_free(beginning.checkpoint);
+    return "";
+  });
   // 2. What the network's nodes cost here.
   const Profile profile = obtain_profile(given, planning, options.network, graph, rank.context, transport);
   // 3. Where it is cut: every rank holds the same plan.
@@ -93,10 +105,6 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
-  on_rank_zero(transport, [&] {
-    record.check_free(beginning.checkpoint);
-    return "";
-  });
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
   const Cluster& cluster = task.options.cluster;
@@ -140,6 +148,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const std::vector<ProcessMemory> processes = memory.compare(rank);
   if (!rank.prints()) return;
   reporter.finish();
+  warn_of_starving(rank, reporter.times(), job.hosts);
   const TrainSummary summary{.model = graph.model(),
                              .precision = options.network.precision,
                              .data = data.train->name(),
@@ -169,6 +178,7 @@ void run(TrainCommandOptions options) {
     return rehearse(
         rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
   check(options);
+  if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   complete_outputs(options);
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
   const StopRequests signals;
@@ -178,7 +188,6 @@ void run(TrainCommandOptions options) {
   run_job(options.machine, [&](Rank& rank) { train_rank(options, graph, rank, shared); });
 }
 
-  if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
 }  // namespace
 
 void add_train(CLI::App& app) {

@@ -96,6 +96,7 @@ std::string to_json(const TrainSummary& s, int indent) {
     json["process_memory"].push_back(
         {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
   json["load_imbalance"] = load_imbalance(s.times);
+  json["starved_share"] = starved_share(s.times);
   json["seconds"] = to_json(s.times);
   if (s.epoch) {
     json["epochs"] = s.epoch->epoch + 1;

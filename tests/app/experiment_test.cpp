@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "app/child_process.h"
 #include "app/experiment_cell.h"
 #include "app/experiment_networks.h"
 #include "app/experiment_record.h"
+#include "app/experiment_report.h"
 #include "app/report_document.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"
@@ -19,6 +21,7 @@
 namespace antichain {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -41,7 +44,8 @@ Cell full_cell() {
                                      .steps = 1000,
                                      .data = "CIFAR-10",
                                      .test_accuracy = 0.755,
-                                     .loss = {{1, 2.3}, {11, 1.7}}}};
+                                     .loss = {{1, 2.3}, {11, 1.7}},
+                                     .starved_share = 0.1}};
 }
 
 TEST(ExperimentCell, TheFileHoldsEverything) {
@@ -63,6 +67,19 @@ TEST(ExperimentCell, MeasuredSpeedupsAreOverAMeasuredRank) {
   EXPECT_DOUBLE_EQ(speedup({eight}, eight), 1.5 / 0.7) << "else over the predicted one";
   eight.measured.reset();
   EXPECT_DOUBLE_EQ(speedup({one, eight}, eight), 1.5 / (2. / 3)) << "never mixed";
+}
+
+TEST(ExperimentCell, OneWithoutItsCoreIsDoubtful) {
+  Cell cell = full_cell();
+  EXPECT_FALSE(starved(cell));
+  EXPECT_EQ(starved_cells({cell, cell}), "");
+  cell.measured->starved_share = 0.5;
+  EXPECT_TRUE(starved(cell_from_json(to_json(cell), "cell.json")));
+  EXPECT_THAT(starved_cells({full_cell(), cell}), HasSubstr("In 1 of 2 cells"));
+  std::string older = to_json(full_cell());
+  older.erase(older.find("    \"starved_share\""),
+              older.find("    \"loss\"") - older.find("    \"starved_share\""));
+  EXPECT_EQ(cell_from_json(older, "cell.json").measured->starved_share, 0);
 }
 
 TEST(ExperimentCell, ARefusalIsAResult) {
@@ -116,6 +133,16 @@ TEST(ExperimentNetworks, LaunchersNameTheNumberOfRanks) {
   EXPECT_THAT(launch("", 3, {"train"}), ElementsAre(me, "train", "--local", "3"));
 }
 
+TEST(ExperimentNetworks, ALauncherIsAProgramAndTakesANumber) {
+  check_launcher("");
+  check_launcher("sh -c {}");
+  check_launcher("/bin/sh -c {}");
+  expect_error([] { check_launcher("no-such-program-anywhere -n {}"); },
+               {"'no-such-program-anywhere'", "no program"});
+  expect_error([] { check_launcher("/bin/no-such-program -n {}"); }, {"'/bin/no-such-program'"});
+  expect_error([] { check_launcher("sh -n 2"); }, {"'sh -n 2'", "how many ranks", "{}"});
+}
+
 class ResultsFolderTest : public testing::Test {
  protected:
   void SetUp() override { register_cpu_backend(); }
@@ -133,16 +160,6 @@ TEST_F(ResultsFolderTest, RecordsWhatItWasMadeWith) {
   EXPECT_THAT(record["libraries"].dump(), HasSubstr("oneDNN"));
   EXPECT_THAT(record["libraries"].dump(), HasSubstr("MPI"));
 }
-TEST(ExperimentNetworks, ALauncherIsAProgramAndTakesANumber) {
-  check_launcher("");
-  check_launcher("sh -c {}");
-  check_launcher("/bin/sh -c {}");
-  expect_error([] { check_launcher("no-such-program-anywhere -n {}"); },
-               {"'no-such-program-anywhere'", "no program"});
-  expect_error([] { check_launcher("/bin/no-such-program -n {}"); }, {"'/bin/no-such-program'"});
-  expect_error([] { check_launcher("sh -n 2"); }, {"'sh -n 2'", "how many ranks", "{}"});
-}
-
 
 TEST_F(ResultsFolderTest, OneAtATimeAndOneKind) {
   const std::string path = (folder_.str() + "/out");
@@ -153,9 +170,18 @@ TEST_F(ResultsFolderTest, OneAtATimeAndOneKind) {
     const ResultsFolder first = open("speedup", 7);
     expect_error([&] { open("speedup", 7); }, {path, "in use"});
   }
+  open("speedup", 9);  // nothing was done yet with the other settings
+  open("speedup", 7);
+  fs::create_directories(path + "/cells");
+  write_file(path + "/cells/one.json", "{}");
   expect_error([&] { open("speedup", 8); }, {"other settings", "seed was 7, and is 8"});
   expect_error([&] { open("table1", 7); }, {"not of an experiment called table1"});
   open("speedup", 7);
+}
+
+TEST(ResultsRecord, ACommandCanBeTypedAgain) {
+  EXPECT_EQ(shell_words({"antichain", "--launcher", "mpirun -n {}", "", "it's"}),
+            "antichain --launcher 'mpirun -n {}' '' 'it'\\''s'");
 }
 
 TEST(ReportDocument, TwoFormsOfOneText) {
@@ -170,20 +196,11 @@ TEST(ReportDocument, TwoFormsOfOneText) {
             "![the \"picture\"](figures/x.svg)\n\n");
   const std::string html = report.html();
   for (const char* part :
-  open("speedup", 9);  // nothing was done yet with the other settings
-  open("speedup", 7);
-  fs::create_directories(path + "/cells");
-  write_file(path + "/cells/one.json", "{}");
        {"<title>A &lt; B</title>", "<h2>Second</h2>", "<b>bold</b> and <code>a&lt;b</code>",
         "<th>model</th><th>x</th>", "<td>a|b</td><td><b>1</b></td>",
         "<img src=\"figures/x.svg\" alt=\"the &quot;picture&quot;\""})
     EXPECT_THAT(html, HasSubstr(part));
 }
-TEST(ResultsRecord, ACommandCanBeTypedAgain) {
-  EXPECT_EQ(shell_words({"antichain", "--launcher", "mpirun -n {}", "", "it's"}),
-            "antichain --launcher 'mpirun -n {}' '' 'it'\\''s'");
-}
-
 
 TEST(ChildProcess, EndsAreTold) {
   const TemporaryFolder folder;
@@ -199,22 +216,6 @@ TEST(ChildProcess, EndsAreTold) {
   expect_error([&] { run_child({"true"}, (folder.str() + "/missing/log")); }, {"missing/log"});
 }
 
-TEST(ChildProcess, AStopReachesTheChild) {
-  const TemporaryFolder folder;
-  StopSignals stop;
-  EXPECT_FALSE(StopSignals::requested());
-  std::thread later([] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    ::kill(::getpid(), SIGINT);
-  });
-  // A minute, were it not stopped.
-  EXPECT_EQ(run_child({"sleep", "60"}, (folder.str() + "/log")), 128 + SIGTERM);
-  later.join();
-  EXPECT_TRUE(StopSignals::requested());
-}
-
-}  // namespace
-}  // namespace antichain
 // mpirun's own words, about what it was asked to start.
 TEST(ChildProcess, LastWordsAreOursBeforeMpiruns) {
   const std::string rule(74, '-'), aborted = rule +
@@ -243,3 +244,19 @@ TEST(ChildProcess, LastWordsAreOursBeforeMpiruns) {
   EXPECT_EQ(words(""), "");
 }
 
+TEST(ChildProcess, AStopReachesTheChild) {
+  const TemporaryFolder folder;
+  StopSignals stop;
+  EXPECT_FALSE(StopSignals::requested());
+  std::thread later([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    ::kill(::getpid(), SIGINT);
+  });
+  // A minute, were it not stopped.
+  EXPECT_EQ(run_child({"sleep", "60"}, (folder.str() + "/log")), 128 + SIGTERM);
+  later.join();
+  EXPECT_TRUE(StopSignals::requested());
+}
+
+}  // namespace
+}  // namespace antichain
