@@ -305,6 +305,15 @@ TEST_F(Program, AutoMakesImagesWhereItComputes) {
   EXPECT_THAT(result.err, HasSubstr("antichain: computing, and making images, on the CPU: "));
 }
 
+TEST_F(Program, TheDoctorLooksWhereAFolderWouldBeMade) {
+  for (const std::string folder : {"new", "new/of/it/", "data"}) {
+    const ProgramRun result = run("doctor --checkpoint " + folder);
+    EXPECT_THAT(result.out, HasSubstr("written and synced")) << folder << result.err;
+    EXPECT_EQ(std::filesystem::exists(path("new")), false) << "it leaves nothing";
+  }
+  EXPECT_THAT(run("doctor --checkpoint /proc/new").out, HasSubstr("can't write to /proc"));
+}
+
 // A machine without the instructions, which ONEDNN_MAX_CPU_ISA makes of any, is told so before anything else is looked at.
 TEST_F(Program, ComputesInBf16OrSaysWhyNot) {
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 1);
