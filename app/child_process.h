@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-// While one exists, SIGINT, SIGTERM and SIGUSR1 only set a flag, and are passed on to a child that is running.
+// While one exists, SIGINT, SIGTERM and SIGUSR1 only set a flag, and the first two are passed on to a child that is running.
 class StopSignals {
  public:
   StopSignals();
@@ -15,6 +15,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
 
   static bool requested();
+  // What ends work that nothing is saved of: Error naming the signal, code 128 + its number; nothing where there was none.
+  static void end_if_requested();
 
  private:
   struct Saved;

@@ -216,6 +216,28 @@ TEST(ChildProcess, EndsAreTold) {
   expect_error([&] { run_child({"true"}, (folder.str() + "/missing/log")); }, {"missing/log"});
 }
 
+TEST(ChildProcess, HearsFewSignalsAndNoneOfTheTerminals) {
+  const TemporaryFolder folder;
+  const std::string log = folder.str() + "/log";
+  ASSERT_EQ(run_child({"sh", "-c", "cut -d' ' -f5 /proc/$$/stat; echo $$"}, log), 0);
+  const std::string group = read_file(log);
+  EXPECT_EQ(group.substr(0, group.find('\n')), group.substr(group.find('\n') + 1, group.find('\n')))
+      << "the leader of a group of its own";
+  StopSignals stop;
+  std::thread later([] {
+    for (int i = 0; i < 4; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      ::kill(::getpid(), SIGINT);
+    }
+  });
+  run_child({"sh", "-c", "trap 'echo heard' TERM; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done"}, log);
+  later.join();
+  const std::string heard = read_file(log);
+  EXPECT_LE(heard.size(), 2 * std::string("heard\n").size()) << heard;
+  EXPECT_GE(heard.size(), std::string("heard\n").size());
+  expect_error([] { StopSignals::end_if_requested(); }, {"stopped by SIGINT"});
+}
+
 // mpirun's own words, about what it was asked to start.
 TEST(ChildProcess, LastWordsAreOursBeforeMpiruns) {
   const std::string rule(74, '-'), aborted = rule +
