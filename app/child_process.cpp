@@ -1,6 +1,7 @@
 #include "app/child_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,21 +16,28 @@
 #include <sstream>
 
 #include "framework/error.h"
+#include "pipeline/stop_signals.h"
 
 namespace antichain {
 namespace {
 
 constexpr std::array signals = {SIGINT, SIGTERM, SIGUSR1};
-std::atomic<int> asked{0}, child{0};  // lock-free, as handlers need
+constexpr int most_passed_on = 2;
+std::atomic<int> asked{0}, child{0}, passed_on{0};  // lock-free, as handlers need
 
-// A child in the terminal's own group hears Ctrl-C by itself; a second word does it no harm.
+// A third signal ends mpirun before its ranks, which then go on with nobody to end them.
+void pass_on(int pid) {
+  if (passed_on++ < most_passed_on) ::kill(pid, SIGTERM);
+}
+
 void on_signal(int number) {
   asked = number;
-  if (const int pid = child; pid > 0) ::kill(pid, SIGTERM);
+  if (const int pid = child; pid > 0) pass_on(pid);
 }
 
 [[noreturn]] void become(const std::vector<char*>& words, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+  ::setpgid(0, 0);                          // Ctrl-C is for its parent, which counts what it passes on
   if (::getppid() != parent) ::_exit(127);  // it died before it could be asked
   for (const int number : signals) ::signal(number, SIG_DFL);
   ::dup2(output, STDOUT_FILENO);
@@ -62,7 +70,14 @@ StopSignals::~StopSignals() {
 
 bool StopSignals::requested() { return asked != 0; }
 
+void StopSignals::end_if_requested() {
+  if (const int number = asked; number != 0)
+    throw Error(fmt::format("stopped by {}, and nothing was written", signal_name(number)), "start it again",
+                ExitCode(128 + number));
+}
+
 bool has_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0;
   const char* path = std::getenv("PATH");
   std::istringstream folders(path ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');)
@@ -82,8 +97,9 @@ int run_child(const std::vector<std::string>& words, const std::string& log_file
   if (pid == 0) become(arguments, output, parent);
   ::close(output);
   if (pid < 0) throw Error("can't start " + words[0], "too many processes?");
+  passed_on = 0;
   child = pid;
-  if (StopSignals::requested()) ::kill(pid, SIGTERM);  // asked between the last look and here
+  if (StopSignals::requested()) pass_on(pid);  // asked between the last look and here
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -97,6 +113,29 @@ std::string last_line(const std::string& log_file) {
   for (std::string line; std::getline(in, line);)
     if (line.find_first_not_of(" \t-") != std::string::npos) last = line;
   return last;
+}
+
+// mpirun frames its pages in lines of dashes.
+std::string last_words(const std::string& log_file) {
+  std::ifstream in(log_file);
+  std::string ours, page;
+  bool in_page = false, first_paragraph = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("antichain: ")) ours = line.substr(11);
+    if (line.starts_with("-----")) {
+      in_page = first_paragraph = !in_page;
+      if (in_page) page.clear();
+    } else if (line.empty()) {
+      first_paragraph = first_paragraph && page.empty();
+    } else if (first_paragraph) {
+      page += (page.empty() ? "" : " ") + line;
+    }
+  }
+  if (!ours.empty()) return ours;
+  if (page.find("to run as root") != std::string::npos)
+    return "mpirun does not start as root: set OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
+  while (!page.empty() && (page.back() == ':' || page.back() == '.')) page.pop_back();
+  return page.empty() ? last_line(log_file) : page;
 }
 
 }  // namespace antichain

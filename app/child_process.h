@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-// While one exists, SIGINT, SIGTERM and SIGUSR1 only set a flag, and are passed on to a child that is running.
+// While one exists, SIGINT, SIGTERM and SIGUSR1 only set a flag, and the first two are passed on to a child that is running.
 class StopSignals {
  public:
   StopSignals();
@@ -15,13 +15,15 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
 
   static bool requested();
+  // What ends work that nothing is saved of: Error naming the signal, code 128 + its number; nothing where there was none.
+  static void end_if_requested();
 
  private:
   struct Saved;
   Saved* saved_;
 };
 
-// Whether the program is found in PATH.
+// Whether the program is found in PATH, or at the path given.
 bool has_program(const std::string& name);
 // This program itself.
 std::string own_program();
@@ -32,5 +34,7 @@ int run_child(const std::vector<std::string>& words, const std::string& log_file
 
 // The last line of such a file that says something, for error messages; "" when there is none.
 std::string last_line(const std::string& log_file);
+// The same of a program of ours, by mpirun or not: its own last sentence, else the first paragraph of mpirun's last page.
+std::string last_words(const std::string& log_file);
 
 }  // namespace antichain

@@ -11,6 +11,7 @@
 #include "app/checks.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "pipeline/launch.h"
 
 namespace antichain {
 namespace {
@@ -120,6 +121,10 @@ std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path
               near.empty() ? hint(app) : fmt::format("did you mean {}?", near), ExitCode::usage);
 }
 
+void print_once(const std::string& text) {
+  if (rank_hint() == 0) std::cout << text;  // of several processes, one speaks
+}
+
 // CLI11 says "--batch: 1 required INT missing".
 std::string one_value(const std::string& sentence) {
   return sentence.substr(0, sentence.find(':')) + " takes one value";
@@ -159,9 +164,9 @@ void parse_and_run(CLI::App& app, const std::vector<std::string>& words) {
   try {
     app.parse(reversed);
   } catch (const CLI::CallForHelp&) {
-    std::cout << parsed_command(app).help();
+    print_once(parsed_command(app).help());
   } catch (const CLI::CallForVersion& version) {
-    std::cout << version.what() << "\n";
+    print_once(version.what() + std::string("\n"));
   } catch (const CLI::ExtrasError&) {
     refuse_extras(app);
   } catch (const CLI::ArgumentMismatch& error) {

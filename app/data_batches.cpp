@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/checks.h"
+#include "app/child_process.h"
 #include "app/data_commands.h"
 #include "app/data_options.h"
 #include "app/network_form.h"
@@ -42,6 +43,7 @@ std::vector<int64_t> labels_of(const std::shared_ptr<const DataSet>& data, const
 
 void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
   const Shape chw = data->image_shape();
+  const StopSignals stop;  // so that no part of a file is left
   TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]}, labels_of(data, o));
   const Sampler sampler(data->size(), {.batch = o.batch});
   Loader loader(data,
@@ -50,6 +52,7 @@ void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOpti
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_images(position_of(step, loader.sampler()), 0, batch);
     file.append({batch.data<float>(), size_t(batch.elements())});
+    StopSignals::end_if_requested();
   }
   file.finish();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/checks.h"
+#include "app/child_process.h"
 #include "app/data_commands.h"
 #include "app/progress_bar.h"
 #include "app/table.h"
@@ -56,12 +57,14 @@ void check(const PackCommandOptions& o) {
 
 DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
   const Size size = parse_size(o.size);
-  const FolderSet set = open_image_folder(
-      o.images, {.height = size.height,
-                 .width = size.width,
-                 .test_fraction = o.test_fraction,
-                 .skip_damaged = o.skip_damaged,
-                 .progress = [&](int64_t done, int64_t total) { bar.show(done, total, "checking"); }});
+  const FolderSet set = open_image_folder(o.images, {.height = size.height,
+                                                     .width = size.width,
+                                                     .test_fraction = o.test_fraction,
+                                                     .skip_damaged = o.skip_damaged,
+                                                     .progress = [&](int64_t done, int64_t total) {
+                                                       StopSignals::end_if_requested();
+                                                       bar.show(done, total, "checking");
+                                                     }});
   for (const std::string& sentence : set.damaged) bar.say("left out: " + sentence);
   if (set.other_files > 0)
     bar.say(fmt::format("{} that {} not end in .jpg, .jpeg or .png: left out",
@@ -74,12 +77,16 @@ void run(const PackCommandOptions& o) {
   parse_size(o.size);
   check_writable({o.out_file});
   if (rank_hint() > 0) return;  // under mpirun one writes
+  const StopSignals stop;       // so that no part of a file is left
   ProgressBar bar(stdout);
   const DataSplits splits = o.cifar.empty() ? open_images(o, bar) : read_cifar10(o.cifar);
   PackOptions options{.interleaved = o.layout == "nhwc",
                       .compressed = o.compress,
                       .normalisation = {},
-                      .progress = [&](int64_t done, int64_t total) { bar.show(done, total, "packing"); }};
+                      .progress = [&](int64_t done, int64_t total) {
+                        StopSignals::end_if_requested();
+                        bar.show(done, total, "packing");
+                      }};
   if (!o.cifar.empty()) options.normalisation = splits.train->normalisation();
   pack(splits, o.out_file, options);
   const Shape chw = splits.train->image_shape();

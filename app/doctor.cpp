@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <memory>
 
 #include "app/checks.h"
@@ -34,8 +35,19 @@ void look_at_data(const std::string& data_dir, JobFacts& job) {
   }
 }
 
+// Training makes a folder that is not there: then what counts is where it would be made.
+std::string nearest_there(const std::string& folder) {
+  if (folder.empty()) return "";
+  std::filesystem::path path = folder;
+  std::error_code ignored;
+  while (!path.empty() && !std::filesystem::exists(path, ignored)) path = path.parent_path();
+  return path.empty() ? "." : path.string();
+}
+
 void examine_job(const DoctorOptions& options, Rank& rank) {
-  JobFacts job = examine(rank, options.checkpoint_folder);
+  const std::string folder =
+      on_rank_zero(rank.transport, [&] { return nearest_there(options.checkpoint_folder); });
+  JobFacts job = examine(rank, folder);
   job.threads_of_one_process = options.machine.local > 1;
   on_rank_zero(rank.transport, [&]() -> std::string {
     look_at_data(options.data_dir, job);

@@ -8,6 +8,7 @@
 
 #include "app/checks.h"
 #include "framework/json.h"
+#include "pipeline/starved_time.h"
 
 namespace antichain {
 namespace {
@@ -29,7 +30,11 @@ StepFigures step_figures(JsonReader reader) {
 }
 
 Json json_of(const TrainedFigures& f) {
-  Json json = {{"step_s", f.step_s}, {"steps", f.steps}, {"data", f.data}, {"loss", Json::array()}};
+  Json json = {{"step_s", f.step_s},
+               {"steps", f.steps},
+               {"data", f.data},
+               {"starved_share", f.starved_share},
+               {"loss", Json::array()}};
   for (const auto& [step, loss] : f.loss) json["loss"].push_back({{"step", step}, {"loss", loss}});
   if (f.test_accuracy) json["test_accuracy"] = *f.test_accuracy;
   return json;
@@ -43,6 +48,7 @@ TrainedFigures trained_figures(JsonReader reader) {
     f.loss.push_back({point.at("step").integer(), point.at("loss").number()});
     point.done();
   }
+  if (reader.has("starved_share")) f.starved_share = reader.at("starved_share").number();
   if (reader.has("test_accuracy")) f.test_accuracy = reader.at("test_accuracy").number();
   reader.done();
   return f;
@@ -91,6 +97,8 @@ double Cell::step_s() const {
 const StepFigures& Cell::shares() const {
   return key.mode == StudyMode::rehearse && rehearsed ? *rehearsed : predicted;
 }
+
+bool starved(const Cell& c) { return c.measured && c.measured->starved_share > doubtful_starved_share; }
 
 std::string to_json(const Cell& c) {
   Json json = {{"format", "antichain cell 1"},

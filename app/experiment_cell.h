@@ -42,6 +42,7 @@ struct TrainedFigures {
   std::string data;                              // what it was trained on
   std::optional<double> test_accuracy;           // none where no epoch ended
   std::vector<std::pair<int64_t, double>> loss;  // by step, thinned out
+  double starved_share = 0;                      // app/time_report.h; of older cells 0
 };
 
 struct Cell {
@@ -58,6 +59,9 @@ struct Cell {
   double step_s() const;              // in the cell's own mode
   const StepFigures& shares() const;  // how a step is made up: rehearsed in that mode, else predicted
 };
+
+// Whether a rank lacked a core for so long that what was measured is doubtful (pipeline/starved_time.h).
+bool starved(const Cell&);
 
 std::string to_json(const Cell&);
 // Error as JsonReader.

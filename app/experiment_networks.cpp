@@ -52,8 +52,8 @@ std::string measured(const ProfileSource& source, const std::string& model) {
   const int code = run_child(launch(source.launcher, source.ranks, words), log);
   if (StopSignals::requested()) throw Error("stopped while measuring " + model, "", ExitCode::stopped);
   if (code != 0 || !fs::is_regular_file(file))
-    throw Error(fmt::format("measuring {} ended with code {}: {}", model, code, last_line(log)), "see " + log,
-                ExitCode::peer_failed);
+    throw Error(fmt::format("measuring {} ended with code {}: {}", model, code, last_words(log)),
+                "see " + log, ExitCode::peer_failed);
   return file.string();
 }
 
@@ -97,6 +97,18 @@ std::string profile_file(const ProfileSource& source, const std::string& model) 
   throw Error(fmt::format("{0} has no profile of {1}: neither {1}.txt nor {1}.json nor {1}/graph.txt",
                           folder.string(), model),
               "give another --profiles, or --models without it");
+}
+
+void check_launcher(const std::string& launcher) {
+  if (launcher.empty()) return;
+  std::string program;
+  std::istringstream(launcher) >> program;
+  if (!has_program(program))
+    throw Error(fmt::format("--launcher begins with '{}', which is no program here", program),
+                "write it as on a command line: \"mpirun -n {}\"", ExitCode::usage);
+  if (launcher.find("{}") == std::string::npos)
+    throw Error(fmt::format("--launcher '{}' does not say how many ranks to start", launcher),
+                "write {} for their number: \"mpirun -n {}\"", ExitCode::usage);
 }
 
 std::vector<std::string> launch(const std::string& launcher, int ranks,

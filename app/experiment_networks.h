@@ -30,6 +30,9 @@ struct ProfileSource {
 // folder, or saying why it could not be measured.
 std::string profile_file(const ProfileSource&, const std::string& model);
 
+// Usage Error where it does not say how many ranks to start, or names no program. "" is none.
+void check_launcher(const std::string& launcher);
+
 // How to start this program on so many ranks: "mpirun -n {} --oversubscribe", {} being the number; "": as threads.
 std::vector<std::string> launch(const std::string& launcher, int ranks,
                                 const std::vector<std::string>& words);

@@ -33,6 +33,27 @@ void check_settings(const Json& now, const std::string& file, const std::string&
   }
 }
 
+// A word as a shell would need it.
+std::string quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}#~`!") == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
+  return text + "'";
+}
+
+// One that ended before its first result may begin anew with other settings.
+bool holds_results(const std::string& path) {
+  const auto any_in = [](const fs::path& folder) { return fs::exists(folder) && !fs::is_empty(folder); };
+  return fs::exists(path + "/report.md") || any_in(path + "/cells") || any_in(path + "/profiles");
+}
+
+const std::string& of_one_process(const std::string& path) {
+  if (launched_in_parallel())
+    throw Error("an experiment starts its ranks itself, but several processes of it were started",
+                "start it without mpirun or srun; --launcher says how ranks are started", ExitCode::usage);
+  return path;
+}
+
 }  // namespace
 
 Json provenance() {
@@ -50,9 +71,9 @@ std::string provenance_line() {
 
 ResultsFolder::ResultsFolder(const std::string& path, const std::string& experiment, const Json& settings,
                              const std::vector<std::string>& command)
-    : path_(path), lock_(path) {
+    : path_(of_one_process(path)), lock_(path) {
   const std::string record = path + "/experiment.json";
-  if (fs::exists(record)) check_settings(settings, record, experiment);
+  if (fs::exists(record) && holds_results(path)) check_settings(settings, record, experiment);
   Json json = {{"experiment", experiment}, {"command", command}};
   json.update(provenance());
   json["settings"] = settings;
@@ -70,6 +91,12 @@ std::vector<std::string> own_command() {
   std::vector<std::string> words;
   for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
   return words;
+}
+
+std::string shell_words(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + quoted(word);
+  return text;
 }
 
 }  // namespace antichain

@@ -22,7 +22,7 @@ std::string provenance_line();
 class ResultsFolder {
  public:
   // Makes the folder where there is none, and locks it. Error when another experiment works in it, or when it holds results of
-  // other settings: it names the first that differs.
+  // other settings: it names the first that differs. Usage Error where mpirun started several processes.
   ResultsFolder(const std::string& path, const std::string& experiment,
                 const nlohmann::ordered_json& settings, const std::vector<std::string>& command);
   const std::string& path() const { return path_; }
@@ -35,5 +35,7 @@ class ResultsFolder {
 
 // The words this process was started with.
 std::vector<std::string> own_command();
+// As they would be typed.
+std::string shell_words(const std::vector<std::string>&);
 
 }  // namespace antichain

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "app/table.h"
+#include "pipeline/starved_time.h"
 
 namespace antichain {
 namespace {
@@ -51,7 +52,7 @@ class Report {
     open_ends();
     document_.heading("Made with");
     document_.paragraph(provenance_line() + fmt::format(", seed {}", o_.seed));
-    document_.paragraph(fmt::format("Command: `{}`", fmt::join(own_command(), " ")));
+    document_.paragraph(fmt::format("Command: `{}`", shell_words(own_command())));
     return document_;
   }
 
@@ -82,6 +83,8 @@ class Report {
                     "one rank doing the same step.",
                     o_.microbatches, name_of(o_.policy), o_.objective,
                     o_.profiles.empty() ? "measured here" : "of " + o_.profiles, link()));
+    if (const std::string doubt = starved_cells(cells_); !doubt.empty())
+      document_.paragraph("**" + doubt + "**");
   }
 
   std::string link() const {
@@ -242,6 +245,21 @@ class Report {
 
 ReportDocument speedup_report(const SpeedupOptions& o, const Sweep& sweep, const StudyFigures& figures) {
   return Report(o, sweep, figures).write();
+}
+
+std::string starved_cells(const std::vector<Cell>& cells) {
+  constexpr size_t most = 5;
+  std::vector<std::string> names;
+  for (const Cell& cell : cells)
+    if (starved(cell)) names.push_back(cell.key.name());
+  if (names.empty()) return "";
+  const size_t all = names.size();
+  if (all > most) names.resize(most), names.push_back("…");
+  return fmt::format(
+      "In {} of {} a rank was ready to run but had no core for more than {:.0f} % of its time, so these "
+      "figures are doubtful ({}): delete them in cells/ and start the same command when nothing else runs "
+      "there, with a core for every rank",
+      all, counted(int64_t(cells.size()), "cell"), doubtful_starved_share * 100, fmt::join(names, ", "));
 }
 
 std::string speedup_summary(const SpeedupOptions& o, const std::vector<Cell>& cells) {

@@ -10,6 +10,8 @@
 namespace antichain {
 
 ReportDocument speedup_report(const SpeedupOptions&, const Sweep&, const StudyFigures&);
+// A sentence where others had the cores that training was measured on, else "".
+std::string starved_cells(const std::vector<Cell>&);
 // A few lines for the terminal: the best of each model.
 std::string speedup_summary(const SpeedupOptions&, const std::vector<Cell>&);
 

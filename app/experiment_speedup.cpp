@@ -38,6 +38,7 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   o.methods = parse_list(words.methods, "--methods", method_names());
   for (const std::string& method : o.methods) study_method(method);
   o.ranks = parse_counts(words.ranks, "--ranks", 1024);
+  check_launcher(o.launcher);
   o.mode = study_mode(words.mode);
   o.policy = policy(words.schedule);
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
@@ -79,6 +80,7 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
 void run(const SpeedupOptions& given, const Words& words) {
   const auto start = std::chrono::steady_clock::now();
   const SpeedupOptions options = understood(given, words);
+  say_why_cpu(options.machine);
   const ResultsFolder out(words.out, "speedup", settings(options), own_command());
   StopSignals stop;
   // 1. The cells.
@@ -95,6 +97,8 @@ void run(const SpeedupOptions& given, const Words& words) {
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   fmt::print("\n{}\nReport: {}/report.html, after {:.1f} s\n", speedup_summary(options, result.cells),
              out.path(), took_s);
+  if (const std::string doubt = starved_cells(result.cells); !doubt.empty())
+    fmt::print(stderr, "antichain: warning: {}\n", doubt);
   if (!result.failures.empty())
     throw Error(fmt::format("{} failed, the first: {}", counted(int64_t(result.failures.size()), "cell"),
                             result.failures.front()),

@@ -10,6 +10,7 @@
 #include "app/child_process.h"
 #include "app/experiment_speedup.h"
 #include "app/plan_figures.h"
+#include "app/table.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/read_profile.h"
@@ -101,9 +102,9 @@ class CellMaker {
                   "--watchdog", fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
-    if (code == int(ExitCode::usage)) return {{"refusal", last_line(log)}};
+    if (code == int(ExitCode::usage)) return {{"refusal", last_words(log)}};
     if (code != 0 || !fs::exists(json_file))
-      throw ChildFailed{fmt::format("{} ended with code {}: {}", cell.key.name(), code, last_line(log))};
+      throw ChildFailed{fmt::format("{} ended with code {}: {}", cell.key.name(), code, last_words(log))};
     return parse_json(read_file(json_file), json_file);
   }
 
@@ -150,15 +151,15 @@ class CellMaker {
     cell.measured = TrainedFigures{.step_s = json.at("measured_step_s").get<double>(),
                                    .steps = json.at("steps").get<int64_t>(),
                                    .data = json.at("data").get<std::string>(),
-                                   .loss = losses(metrics)};
+                                   .loss = losses(metrics),
+                                   .starved_share = json.at("starved_share").get<double>()};
     if (json.contains("final_test_accuracy"))
       cell.measured->test_accuracy = json.at("final_test_accuracy").get<double>();
   }
 
   static bool refused(Cell& cell, const nlohmann::json& json) {
     if (!json.contains("refusal")) return false;
-    const std::string line = json.at("refusal").get<std::string>();
-    cell = Cell{.key = cell.key, .refusal = line.starts_with("antichain: ") ? line.substr(11) : line};
+    cell = Cell{.key = cell.key, .refusal = json.at("refusal").get<std::string>()};
     return true;
   }
 
@@ -190,8 +191,11 @@ std::string progress(const Cell& cell, size_t number, size_t of) {
   const std::string speed =
       fmt::format("{} {:.2f} times one rank", participle(cell.key.mode), cell.one_device_s / cell.step_s());
   if (cell.key.mode == StudyMode::simulate) return head + ": " + speed;
-  return fmt::format("{}: {}; {:+.1f} % from predicted", head, speed,
-                     (cell.step_s() / cell.predicted.step_s - 1) * 100);
+  const std::string doubt = starved(cell) ? fmt::format("; without a core for {} % of the time",
+                                                        percent(cell.measured->starved_share))
+                                          : "";
+  return fmt::format("{}: {}; {:+.1f} % from predicted{}", head, speed,
+                     (cell.step_s() / cell.predicted.step_s - 1) * 100, doubt);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "framework/json.h"
 #include "framework/version.h"
 #include "models/model.h"
+#include "pipeline/launch.h"
 
 namespace antichain {
 namespace {
@@ -95,6 +96,7 @@ Table node_table(const Graph& graph) {
 }
 
 void list_nodes(const InfoOptions& options) {
+  say_why_cpu(options.machine);
   const Graph graph = lowered_network(options.network, options.machine);
   const Totals sum = totals(graph);
   fmt::print("{} in micro-batches of {} on {}, graph {}\n{}, {}, forward {} MFLOP\n\n{}", graph.model(),
@@ -121,6 +123,7 @@ void add_info(CLI::App& app) {
                     "write the list; with --model a profile without times");
   command.callback([options] {
     check_writable({options->json_file});
+    if (rank_hint() > 0) return;  // under mpirun one speaks
     options->network.model.empty() ? list_models(*options) : list_nodes(*options);
   });
 }

@@ -69,6 +69,7 @@ void warn_of_crowding(const Rank& rank) {
 }
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+  say_why_cpu(machine);
   if (launched_in_parallel()) {
     if (machine.local > 0) {
       throw Error("--local runs all ranks in one process, but several processes were started",

@@ -40,14 +40,6 @@ std::string now_in_utc() {
   return text;
 }
 
-// A word as a shell would need it.
-std::string quoted(const std::string& word) {
-  if (!word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}#~`!") == std::string::npos) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? "'\\''" : std::string(1, c);
-  return text + "'";
-}
-
 std::string line(const std::string& head, const std::string& text) { return hanging(head, 10, text) + "\n"; }
 
 }  // namespace
@@ -77,16 +69,16 @@ JobStart job_start(const Rank& rank) {
 }
 
 std::string describe(const JobStart& facts) {
-  std::vector<std::string> command, cores;
-  for (const std::string& word : facts.command) command.push_back(quoted(word));
+  std::vector<std::string> cores;
   for (size_t r = 0; r < facts.cores.size(); ++r)
     if (r == 0 || facts.cores[r] != facts.cores[r - 1]) cores.push_back(std::to_string(facts.cores[r]));
   const std::string mpi = mpi_version();
   std::string text = line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(), revision(),
                                                  facts.device, mpi.substr(0, mpi.find(','))));
-  text += line("Command", fmt::format("{}", fmt::join(command, " ")));
-  text += line("Hosts", fmt::format("{}; {} a rank on {} cores", hosts_in_short(facts.hosts),
-                                    counted(facts.threads, "thread"), fmt::join(cores, ", ")));
+  text += line("Command", shell_words(facts.command));
+  text += line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
+                                    counted(facts.threads, "thread"), fmt::join(cores, ", "),
+                                    cores == std::vector<std::string>{"1"} ? "" : "s"));
   text += line("Started", facts.started);
   if (const std::string job = slurm_job(); !job.empty()) text += line("Slurm", job);
   return text;

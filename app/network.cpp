@@ -17,8 +17,10 @@
 #include "partition/cut_file.h"
 #include "partition/read_profile.h"
 #include "pipeline/agree.h"
+#include "pipeline/launch.h"
 #include "pipeline/link_probe.h"
 #include "pipeline/profiler.h"
+#include "pipeline/starved_time.h"
 
 namespace antichain {
 namespace {
@@ -155,8 +157,16 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   MeasureOptions options{.microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   if (seconds > 0) options.budget_s = seconds;
+  double starved_share = 0;
+  options.starved_share = &starved_share;
   const Profile profile = measure(lowered, context, transport, options);
   if (transport.rank() != 0) return profile;
+  if (starved_share > doubtful_starved_share &&
+      crowding_warning(transport.local_size(), context.threads()).empty())
+    say(
+        fmt::format("while nodes were timed, a rank was ready to run but had no core for {} % of the time: "
+                    "profile again when nothing else runs there",
+                    percent(starved_share)));
   try {
     const ProfileCache cache(planning.profile_cache, context);
     cache.keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
@@ -185,6 +195,11 @@ Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const
     throw Error(fmt::format("{} is a schedule of {}", name,
                             counted(schedule.microbatches, "micro-batch", "micro-batches")),
                 fmt::format("give --microbatches {}", schedule.microbatches), ExitCode::usage);
+  }
+  if (int(schedule.ranks.size()) != plan.ranks()) {
+    throw Error(fmt::format("{} is a schedule of {}, but the plan has {}", name,
+                            counted(int64_t(schedule.ranks.size()), "rank"), plan.ranks()),
+                "write it again by antichain simulate --write-schedule", ExitCode::usage);
   }
   validate(schedule, profile, plan);
   return schedule;

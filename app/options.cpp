@@ -30,16 +30,6 @@ std::vector<std::string> device_names() {
   return names;
 }
 
-// "auto" becomes what this machine has; the job's first rank says why it is no GPU.
-std::string chosen_device(std::string name) {
-  if (name != "auto") return name;
-  std::string why;
-  const std::string best = best_backend(why);
-  if (!why.empty() && rank_hint() == 0)
-    std::fputs(fmt::format("antichain: computing on the CPU: {}\n", why).c_str(), stderr);
-  return best;
-}
-
 void add_local_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* local =
       app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun");
@@ -113,14 +103,23 @@ CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
       app.add_option("--device", o.device,
                      "the backend that computes: cpu; cuda, or cuda:tf32 with rounded factors, where its "
                      "module is built; auto: cuda if there is a GPU; train knows rehearse:PROFILE, too");
-  const auto known = device_names();
+  std::vector<std::string> known = device_names();
+  known.push_back("auto");
   device->check([known](const std::string& name) {
     if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
       refuse_name("device", name, known);
     return std::string();
   });
-  device->transform(std::function<std::string(std::string)>(chosen_device));  // before the check
+  const auto chosen = [&o](const std::string& name) {
+    return name == "auto" ? best_backend(o.why_cpu) : name;
+  };
+  device->transform(std::function<std::string(std::string)>(chosen));  // before the check
   return device->type_name("NAME")->capture_default_str()->group("Machine");
+}
+
+void say_why_cpu(const MachineOptions& o) {
+  if (!o.why_cpu.empty() && rank_hint() == 0)
+    std::fputs(fmt::format("antichain: {} on the CPU: {}\n", o.cpu_does, o.why_cpu).c_str(), stderr);
 }
 
 CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {

@@ -24,8 +24,10 @@ struct NetworkOptions {  // which network, and how it is fed
 struct MachineOptions {  // where it runs
   int local = 0;         // ranks as threads of this process; 0: as mpirun started us
   std::string device = "cpu";
-  std::string transport = "auto";  // of tensors between ranks: pipeline/choose_transport.h
-  int threads = 1;                 // per rank: 1, so that the bits do not depend on how ranks share a machine
+  std::string why_cpu;                 // where "auto" found no GPU
+  std::string cpu_does = "computing";  // what that line says
+  std::string transport = "auto";      // of tensors between ranks: pipeline/choose_transport.h
+  int threads = 1;  // per rank: 1, so that the bits do not depend on how ranks share a machine
   double watchdog_s = 120;
 };
 
@@ -40,6 +42,8 @@ void add_aux_option(CLI::App&, double& aux);
 void add_network_options(CLI::App&, NetworkOptions&);
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
+// On stderr, once for the job: where --device auto found no GPU, why.
+void say_why_cpu(const MachineOptions&);
 void add_threads_option(CLI::App&, MachineOptions&);
 CLI::Option* add_precision_option(CLI::App&, std::string& precision);
 void add_machine_options(CLI::App&, MachineOptions&);

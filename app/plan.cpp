@@ -16,6 +16,7 @@
 #include "framework/json.h"
 #include "partition/dot.h"
 #include "partition/read_profile.h"
+#include "pipeline/launch.h"
 
 namespace antichain {
 namespace {
@@ -84,6 +85,7 @@ void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const
 // No device, and no ranks but the one that prints.
 void plan_a_profile(const PlanCommandOptions& options) {
   check_writable(options.outputs());
+  if (rank_hint() > 0) return;  // under mpirun one plans
   const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
   make_plan(options, given, read_profile(given.profile, options.planning.profile_file), 1);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "app/table.h"
 #include "framework/error.h"
 #include "partition/cut_file.h"
 #include "partition/finish_plan.h"
@@ -73,6 +74,15 @@ Plan read_plan(const PlanningOptions& planning, const GivenFiles& given, const P
   Plan plan = plan_from_json(given.plan, planning.plan_file, profile);
   validate(plan, profile);
   return plan;
+}
+
+// As --stages counts: devices, where it shares them out itself.
+void check_stages(const Plan& plan, const PlanningOptions& planning) {
+  const int has = parse_replicas(planning.replicas).automatic ? plan.ranks() : int(plan.stages.size());
+  if (planning.stages == 0 || planning.at_most || planning.stages == has) return;
+  throw Error(fmt::format("{} is a plan of {}, but --stages {} is asked for", planning.plan_file,
+                          counted(has, "stage"), planning.stages),
+              "leave out --stages, or plan again", ExitCode::usage);
 }
 
 void check_devices(const Plan& plan, const Cluster& cluster) {
@@ -157,6 +167,7 @@ Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const
                  const PlanTask& task) {
   if (planning.plan_file.empty()) return make_plan(profile, task);
   const Plan plan = read_plan(planning, given, profile);
+  check_stages(plan, planning);
   check_devices(plan, task.options.cluster);
   const Plan priced = price(plan, profile, task);
   check_memory(priced, task.options.cluster);

@@ -62,7 +62,8 @@ std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int co
   const std::string text =
       fmt::format("epoch {}  step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  left {}{}", s.epoch,
                   s.done, s.total, s.loss, s.accuracy * 100, s.images_per_s,
-                  duration(seconds_left(s.done, s.total, elapsed_s)), s.note.empty() ? "" : "  " + s.note);
+                  duration(seconds_left(s.done - s.before, s.total - s.before, elapsed_s)),
+                  s.note.empty() ? "" : "  " + s.note);
   return with_bar(text, s.done, s.total, columns);
 }
 

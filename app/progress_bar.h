@@ -11,6 +11,7 @@ namespace antichain {
 
 struct ProgressState {
   int64_t done = 0, total = 0;  // steps
+  int64_t before = 0;           // of those done: by an earlier start
   int64_t epoch = 0;
   double loss = 0, accuracy = 0, images_per_s = 0;
   std::string note;  // stands at the end: what must not be forgotten about this run

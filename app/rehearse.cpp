@@ -41,8 +41,8 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
                const std::optional<Plan>& plan) {
   Task task{.profile = read_profile(given.profile, o.planning.profile_file)};
   PlanningOptions planning = o.planning;
-  if (planning.stages == 0 && planning.cluster_file.empty() && planning.cuts.empty() &&
-      parse_replicas(planning.replicas).of_stage.empty())
+  if (planning.stages == 0 && planning.plan_file.empty() && planning.cluster_file.empty() &&
+      planning.cuts.empty() && parse_replicas(planning.replicas).of_stage.empty())
     planning.stages = ranks;
   task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);

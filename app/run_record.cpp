@@ -46,12 +46,15 @@ RunRecord::RunRecord(const std::string& folder, const Rank& rank) : folder_(fold
   });
 }
 
+void RunRecord::check_free(const std::string& checkpoint) const {
+  if (!folder_.empty() && checkpoint.empty() && fs::exists(folder_ + "/summary.json"))
+    throw Error(folder_ + " holds the results of a run that has ended",
+                "name another folder with --results, or go on with that run with --resume", ExitCode::usage);
+}
+
 void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, const std::string& checkpoint,
                       const Profile& profile, const Plan& plan) const {
   if (folder_.empty()) return;
-  if (checkpoint.empty() && fs::exists(folder_ + "/summary.json"))
-    throw Error(folder_ + " holds the results of a run that has ended",
-                "name another folder with --results, or go on with that run with --resume", ExitCode::usage);
   const std::string file = folder_ + "/run.json";
   Json starts = checkpoint.empty() ? Json::array() : earlier(file);
   Json start = to_json(job);

@@ -21,8 +21,10 @@ class RunRecord {
   // Collective: rank 0 makes and locks the folder. "": none. Error when another run works in it.
   RunRecord(const std::string& folder, const Rank&);
 
-  // On rank 0, before the first step. `checkpoint`: which it goes on from, or "". Error where the folder holds the results of
-  // a finished run, and this one does not go on with it.
+  // On rank 0, before anything is measured. `checkpoint`: which it goes on from, or "". Error where the folder holds the
+  // results of a finished run, and this one does not go on with it.
+  void check_free(const std::string& checkpoint) const;
+  // On rank 0, before the first step.
   void begin(const TrainCommandOptions&, const JobStart&, const std::string& checkpoint, const Profile&,
              const Plan&) const;
 

@@ -12,6 +12,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/read_profile.h"
+#include "pipeline/launch.h"
 
 namespace antichain {
 namespace {
@@ -43,6 +44,7 @@ void run(const SimulateOptions& options) {
   if (!says_how_many_stages(planning))
     throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
   check_writable({options.json_file, options.trace_file, options.schedule_file});
+  if (rank_hint() > 0) return;  // under mpirun one simulates
   // 1. The network's prices, and where it is cut.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
   const Profile profile = read_profile(given.profile, planning.profile_file);

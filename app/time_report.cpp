@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/table.h"
+#include "pipeline/starved_time.h"
 
 namespace antichain {
 namespace {
@@ -21,7 +22,24 @@ std::vector<Spent> kinds(const std::vector<TimeSheet>& ranks) {
   return all;
 }
 
+double share_of(const TimeSheet& t) { return t.total_s() > 0 ? t.starved_s() / t.total_s() : 0; }
+
 }  // namespace
+
+double starved_share(const std::vector<TimeSheet>& ranks) {
+  return ranks.empty() ? 0 : share_of(*std::ranges::max_element(ranks, {}, share_of));
+}
+
+std::string starved_warning(const std::vector<TimeSheet>& ranks,
+                            const std::vector<std::string>& host_of_rank) {
+  if (starved_share(ranks) <= doubtful_starved_share) return "";
+  const size_t rank = size_t(std::ranges::max_element(ranks, {}, share_of) - ranks.begin());
+  return fmt::format(
+      "rank {} on {} was ready to run but had no core for {} % of its time, so the times measured are not "
+      "its "
+      "own: measure again when nothing else runs there, with a core for every rank",
+      rank, rank < host_of_rank.size() ? host_of_rank[rank] : "its host", percent(starved_share(ranks)));
+}
 
 double load_imbalance(const std::vector<TimeSheet>& ranks) {
   double most = 0, sum = 0;

@@ -19,6 +19,7 @@
 #include "app/resume.h"
 #include "app/run_record.h"
 #include "app/table.h"
+#include "app/time_report.h"
 #include "app/train_options.h"
 #include "app/train_report.h"
 #include "framework/error.h"
@@ -38,7 +39,7 @@ namespace {
 PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
   if (planning.method == "data-parallel" && ranks > 1)
     refuse_replicas("data-parallel makes every rank a replica");
-  if (planning.stages == 0) planning.stages = ranks;
+  if (planning.stages == 0 && planning.plan_file.empty()) planning.stages = ranks;
   return planning;
 }
 
@@ -68,6 +69,14 @@ void write_trace(const std::string& file, const TrainResult& result, const std::
   write_file(file, to_chrome_trace(to_trace(measured), title));
 }
 
+// Where ranks outnumber cores, that has been said.
+void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
+                      const std::vector<std::string>& hosts) {
+  const std::string warning = starved_warning(times, hosts);
+  if (!warning.empty() && crowding_warning(rank.transport.local_size(), rank.context.threads()).empty())
+    fmt::print(stderr, "antichain: warning: {}\n", warning);
+}
+
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
@@ -84,6 +93,10 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const DataSplits data = obtain_data(options.data, options.network.batch, rank, shared);
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
+  on_rank_zero(transport, [&] {
+    record.check_free(beginning.checkpoint);
+    return "";
+  });
   // 2. What the network's nodes cost here.
   const Profile profile = obtain_profile(given, planning, options.network, graph, rank.context, transport);
   // 3. Where it is cut: every rank holds the same plan.
@@ -135,6 +148,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const std::vector<ProcessMemory> processes = memory.compare(rank);
   if (!rank.prints()) return;
   reporter.finish();
+  warn_of_starving(rank, reporter.times(), job.hosts);
   const TrainSummary summary{.model = graph.model(),
                              .precision = options.network.precision,
                              .data = data.train->name(),
@@ -164,6 +178,7 @@ void run(TrainCommandOptions options) {
     return rehearse(
         rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
   check(options);
+  if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   complete_outputs(options);
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
   const StopRequests signals;

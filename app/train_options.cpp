@@ -115,7 +115,7 @@ void check(const TrainCommandOptions& o) {
   if (o.machine.transport == "nccl" && o.machine.device == "cpu")
     throw Error("--transport nccl moves tensors from GPU to GPU, but the ranks compute on the CPU",
                 "leave it out, or choose --device cuda", ExitCode::usage);
-  if (o.augment == "device" && o.machine.device == "cpu")
+  if (o.augment == "device" && o.machine.device == "cpu" && o.machine.why_cpu.empty())
     throw Error("--augment device has a GPU make the images, but the ranks compute on the CPU",
                 "leave it out, or choose --device cuda", ExitCode::usage);
   const LearningRate checked(o.rate);

@@ -21,8 +21,10 @@ void TrainReporter::on_step(const StepReport& r) {
   if (!r.skipped_because.empty())
     bar_.say(
         fmt::format("warning: {}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
+  if (!before_) before_ = r.step;
   bar_.show({.done = r.step + 1,
              .total = r.total_steps,
+             .before = *before_,
              .epoch = r.epoch + 1,
              .loss = r.loss,
              .accuracy = r.accuracy,
@@ -94,6 +96,7 @@ std::string to_json(const TrainSummary& s, int indent) {
     json["process_memory"].push_back(
         {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
   json["load_imbalance"] = load_imbalance(s.times);
+  json["starved_share"] = starved_share(s.times);
   json["seconds"] = to_json(s.times);
   if (s.epoch) {
     json["epochs"] = s.epoch->epoch + 1;

@@ -34,6 +34,7 @@ class TrainReporter : public TrainObserver {
   std::string note_;
   ProgressBar bar_;
   StepReport step_;
+  std::optional<int64_t> before_;  // steps done before this start
   std::vector<TimeSheet> times_;
   std::optional<EpochReport> epoch_;
 };

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace antichain::hdf5 {
 
 std::mutex& Session::mutex() {
@@ -16,6 +18,12 @@ std::string reason() {
     return 0;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_last, &text);
+  // What the system said is quoted within some lines of addresses and sizes.
+  constexpr std::string_view quote = "error message = '";
+  if (const size_t at = text.find(quote); at != std::string::npos) {
+    text.erase(0, at + quote.size());
+    text = text.substr(0, text.find('\''));
+  }
   return text.empty() ? "" : fmt::format(" ({})", text);
 }
 

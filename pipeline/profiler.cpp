@@ -1,5 +1,7 @@
 #include "pipeline/profiler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -11,6 +13,7 @@
 #include "pipeline/median.h"
 #include "pipeline/runner.h"
 #include "pipeline/solo_transport.h"
+#include "pipeline/starved_time.h"
 
 namespace antichain {
 namespace {
@@ -95,6 +98,13 @@ int repeats(Transport& job, const MeasureOptions& options, double round_s) {
       job.broadcast(std::to_string(std::clamp(fitting, options.min_repeats, options.max_repeats))));
 }
 
+// On rank 0; of ranks without an answer to give, 0.
+double largest(Transport& job, double mine) {
+  double most = 0;
+  for (const std::string& text : job.gather(fmt::format("{}", mine))) most = std::max(most, std::stod(text));
+  return most;
+}
+
 // In host memory a node takes as long as its call.
 void measure_calls(const Graph& graph, Context& context, Profile& network, Transport& job,
                    const MeasureOptions& options) {
@@ -113,14 +123,19 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
   samples.clear();
   const int count = repeats(job, options, warm_up_s);
   job.barrier();
+  const StarvedTime starved;
+  double all_s = 0;
   for (int i = 0; i < count; ++i) {
     in_nodes = 0;
     const double seconds = bench.step().seconds;
+    all_s += seconds;
     overhead.push_back(std::max(0.0, seconds - in_nodes) / (2 * bench.microbatches()));
   }
   for (const auto& [key, seconds] : samples)
     time_of(network.nodes[size_t(key.first)].cost, key.second) = median(seconds);
   network.overhead_s = median(overhead);
+  const double share = largest(job, starved.seconds() / all_s);
+  if (options.starved_share) *options.starved_share = share;
 }
 
 // On a device of its own the call only starts the work: pipeline/device_times.h.

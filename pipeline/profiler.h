@@ -15,6 +15,7 @@ struct MeasureOptions {
   int microbatches = 1;  // of the run: with more than one, weight gradients are timed accumulating
   double budget_s = 3;   // about how long to measure, after the warm-up
   int min_repeats = 5, max_repeats = 50;
+  double* starved_share = nullptr;  // gets that of the rank that most lacked a core (pipeline/starved_time.h)
 };
 
 // In a step that is measured for a run of so many: two in host memory, where one node is timed after the other; up to eight on a

@@ -1,13 +1,10 @@
 #include "pipeline/rehearsal_clock.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
 namespace antichain {
 namespace {
@@ -67,13 +64,8 @@ double clock_offset_s(Transport& transport, const std::function<double()>& mine,
   return offset_s;
 }
 
-RehearsalClock::RehearsalClock(Transport& transport)
-    : transport_(transport), scheduler_(::open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)) {
+RehearsalClock::RehearsalClock(Transport& transport) : transport_(transport) {
   if (!on_one_host(transport)) offset_s_ = clock_offset_s(transport, monotonic_s);
-}
-
-RehearsalClock::~RehearsalClock() {
-  if (scheduler_ >= 0) ::close(scheduler_);
 }
 
 double RehearsalClock::now_s() const { return monotonic_s() + offset_s_; }
@@ -84,14 +76,6 @@ void RehearsalClock::sleep_until(double s) const {
     transport_.activity().beat();
   }
   nap_until(s - offset_s_);
-}
-
-// "nanoseconds on a core, nanoseconds ready but without one, times given one"
-double RehearsalClock::starved_s() const {
-  char text[96] = "";
-  if (scheduler_ < 0 || ::pread(scheduler_, text, sizeof text - 1, 0) <= 0) return 0;
-  unsigned long long ran = 0, waited = 0;
-  return std::sscanf(text, "%llu %llu", &ran, &waited) == 2 ? 1e-9 * double(waited) : 0;
 }
 
 }  // namespace antichain

@@ -60,13 +60,14 @@ double TimeSheet::computing_s() const {
 std::string TimeSheet::text() const {
   std::string text;
   for (const double s : seconds_) text += fmt::format("{} ", s);
-  return text;
+  return text + fmt::format("{}", starved_s_);
 }
 
 TimeSheet TimeSheet::from_text(const std::string& text) {
   TimeSheet sheet;
   std::istringstream in(text);
   for (double& s : sheet.seconds_) in >> s;
+  in >> sheet.starved_s_;
   return sheet;
 }
 

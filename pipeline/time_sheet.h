@@ -39,12 +39,16 @@ class TimeSheet {
   double seconds(Spent kind) const { return seconds_[size_t(kind)]; }
   double total_s() const;
   double computing_s() const;  // forward, backward, update
+  // Of all that: ready to run while others had the core (pipeline/starved_time.h).
+  double starved_s() const { return starved_s_; }
+  void set_starved(double seconds) { starved_s_ = seconds; }
 
   std::string text() const;  // for other ranks
   static TimeSheet from_text(const std::string&);
 
  private:
   std::array<double, kinds_of_spent> seconds_{};
+  double starved_s_ = 0;
   Spent now_ = Spent::other;
   bool runs_ = false;
   Clock::time_point since_;

@@ -11,6 +11,7 @@
 #include "framework/error.h"
 #include "pipeline/fault.h"
 #include "pipeline/loader_source.h"
+#include "pipeline/starved_time.h"
 #include "pipeline/stop_signals.h"
 
 namespace antichain {
@@ -242,6 +243,7 @@ class Trainer {
 
   void tell_times() {
     time_.stop();
+    time_.set_starved(starved_.seconds());
     std::vector<TimeSheet> all;
     for (const std::string& text : transport_.gather(time_.text())) all.push_back(TimeSheet::from_text(text));
     if (transport_.rank() == 0) observer_.on_end(all);
@@ -296,6 +298,7 @@ class Trainer {
   Clock::time_point epoch_start_ = Clock::now();
   double epoch_s_before_;  // of the epoch, before this run
   TimeSheet time_;
+  const StarvedTime starved_;
 };
 
 }  // namespace

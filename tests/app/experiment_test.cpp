@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <thread>
 
 #include "app/child_process.h"
 #include "app/experiment_cell.h"
 #include "app/experiment_networks.h"
 #include "app/experiment_record.h"
+#include "app/experiment_report.h"
 #include "app/report_document.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"
@@ -19,6 +21,7 @@
 namespace antichain {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -41,7 +44,8 @@ Cell full_cell() {
                                      .steps = 1000,
                                      .data = "CIFAR-10",
                                      .test_accuracy = 0.755,
-                                     .loss = {{1, 2.3}, {11, 1.7}}}};
+                                     .loss = {{1, 2.3}, {11, 1.7}},
+                                     .starved_share = 0.1}};
 }
 
 TEST(ExperimentCell, TheFileHoldsEverything) {
@@ -63,6 +67,19 @@ TEST(ExperimentCell, MeasuredSpeedupsAreOverAMeasuredRank) {
   EXPECT_DOUBLE_EQ(speedup({eight}, eight), 1.5 / 0.7) << "else over the predicted one";
   eight.measured.reset();
   EXPECT_DOUBLE_EQ(speedup({one, eight}, eight), 1.5 / (2. / 3)) << "never mixed";
+}
+
+TEST(ExperimentCell, OneWithoutItsCoreIsDoubtful) {
+  Cell cell = full_cell();
+  EXPECT_FALSE(starved(cell));
+  EXPECT_EQ(starved_cells({cell, cell}), "");
+  cell.measured->starved_share = 0.5;
+  EXPECT_TRUE(starved(cell_from_json(to_json(cell), "cell.json")));
+  EXPECT_THAT(starved_cells({full_cell(), cell}), HasSubstr("In 1 of 2 cells"));
+  std::string older = to_json(full_cell());
+  older.erase(older.find("    \"starved_share\""),
+              older.find("    \"loss\"") - older.find("    \"starved_share\""));
+  EXPECT_EQ(cell_from_json(older, "cell.json").measured->starved_share, 0);
 }
 
 TEST(ExperimentCell, ARefusalIsAResult) {
@@ -116,6 +133,16 @@ TEST(ExperimentNetworks, LaunchersNameTheNumberOfRanks) {
   EXPECT_THAT(launch("", 3, {"train"}), ElementsAre(me, "train", "--local", "3"));
 }
 
+TEST(ExperimentNetworks, ALauncherIsAProgramAndTakesANumber) {
+  check_launcher("");
+  check_launcher("sh -c {}");
+  check_launcher("/bin/sh -c {}");
+  expect_error([] { check_launcher("no-such-program-anywhere -n {}"); },
+               {"'no-such-program-anywhere'", "no program"});
+  expect_error([] { check_launcher("/bin/no-such-program -n {}"); }, {"'/bin/no-such-program'"});
+  expect_error([] { check_launcher("sh -n 2"); }, {"'sh -n 2'", "how many ranks", "{}"});
+}
+
 class ResultsFolderTest : public testing::Test {
  protected:
   void SetUp() override { register_cpu_backend(); }
@@ -143,9 +170,18 @@ TEST_F(ResultsFolderTest, OneAtATimeAndOneKind) {
     const ResultsFolder first = open("speedup", 7);
     expect_error([&] { open("speedup", 7); }, {path, "in use"});
   }
+  open("speedup", 9);  // nothing was done yet with the other settings
+  open("speedup", 7);
+  fs::create_directories(path + "/cells");
+  write_file(path + "/cells/one.json", "{}");
   expect_error([&] { open("speedup", 8); }, {"other settings", "seed was 7, and is 8"});
   expect_error([&] { open("table1", 7); }, {"not of an experiment called table1"});
   open("speedup", 7);
+}
+
+TEST(ResultsRecord, ACommandCanBeTypedAgain) {
+  EXPECT_EQ(shell_words({"antichain", "--launcher", "mpirun -n {}", "", "it's"}),
+            "antichain --launcher 'mpirun -n {}' '' 'it'\\''s'");
 }
 
 TEST(ReportDocument, TwoFormsOfOneText) {
@@ -178,6 +214,56 @@ TEST(ChildProcess, EndsAreTold) {
   EXPECT_TRUE(has_program("sh"));
   EXPECT_FALSE(has_program("no-such-program-anywhere"));
   expect_error([&] { run_child({"true"}, (folder.str() + "/missing/log")); }, {"missing/log"});
+}
+
+TEST(ChildProcess, HearsFewSignalsAndNoneOfTheTerminals) {
+  const TemporaryFolder folder;
+  const std::string log = folder.str() + "/log";
+  ASSERT_EQ(run_child({"sh", "-c", "cut -d' ' -f5 /proc/$$/stat; echo $$"}, log), 0);
+  const std::string group = read_file(log);
+  EXPECT_EQ(group.substr(0, group.find('\n')), group.substr(group.find('\n') + 1, group.find('\n')))
+      << "the leader of a group of its own";
+  StopSignals stop;
+  std::thread later([] {
+    for (int i = 0; i < 4; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
+      ::kill(::getpid(), SIGINT);
+    }
+  });
+  run_child({"sh", "-c", "trap 'echo heard' TERM; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done"}, log);
+  later.join();
+  const std::string heard = read_file(log);
+  EXPECT_LE(heard.size(), 2 * std::string("heard\n").size()) << heard;
+  EXPECT_GE(heard.size(), std::string("heard\n").size());
+  expect_error([] { StopSignals::end_if_requested(); }, {"stopped by SIGINT"});
+}
+
+// mpirun's own words, about what it was asked to start.
+TEST(ChildProcess, LastWordsAreOursBeforeMpiruns) {
+  const std::string rule(74, '-'), aborted = rule +
+                                             "\nMPI_ABORT was invoked on rank 0\nwith errorcode 3.\n\nNOTE: "
+                                             "it kills.\n" +
+                                             rule + "\n";
+  const TemporaryFolder folder;
+  const std::string log = folder.str() + "/log";
+  const auto words = [&](const std::string& text) {
+    write_file(log, text);
+    return last_words(log);
+  };
+  EXPECT_EQ(words("Plan\n\nantichain: p.json is no plan: plan again\n" + aborted),
+            "p.json is no plan: plan again");
+  EXPECT_EQ(words("Plan\n" + rule +
+                  "\nThere are not enough slots to satisfy the 4\nslots that were requested:\n\n  "
+                  "antichain\n\nEither request fewer.\n" +
+                  rule + "\n"),
+            "There are not enough slots to satisfy the 4 slots that were requested");
+  EXPECT_THAT(words(rule +
+                    "\nmpirun has detected an attempt to run as root.\n\nRunning as root is *strongly* "
+                    "discouraged.\n" +
+                    rule + "\n"),
+              HasSubstr("set OMPI_ALLOW_RUN_AS_ROOT=1"));
+  EXPECT_EQ(words("gnuplot\nline 3: what?\n"), "line 3: what?");
+  EXPECT_EQ(words(""), "");
 }
 
 TEST(ChildProcess, AStopReachesTheChild) {

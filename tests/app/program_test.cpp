@@ -144,6 +144,8 @@ TEST_F(Program, RefusesFilesThatCantBeUsed) {
   expect_refused(with + "--plan empty.json", 3, "empty");
   expect_refused("train --local 3 --plan plan.json" + std::string(given), 2, "the plan is for 2 ranks");
   expect_refused(with + "--stages 3", 2, "the plan is for 3 ranks");
+  expect_refused(with + "--plan plan.json --stages 3", 2, "plan.json is a plan of 2 stages, but --stages 3");
+  expect_refused("simulate --profile p.json --plan plan.json --stages 3", 2, "but --stages 3 is asked for");
   expect_refused("plan --profile p.json --stages 1000", 2, "1000 stages");
   expect_refused("plan --profile malformed.json", 3, "malformed.json:2");
   expect_refused("train --config nowhere.toml", 3, "nowhere.toml");
@@ -181,6 +183,19 @@ TEST_F(Program, SaysTheSameUnderMpi) {
   refused("train --plan malformed.json" + std::string(given), 3, "malformed.json:2");
   refused("train --metrics no/x" + std::string(given), 3, "there is no folder no");
   refused("train --local 2", 2, "--local");
+  refused("simulate --profile nowhere.json --stages 2", 3, "nowhere.json");
+  refused("experiment speedup --profiles data --out study", 2, "starts its ranks itself");
+}
+
+// What needs no ranks is done by one process, whoever starts several.
+TEST_F(Program, MpiRanksThatAreNotNeededKeepStill) {
+  for (const std::string words :
+       {"--version", "plan --help", "info", "info --model resnet20", "plan --profile p.json --stages 2",
+        "simulate --profile p.json --stages 2"}) {
+    const ProgramRun alone = run(words), several = run_mpi(3, words);
+    EXPECT_EQ(several.code, 0) << words << several.err;
+    EXPECT_EQ(std::ranges::count(several.out, '\n'), std::ranges::count(alone.out, '\n')) << words;
+  }
 }
 
 TEST_F(Program, PlansAndSchedulesGoRoundAsFiles) {
@@ -280,6 +295,23 @@ TEST_F(Program, GeneratedDataIsNamedInEveryOutput) {
         line.starts_with("Data:") || line.starts_with("epoch") || line.starts_with("Test accuracy");
     EXPECT_EQ(names_data, line.find("generated (not CIFAR-10)") != std::string::npos) << line;
   }
+}
+
+// Asked to adapt, the program goes on where there is no GPU, and says what that means.
+TEST_F(Program, AutoMakesImagesWhereItComputes) {
+  const ProgramRun result = run(std::string("train --steps 1 --device auto --augment device") + given);
+  if (result.err.find("on the CPU") == std::string::npos) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("antichain: computing, and making images, on the CPU: "));
+}
+
+TEST_F(Program, TheDoctorLooksWhereAFolderWouldBeMade) {
+  for (const std::string folder : {"new", "new/of/it/", "data"}) {
+    const ProgramRun result = run("doctor --checkpoint " + folder);
+    EXPECT_THAT(result.out, HasSubstr("written and synced")) << folder << result.err;
+    EXPECT_EQ(std::filesystem::exists(path("new")), false) << "it leaves nothing";
+  }
+  EXPECT_THAT(run("doctor --checkpoint /proc/new").out, HasSubstr("can't write to /proc"));
 }
 
 // A machine without the instructions, which ONEDNN_MAX_CPU_ISA makes of any, is told so before anything else is looked at.

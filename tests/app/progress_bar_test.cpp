@@ -18,6 +18,12 @@ TEST(ProgressBar, ShowsHowFarAndHowLong) {
             "epoch 1  step 0/5  loss 0.0000  accuracy 0.0 %  0 images/s  left 0:00  generated");
 }
 
+TEST(ProgressBar, TheTimeLeftIsOfThisStartsPace) {
+  // 50 steps in a minute, 100 to go; the first 50 were another start's.
+  EXPECT_EQ(ProgressBar::render({.done = 100, .total = 200, .before = 50, .epoch = 1}, 60, 0),
+            "epoch 1  step 100/200  loss 0.0000  accuracy 0.0 %  0 images/s  left 2:00");
+}
+
 TEST(ProgressBar, IsPlainAndRareWhereThereIsNoTerminal) {
   std::FILE* file = std::tmpfile();
   {

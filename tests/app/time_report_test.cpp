@@ -39,6 +39,18 @@ TEST(TimeReport, IsDataAsWell) {
   EXPECT_EQ(json[1]["checkpoint"], 0.0);
 }
 
+// The tenth number: for how long the rank had no core.
+TEST(TimeReport, WarnsOfARankWithoutACore) {
+  const TimeSheet alone = TimeSheet::from_text("2 3 1 2 0.5 0 0 0 0.5 0.9");
+  const TimeSheet shared = TimeSheet::from_text("2 3 1 2 0.5 0 0 0 0.5 4.5");
+  EXPECT_EQ(starved_warning({alone, alone}, {"n1", "n2"}), "") << "10 % happen to everybody";
+  EXPECT_EQ(starved_warning({}, {}), "");
+  EXPECT_EQ(starved_warning(two, {"n1", "n2"}), "") << "where the system does not count";
+  EXPECT_DOUBLE_EQ(starved_share({alone, shared, alone}), 0.5);
+  EXPECT_THAT(starved_warning({alone, shared, alone}, {"n1", "n2", "n3"}),
+              HasSubstr("rank 1 on n2 was ready to run but had no core for 50.0 % of its time"));
+}
+
 TEST(TimeReport, CitesWhatWasUsed) {
   const std::vector<std::string> works = citations({"resnet18", "antichain", "gpipe", "CIFAR-10"});
   EXPECT_THAT(works, ElementsAre(HasSubstr("antichain"), HasSubstr("Deep Residual Learning"),

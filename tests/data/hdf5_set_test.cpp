@@ -2,9 +2,12 @@
 #include "data/hdf5_set.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <numeric>
 
 #include "data/cifar10.h"
@@ -270,6 +273,29 @@ for name, more in (("plain", {}), ("chunks", dict(chunks=(7, 4, 8, 2), compressi
   }
   expect_error([&] { read_hdf5_set(folder.str() + "/lzf.h5"); }, {"lzf.h5", "filter", "gzip"});
   expect_error([&] { read_hdf5_set(folder.str() + "/missing.h5"); }, {"missing.h5", "1 of its 6 chunks"});
+}
+
+// A limit of the process stands for the disk's: writing ends in an error of the system, which HDF5 wraps in lines.
+TEST(Pack, ADiskThatIsFullIsOneLine) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "data_batch_1.bin", records(48));
+  write_bytes(folder.path() / "test_batch.bin", records(23));
+  const DataSplits cifar = read_cifar10(folder.str());
+  ::signal(SIGXFSZ, SIG_IGN);
+  rlimit before, small;
+  ::getrlimit(RLIMIT_FSIZE, &before);
+  small = before, small.rlim_cur = 50'000;
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::string sentence;
+  try {
+    pack(cifar, folder.str() + "/set.h5");
+  } catch (const Error& error) {
+    sentence = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_NE(sentence.find("(File too large)"), std::string::npos) << sentence;
+  EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "set.h5"));
 }
 
 }  // namespace

@@ -50,7 +50,9 @@ TEST(TimeSheet, TravelsAsText) {
   TimeSheet sheet;
   for (size_t kind = 0; kind < kinds_of_spent; ++kind) sheet.enter(Spent(kind)), pause_ms(1);
   sheet.stop();
+  sheet.set_starved(1. / 3);
   const TimeSheet there = TimeSheet::from_text(sheet.text());
+  EXPECT_EQ(there.starved_s(), 1. / 3) << "all digits";
   for (size_t kind = 0; kind < kinds_of_spent; ++kind) {
     EXPECT_EQ(there.seconds(Spent(kind)), sheet.seconds(Spent(kind))) << name_of(Spent(kind));
     EXPECT_GT(there.seconds(Spent(kind)), 0) << name_of(Spent(kind));
