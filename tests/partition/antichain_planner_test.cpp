@@ -33,8 +33,8 @@ class BruteForce {
     int64_t bottleneck = minimum(stages, [](int64_t so_far, int64_t stage, int64_t boundary, int64_t) {
       return std::max({so_far, stage, boundary});
     });
-    constexpr int64_t byte = int64_t(1)
-                             << 32;  // bytes first, then squares: both in one number, compared at once
+    // Bytes first, then squares: both in one number, compared at once.
+    constexpr int64_t byte = int64_t(1) << 32;
     int64_t tie = minimum(stages, [&](int64_t so_far, int64_t stage, int64_t boundary, int64_t bytes) {
       return std::max(stage, boundary) > bottleneck ? never : so_far + bytes * byte + stage * stage;
     });

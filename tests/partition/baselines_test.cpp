@@ -73,8 +73,8 @@ TEST(BalancedSequence, cuts_a_hundred_thousand_elements_into_64_parts) {
   auto cost = [&](int, int begin, int end) { return before[end] - before[begin]; };
   const int64_t most = costliest(balanced_sequence(n, parts, cost), cost);
   EXPECT_GE(most, before[n] / parts);
-  EXPECT_LE(most,
-            before[n] / parts + largest);  // filling each part up to the average overshoots by one element
+  // Filling each part up to the average overshoots by one element.
+  EXPECT_LE(most, before[n] / parts + largest);
 }
 
 Profile weighted(const std::vector<int64_t>& params, const std::vector<int64_t>& stash,
@@ -145,8 +145,8 @@ TEST(Cudasize, fills_the_fullest_device_least) {
 
 TEST(Cudasize, counts_the_microbatches_in_flight) {
   const Profile profile = weighted({0, 0, 0, 0, 0, 0}, {4, 4, 4, 4, 4, 4}, {1, 1, 1, 1, 1, 1});
-  EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 2})),
-            std::vector<int>({2, 6}));  // 2 x 2 nodes against 4
+  // 2 x 2 nodes against 4.
+  EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 2})), std::vector<int>({2, 6}));
   EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 2, .microbatches = 1})), std::vector<int>({3, 6}));
 }
 

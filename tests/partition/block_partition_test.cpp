@@ -35,8 +35,8 @@ TEST(BlockPartition, differs_by_no_more_than_the_largest_element) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 20'000; ++round) {
     std::vector<int64_t> elements(1 + random() % 40);
-    const uint64_t scale = 1 + random() % 30,
-                   zeros = random() % 4;  // up to three quarters of them take no time
+    // Up to three quarters of them take no time.
+    const uint64_t scale = 1 + random() % 30, zeros = random() % 4;
     for (int64_t& element : elements) element = random() % 4 < zeros ? 0 : int64_t(random() % scale);
     expect_block_partition(elements, 1 + int(random() % elements.size()));
   }
