@@ -1,4 +1,5 @@
-// The runner's messages: what they are called, the receives it posts ahead, and the order they go in where the transport has one.
+// The runner's messages: what they are called, the receives it posts ahead, and the order they go in where the transport
+// has one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
