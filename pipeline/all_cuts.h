@@ -10,6 +10,9 @@
 // programming, it is a bound for all plans, and it rules out most cuts before they have all their boundaries.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "pipeline/cut_climb.h"
 #include "pipeline/makespan_bound.h"
 

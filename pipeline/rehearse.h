@@ -14,6 +14,7 @@
 // A profile is enough: there need not be any operators.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
