@@ -21,6 +21,7 @@
 #include "pipeline/launch.h"
 #include "pipeline/link_probe.h"
 #include "pipeline/mpi_library.h"
+#include "pipeline/seconds.h"
 
 namespace antichain {
 namespace {
@@ -84,8 +85,7 @@ double write_speed(const std::string& folder) {
     done += n;
   }
   if (::fsync(probe.file()) != 0) return 0;
-  return double(probe_bytes) /
-         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return double(probe_bytes) / seconds_since(start);
 }
 
 std::string locale_named() {

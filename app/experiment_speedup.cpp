@@ -17,6 +17,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/planning.h"
+#include "pipeline/seconds.h"
 
 namespace antichain {
 namespace {
@@ -94,7 +95,7 @@ void run(const SpeedupOptions& given, const Words& words) {
   write_file(out.path() + "/report.md", report.markdown());
   write_file(out.path() + "/report.html", report.html());
   for (const std::string& sentence : figures.missing) fmt::print("{}\n", sentence);
-  const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double took_s = seconds_since(start);
   fmt::print("\n{}\nReport: {}/report.html, after {:.1f} s\n", speedup_summary(options, result.cells),
              out.path(), took_s);
   if (const std::string doubt = starved_cells(result.cells); !doubt.empty())

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <map>
 #include <memory>
 #include <optional>
 
-#include "app/checks.h"
 #include "app/child_process.h"
 #include "app/experiment_commands.h"
 #include "app/experiment_networks.h"
@@ -20,6 +18,8 @@
 #include "framework/json.h"
 #include "partition/planner.h"
 #include "partition/read_profile.h"
+#include "pipeline/median.h"
+#include "pipeline/seconds.h"
 
 namespace antichain {
 namespace {
@@ -51,10 +51,9 @@ Entry time_method(const std::string& method, const std::string& text, const std:
   for (int i = 0; i < 3; ++i) {
     const auto start = std::chrono::steady_clock::now();
     plan = planner(method)(read_profile(text, file), {.stages = devices, .objective = "compute"});
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    seconds.push_back(seconds_since(start));
   }
-  std::ranges::sort(seconds);
-  return {.seconds = seconds[1], .slowest_s = plan.bottleneck_s, .proved = plan.proved_optimal()};
+  return {.seconds = median(seconds), .slowest_s = plan.bottleneck_s, .proved = plan.proved_optimal()};
 }
 
 Row make_row(const std::string& model, int devices, const std::string& file) {

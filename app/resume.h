@@ -2,7 +2,6 @@
 // not fit, before anything is computed.
 #pragma once
 
-#include <memory>
 #include <string>
 
 #include "app/job.h"

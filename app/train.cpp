@@ -4,7 +4,6 @@
 #include <CLI/CLI.hpp>
 
 #include <memory>
-#include <mutex>
 
 #include "app/citations.h"
 #include "app/commands.h"

@@ -30,7 +30,6 @@ void TrainReporter::on_step(const StepReport& r) {
              .accuracy = r.accuracy,
              .images_per_s = r.images_per_s,
              .note = note_});
-  step_ = r;
 }
 
 void TrainReporter::on_epoch(const EpochReport& r) {

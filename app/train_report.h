@@ -23,7 +23,6 @@ class TrainReporter : public TrainObserver {
   void on_end(const std::vector<TimeSheet>&) override;
   void finish() { bar_.finish(); }
 
-  const StepReport& last_step() const { return step_; }
   const std::optional<EpochReport>& last_epoch() const { return epoch_; }  // none before the first one's end
   const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
 
@@ -33,7 +32,6 @@ class TrainReporter : public TrainObserver {
   const std::vector<std::string> host_of_rank_;
   std::string note_;
   ProgressBar bar_;
-  StepReport step_;
   std::optional<int64_t> before_;  // steps done before this start
   std::vector<TimeSheet> times_;
   std::optional<EpochReport> epoch_;

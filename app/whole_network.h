@@ -2,7 +2,6 @@
 // runner, kernels and schedule as training does.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "app/job.h"

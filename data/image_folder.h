@@ -16,8 +16,8 @@ namespace antichain {
 
 struct FolderOptions {
   int height = 0, width = 0;  // what images are brought to (data/resize.h); 0: all have the size of the first
-  double test_fraction =
-      0.1;  // of every class, where the folder has no train and test: rounded down, one at least of two or more
+  // Of every class, where the folder has no train and test: rounded down, one at least of two or more.
+  double test_fraction = 0.1;
   bool skip_damaged = false;  // decodes every file once to find them
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};  // of that
 };

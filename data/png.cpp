@@ -16,8 +16,8 @@ Image decode_png(std::span<const uint8_t> bytes, const std::string& origin, int6
     refuse_image(origin, png.message);
   check_image_size(png.height, png.width, most_pixels, origin);
   png.format = PNG_FORMAT_RGB;
-  png.flags |=
-      PNG_IMAGE_FLAG_16BIT_sRGB;  // 16-bit samples are as bright as 8-bit ones, unless the file says otherwise
+  // 16-bit samples are as bright as 8-bit ones, unless the file says otherwise.
+  png.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
   Image image{.height = int(png.height),
               .width = int(png.width),
               .pixels = std::vector<uint8_t>(PNG_IMAGE_SIZE(png))};

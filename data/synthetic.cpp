@@ -52,8 +52,8 @@ constexpr std::array<ClassFigure, Format::classes> figures{{
 }};
 
 struct Colours {
-  std::array<float, 3> back, slope,
-      front;  // per channel; the background shades along the diagonal by `slope`
+  // Per channel; the background shades along the diagonal by `slope`.
+  std::array<float, 3> back, slope, front;
 };
 
 // A foreground that differs from the background by 50 to 110 levels in every channel, up or down at random: the

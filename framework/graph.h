@@ -24,8 +24,8 @@ struct Node {
   std::vector<NodeId> inputs;
   Signature signature;
   Lowering lowering;  // filled by lower(); before that all layouts are plain
-  std::vector<std::string> absorbed =
-      {};  // names of nodes fused into this one, in order; it has the value of the last
+  // Names of nodes fused into this one, in order; it has the value of the last.
+  std::vector<std::string> absorbed = {};
 
   TensorSpec output() const;  // signature.y in the lowering's layout and precision
   Role role() const { return op->role(); }

@@ -5,9 +5,9 @@
 //
 //   Op::infer          what every device agrees on: output shape, parameters, buffers, statistics, FLOPs
 //   Lowering           what an engine adds: layouts, precision, what backward re-reads, the stash (static as well)
-//   Kernel             the engine's code for one node: forward, and backward in two halves that can be asked
-//   for
-//                      separately: input gradient (dx) and weight gradient (dw)
+//   Kernel             the engine's code for one node: forward, and backward in two halves
+//                      that can be asked for separately: the input gradient (dx) and
+//                      the weight gradient (dw)
 #pragma once
 
 #include <cstdint>

@@ -226,13 +226,6 @@ Solution AntichainSearch::near(const Solution& best, TieRule rule, double slack)
   return {best.dag, best.placements, std::move(cuts), bottleneck};
 }
 
-bool AntichainSearch::feasible(const Solution& solution) const {
-  const std::vector<int>& states = solution.cuts.states;
-  for (size_t s = 0; s + 1 < states.size(); ++s)
-    if (states[s] == states[s + 1] || !solution.dag->inside(states[s], states[s + 1])) return false;
-  return !limited_ || fits_memory(solution.cuts, *solution.dag, *solution.placements);
-}
-
 Plan AntichainSearch::plan(const Solution& solution, Clock::time_point start) const {
   const std::vector<std::vector<int>> devices = solution.placements->devices(solution.cuts.moves);
   std::vector<PlanStage> stages;

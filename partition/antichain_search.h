@@ -35,8 +35,6 @@ class AntichainSearch {
   // devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
 
-  // Whether a solution whose states someone has moved is one: every stage non-empty, nested, and fits its devices.
-  bool feasible(const Solution&) const;
   Plan plan(const Solution&, Clock::time_point start) const;
   // No plan has a smaller bottleneck: best()'s, where it is proved.
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
@@ -69,8 +67,8 @@ class AntichainSearch {
   const CutGraph graph_;
   const bool limited_;                                    // whether some device's memory is
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
-  std::map<int64_t, std::unique_ptr<AntichainDag>>
-      coarser_;  // than the whole one, by the share of a stage that is merged
+  // Lattices coarser than the whole one, by the share of a stage that is merged.
+  std::map<int64_t, std::unique_ptr<AntichainDag>> coarser_;
   std::unique_ptr<AntichainDag> whole_, contracted_;  // null where there are too many states
   bool tried_to_contract_ = false;
   std::vector<std::unique_ptr<PlacementDag>> kept_placements_;

@@ -123,8 +123,8 @@ class BottleneckSearch {
   int64_t threshold_ = 0, unit_ = 1;
   std::map<std::pair<double, int64_t>, int> price_index_;
   std::map<int, int> memory_index_;
-  std::vector<Prices> prices_, memory_,
-      transfer_ns_;  // transfer: within, between nodes; empty when not counted
+  // Of transfers: within, between nodes; empty where they do not count.
+  std::vector<Prices> prices_, memory_, transfer_ns_;
   std::vector<Gate> gates_;
   std::vector<GatePrices> gate_prices_;
   std::vector<int> gates_begin_;   // per placement, into gates_

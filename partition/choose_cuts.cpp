@@ -14,8 +14,8 @@ struct Way {
   int state = 0;
   int before = -1;
   const Move* by = nullptr;
-  double bytes = 0,
-         squares = 0;  // whole numbers; ns² beyond 2^53 round, in a fixed order: the same on every rank
+  // Whole numbers; ns² beyond 2^53 round, in a fixed order: the same on every rank.
+  double bytes = 0, squares = 0;
   bool reached = false;
 };
 using Ways = std::vector<Way>;

@@ -11,8 +11,9 @@ namespace antichain {
 
 enum class TieRule { fewest_bytes, most_even };
 
-// Of a search whose last threshold was attainable. Exact while each placement has at most `candidates` possible states;
-// beyond that, only those with the fewest crossing bytes (and those of one known solution) are compared.
+// Of a search whose last threshold was attainable. Exact while each placement has at most `candidates` possible states, and
+// fewer where there are many moves (a million pairs in all, but at least 4 states each); beyond that, only those with the
+// fewest crossing bytes (and those of one known solution) are compared.
 Cuts choose_cuts(const BottleneckSearch&, TieRule = TieRule::fewest_bytes, int candidates = 1000);
 
 }  // namespace antichain

@@ -1,8 +1,6 @@
 #include "partition/cut_graph.h"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include "framework/error.h"
 #include "partition/stage_cost.h"
@@ -51,15 +49,6 @@ std::vector<std::vector<int>> consumers_of(const std::vector<std::vector<int>>& 
 }
 
 }  // namespace
-
-int64_t CutGraph::total_work_ns() const {
-  return std::accumulate(work_ns.begin(), work_ns.end(), int64_t(0));
-}
-
-int64_t CutGraph::lower_bound_ns(int stages) const {
-  int64_t share = (total_work_ns() + stages - 1) / stages;
-  return work_ns.empty() ? share : std::max(share, *std::max_element(work_ns.begin(), work_ns.end()));
-}
 
 CutGraph cut_graph(const Profile& profile) {
   check_sums(profile);

@@ -22,9 +22,6 @@ struct CutGraph {
       kept_bytes;  // of memory: always, and per micro-batch in flight (stage_cost.h)
 
   int size() const { return int(nodes.size()); }
-  int64_t total_work_ns() const;
-  // No plan of S stages has a faster slowest stage: max(total work / S, the largest node).
-  int64_t lower_bound_ns(int stages) const;
 };
 
 // Error naming the node when its time is beyond what planning in nanoseconds can add up (a hundred days in all), or its

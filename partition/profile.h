@@ -16,9 +16,9 @@ namespace antichain {
 
 // Times are seconds for one micro-batch, bytes are for one micro-batch (output, stash) or in all (param, buffer).
 struct NodeCost {
-  double forward_s = 0, backward_input_s = 0,
-         backward_weight_s = 0;  // an inseparable op has it all in the second
-  double update_s = 0;           // the optimiser's pass over the parameters, once per step
+  // An inseparable op has it all in the second.
+  double forward_s = 0, backward_input_s = 0, backward_weight_s = 0;
+  double update_s = 0;  // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;
   int64_t param_bytes = 0;     // one copy of the weights
   int64_t prepared_bytes = 0;  // what the engine makes of them for its passes, once a step (bf16)

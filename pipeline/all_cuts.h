@@ -10,6 +10,9 @@
 // programming, it is a bound for all plans, and it rules out most cuts before they have all their boundaries.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "pipeline/cut_climb.h"
 #include "pipeline/makespan_bound.h"
 
@@ -46,8 +49,8 @@ class AllCuts {
   double speed_ = 1;
   std::vector<double> work_s_;  // per state: of its down-set, updates included
   std::vector<double> head_s_;  // per state
-  std::vector<double>
-      rest_s_;  // stages x states: the least that so many stages from this state on make of a step
+  // Stages x states: the least that so many stages from this state on make of a step.
+  std::vector<double> rest_s_;
 };
 
 }  // namespace antichain

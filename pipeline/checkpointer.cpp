@@ -6,13 +6,10 @@
 #include "framework/version.h"
 #include "pipeline/agree.h"
 #include "pipeline/host_memory.h"
+#include "pipeline/seconds.h"
 
 namespace antichain {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 constexpr double guessed_bytes_per_s = 50e6;  // until a checkpoint was measured: a slow disk
 

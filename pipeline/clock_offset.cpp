@@ -1,55 +1,59 @@
 #include "pipeline/clock_offset.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <chrono>
+#include <limits>
+#include <string>
 
 namespace antichain {
 namespace {
-
-constexpr int round_trips = 20;
 
 double wall_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-Tensor message() { return Tensor::host({{1}, DType::f64}); }
-
-void answer(Transport& transport) {
-  const Tensor in = message(), out = message();
-  for (int i = 0; i < round_trips; ++i) {
-    transport.wait(transport.recv({0, i}, 0, in));
-    *out.data<double>() = wall_s();
-    transport.send({1, i}, 0, out);
-    transport.flush();
-  }
-}
-
-double ask(Transport& transport, int peer) {
-  const Tensor in = message(), out = message();
-  double quickest_s = 1e9, offset_s = 0;
-  for (int i = 0; i < round_trips; ++i) {
-    const auto ticket = transport.recv({1, i}, peer, in);
-    const double start = wall_s();
-    transport.send({0, i}, peer, out);
-    transport.wait(ticket);
-    const double end = wall_s();
-    transport.flush();
-    if (end - start >= quickest_s) continue;
-    quickest_s = end - start;
-    offset_s = *in.data<double>() - (start + end) / 2;
-  }
-  return offset_s;
+Tensor one_double(double value) {
+  const Tensor tensor = Tensor::host({.shape = {1}, .dtype = DType::f64});
+  *tensor.data<double>() = value;
+  return tensor;
 }
 
 }  // namespace
 
-std::vector<double> clock_offsets(Transport& transport) {
-  std::vector<double> offsets;
-  for (int peer = 0; peer < transport.size(); ++peer) {
+double clock_offset_s(Transport& transport, const std::function<double()>& mine, int rounds) {
+  double offset_s = 0, quickest_s = std::numeric_limits<double>::infinity();
+  for (int peer = 1; peer < transport.size(); ++peer) {
     transport.barrier();
-    if (transport.rank() == 0) offsets.push_back(peer == 0 ? 0 : ask(transport, peer));
-    if (transport.rank() == peer && peer > 0) answer(transport);
+    if (transport.rank() != 0 && transport.rank() != peer) continue;
+    const int other = transport.rank() == 0 ? peer : 0;
+    for (int round = 0; round < rounds; ++round) {
+      const Tensor got = one_double(0);
+      const auto ticket = transport.recv({0, round}, other, got);
+      if (transport.rank() == 0) {
+        transport.wait(ticket);
+        transport.send({0, round}, other, one_double(mine()));
+        continue;
+      }
+      const double asked_s = mine();
+      transport.send({0, round}, other, one_double(asked_s));
+      transport.wait(ticket);
+      const double answered_s = mine(), took_s = answered_s - asked_s;
+      if (took_s < quickest_s) offset_s = *got.data<double>() - (asked_s + answered_s) / 2;
+      quickest_s = std::min(quickest_s, took_s);
+    }
+    transport.flush();
   }
-  return offsets;
+  return offset_s;
+}
+
+std::vector<double> clock_offsets(Transport& transport) {
+  const double behind_s = clock_offset_s(transport, wall_s);
+  std::vector<double> offsets_s;
+  for (const std::string& text : transport.gather(fmt::format("{}", -behind_s)))
+    offsets_s.push_back(std::stod(text));
+  return offsets_s;
 }
 
 }  // namespace antichain

@@ -6,8 +6,8 @@
 namespace antichain {
 namespace {
 
-constexpr size_t most_in_pairs =
-    4;  // neighbours up and down of one boundary that are tried with those of the next
+// Neighbours up and down of one boundary that are tried with those of the next.
+constexpr size_t most_in_pairs = 4;
 constexpr int narrow_places = 4;
 constexpr int rounds = 5;           // of a walk, each from the best so far
 constexpr double threshold = 0.1;   // a step may get so much longer, as a share, when the first round begins

@@ -9,6 +9,10 @@
 // on every machine.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <vector>
+
 #include "pipeline/cut_scorer.h"
 
 namespace antichain {

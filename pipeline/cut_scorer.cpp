@@ -8,8 +8,8 @@ namespace antichain {
 namespace {
 
 constexpr size_t most_clocks = 500;  // one per path through the placements; they are large
-constexpr double rounding =
-    1e-11;  // steps are rounded to picoseconds, and differ from bounds in their last bits
+// Steps are rounded to picoseconds, and differ from bounds in their last bits.
+constexpr double rounding = 1e-11;
 
 }  // namespace
 

@@ -42,51 +42,59 @@ DeviceReadings::DeviceReadings(DeviceStep& step, CopyStream& copies, Stage& stag
   }
 }
 
+DeviceReadings::Look DeviceReadings::at_statistics(int m, int& marks) {
+  Gathering found(*this, marks, true);
+  for (const auto& [id, rings] : memory_.statistics)
+    for (const Ring& ring : rings)
+      found.add(ring[m], {.microbatch = m, .node = id, .what = Offence::What::statistics});
+  return found.done();
+}
+
+DeviceReadings::Look DeviceReadings::at_outputs(int m, int& marks) {
+  Gathering found(*this, marks, false);
+  for (const NodeId id : place_.sent)
+    found.add(memory_.output.at(id)[m], {.microbatch = m, .node = id, .what = Offence::What::output});
+  return found.done();
+}
+
+DeviceReadings::Look DeviceReadings::at_sent_gradients(int m, int& marks) {
+  Gathering found(*this, marks, false);
+  for (const auto& [message, ring] : memory_.sent) {
+    const std::vector<NodeId>& inputs = stage_.graph()[message.consumer].inputs;
+    const auto input = std::ranges::find(inputs, message.tensor) - inputs.begin();
+    found.add(ring[m], {.microbatch = m,
+                        .phase = Offence::Phase::backward,
+                        .node = message.consumer,
+                        .what = Offence::What::input_gradient,
+                        .index = int(input)});
+  }
+  return found.done();
+}
+
+// `place`: what every offence there has. With `largest_rank` 1 the gradients of vectors only.
+DeviceReadings::Look DeviceReadings::at_weight_gradients(Offence place, int largest_rank, bool bad,
+                                                         int& marks) {
+  Gathering found(*this, marks, bad);
+  place.what = Offence::What::weight_gradient;
+  for (const NodeId id : stage_.nodes())
+    for (size_t i = 0; i < stage_[id].gradients.size(); ++i) {
+      if (stage_[id].gradients[i].shape().rank() > largest_rank) continue;
+      place.node = id, place.index = int(i);
+      found.add(stage_[id].gradients[i], place);
+    }
+  return found.done();
+}
+
 void DeviceReadings::prepare_looks() {
   using Phase = Offence::Phase;
-  using What = Offence::What;
   int marks = 0;
   for (int m = 0; m < place_.microbatches; ++m) {
-    Gathering statistics(*this, marks, true);
-    for (const auto& [id, rings] : memory_.statistics)
-      for (const Ring& ring : rings)
-        statistics.add(ring[m], {.microbatch = m, .node = id, .what = What::statistics});
-    statistics_.push_back(statistics.done());
-
-    Gathering outputs(*this, marks, false);
-    for (const NodeId id : place_.sent)
-      outputs.add(memory_.output.at(id)[m], {.microbatch = m, .node = id, .what = What::output});
-    outputs_.push_back(outputs.done());
-
-    Gathering sent(*this, marks, false);
-    for (const auto& [message, ring] : memory_.sent) {
-      const std::vector<NodeId>& inputs = stage_.graph()[message.consumer].inputs;
-      const auto input = std::ranges::find(inputs, message.tensor) - inputs.begin();
-      sent.add(ring[m], {.microbatch = m,
-                         .phase = Phase::backward,
-                         .node = message.consumer,
-                         .what = What::input_gradient,
-                         .index = int(input)});
-    }
-    sent_.push_back(sent.done());
-
-    Gathering vectors(*this, marks, false);
-    for (const NodeId id : stage_.nodes())
-      for (size_t i = 0; i < stage_[id].gradients.size(); ++i)
-        if (stage_[id].gradients[i].shape().rank() <= 1)
-          vectors.add(stage_[id].gradients[i], {.microbatch = m,
-                                                .phase = Phase::backward,
-                                                .node = id,
-                                                .what = What::weight_gradient,
-                                                .index = int(i)});
-    vectors_.push_back(vectors.done());
+    statistics_.push_back(at_statistics(m, marks));
+    outputs_.push_back(at_outputs(m, marks));
+    sent_.push_back(at_sent_gradients(m, marks));
+    vectors_.push_back(at_weight_gradients({.microbatch = m, .phase = Phase::backward}, 1, false, marks));
   }
-  Gathering gradients(*this, marks, true);
-  for (const NodeId id : stage_.nodes())
-    for (size_t i = 0; i < stage_[id].gradients.size(); ++i)
-      gradients.add(stage_[id].gradients[i],
-                    {.phase = Phase::update, .node = id, .what = What::weight_gradient, .index = int(i)});
-  gradients_ = gradients.done();
+  gradients_ = at_weight_gradients({.phase = Phase::update}, Shape::max_rank, true, marks);
 
   const TensorSpec spec{{std::max(marks, 1)}, DType::i32};
   marks_ = stage_.context().backend().tensor(spec);

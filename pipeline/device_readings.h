@@ -57,6 +57,10 @@ class DeviceReadings {
   };
   class Gathering;
   void prepare_looks();
+  Look at_statistics(int microbatch, int& marks);
+  Look at_outputs(int microbatch, int& marks);
+  Look at_sent_gradients(int microbatch, int& marks);
+  Look at_weight_gradients(Offence place, int largest_rank, bool bad, int& marks);
   void take(const Look&);
 
   DeviceStep& step_;

@@ -101,7 +101,7 @@ struct DeviceMessages {
   std::function<std::unique_ptr<MessageStream>(const Context&, Transport& job)> make;
 };
 void register_device_messages(const std::string& device, DeviceMessages);
-const DeviceMessages* device_messages(std::string_view backend,
-                                      std::string& why_not);  // nullptr with the reason
+// nullptr, with the reason, where it has none.
+const DeviceMessages* device_messages(std::string_view backend, std::string& why_not);
 
 }  // namespace antichain

@@ -106,11 +106,6 @@ void raise_to(std::vector<int32_t>& clock, const std::vector<int32_t>& other) {
 
 }  // namespace
 
-bool computes(Verb verb) {
-  return verb == Verb::forward || verb == Verb::backward || verb == Verb::backward_input ||
-         verb == Verb::backward_weight;
-}
-
 Partners match_messages(const Schedule& schedule) {
   Partners partners;
   const size_t ranks = schedule.ranks.size();

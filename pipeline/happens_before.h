@@ -89,6 +89,4 @@ class HappensBefore {
   std::vector<int32_t> clocks_;        // rows x ranks
 };
 
-bool computes(Verb);  // forward, backward or a half of it
-
 }  // namespace antichain

@@ -11,7 +11,7 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+#include <string>
 #include <vector>
 
 #include "pipeline/device_step.h"

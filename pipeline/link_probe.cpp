@@ -7,6 +7,9 @@
 #include <sstream>
 #include <vector>
 
+#include "pipeline/median.h"
+#include "pipeline/seconds.h"
+
 namespace antichain {
 namespace {
 
@@ -23,10 +26,9 @@ double one_way_s(Transport& transport, bool lower, int peer, int64_t bytes, int 
     transport.wait(ticket);
     if (!lower) transport.send({0, 0}, peer, out);
     transport.flush();
-    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 2);
+    seconds.push_back(seconds_since(start) / 2);
   }
-  std::ranges::sort(seconds);
-  return seconds[seconds.size() / 2];
+  return median(seconds);
 }
 
 }  // namespace

@@ -20,11 +20,11 @@
 namespace antichain {
 namespace {
 
-constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 10'000'000,
-                  wander_budget = 40'000'000;  // of CutScorer::spent()
-constexpr size_t most_climbs = 4;              // of each search, from different candidates
-constexpr size_t most_promising = 3;           // searches to climb in
-constexpr int few_states = 20'000;             // with which more searches are cheap
+// In the unit of CutScorer::spent().
+constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 10'000'000, wander_budget = 40'000'000;
+constexpr size_t most_climbs = 4;     // of each search, from different candidates
+constexpr size_t most_promising = 3;  // searches to climb in
+constexpr int few_states = 20'000;    // with which more searches are cheap
 constexpr double slacks[] = {0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
 
 bool links_are_free(const Cluster& cluster) {

@@ -7,6 +7,9 @@
 // Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one update.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "partition/planner.h"
 #include "pipeline/schedule.h"
 

@@ -1,7 +1,7 @@
 #include "pipeline/memory_need.h"
 
 #include <algorithm>
-#include <set>
+#include <vector>
 
 #include "data/loader.h"
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
 #include "data/data_set.h"
 #include "pipeline/stage_memory.h"

@@ -12,13 +12,6 @@
 namespace antichain {
 namespace {
 
-bool learns(const Schedule& schedule) {
-  for (const auto& actions : schedule.ranks)
-    for (const Action& a : actions)
-      if (computes(a.verb) && a.verb != Verb::forward) return true;
-  return false;
-}
-
 // Whether the runner gives received tensors of this flow free after the action: see StageRunner::execute.
 bool frees(const Action& a, Flow flow, bool training) {
   if (!training) return a.verb == Verb::forward;

@@ -29,8 +29,8 @@ namespace antichain {
 struct Exchange {
   double done_s = 0;
   int depth = 0;  // at least 1
-  std::vector<Place>
-      places;  // of a message: its send, then its recv; of an all-reduce: every replica's, ranks ascending
+  // Of a message: its send, then its recv; of an all-reduce: every replica's, ranks ascending.
+  std::vector<Place> places;
 };
 
 // Error when the schedule is not valid for the plan, or the plan names a device that the cluster lacks.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "pipeline/seconds.h"
+
 namespace antichain {
 
 MpiHeartbeat::MpiHeartbeat(const Progress& mine) : mine_(mine), known_(size_t(comm_.size())) {
@@ -18,9 +20,7 @@ MpiHeartbeat::MpiHeartbeat(const Progress& mine) : mine_(mine), known_(size_t(co
   }
 }
 
-double MpiHeartbeat::unheard_s(int rank) const {
-  return std::chrono::duration<double>(Clock::now() - known_[size_t(rank)].heard).count();
-}
+double MpiHeartbeat::unheard_s(int rank) const { return seconds_since(known_[size_t(rank)].heard); }
 
 void MpiHeartbeat::refresh() {
   Known& me = known_[size_t(comm_.rank())];
@@ -29,7 +29,7 @@ void MpiHeartbeat::refresh() {
   me.heard = Clock::now();
   forget_delivered();
   // A rank that is stopped takes nothing in: don't pile messages up for it.
-  const bool due = std::chrono::duration<double>(Clock::now() - told_).count() >= 5e-3;
+  const bool due = seconds_since(told_) >= 5e-3;
   if (due && !said_last_ && posted_.size() < 16 * known_.size()) tell(false);
   take_in();
 }

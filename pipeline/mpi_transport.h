@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "pipeline/transport.h"
 #include "pipeline/watchdog.h"

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/median.h"
+
 namespace antichain {
 namespace {
 
@@ -37,8 +39,7 @@ void NodeStamps::finish() {
   const std::vector<double> at_s = device_.stamps_s();
   std::vector<double> nothing_s;
   for (const auto& [begin, end] : empty_) nothing_s.push_back(at_s[end] - at_s[begin]);
-  std::ranges::nth_element(nothing_s, nothing_s.begin() + std::ptrdiff_t(nothing_s.size() / 2));
-  const double stamp_s = nothing_s[nothing_s.size() / 2];
+  const double stamp_s = median(nothing_s);
   for (const Stamped& s : stamped_)
     clock_(s.id, s.verb, s.microbatch, std::max(0.0, at_s[s.end] - at_s[s.begin] - stamp_s));
 }

@@ -12,6 +12,7 @@
 #include "pipeline/link_probe.h"
 #include "pipeline/median.h"
 #include "pipeline/runner.h"
+#include "pipeline/seconds.h"
 #include "pipeline/solo_transport.h"
 #include "pipeline/starved_time.h"
 
@@ -78,8 +79,7 @@ class Bench {
     // Rate 0: the weights stay as they were drawn, so that values can't run away.
     StepResult result = runner_.run(
         {.batch = stage_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
-    return {std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(),
-            std::move(result.events)};
+    return {seconds_since(start), std::move(result.events)};
   }
 
  private:

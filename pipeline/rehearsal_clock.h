@@ -25,9 +25,4 @@ class RehearsalClock {
   StarvedTime starved_;
 };
 
-// Collective. What to add to this rank's clock to read rank 0's: of so many round trips the quickest decides, as in
-// D. Mills, "Internet Time Synchronization: the Network Time Protocol", IEEE Transactions on Communications 1991.
-// `mine` reads this rank's clock.
-double clock_offset_s(Transport&, const std::function<double()>& mine, int rounds = 32);
-
 }  // namespace antichain

@@ -47,8 +47,6 @@ void write_postmark(const Tensor& tensor, const Postmark& postmark) {
   std::memcpy(tensor.raw(), &postmark, sizeof postmark);
 }
 
-bool computes(Verb verb) { return category_of(verb) == "forward" || category_of(verb) == "backward"; }
-
 }  // namespace
 
 Rehearsal::Rehearsal(const Profile& network, const Plan& plan, const Schedule& schedule,
@@ -63,7 +61,7 @@ Rehearsal::Rehearsal(const Profile& network, const Plan& plan, const Schedule& s
       actions_(schedule.ranks[size_t(transport.rank())]),
       seconds_(action_seconds(plan, network, cluster)),
       channels_(schedule),
-      clock_(transport),
+      time_(transport),
       names_(std::make_shared<std::map<int, std::string>>()) {
   for (const Verb verb :
        {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::step})
@@ -91,8 +89,7 @@ void Rehearsal::lay_out(const Slots& slots) {
       continue;
     }
     Receive& receive = receives_[route];
-    if (receive.ring.empty())  // one more than in use: receives are posted ahead
-      receive.ring = buffers((activation ? slots.microbatches : slots.received_gradients) + 1, sent);
+    if (receive.ring.empty()) receive.ring = buffers(slots.receive_ring(a.message.flow), sent);
     receive.channel = channels_(a.peer, transport_.rank(), a.message);
     receive.message = a.message;
     receive.peer = a.peer;
@@ -145,55 +142,23 @@ Timeline Rehearsal::step() {
   begin_step();
   std::vector<double> times;  // start and end of every action, and the end by the clock
   for (size_t i = 0; i < actions_.size(); ++i) {
-    times.push_back(here_s() - begin_s_);
+    times.push_back(time_.here_s() - begin_s_);
     transport_.activity().doing(labels_[i]);
     execute(i);
-    times.push_back(here_s() - begin_s_);
+    times.push_back(time_.here_s() - begin_s_);
   }
-  times.push_back(clock_.now_s() - begin_s_);
+  times.push_back(time_.clock_s() - begin_s_);
   transport_.activity().doing("delivering the last messages of the rehearsed step");
   transport_.flush();
   return collect(times);
 }
 
-// Now, had this rank always had a core, and been woken in time. It never goes back: the system's account of cores is kept by
-// several clocks.
-double Rehearsal::here_s() {
-  late_s_ += starved_anew_s();
-  const double now_s = clock_.now_s();
-  return arrive(now_s, now_s - late_s_);
-}
-
-double Rehearsal::starved_anew_s() {
-  const double starved_s = clock_.starved_s();
-  return std::max(0., starved_s - std::exchange(starved_s_, starved_s));
-}
-
-// At `now_s` by the clock, this rank is at `s`, or where it was before if that is later.
-double Rehearsal::arrive(double now_s, double s) {
-  reached_s_ = std::max(reached_s_, s);
-  late_s_ = now_s - reached_s_;
-  return reached_s_;
-}
-
-void Rehearsal::sleep_until(double s) {
-  if (here_s() >= s) return;
-  clock_.sleep_until(s);
-  starved_anew_s();  // is in how late it is now
-  arrive(clock_.now_s(), s);
-}
-
-// A message that came while this rank waited would have come earlier, had its sender not been late and had this rank had a core
-// since; but not before this rank began to wait.
+// When the message was delivered.
 double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
-  const double asked_s = here_s() + late_s_;
+  const double asked_s = time_.asked_s();
   transport_.wait(ticket);
   const Postmark postmark = read_postmark(tensor);
-  if (postmark.posted_s > asked_s) {
-    const double came_s = clock_.now_s();
-    const double coreless_s = std::min(starved_anew_s(), came_s - postmark.posted_s);
-    arrive(came_s, came_s - postmark.late_s - coreless_s);
-  }
+  time_.got(asked_s, postmark.posted_s, postmark.late_s);
   return postmark.delivered_s;
 }
 
@@ -209,13 +174,11 @@ void Rehearsal::begin_step() {
   link_free_s_.clear();
   post_receives();
   transport_.barrier();
-  const double begin_s = clock_.now_s() + lead_s;
+  const double begin_s = time_.clock_s() + lead_s;
   const std::string word =
       transport_.broadcast(std::string(reinterpret_cast<const char*>(&begin_s), sizeof begin_s));
   std::memcpy(&begin_s_, word.data(), sizeof begin_s_);
-  reached_s_ = late_s_ = 0;
-  starved_anew_s();
-  sleep_until(begin_s_);
+  time_.begin(begin_s_);
 }
 
 void Rehearsal::execute(size_t index) {
@@ -239,9 +202,9 @@ void Rehearsal::execute(size_t index) {
 }
 
 void Rehearsal::compute(const Action& action) {
-  const double begin_s = here_s();
+  const double begin_s = time_.here_s();
   for (const double end_s : node_ends_.at(action.verb)) {
-    sleep_until(begin_s + end_s);
+    time_.sleep_until(begin_s + end_s);
     transport_.progress();
   }
   release(action);
@@ -254,9 +217,9 @@ void Rehearsal::send(const Action& a) {
   const Tensor& tensor = buffers.at(turn(a.microbatch));
   const Link& link = cluster_.link(plan_.device_of(me), plan_.device_of(a.peer));
   double& free_s = link_free_s_[a.peer];
-  free_s = std::max(free_s, here_s()) +
+  free_s = std::max(free_s, time_.here_s()) +
            options_.time_scale * link.seconds(network_.nodes[size_t(a.message.tensor)].cost.output_bytes);
-  write_postmark(tensor, {.delivered_s = free_s, .posted_s = clock_.now_s(), .late_s = late_s_});
+  write_postmark(tensor, {.delivered_s = free_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
   transport_.send({buffers.channel, a.microbatch}, a.peer, tensor);
 }
 
@@ -264,15 +227,15 @@ void Rehearsal::wait(const Action& a) {
   Receive& receive = receives_.at({a.message, a.peer});
   ANTICHAIN_CHECK(receive.awaited < receive.posted && receive.microbatches[receive.awaited] == a.microbatch,
                   "receives are awaited in micro-batch order");
-  sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a.microbatch))));
+  time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a.microbatch))));
 }
 
 // Begins when the last replica has come; what it takes is the simulator's.
 void Rehearsal::reduce(const Action& action) {
   const int me = transport_.rank();
-  double last_s = here_s();
+  double last_s = time_.here_s();
   const Tensor mine = buffers(1, 0)[0];
-  write_postmark(mine, {.delivered_s = last_s, .posted_s = clock_.now_s(), .late_s = late_s_});
+  write_postmark(mine, {.delivered_s = last_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
   std::vector<std::pair<Transport::Ticket, Tensor>> others;
   for (const int peer : stage_.ranks) {
     if (peer == me) continue;
@@ -281,7 +244,7 @@ void Rehearsal::reduce(const Action& action) {
     transport_.send({reduce_channel_, 0}, peer, mine);
   }
   for (const auto& [ticket, theirs] : others) last_s = std::max(last_s, await(ticket, theirs));
-  sleep_until(last_s + options_.time_scale * seconds_[size_t(me)][size_t(action.verb)]);
+  time_.sleep_until(last_s + options_.time_scale * seconds_[size_t(me)][size_t(action.verb)]);
 }
 
 int Rehearsal::turn(int microbatch) const { return microbatch / int(stage_.ranks.size()); }

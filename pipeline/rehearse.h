@@ -8,22 +8,22 @@
 //   recv                   until the message is there, and then until the link has delivered it
 //   reduce                 the stage's replicas tell each other when they came; all go on when the all-reduce is over
 //
-// That the system wakes a rank late, or lets it wait for a core that others use, is an accident of pretending, because the ranks
-// that are meant have cores of their own: it is taken off again, on this rank and on those that wait for its messages. What
-// transport and runtime take is counted.
+// What transport and runtime take is counted; that a rank gets its core late is not (pipeline/rehearsal_time.h).
 //
 // Like the runner it posts receives as far ahead as the schedule's slots allow, and obeys the actions in their order.
 // A profile is enough: there need not be any operators.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "pipeline/action_seconds.h"
 #include "pipeline/channels.h"
-#include "pipeline/rehearsal_clock.h"
+#include "pipeline/rehearsal_time.h"
 #include "pipeline/simulate.h"
 
 namespace antichain {
@@ -64,11 +64,7 @@ class Rehearsal {
   using Route = std::pair<Message, int>;  // and the peer
 
   void lay_out(const Slots&);
-  double here_s();  // now, but for what this rank is late by accident
-  double starved_anew_s();
-  double arrive(double now_s, double s);
-  void sleep_until(double s);
-  double await(Transport::Ticket, const Tensor&);  // when the message is delivered
+  double await(Transport::Ticket, const Tensor&);
   std::vector<double> node_ends(Verb) const;
   void label(const Action&);
   void begin_step();
@@ -92,7 +88,7 @@ class Rehearsal {
   const std::vector<Action>& actions_;  // this rank's
   const std::vector<ActionSeconds> seconds_;
   const Channels channels_;
-  RehearsalClock clock_;
+  RehearsalTime time_;
   std::map<Verb, std::vector<double>> node_ends_;  // seconds after the action's begin
   std::map<Route, Buffers> sends_;
   std::map<Route, Receive> receives_;
@@ -100,8 +96,6 @@ class Rehearsal {
   std::map<Flow, int> released_;       // turns whose received tensors are used up
   int reduce_channel_ = 0;
   double begin_s_ = 0, wall_s_ = 0;
-  double reached_s_ = 0, late_s_ = 0;  // the clock is so much ahead of where this rank is
-  double starved_s_ = 0;               // when last asked
   std::vector<std::string> labels_;
   std::shared_ptr<std::map<int, std::string>> names_;  // of the channels
 };

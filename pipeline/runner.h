@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/sgd.h"
@@ -102,23 +103,50 @@ class StageRunner {
     std::vector<Transport::Ticket> tickets;     // by micro-batch
   };
 
+  const std::vector<Action>& own_actions() const;
+  void begin_step(const StepInput&, BatchSource&);
+  void act(size_t index, const StepInput&, BatchSource&, StepResult&);
+  void execute(const Action&, const StepInput&, BatchSource&, StepResult&);
+  void load(int microbatch, BatchSource&);
+  void step(const Action&, const StepInput&, StepResult&);
   void spend(Spent kind) {
     if (times_) times_->spend(kind);
   }
-  void attach_device();
-  void begin_on_device(const StepInput&);
-  void finish_on_device(StepResult&);
-  void execute(const Action&, const StepInput&, BatchSource&, StepResult&);
-  void start(const Action&, const std::function<void()>& work);
-  void progress_between_nodes();
-  void load(int microbatch, BatchSource&);
+
+  // runner_messages.cpp
+  std::string describe(const Message&) const;
+  std::string describe(const Action&) const;
+  void list_messages();
+  void agree_on_order(const Profile& network, const Plan&);
+  void begin_messages();
+  void send(const Action&);
+  Receive& receive(const Action&);
+  void wait(const Action&);
+  void post_receives();
+  void release(Flow, int microbatch);
+
+  // runner_nodes.cpp
+  DropoutKey dropout_key(const StepInput&, int microbatch) const;
   void forward(int microbatch, const StepInput&, StepResult&);
   void backward(int microbatch, Verb half, const StepInput&);
   void backward_node(NodeId, int microbatch, bool input_half, bool weight_half, const StepInput&);
-  void send(const Action&);
-  void wait(const Action&);
-  void step(const Action&, const StepInput&, StepResult&);
+  void backward_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, bool input_half,
+                       bool weight_half);
   void update(const StepInput&);
+  template <class Work>
+  void timed(NodeId, Verb, int microbatch, const Work&);
+  // What is timed on devices only: in host memory it is among what an action takes besides its nodes.
+  template <class Work>
+  void stamped(NodeId id, Verb verb, int microbatch, const Work& work) {
+    if (!node_stamps_) return work();
+    node_stamps_->around(id, verb, microbatch, work);
+  }
+
+  // runner_folds.cpp
+  std::vector<Tensor> begin_folds(NodeId, int microbatch);
+  void end_folds(NodeId, int microbatch, const std::vector<Tensor>& dx);
+  void fold_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);
+  Tensor output_gradient(NodeId, int microbatch, bool finish);
 
   // runner_numbers.cpp: a cheap look at what leaves the stage and at small gradients; a second run of the micro-batch, node
   // by node, where that finds something.
@@ -130,21 +158,12 @@ class StageRunner {
   bool finite(const std::vector<Tensor>&) const;
   void poison(NodeId, int microbatch, bool gradient, const Tensor&) const;
 
-  void agree_on_order(const Profile& network, const Plan&);
-  std::string describe(const Action&) const;
-  std::string describe(const Message&) const;
-  void post_receives();
-  void release(Flow, int microbatch);
-  Receive& receive(const Action&);
-  void fold_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);
-  Tensor output_gradient(NodeId, int microbatch, bool finish);
-  std::vector<Tensor> begin_folds(NodeId, int microbatch);
-  void end_folds(NodeId, int microbatch, const std::vector<Tensor>& dx);
-  DropoutKey dropout_key(const StepInput&, int microbatch) const;
-  template <class Work>
-  void timed(NodeId, Verb, int microbatch, const Work&);
-  template <class Work>
-  void stamped(NodeId, Verb, int microbatch, const Work&);
+  // runner_device.cpp
+  void attach_device();
+  void begin_on_device(const StepInput&);
+  void start(const Action&, const std::function<void()>& work);
+  void progress_between_nodes();
+  void finish_on_device(StepResult&);
 
   Stage& stage_;
   const Graph& graph_;
@@ -163,13 +182,12 @@ class StageRunner {
   NumberJudge judge_;
   bool judge_decides_ = true;
   TimeSheet* sheet_ = nullptr;
-  std::optional<StepTimes> times_;  // of the step under way
-  std::set<NodeId> sent_;           // whose outputs leave the stage
-  NumberReport numbers_;            // of the step under way
-  bool located_forward_ = false,
-       located_backward_ = false;  // micro-batches come in order: the first one counts
-  bool locating_ = false;          // while a micro-batch is run again
-  std::optional<Poison> poison_;   // a fault on demand
+  std::optional<StepTimes> times_;                           // of the step under way
+  std::set<NodeId> sent_;                                    // whose outputs leave the stage
+  NumberReport numbers_;                                     // of the step under way
+  bool located_forward_ = false, located_backward_ = false;  // in this step: the first micro-batch counts
+  bool locating_ = false;                                    // while a micro-batch is run again
+  std::optional<Poison> poison_;                             // a fault on demand
 
   // Where the device has memory of its own. What works on it beside the host goes first, when all it reads is still there.
   std::unique_ptr<InputFeed> feed_;

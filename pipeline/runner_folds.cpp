@@ -1,5 +1,5 @@
-// The runner's sums of gradients: what the consumers of a tensor contribute, local and on other ranks, is folded in an order that
-// does not depend on the cut (stage_memory.h).
+// The runner's sums of gradients: what the consumers of a tensor contribute, local and on other ranks, is folded in an
+// order that does not depend on the cut (stage_memory.h).
 #include <utility>
 
 #include "pipeline/runner.h"

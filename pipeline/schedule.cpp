@@ -21,6 +21,18 @@ constexpr std::array<std::pair<Policy, std::string_view>, 3> policies = {{
 
 }  // namespace
 
+bool computes(Verb verb) {
+  return verb == Verb::forward || verb == Verb::backward || verb == Verb::backward_input ||
+         verb == Verb::backward_weight;
+}
+
+bool learns(const Schedule& schedule) {
+  for (const auto& actions : schedule.ranks)
+    for (const Action& a : actions)
+      if (computes(a.verb) && a.verb != Verb::forward) return true;
+  return false;
+}
+
 Policy policy(std::string_view name) {
   std::string known;
   for (const auto& [policy, its_name] : policies) {

@@ -27,6 +27,7 @@ enum class Verb {
   reduce,  // A  all-reduce of weight gradients over the stage's replicas: begins when the last one is there
   step,    // U  absorb statistics, update weights
 };
+bool computes(Verb);  // forward, backward or a half of it
 
 enum class Flow { activation, gradient };
 
@@ -54,6 +55,7 @@ struct Schedule {
   int microbatches = 0;
   std::vector<std::vector<Action>> ranks;
 };
+bool learns(const Schedule&);  // whether it has backwards: else it evaluates
 
 enum class Policy { one_f_one_b, gpipe, forward_only };
 Policy policy(std::string_view name);  // "1f1b", "gpipe"; Error listing them
@@ -86,8 +88,8 @@ void validate(const Schedule&, const Profile& network, const Plan&);
 // Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are used
 // as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.
 struct Slots {
-  int microbatches =
-      0;  // in flight: load, activations or forward begun, backward (in evaluation: forward) not done
+  // In flight: load, activations or forward begun, backward (in evaluation: forward) not done.
+  int microbatches = 0;
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
   // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that

@@ -67,13 +67,6 @@ Peak received_gradients(const std::vector<Action>& actions) {
       [](const Action& a) { return is(a, Verb::backward) || is(a, Verb::backward_input); });
 }
 
-bool learns(const Schedule& schedule) {
-  for (const auto& actions : schedule.ranks)
-    for (const Action& a : actions)
-      if (computes(a.verb) && a.verb != Verb::forward) return true;
-  return false;
-}
-
 // When a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the index of each one's
 // forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
 struct Ring {

@@ -5,7 +5,6 @@
 #include "pipeline/simulate.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "pipeline/action_seconds.h"
 #include "pipeline/happens_before.h"

@@ -24,13 +24,6 @@
 namespace antichain {
 namespace {
 
-bool is_training(const Schedule& schedule) {
-  for (const auto& actions : schedule.ranks)
-    for (const Action& action : actions)
-      if (action.verb == Verb::step) return true;
-  return false;
-}
-
 // Bytes that come and go within one forward and one backward: call i is the forward of the i-th of n nodes, call
 // 2n − 1 − i its backward.
 class Passing {
@@ -147,7 +140,7 @@ std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& pla
   std::vector<int64_t> bytes(schedule.ranks.size(), 0);
   for (const Share& share : shares(cut, schedule.microbatches)) {
     const int rank = cut.rank_of(share.stage, share.first);
-    bytes[rank] = StageBytes(network, cut, plan, share, all[rank], is_training(schedule)).bytes();
+    bytes[rank] = StageBytes(network, cut, plan, share, all[rank], learns(schedule)).bytes();
   }
   return bytes;
 }

@@ -1,6 +1,9 @@
 // One rank alone: a job without peers, so that nothing needs to ask whether there are any.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "framework/error.h"
 #include "pipeline/transport.h"
 

@@ -2,6 +2,7 @@
 // optimiser state and buffers. What lives within a step is in StageMemory; who does what when is in the Schedule.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -8,7 +8,9 @@
 // The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "pipeline/arena.h"

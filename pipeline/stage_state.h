@@ -2,7 +2,9 @@
 // files have it (plain layout), and as a copy in host memory that is taken in a moment and put into files later.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "framework/checkpoint.h"

@@ -24,8 +24,8 @@ struct Traffic {
 
 struct StageSums {
   std::vector<StageSum> stages;
-  std::vector<Traffic>
-      traffic;            // of pairs that send anything; by receiving stage, then by sending one, ascending
+  // Of pairs that send anything; by receiving stage, then by sending one, ascending.
+  std::vector<Traffic> traffic;
   int64_t bytes() const;  // all of it
 };
 

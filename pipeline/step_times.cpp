@@ -3,11 +3,12 @@
 #include <chrono>
 #include <utility>
 
+#include "pipeline/seconds.h"
+
 namespace antichain {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 Clock::time_point moment(double s) {
   return Clock::time_point(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(s)));
 }

@@ -9,10 +9,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <thread>
 
 #include "framework/error.h"
+#include "pipeline/first_error.h"
 #include "pipeline/launch.h"
 #include "pipeline/watchdog.h"
 
@@ -256,31 +258,6 @@ class ThreadTransport : public Transport {
   const bool crowded_;
   std::vector<Posted> posted_;
   Ticket last_ticket_ = 0;
-};
-
-// The first error that is not merely the consequence of another rank's.
-struct FirstError {
-  std::mutex mutex;
-  std::exception_ptr original, consequence;
-
-  void note(std::exception_ptr error) {
-    std::lock_guard lock(mutex);
-    (is_consequence(error) ? consequence : original) =
-        first_of(is_consequence(error) ? consequence : original, error);
-  }
-  static std::exception_ptr first_of(std::exception_ptr a, std::exception_ptr b) { return a ? a : b; }
-  static bool is_consequence(const std::exception_ptr& error) {
-    try {
-      std::rethrow_exception(error);
-    } catch (const Error& e) {
-      return e.code() == ExitCode::peer_failed;
-    } catch (...) {
-      return false;
-    }
-  }
-  void rethrow() {
-    if (auto error = first_of(original, consequence)) std::rethrow_exception(error);
-  }
 };
 
 [[noreturn]] void end_stuck(const Verdict& verdict) {

@@ -4,77 +4,31 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
-#include <sstream>
+#include <utility>
 
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "pipeline/fault.h"
 #include "pipeline/loader_source.h"
+#include "pipeline/median.h"
+#include "pipeline/seconds.h"
 #include "pipeline/starved_time.h"
+#include "pipeline/step_gather.h"
 #include "pipeline/stop_signals.h"
 
 namespace antichain {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool uses(const Stage& stage, std::string_view input) {
   const NodeId id = stage.graph().find(input);
   return id >= 0 && std::ranges::any_of(stage.graph().consumers(id), [&](NodeId c) { return stage.owns(c); });
 }
 
-// Sums over ranks, in rank order, on rank 0; and what each rank found of numbers that are none.
-struct Gathered {
-  StepResult sum;
-  std::vector<NumberReport> numbers;
-};
-Gathered gather_sums(Transport& transport, const StepResult& mine, StepBoundary& boundary) {
-  Gathered all;
-  const std::string text =
-      fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.word());
-  const std::vector<std::string> texts = transport.gather(text);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    std::istringstream in(texts[rank]);
-    std::string loss, correct, numbers, word;  // a stream reads no "nan" as a number
-    in >> loss >> correct >> std::ws;
-    std::getline(in, numbers);
-    std::getline(in, word, '\0');
-    boundary.hear(int(rank), word);
-    all.sum.loss += std::strtod(loss.c_str(), nullptr);
-    all.sum.correct += std::strtod(correct.c_str(), nullptr);
-    all.numbers.push_back(report_from_text(numbers));
-  }
-  return all;
-}
-
-// A traced step has one event per action, in the schedule's order: only the times need to travel.
-std::vector<Event> gather_events(Transport& transport, const Schedule& schedule,
-                                 const std::vector<Event>& mine) {
-  std::string times;
-  for (const Event& e : mine) times += fmt::format("{} {}\n", e.start_s, e.end_s);
-  std::vector<Event> all;
-  const auto texts = transport.gather(times);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    std::istringstream in(texts[rank]);
-    for (const Action& action : schedule.ranks[rank]) {
-      Event e{.rank = int(rank), .action = action};
-      in >> e.start_s >> e.end_s;
-      all.push_back(e);
-    }
-  }
-  return all;
-}
-
 double median_after_first(std::vector<double> seconds) {
   if (seconds.size() > 1) seconds.erase(seconds.begin());  // it warms caches up
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + std::ptrdiff_t(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return median(std::move(seconds));
 }
 
 class Trainer {
@@ -153,11 +107,7 @@ class Trainer {
     const int64_t step = position_.step;
     transport_.activity().doing(fmt::format("begin of step {}", step));
     fault_point(transport_.rank(), step);
-    train_.position = {.epoch = position_.epoch, .batch = position_.batch};
-    train_.next.reset();
-    if (step + 1 < total_)
-      train_.next = position_.batch + 1 < per_epoch_ ? BatchPosition{position_.epoch, position_.batch + 1}
-                                                     : BatchPosition{position_.epoch + 1, 0};
+    place_source();
     const float rate = options_.rate(step, total_);
     const auto start = Clock::now();
     StepResult mine = trainer_.run({.step = uint64_t(step),
@@ -175,26 +125,41 @@ class Trainer {
     if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
     const double seconds = seconds_since(start);
     step_seconds.push_back(seconds);
-    if (nan_policy_.skipped_because().empty()) {
-      position_.epoch_loss += sum.loss;
-      position_.epoch_correct += sum.correct;
-      ++position_.epoch_steps;
-    }
-    position_.loss = sum.loss / options_.batch;
-    if (transport_.rank() == 0)
-      observer_.on_step({.step = step,
-                         .total_steps = total_,
-                         .epoch = position_.epoch,
-                         .loss = sum.loss / options_.batch,
-                         .accuracy = sum.correct / options_.batch,
-                         .rate = rate,
-                         .seconds = seconds,
-                         .images_per_s = options_.batch / seconds,
-                         .skipped_because = nan_policy_.skipped_because(),
-                         .skipped = nan_policy_.skipped()});
+    count(sum);
+    if (transport_.rank() == 0) report(sum, rate, seconds);
     ++position_.step;
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
     return mine;
+  }
+
+  void place_source() {
+    train_.position = {.epoch = position_.epoch, .batch = position_.batch};
+    train_.next.reset();
+    if (position_.step + 1 < total_)
+      train_.next = position_.batch + 1 < per_epoch_ ? BatchPosition{position_.epoch, position_.batch + 1}
+                                                     : BatchPosition{position_.epoch + 1, 0};
+  }
+
+  // Into the epoch's sums, where the step was not skipped.
+  void count(const StepResult& sum) {
+    position_.loss = sum.loss / options_.batch;
+    if (!nan_policy_.skipped_because().empty()) return;
+    position_.epoch_loss += sum.loss;
+    position_.epoch_correct += sum.correct;
+    ++position_.epoch_steps;
+  }
+
+  void report(const StepResult& sum, float rate, double seconds) {
+    observer_.on_step({.step = position_.step,
+                       .total_steps = total_,
+                       .epoch = position_.epoch,
+                       .loss = sum.loss / options_.batch,
+                       .accuracy = sum.correct / options_.batch,
+                       .rate = rate,
+                       .seconds = seconds,
+                       .images_per_s = options_.batch / seconds,
+                       .skipped_because = nan_policy_.skipped_because(),
+                       .skipped = nan_policy_.skipped()});
   }
 
   // The state of the last checkpoint, and on with the next batch.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,7 +65,8 @@ struct TrainResult {
 };
 
 // Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and all is saved;
-// with 128 + the signal's number where there are no checkpoints. `schedule` is the training schedule; the forward-only one for evaluation is made of the same plan.
+// with 128 + the signal's number where there are no checkpoints. The schedule is that of training; the forward-only one for
+// evaluation is made of the same plan.
 TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
                   const TrainOptions&, TrainObserver&);
 

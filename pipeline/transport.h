@@ -3,8 +3,8 @@
 // watchdog what it waits for.
 //
 // Implementations: ranks as threads (pipeline/thread_transport.h; one rank alone is one thread), and MPI
-// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job. Over these, two carry the
-// tensors of a device that has its own memory: pipeline/staged_transport.h and pipeline/ordered_transport.h.
+// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job. Over these, three carry the
+// tensors of a device that has its own memory: pipeline/staged_transport.h, peer_transport.h and ordered_transport.h.
 #pragma once
 
 #include <cstdint>
@@ -77,8 +77,8 @@ class Transport {
 
  protected:
   std::string name_of(MessageKey, int from, int to) const;
-  Error wrong_size(MessageKey, int from, int64_t expected_bytes,
-                   int64_t got_bytes) const;  // of a receive here
+  // Of a receive here.
+  Error wrong_size(MessageKey, int from, int64_t expected_bytes, int64_t got_bytes) const;
 
  private:
   Progress activity_;

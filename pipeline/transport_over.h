@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "pipeline/transport.h"
 

@@ -2,8 +2,6 @@
 // precision; windows that overlap add their gradients in row-major order.
 #include "layers/adaptive_pool.h"
 
-#include <algorithm>
-
 #include "layers/cpu/activation.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/cpu/light_kernels.h"

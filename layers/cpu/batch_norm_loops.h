@@ -13,9 +13,9 @@
 namespace antichain::cpu {
 
 struct Planes {
-  int64_t images, stride,
-      size;   // stride: elements from one image's plane to the next's; size: elements of a plane
-  int block;  // channels: 1, 8 or 16
+  int64_t images;
+  int64_t stride, size;  // elements: from one image's plane to the next's; of a plane
+  int block;             // channels: 1, 8 or 16
 
   int64_t per_channel() const { return images * size / block; }
 };

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -79,8 +78,8 @@ TemporaryFolder* Checkpoints::folder_ = nullptr;
 TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
   for (const char* place : {"--local 1", "--local 3"}) {
     fs::remove_all(path(step(6)));
-    write_file(path("metrics"),
-               read_file(path("whole")) + "{\"step\": 7, \"los");  // torn by the end of the first run
+    // Torn by the end of the first run.
+    write_file(path("metrics"), read_file(path("whole")) + "{\"step\": 7, \"los");
     const ProgramRun rest =
         resume(std::string("--metrics metrics --checkpoint now --keep 9 --resume auto ") + place);
     EXPECT_EQ(rest.code, 0) << rest.err;

@@ -1,7 +1,6 @@
 // antichain data, and training on what it packs.
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "framework/json.h"

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <mutex>
-
 #include "framework/error.h"
 #include "layers/cpu/backend.h"
 #include "pipeline/host_memory.h"

@@ -17,7 +17,7 @@ namespace {
 
 const std::set<std::string> cifar_only = {"resnet20", "resnet32", "resnet56"};
 
-TEST(ShippedCuts, fit_every_model_in_every_form) {
+TEST(ShippedCuts, FitEveryModelInEveryForm) {
   register_cpu_backend();
   const std::vector<std::string> shipped = models_with_shipped_cuts();
   for (const std::string& model : model_names()) {

@@ -13,7 +13,7 @@
 namespace antichain {
 namespace {
 
-// As framework/hdf5.cpp does, but before this file is the first to use the library: after damaged files its end at exit
+// As framework/hdf5_session.h does, but before this file is the first to use the library: after damaged files its end at exit
 // would complain.
 [[maybe_unused]] const herr_t no_end = H5dont_atexit();
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "framework/alternatives.h"
 #include "framework/backend.h"

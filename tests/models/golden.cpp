@@ -48,8 +48,8 @@ namespace {
 
 // Calls use(words) for each line of tests/golden/NAME.txt that is not a comment; false refuses it.
 void for_each_line(const std::string& name, const std::function<bool(std::istringstream&)>& use) {
-  const char* moved =
-      std::getenv("ANTICHAIN_GOLDEN");  // where tests run without the sources they were built of
+  // Where tests run without the sources they were built of.
+  const char* moved = std::getenv("ANTICHAIN_GOLDEN");
   std::ifstream file(fmt::format("{}/{}.txt", moved ? moved : ANTICHAIN_GOLDEN, name));
   if (!file)
     throw std::runtime_error(

@@ -1,6 +1,5 @@
 #include "tests/models/graph_run.h"
 
-#include <cstring>
 #include <numeric>
 
 #include "framework/backend.h"

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "framework/error.h"
 #include "layers/dropout.h"
 #include "tests/expect_error.h"

@@ -1,8 +1,6 @@
 // Models of one's own beside the shipped ones.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "framework/error.h"
 #include "layers/flatten.h"
 #include "layers/linear.h"

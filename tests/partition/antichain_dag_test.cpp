@@ -41,7 +41,7 @@ std::set<std::vector<int>> down_sets_by_definition(const Profile& profile) {
   return all;
 }
 
-TEST(AntichainDag, counts_the_down_sets_of_known_shapes) {
+TEST(AntichainDag, CountsTheDownSetsOfKnownShapes) {
   EXPECT_EQ(lattice(chain(1)).states(), 2);
   EXPECT_EQ(lattice(chain(40)).states(), 41);
   EXPECT_EQ(lattice(parallel_chains(3, 4)).states(), 5 * 5 * 5);
@@ -51,7 +51,7 @@ TEST(AntichainDag, counts_the_down_sets_of_known_shapes) {
             32);  // the skip edge orders everything: a chain of 31 nodes
 }
 
-TEST(AntichainDag, stops_beyond_max_states) {
+TEST(AntichainDag, StopsBeyondMaxStates) {
   CutGraph graph = cut_graph(parallel_chains(3, 4));
   ChainCover cover = *chain_cover(graph);
   EXPECT_TRUE(AntichainDag::build(graph, cover, 125));
@@ -59,7 +59,7 @@ TEST(AntichainDag, stops_beyond_max_states) {
   EXPECT_FALSE(AntichainDag::build(graph, cover, 1));
 }
 
-TEST(AntichainDag, prefixes_are_the_first_nodes_of_the_graph_order) {
+TEST(AntichainDag, PrefixesAreTheFirstNodesOfTheGraphOrder) {
   Profile profile = parallel_chains(2, 3);
   AntichainDag dag = AntichainDag::prefixes(cut_graph(profile));
   ASSERT_EQ(dag.states(), 7);
@@ -71,7 +71,7 @@ TEST(AntichainDag, prefixes_are_the_first_nodes_of_the_graph_order) {
   }
 }
 
-TEST(AntichainDag, a_diamond_prints_and_is_what_the_definitions_say) {
+TEST(AntichainDag, ADiamondPrintsAndIsWhatTheDefinitionsSay) {
   Profile profile;
   int image = add_input(profile);
   int a = add(profile, {image}, 1000, 2000, 10), b = add(profile, {a}, 1000, 2000, 20);
@@ -91,7 +91,7 @@ TEST(AntichainDag, a_diamond_prints_and_is_what_the_definitions_say) {
   expect_has(text, "and 3 more");
 }
 
-TEST(AntichainDagOfRandom, has_exactly_the_down_sets_one_state_each) {
+TEST(AntichainDagOfRandom, HasExactlyTheDownSetsOneStateEach) {
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     Profile profile = random_network(seed, 10);
@@ -109,7 +109,7 @@ TEST(AntichainDagOfRandom, has_exactly_the_down_sets_one_state_each) {
   }
 }
 
-TEST(AntichainDagOfRandom, its_edges_add_one_node_and_none_is_missing) {
+TEST(AntichainDagOfRandom, ItsEdgesAddOneNodeAndNoneIsMissing) {
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     AntichainDag dag = lattice(random_network(seed, 8));
@@ -132,7 +132,7 @@ TEST(AntichainDagOfRandom, its_edges_add_one_node_and_none_is_missing) {
   }
 }
 
-TEST(AntichainDagOfRandom, containment_is_that_of_the_down_sets) {
+TEST(AntichainDagOfRandom, ContainmentIsThatOfTheDownSets) {
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     AntichainDag dag = lattice(random_network(seed, 7));
@@ -144,7 +144,7 @@ TEST(AntichainDagOfRandom, containment_is_that_of_the_down_sets) {
   }
 }
 
-TEST(AntichainDagOfRandom, augmented_antichain_is_antichain_and_what_crosses) {
+TEST(AntichainDagOfRandom, AugmentedAntichainIsAntichainAndWhatCrosses) {
   for (int seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     Profile profile = random_network(seed, 10);

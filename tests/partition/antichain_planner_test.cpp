@@ -33,8 +33,8 @@ class BruteForce {
     int64_t bottleneck = minimum(stages, [](int64_t so_far, int64_t stage, int64_t boundary, int64_t) {
       return std::max({so_far, stage, boundary});
     });
-    constexpr int64_t byte = int64_t(1)
-                             << 32;  // bytes first, then squares: both in one number, compared at once
+    // Bytes first, then squares: both in one number, compared at once.
+    constexpr int64_t byte = int64_t(1) << 32;
     int64_t tie = minimum(stages, [&](int64_t so_far, int64_t stage, int64_t boundary, int64_t bytes) {
       return std::max(stage, boundary) > bottleneck ? never : so_far + bytes * byte + stage * stage;
     });
@@ -114,7 +114,7 @@ std::tuple<int64_t, int64_t, int64_t> figures(const Plan& plan, const Profile& p
 
 class AgainstBruteForce : public ::testing::TestWithParam<std::pair<std::string, double>> {};
 
-TEST_P(AgainstBruteForce, bottleneck_and_tie_rule_on_600_random_networks) {
+TEST_P(AgainstBruteForce, BottleneckAndTieRuleOn600RandomNetworks) {
   const auto& [objective, latency_s] = GetParam();
   Link link = {.bytes_per_s = 1e9, .latency_s = latency_s};
   int compared = 0;
@@ -148,7 +148,7 @@ INSTANTIATE_TEST_SUITE_P(Objectives, AgainstBruteForce,
                            return info.param.second > 0 ? name + "_with_latency" : name;
                          });
 
-TEST(AntichainPlanner, cutting_across_branches_beats_every_prefix) {
+TEST(AntichainPlanner, CuttingAcrossBranchesBeatsEveryPrefix) {
   // Two branches 20 -> 40, listed one after the other. Both 20s, one 40, the other 40: perfectly even.
   Profile profile;
   for (int branch = 0; branch < 2; ++branch) add(profile, {add(profile, {}, 20, 0)}, 40, 0);
@@ -160,7 +160,7 @@ TEST(AntichainPlanner, cutting_across_branches_beats_every_prefix) {
   EXPECT_TRUE(whole.proved_optimal());
 }
 
-TEST(AntichainPlanner, beyond_max_states_it_takes_the_best_of_several_orders_and_tells_the_gap) {
+TEST(AntichainPlanner, BeyondMaxStatesItTakesTheBestOfSeveralOrdersAndTellsTheGap) {
   int gaps = 0, proved = 0;
   for (int seed = 0; seed < 200; ++seed) {
     Profile profile = random_network(seed, 12), ordered = profile;
@@ -186,7 +186,7 @@ TEST(AntichainPlanner, beyond_max_states_it_takes_the_best_of_several_orders_and
   EXPECT_GT(proved, 20);
 }
 
-TEST(AntichainPlanner, transfers_move_a_cut_to_where_less_crosses) {
+TEST(AntichainPlanner, TransfersMoveACutToWhereLessCrosses) {
   Profile profile;
   int x = add(profile, {}, 100, 0, 10);
   x = add(profile, {x}, 100, 0, 5000);
@@ -200,14 +200,14 @@ TEST(AntichainPlanner, transfers_move_a_cut_to_where_less_crosses) {
   EXPECT_EQ(plan.stages[0].nodes, std::vector<int>({0}));  // a full tie with {0, 1, 2}: the earlier state
 }
 
-TEST(AntichainPlanner, one_stage_holds_everything_but_inputs) {
+TEST(AntichainPlanner, OneStageHoldsEverythingButInputs) {
   Plan plan = plan_antichain(chain(1), {.stages = 1});
   EXPECT_EQ(plan.stages[0].nodes, std::vector<int>({1}));
   EXPECT_EQ(plan.stages[0].ranks, std::vector<int>({0}));
   EXPECT_DOUBLE_EQ(plan.bottleneck_s, 3e-6);
 }
 
-TEST(AntichainPlanner, an_unpriced_network_can_be_planned) {
+TEST(AntichainPlanner, AnUnpricedNetworkCanBePlanned) {
   Profile profile = parallel_chains(3, 6);
   for (ProfileNode& node : profile.nodes) node.cost = {};
   Plan plan = plan_antichain(profile, {.stages = 18});
@@ -215,13 +215,13 @@ TEST(AntichainPlanner, an_unpriced_network_can_be_planned) {
   EXPECT_EQ(plan.bottleneck_s, 0);
 }
 
-TEST(AntichainPlanner, gives_the_same_plan_every_time) {
+TEST(AntichainPlanner, GivesTheSamePlanEveryTime) {
   Profile profile = parallel_chains(5, 5);  // 7,776 states, all ties: more candidates than are compared
   std::string hash = plan_hash(plan_antichain(profile, {.stages = 4}));
   EXPECT_EQ(plan_hash(plan_antichain(profile, {.stages = 4})), hash);
 }
 
-TEST(AntichainPlanner, plans_20000_nodes_into_16_stages) {
+TEST(AntichainPlanner, Plans20000NodesInto16Stages) {
   for (const Profile& profile : {chain(20000), residual_blocks(6666)}) {
     Plan plan = plan_antichain(profile, {.stages = 16, .cluster = one_link(byte_a_nanosecond)});
     validate(plan, profile);
@@ -231,13 +231,13 @@ TEST(AntichainPlanner, plans_20000_nodes_into_16_stages) {
   }
 }
 
-TEST(AntichainPlanner, plans_100000_nodes_into_64_stages) {
+TEST(AntichainPlanner, Plans100000NodesInto64Stages) {
   Plan plan = plan_antichain(chain(100'000), {.stages = 64});
   EXPECT_TRUE(plan.proved_optimal());
   EXPECT_LT(plan.planning_s, 30);  // takes 0.3 s; thirty for sanitizers on a busy machine
 }
 
-TEST(AntichainPlanner, a_thousand_nodes_with_too_many_antichains_come_within_a_hundredth_of_the_bound) {
+TEST(AntichainPlanner, AThousandNodesWithTooManyAntichainsComeWithinAHundredthOfTheBound) {
   for (int seed = 0; seed < 2; ++seed) {
     Profile profile = nasnet_like(18, seed);
     EXPECT_GT(profile.nodes.size(), 900);
@@ -250,7 +250,7 @@ TEST(AntichainPlanner, a_thousand_nodes_with_too_many_antichains_come_within_a_h
   }
 }
 
-TEST(AntichainPlanner, a_network_too_wide_to_enumerate_is_cut_in_graph_order) {
+TEST(AntichainPlanner, ANetworkTooWideToEnumerateIsCutInGraphOrder) {
   Profile profile = parallel_chains(5000, 1);
   Plan plan = plan_antichain(profile, {.stages = 8});
   validate(plan, profile);

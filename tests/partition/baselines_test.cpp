@@ -30,7 +30,7 @@ auto costliest(const std::vector<int>& ends, Cost cost) {
   return most;
 }
 
-TEST(BalancedSequence, is_as_good_as_every_split_when_parts_differ) {
+TEST(BalancedSequence, IsAsGoodAsEverySplitWhenPartsDiffer) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 3000; ++round) {
     const int n = 1 + int(random() % 10), parts = 1 + int(random() % n);
@@ -53,14 +53,14 @@ TEST(BalancedSequence, is_as_good_as_every_split_when_parts_differ) {
 }
 
 // Where costs differ from part to part, a longer beginning can be cheaper to cut than a shorter one.
-TEST(BalancedSequence, is_right_where_the_beginnings_do_not_rise) {
+TEST(BalancedSequence, IsRightWhereTheBeginningsDoNotRise) {
   const std::vector<int64_t> before = {0, 1, 101, 102, 103};
   const std::vector<int64_t> factor = {1, 10, 1};
   auto cost = [&](int p, int begin, int end) { return factor[p] * (before[end] - before[begin]); };
   EXPECT_EQ(balanced_sequence(4, 3, cost), std::vector<int>({2, 3, 4}));  // 101, 10, 1
 }
 
-TEST(BalancedSequence, cuts_a_hundred_thousand_elements_into_64_parts) {
+TEST(BalancedSequence, CutsAHundredThousandElementsInto64Parts) {
   const int n = 100'000, parts = 64;
   std::mt19937_64 random(2);
   std::vector<int64_t> before(n + 1, 0);
@@ -73,8 +73,8 @@ TEST(BalancedSequence, cuts_a_hundred_thousand_elements_into_64_parts) {
   auto cost = [&](int, int begin, int end) { return before[end] - before[begin]; };
   const int64_t most = costliest(balanced_sequence(n, parts, cost), cost);
   EXPECT_GE(most, before[n] / parts);
-  EXPECT_LE(most,
-            before[n] / parts + largest);  // filling each part up to the average overshoots by one element
+  // Filling each part up to the average overshoots by one element.
+  EXPECT_LE(most, before[n] / parts + largest);
 }
 
 Profile weighted(const std::vector<int64_t>& params, const std::vector<int64_t>& stash,
@@ -116,7 +116,7 @@ Cluster uneven(std::mt19937_64& random, int devices) {
   return cluster;
 }
 
-TEST(Cudasize, fills_the_fullest_device_least) {
+TEST(Cudasize, FillsTheFullestDeviceLeast) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 500; ++round) {
     const int n = 1 + int(random() % 9), stages = 1 + int(random() % n);
@@ -143,20 +143,20 @@ TEST(Cudasize, fills_the_fullest_device_least) {
   }
 }
 
-TEST(Cudasize, counts_the_microbatches_in_flight) {
+TEST(Cudasize, CountsTheMicrobatchesInFlight) {
   const Profile profile = weighted({0, 0, 0, 0, 0, 0}, {4, 4, 4, 4, 4, 4}, {1, 1, 1, 1, 1, 1});
-  EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 2})),
-            std::vector<int>({2, 6}));  // 2 x 2 nodes against 4
+  // 2 x 2 nodes against 4.
+  EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 2})), std::vector<int>({2, 6}));
   EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 2, .microbatches = 1})), std::vector<int>({3, 6}));
 }
 
-TEST(Cudasize, takes_unlimited_devices_for_the_largest_limited_one) {
+TEST(Cudasize, TakesUnlimitedDevicesForTheLargestLimitedOne) {
   const Profile profile = weighted({6, 6, 6, 6, 6}, {0, 0, 0, 0, 0}, {1, 1, 1, 1, 1});
   Cluster cluster = {.devices = {{.memory_bytes = 200}, {.memory_bytes = 400}, {}}};
   EXPECT_EQ(ends_of(plan_cudasize(profile, {.stages = 3, .cluster = cluster})), std::vector<int>({1, 3, 5}));
 }
 
-TEST(Hashrate, balances_flops_against_speed) {
+TEST(Hashrate, BalancesFlopsAgainstSpeed) {
   std::mt19937_64 random(4);
   for (int round = 0; round < 500; ++round) {
     const int n = 1 + int(random() % 9), stages = 1 + int(random() % n);
@@ -176,7 +176,7 @@ TEST(Hashrate, balances_flops_against_speed) {
   }
 }
 
-TEST(Hashrate, refuses_profiles_without_flops) {
+TEST(Hashrate, RefusesProfilesWithoutFlops) {
   Profile profile = chain(4);
   for (ProfileNode& node : profile.nodes) node.cost.flops = 0;
   expect_has(error_of([&] { plan_hashrate(profile, {.stages = 2}); }),
@@ -185,7 +185,7 @@ TEST(Hashrate, refuses_profiles_without_flops) {
   expect_has(error_of([&] { plan_hashrate(profile, {.stages = 2}); }), "node n2 takes 1e+30 FLOPs");
 }
 
-TEST(Block, balances_times_to_within_the_slowest_node) {
+TEST(Block, BalancesTimesToWithinTheSlowestNode) {
   for (int seed = 0; seed < 200; ++seed) {
     const Profile profile = random_network(seed, 30);
     int64_t slowest = 0;
@@ -207,7 +207,7 @@ TEST(Block, balances_times_to_within_the_slowest_node) {
   }
 }
 
-TEST(DataParallel, makes_every_device_a_replica_of_one_stage) {
+TEST(DataParallel, MakesEveryDeviceAReplicaOfOneStage) {
   Profile profile = chain(3);
   for (ProfileNode& node : profile.nodes) node.cost.param_bytes = 1000;
   const Plan plan =
@@ -221,7 +221,7 @@ TEST(DataParallel, makes_every_device_a_replica_of_one_stage) {
   EXPECT_EQ(plan_data_parallel(profile, {.stages = 8}).ranks(), 8);  // more devices than nodes
 }
 
-TEST(DataParallel, refuses_replicas_of_stages) {
+TEST(DataParallel, RefusesReplicasOfStages) {
   expect_has(error_of([] {
                plan_data_parallel(chain(3), {.stages = 2, .replicas = {.of_stage = {2, 1}}});
              }),
@@ -230,7 +230,7 @@ TEST(DataParallel, refuses_replicas_of_stages) {
 
 class SequencePlanner : public ::testing::TestWithParam<Planner> {};
 
-TEST_P(SequencePlanner, refuses_replicas) {
+TEST_P(SequencePlanner, RefusesReplicas) {
   Profile profile = chain(5);
   profile.nodes[1].cost.flops = 1;
   for (const Replicas& replicas : {Replicas{.automatic = true}, Replicas{.of_stage = {2, 1}}})
@@ -238,7 +238,7 @@ TEST_P(SequencePlanner, refuses_replicas) {
                "choose antichain, pipedream or data-parallel");
 }
 
-TEST_P(SequencePlanner, uses_no_more_stages_than_nodes_when_fewer_will_do) {
+TEST_P(SequencePlanner, UsesNoMoreStagesThanNodesWhenFewerWillDo) {
   Profile profile = chain(3);
   profile.nodes[1].cost.flops = 1;
   const Plan plan = GetParam()(profile, {.stages = 5, .at_most = true, .cuts = {"n1", "n2"}});
@@ -247,7 +247,7 @@ TEST_P(SequencePlanner, uses_no_more_stages_than_nodes_when_fewer_will_do) {
   expect_has(error_of([&] { GetParam()(profile, {.stages = 5}); }), "5 stages were asked for");
 }
 
-TEST_P(SequencePlanner, is_deterministic) {
+TEST_P(SequencePlanner, IsDeterministic) {
   for (int seed = 0; seed < 20; ++seed) {
     Profile profile = random_network(seed, 20);
     for (ProfileNode& node : profile.nodes) node.cost.flops = double(node.cost.output_bytes + 1);

@@ -31,18 +31,18 @@ void expect_block_partition(const std::vector<int64_t>& elements, int blocks) {
   ASSERT_LE(*most - *least, *std::max_element(elements.begin(), elements.end()));
 }
 
-TEST(BlockPartition, differs_by_no_more_than_the_largest_element) {
+TEST(BlockPartition, DiffersByNoMoreThanTheLargestElement) {
   std::mt19937_64 random(1);
   for (int round = 0; round < 20'000; ++round) {
     std::vector<int64_t> elements(1 + random() % 40);
-    const uint64_t scale = 1 + random() % 30,
-                   zeros = random() % 4;  // up to three quarters of them take no time
+    // Up to three quarters of them take no time.
+    const uint64_t scale = 1 + random() % 30, zeros = random() % 4;
     for (int64_t& element : elements) element = random() % 4 < zeros ? 0 : int64_t(random() % scale);
     expect_block_partition(elements, 1 + int(random() % elements.size()));
   }
 }
 
-TEST(BlockPartition, survives_lopsided_sequences) {
+TEST(BlockPartition, SurvivesLopsidedSequences) {
   std::mt19937_64 random(2);
   for (int round = 0; round < 300; ++round) {
     std::vector<int64_t> elements(200);
@@ -53,23 +53,23 @@ TEST(BlockPartition, survives_lopsided_sequences) {
   }
 }
 
-TEST(BlockPartition, of_zeros_has_equal_counts) {
+TEST(BlockPartition, OfZerosHasEqualCounts) {
   EXPECT_EQ(block_partition({0, 0, 0, 0, 0, 0}, 3), std::vector<int>({2, 4, 6}));
 }
 
-TEST(BlockPartition, gives_every_element_a_block_of_its_own) {
+TEST(BlockPartition, GivesEveryElementABlockOfItsOwn) {
   EXPECT_EQ(block_partition({9, 0, 4}, 3), std::vector<int>({1, 2, 3}));
 }
 
 // 15 elements a block at first, the sums 15, 15, 15 and 150: many have to move.
-TEST(BlockPartition, moves_elements_through_blocks) {
+TEST(BlockPartition, MovesElementsThroughBlocks) {
   std::vector<int64_t> elements(60, 1);
   std::fill(elements.begin() + 45, elements.end(), 10);
   const std::vector<int64_t> sum = sums(elements, block_partition(elements, 4));
   EXPECT_LE(*std::max_element(sum.begin(), sum.end()) - *std::min_element(sum.begin(), sum.end()), 10);
 }
 
-TEST(BlockPartition, of_a_hundred_thousand_elements_is_quick) {
+TEST(BlockPartition, OfAHundredThousandElementsIsQuick) {
   std::mt19937_64 random(3);
   std::vector<int64_t> elements(100'000);
   for (size_t i = 0; i < elements.size(); ++i) elements[i] = int64_t(random() % (i < 50'000 ? 1000 : 10'000));

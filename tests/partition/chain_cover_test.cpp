@@ -19,18 +19,18 @@ std::vector<std::vector<bool>> paths(const CutGraph& graph) {
   return before;
 }
 
-TEST(ChainCover, needs_as_many_chains_as_there_are_parallel_branches) {
+TEST(ChainCover, NeedsAsManyChainsAsThereAreParallelBranches) {
   EXPECT_EQ(chain_cover(cut_graph(chain(100)))->size(), 1);
   EXPECT_EQ(chain_cover(cut_graph(residual_blocks(50)))->size(), 1);
   EXPECT_EQ(chain_cover(cut_graph(parallel_chains(4, 9)))->size(), 4);
 }
 
-TEST(ChainCover, gives_up_on_networks_too_wide_to_enumerate) {
+TEST(ChainCover, GivesUpOnNetworksTooWideToEnumerate) {
   EXPECT_TRUE(chain_cover(cut_graph(parallel_chains(30, 1)), 30));
   EXPECT_FALSE(chain_cover(cut_graph(parallel_chains(31, 1)), 30));
 }
 
-TEST(ChainCover, holds_every_node_once_in_ordered_chains) {
+TEST(ChainCover, HoldsEveryNodeOnceInOrderedChains) {
   for (int seed = 0; seed < 200; ++seed) {
     CutGraph graph = cut_graph(random_network(seed, 30));
     ChainCover cover = *chain_cover(graph);

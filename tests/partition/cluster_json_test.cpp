@@ -30,7 +30,7 @@ std::string refused(const std::function<void(json&)>& edit) {
   return error_of([&] { cluster_from_json(file.dump(), "cluster.json"); });
 }
 
-TEST(ClusterJson, says_what_there_is) {
+TEST(ClusterJson, SaysWhatThereIs) {
   const Cluster cluster = cluster_from_json(sample, "cluster.json");
   ASSERT_EQ(cluster.devices.size(), 7u);
   const int nodes[] = {0, 0, 0, 1, 1, 1, 2};
@@ -44,11 +44,11 @@ TEST(ClusterJson, says_what_there_is) {
   EXPECT_DOUBLE_EQ(cluster.between_nodes.latency_s, 10.5e-6);
 }
 
-TEST(ClusterJson, comes_back_as_the_same_text) {
+TEST(ClusterJson, ComesBackAsTheSameText) {
   EXPECT_EQ(to_json(cluster_from_json(sample, "cluster.json")), sample);
 }
 
-TEST(ClusterJson, equal_neighbours_are_counted_together) {
+TEST(ClusterJson, EqualNeighboursAreCountedTogether) {
   json file = json::parse(sample);
   file["nodes"].insert(file["nodes"].begin(), file["nodes"][0]);
   file["nodes"][0]["count"] = 1;
@@ -58,7 +58,7 @@ TEST(ClusterJson, equal_neighbours_are_counted_together) {
   EXPECT_EQ(to_json(cluster_from_json(file.dump(), "cluster.json")), sample);
 }
 
-TEST(ClusterJson, as_many_devices_as_are_asked_for) {
+TEST(ClusterJson, AsManyDevicesAsAreAskedFor) {
   const Cluster any = one_link({.bytes_per_s = 1e9, .latency_s = 1e-6});
   const std::string text = to_json(any);
   const Cluster back = cluster_from_json(text, "cluster.json");
@@ -67,7 +67,7 @@ TEST(ClusterJson, as_many_devices_as_are_asked_for) {
   EXPECT_EQ(to_json(back), text);
 }
 
-TEST(ClusterJson, holds_4096_devices_and_no_more) {
+TEST(ClusterJson, Holds4096DevicesAndNoMore) {
   json file = json::parse(sample);
   file["nodes"] =
       json::parse(R"([{"devices": [{"speed": 1, "memory_bytes": 0, "count": 64}], "count": 64}])");
@@ -81,7 +81,7 @@ TEST(ClusterJson, holds_4096_devices_and_no_more) {
   expect_has(refused([](json& f) { f["nodes"][0]["devices"][0]["count"] = 4096; }), more);
 }
 
-TEST(ClusterJson, devices_are_listed_node_by_node) {
+TEST(ClusterJson, DevicesAreListedNodeByNode) {
   Cluster cluster = equal_devices(3, {});
   cluster.devices[1].node = 1;
   EXPECT_THROW(to_json(cluster), Error);  // 0, 1, 0
@@ -91,7 +91,7 @@ TEST(ClusterJson, devices_are_listed_node_by_node) {
   EXPECT_THROW(to_json(cluster), Error);
 }
 
-TEST(ClusterJson, refuses_missing_and_unknown_fields) {
+TEST(ClusterJson, RefusesMissingAndUnknownFields) {
   for (const char* field : {"format", "within_node", "between_nodes", "nodes"})
     expect_has(refused([&](json& f) { f.erase(field); }), field);
   for (const char* field : {"bytes_per_s", "latency_us"})
@@ -106,7 +106,7 @@ TEST(ClusterJson, refuses_missing_and_unknown_fields) {
              "\"antichain cluster 1\" is expected");
 }
 
-TEST(ClusterJson, refuses_numbers_that_no_device_has) {
+TEST(ClusterJson, RefusesNumbersThatNoDeviceHas) {
   for (const json& speed : {json(0), json(-1), json(1e-7), json(1e7), json("fast")})
     expect_has(refused([&](json& f) { f["nodes"][1]["devices"][0]["speed"] = speed; }),
                "nodes[1].devices[0].speed");
@@ -123,7 +123,7 @@ TEST(ClusterJson, refuses_numbers_that_no_device_has) {
   expect_has(refused([](json& f) { f["nodes"][1]["devices"] = json::array(); }), "a node without devices");
 }
 
-TEST(ClusterJson, refuses_a_file_cut_off_anywhere) {
+TEST(ClusterJson, RefusesAFileCutOffAnywhere) {
   const std::string text = sample;
   for (size_t length = 0; length + 2 < text.size(); length += 7)
     EXPECT_THROW(cluster_from_json(text.substr(0, length), "cluster.json"), Error);

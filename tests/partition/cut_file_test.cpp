@@ -18,7 +18,7 @@ namespace {
 
 using namespace testing;
 
-TEST(CutFile, has_comments_and_lines) {
+TEST(CutFile, HasCommentsAndLines) {
   const std::vector<CutLine> lines = parse_cuts("# why\n\n2: a.b   # here\r\n  3 :\tx y\n", "file");
   ASSERT_EQ(lines.size(), 2);
   EXPECT_EQ(lines[0].line, 3);
@@ -30,7 +30,7 @@ TEST(CutFile, has_comments_and_lines) {
   EXPECT_TRUE(parse_cuts("", "file").empty());
 }
 
-TEST(CutFile, errors_name_the_line) {
+TEST(CutFile, ErrorsNameTheLine) {
   auto error = [](const std::string& text) { return error_of([&] { parse_cuts(text, "my.cuts"); }); };
   expect_has(error("# c\nnodes a b\n"),
              "my.cuts:2: the line does not begin with a number of stages and a colon");
@@ -45,7 +45,7 @@ TEST(CutFile, errors_name_the_line) {
   expect_has(error("3: a a\n"), "the node a is there twice");
 }
 
-TEST(CutFile, the_first_line_whose_names_exist_counts) {
+TEST(CutFile, TheFirstLineWhoseNamesExistCounts) {
   const std::vector<CutLine> lines = parse_cuts("2: conv\n2: n2\n2: n3\n4: n1 n2 n3\n3: n1 pool\n", "file");
   const Profile profile = chain(5);
   EXPECT_EQ(choose_cut_line(lines, profile, 2, false).line, 2);
@@ -57,7 +57,7 @@ TEST(CutFile, the_first_line_whose_names_exist_counts) {
              "the cuts for chain name nodes that this profile does not have");
 }
 
-TEST(Handsplit, cuts_where_it_is_told_to) {
+TEST(Handsplit, CutsWhereItIsToldTo) {
   const Profile profile = chain(6);  // node 0 is the input
   for (const std::vector<std::string>& cuts :
        {std::vector<std::string>{"n2", "n3"}, {"2", "3"}, {"n2", "3"}}) {
@@ -72,7 +72,7 @@ TEST(Handsplit, cuts_where_it_is_told_to) {
   EXPECT_EQ(plan_handsplit(profile, {.stages = 4, .at_most = true, .cuts = {"n1"}}).stages.size(), 2);
 }
 
-TEST(Handsplit, refuses_cuts_that_are_none) {
+TEST(Handsplit, RefusesCutsThatAreNone) {
   Profile profile = chain(6);
   auto error = [&](int stages, std::vector<std::string> cuts) {
     return error_of([&] { plan_handsplit(profile, {.stages = stages, .cuts = cuts}); });
@@ -92,7 +92,7 @@ TEST(Handsplit, refuses_cuts_that_are_none) {
   expect_has(error(2, {"2"}), "no node \"2\"");
 }
 
-TEST(ShippedCuts, all_parse_and_serve_2_4_and_8_stages) {
+TEST(ShippedCuts, AllParseAndServe24And8Stages) {
   const std::vector<std::string> models = models_with_shipped_cuts();
   for (const char* model : {"vgg16", "resnet18", "resnet20", "alexnet", "densenet121", "inception_v3",
                             "resnet50", "resnet101", "resnext50", "resnext101", "squeezenet1_0"})
@@ -107,7 +107,7 @@ TEST(ShippedCuts, all_parse_and_serve_2_4_and_8_stages) {
   }
 }
 
-TEST(ShippedCuts, fit_the_published_profiles) {
+TEST(ShippedCuts, FitThePublishedProfiles) {
   const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
   int found = 0;
   for (const std::string& model : models_with_shipped_cuts()) {

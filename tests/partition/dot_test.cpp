@@ -45,7 +45,7 @@ std::string complaint(const std::string& dot) {
 
 Plan two_stages(const Profile& profile) { return plan_uniform(profile, {.stages = 2}); }
 
-TEST(PlanDot, draws_every_node_in_its_stage_and_inputs_outside) {
+TEST(PlanDot, DrawsEveryNodeInItsStageAndInputsOutside) {
   const Profile profile = chain(4);  // n0 is the input
   const std::string dot = to_dot(two_stages(profile), profile);
   const size_t first = dot.find("subgraph cluster_0"), second = dot.find("subgraph cluster_1");
@@ -62,7 +62,7 @@ TEST(PlanDot, draws_every_node_in_its_stage_and_inputs_outside) {
   EXPECT_EQ(complaint(dot), "");
 }
 
-TEST(PlanDot, cut_edges_are_bold_and_say_how_much_crosses) {
+TEST(PlanDot, CutEdgesAreBoldAndSayHowMuchCrosses) {
   Profile profile = chain(4);
   profile.nodes[2].cost.output_bytes = 3 << 19;
   const std::string dot = to_dot(two_stages(profile), profile);
@@ -72,7 +72,7 @@ TEST(PlanDot, cut_edges_are_bold_and_say_how_much_crosses) {
   EXPECT_EQ(count(dot, "penwidth=3"), 1);
 }
 
-TEST(PlanDot, a_tensor_is_labelled_once_per_stage_that_it_is_sent_to) {
+TEST(PlanDot, ATensorIsLabelledOncePerStageThatItIsSentTo) {
   Profile profile = chain(1);
   add(profile, {1});
   add(profile, {1, 2});
@@ -90,7 +90,7 @@ TEST(PlanDot, a_tensor_is_labelled_once_per_stage_that_it_is_sent_to) {
     EXPECT_EQ(count(apart, std::string(edge) + " [penwidth=3, color=\"#222222\", label=\" 100 B\"];"), 1);
 }
 
-TEST(PlanDot, lists_replicas_and_devices) {
+TEST(PlanDot, ListsReplicasAndDevices) {
   const Profile profile = chain(4);
   Plan plan = two_stages(profile);
   plan.stages[0].ranks = {0, 2};
@@ -100,7 +100,7 @@ TEST(PlanDot, lists_replicas_and_devices) {
   expect_has(dot, "stage 1 · rank 1 on device 7 · ");
 }
 
-TEST(PlanDot, no_two_of_24_stages_look_alike) {
+TEST(PlanDot, NoTwoOf24StagesLookAlike) {
   const Profile profile = chain(24);
   const std::string dot = to_dot(plan_uniform(profile, {.stages = 24}), profile);
   std::vector<std::string> looks;  // frame and colours of each stage
@@ -112,7 +112,7 @@ TEST(PlanDot, no_two_of_24_stages_look_alike) {
   EXPECT_EQ(std::unique(looks.begin(), looks.end()), looks.end());
 }
 
-TEST(PlanDot, any_name_is_a_legal_name) {
+TEST(PlanDot, AnyNameIsALegalName) {
   Profile profile = chain(3);
   profile.model = "a \"model\"\\";
   profile.nodes[1].name = "say \"hi\" \\N {a|b} <c>\n]; }\t";
@@ -122,14 +122,14 @@ TEST(PlanDot, any_name_is_a_legal_name) {
   EXPECT_EQ(complaint(dot), "");
 }
 
-TEST(PlanDot, needs_a_valid_plan) {
+TEST(PlanDot, NeedsAValidPlan) {
   const Profile profile = chain(3);
   Plan plan = two_stages(profile);
   plan.stages[0].nodes.clear();
   EXPECT_THROW(to_dot(plan, profile), Error);
 }
 
-TEST(AntichainDot, draws_every_state_and_step) {
+TEST(AntichainDot, DrawsEveryStateAndStep) {
   const Profile profile = parallel_chains(2, 2);  // (2 + 1)^2 states on a grid of 2 x 3 x 2 edges
   const std::string dot = to_dot(dag_of(profile), profile, 9);
   EXPECT_EQ(count(dot, "[label=\"{"), 9);
@@ -140,7 +140,7 @@ TEST(AntichainDot, draws_every_state_and_step) {
   EXPECT_EQ(complaint(dot), "");
 }
 
-TEST(AntichainDot, says_how_many_states_are_left_out) {
+TEST(AntichainDot, SaysHowManyStatesAreLeftOut) {
   const Profile profile = parallel_chains(2, 2);
   const std::string dot = to_dot(dag_of(profile), profile, 4);
   EXPECT_EQ(count(dot, "[label=\"{"), 4);

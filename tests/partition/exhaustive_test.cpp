@@ -227,7 +227,7 @@ void give_speeds_and_nodes(std::mt19937& random, PlanOptions& options) {
   options.cluster.between_nodes = {.bytes_per_s = 3e8, .latency_s = 2e-9};
 }
 
-TEST(Exhaustive, at_most_so_many_stages) {
+TEST(Exhaustive, AtMostSoManyStages) {
   const Counts counts = sweep(500, 9, 5, [](std::mt19937&, const Profile&, PlanOptions& options) {
     options.stages += 2;
     options.at_most = true;
@@ -235,7 +235,7 @@ TEST(Exhaustive, at_most_so_many_stages) {
   EXPECT_GT(counts.plans, 900);
 }
 
-TEST(Exhaustive, memory_limits) {
+TEST(Exhaustive, MemoryLimits) {
   const Counts counts =
       sweep(700, 9, 4, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         options.cluster = equal_devices(options.stages, byte_a_nanosecond);
@@ -247,7 +247,7 @@ TEST(Exhaustive, memory_limits) {
   EXPECT_GT(counts.refused, 300);
 }
 
-TEST(Exhaustive, automatic_replicas) {
+TEST(Exhaustive, AutomaticReplicas) {
   const Counts counts = sweep(600, 8, 5, [](std::mt19937& random, const Profile&, PlanOptions& options) {
     options.stages = 1 + int(random() % 5);  // devices: may be more than nodes
     options.replicas.automatic = true;
@@ -257,7 +257,7 @@ TEST(Exhaustive, automatic_replicas) {
   EXPECT_GT(counts.plans, 1000);
 }
 
-TEST(Exhaustive, replicas_per_stage_with_memory) {
+TEST(Exhaustive, ReplicasPerStageWithMemory) {
   const Counts counts =
       sweep(600, 8, 3, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         for (int s = 0; s < options.stages; ++s) options.replicas.of_stage.push_back(1 + int(random() % 2));
@@ -268,7 +268,7 @@ TEST(Exhaustive, replicas_per_stage_with_memory) {
   EXPECT_GT(counts.refused, 50);
 }
 
-TEST(Exhaustive, different_devices_and_links) {
+TEST(Exhaustive, DifferentDevicesAndLinks) {
   const Counts counts =
       sweep(500, 7, 4, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         options.cluster =
@@ -281,7 +281,7 @@ TEST(Exhaustive, different_devices_and_links) {
   EXPECT_GT(counts.refused, 20);
 }
 
-TEST(Exhaustive, different_devices_with_replicas) {
+TEST(Exhaustive, DifferentDevicesWithReplicas) {
   const Counts counts =
       sweep(400, 6, 4, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         options.stages = 1 + int(random() % 4);
@@ -294,7 +294,7 @@ TEST(Exhaustive, different_devices_with_replicas) {
   EXPECT_GT(counts.refused, 20);
 }
 
-TEST(Exhaustive, eight_different_devices) {
+TEST(Exhaustive, EightDifferentDevices) {
   Counts counts;
   std::mt19937 random(8);
   for (int seed = 0; seed < 12; ++seed) {

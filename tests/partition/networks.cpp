@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace antichain::testing {
 
@@ -87,8 +88,8 @@ Profile nasnet_like(int cells, uint64_t seed) {
 }
 
 Profile random_network(uint64_t seed, int max_nodes) {
-  std::mt19937_64 random(
-      seed);  // its sequence is fixed by the standard; distributions are not, hence the modulo
+  // Its sequence is fixed by the standard; distributions are not, hence the modulo.
+  std::mt19937_64 random(seed);
   auto below = [&](int n) { return int(random() % uint64_t(n)); };
   Profile profile;
   profile.model = "random";

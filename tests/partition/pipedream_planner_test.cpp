@@ -97,7 +97,7 @@ int nodes_of(const Profile& profile) {
 // The published code adds seconds where we add nanoseconds; its times are below 1e-6 s, sums of a dozen at most.
 constexpr double rounding_s = 1e-18;
 
-TEST(PipeDream, straight_finds_what_the_published_recurrence_finds) {
+TEST(PipeDream, StraightFindsWhatThePublishedRecurrenceFinds) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile); ++stages) {
@@ -113,7 +113,7 @@ TEST(PipeDream, straight_finds_what_the_published_recurrence_finds) {
   }
 }
 
-TEST(PipeDream, replicated_finds_what_the_published_recurrence_finds) {
+TEST(PipeDream, ReplicatedFindsWhatThePublishedRecurrenceFinds) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     for (int devices = 1; devices <= 6; ++devices)
@@ -136,7 +136,7 @@ TEST(PipeDream, replicated_finds_what_the_published_recurrence_finds) {
   }
 }
 
-TEST(PipeDream, straight_with_fewer_devices_may_leave_some_out) {
+TEST(PipeDream, StraightWithFewerDevicesMayLeaveSomeOut) {
   for (int seed = 0; seed < 200; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile) + 2; ++stages) {
@@ -149,14 +149,14 @@ TEST(PipeDream, straight_with_fewer_devices_may_leave_some_out) {
   }
 }
 
-TEST(PipeDream, prices_an_all_reduce_as_published) {
+TEST(PipeDream, PricesAnAllReduceAsPublished) {
   // 1000 ns of work, 300 bytes of weights, 3 replicas, a byte a nanosecond: (1000 + 4 · 2 / 3 · 300) / 3
   EXPECT_DOUBLE_EQ(pipedream_stage_ns(1000, 300, 3, byte_a_nanosecond), 600);
   EXPECT_DOUBLE_EQ(pipedream_stage_ns(1000, 300, 1, byte_a_nanosecond), 1000);
   EXPECT_DOUBLE_EQ(pipedream_stage_ns(1000, 300, 4, {}), 250);  // an infinitely fast link
 }
 
-TEST(PipeDream, sees_the_slowest_link_that_its_devices_need) {
+TEST(PipeDream, SeesTheSlowestLinkThatItsDevicesNeed) {
   Cluster cluster = {.devices = {{}, {}, {.node = 1}},
                      .within_node = {.bytes_per_s = 10},
                      .between_nodes = {.bytes_per_s = 1}};
@@ -164,7 +164,7 @@ TEST(PipeDream, sees_the_slowest_link_that_its_devices_need) {
   EXPECT_EQ(pipedream_link({.stages = 3, .cluster = cluster}).bytes_per_s, 1);
 }
 
-TEST(PipeDream, ignores_transfers) {
+TEST(PipeDream, IgnoresTransfers) {
   const Profile profile = random_priced(5);
   const PlanOptions free = {.stages = 3},
                     slow = {.stages = 3, .cluster = one_link({.bytes_per_s = 1, .latency_s = 1})};
@@ -172,7 +172,7 @@ TEST(PipeDream, ignores_transfers) {
 }
 
 // Straight and without transfers both are exact over the same nested down-sets, so neither can be better.
-TEST(PipeDream, is_as_good_as_antichain_where_their_costs_agree) {
+TEST(PipeDream, IsAsGoodAsAntichainWhereTheirCostsAgree) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile); ++stages) {
@@ -182,7 +182,7 @@ TEST(PipeDream, is_as_good_as_antichain_where_their_costs_agree) {
   }
 }
 
-TEST(PipeDream, is_never_better_than_antichain) {
+TEST(PipeDream, IsNeverBetterThanAntichain) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile); ++stages)
@@ -200,7 +200,7 @@ TEST(PipeDream, is_never_better_than_antichain) {
 }
 
 // On a free link the two costs are one: work / replicas.
-TEST(PipeDream, is_not_better_than_antichain_under_its_own_cost_with_replicas) {
+TEST(PipeDream, IsNotBetterThanAntichainUnderItsOwnCostWithReplicas) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     const PlanOptions options = {
@@ -212,7 +212,7 @@ TEST(PipeDream, is_not_better_than_antichain_under_its_own_cost_with_replicas) {
   }
 }
 
-TEST(PipeDream, refuses_more_antichains_than_pairs_can_be_compared_of) {
+TEST(PipeDream, RefusesMoreAntichainsThanPairsCanBeComparedOf) {
   expect_has(error_of([] { plan_pipedream(parallel_chains(2, 80), {.stages = 2}); }),  // 81² − 1
              "compares every pair of antichains, and chains has more than 5000");
   EXPECT_NO_THROW(plan_pipedream(parallel_chains(2, 40), {.stages = 2}));
@@ -222,7 +222,7 @@ TEST(PipeDream, refuses_more_antichains_than_pairs_can_be_compared_of) {
              "pipedream chooses by itself how many replicas");
 }
 
-TEST(PipeDream, is_deterministic) {
+TEST(PipeDream, IsDeterministic) {
   for (int seed = 0; seed < 50; ++seed) {
     const Profile profile = random_priced(seed);
     const PlanOptions options = {.stages = 4, .replicas = {.automatic = true}};
@@ -240,7 +240,7 @@ struct Published {
 
 class PipeDreamPublished : public ::testing::TestWithParam<Published> {};
 
-TEST_P(PipeDreamPublished, profile_gives_the_published_plan) {
+TEST_P(PipeDreamPublished, ProfileGivesThePublishedPlan) {
   const auto& [model, antichains, straight_ms, replicated_ms] = GetParam();
   const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
   const std::string path = fmt::format("{}/{}.txt", folder ? folder : ".", model);

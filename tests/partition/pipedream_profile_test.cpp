@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cmath>
 #include <random>
 #include <sstream>
@@ -57,7 +56,7 @@ std::string sample() {
          edge("node9", "node10") + edge("node3", "node10") + node("node3") + edge("node2", "node3");
 }
 
-TEST(PipeDreamProfile, reads_what_the_file_says) {
+TEST(PipeDreamProfile, ReadsWhatTheFileSays) {
   const Profile profile = profile_from_pipedream(sample(), "some/folder/tiny.txt");
   EXPECT_EQ(profile.model, "tiny");
   EXPECT_TRUE(profile.ids_are_names);
@@ -80,7 +79,7 @@ TEST(PipeDreamProfile, reads_what_the_file_says) {
   EXPECT_EQ(linear.cost.output_bytes, 50);  // a list is summed
 }
 
-TEST(PipeDreamProfile, data_loading_is_no_compute) {
+TEST(PipeDreamProfile, DataLoadingIsNoCompute) {
   const Profile profile = read(sample());
   for (int n : {0, 3}) {
     EXPECT_EQ(profile.nodes[n].role, Role::input);
@@ -94,14 +93,14 @@ TEST(PipeDreamProfile, data_loading_is_no_compute) {
   EXPECT_EQ(ns(fed.nodes[1].cost.forward_s), 500000);
 }
 
-TEST(PipeDreamProfile, only_unused_items_are_left_out_and_only_once) {
+TEST(PipeDreamProfile, OnlyUnusedItemsAreLeftOutAndOnlyOnce) {
   const std::string chain =
       node("a") + node("b", "__getitem__(0)") + node("c", "__getitem__(1)") + edge("a", "b") + edge("b", "c");
   EXPECT_EQ(names(read(chain)), (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(names(read(chain + node("d") + edge("c", "d"))), (std::vector<std::string>{"a", "b", "c", "d"}));
 }
 
-TEST(PipeDreamProfile, the_order_of_lines_means_nothing) {
+TEST(PipeDreamProfile, TheOrderOfLinesMeansNothing) {
   std::vector<std::string> lines;
   std::istringstream text(sample());
   for (std::string line; std::getline(text, line);) lines.push_back(line + "\n");
@@ -113,13 +112,13 @@ TEST(PipeDreamProfile, the_order_of_lines_means_nothing) {
   }
 }
 
-TEST(PipeDreamProfile, the_smallest_ready_id_comes_first) {
+TEST(PipeDreamProfile, TheSmallestReadyIdComesFirst) {
   // 10 -> 2 and 3 free: 3 before 10 before 2.
   EXPECT_EQ(names(read(node("n10") + node("n2") + node("n3") + edge("n10", "n2"))),
             (std::vector<std::string>{"n3", "n10", "n2"}));
 }
 
-TEST(PipeDreamProfile, fields_come_in_any_order_and_stage_ids_are_ignored) {
+TEST(PipeDreamProfile, FieldsComeInAnyOrderAndStageIdsAreIgnored) {
   const std::string usual = node("a");
   const std::string other =
       "a -- ReLU(inplace) -- parameter_size=0.0, activation_size=400, backward_compute_time=1, "
@@ -127,12 +126,12 @@ TEST(PipeDreamProfile, fields_come_in_any_order_and_stage_ids_are_ignored) {
   EXPECT_EQ(to_json(read(other)), to_json(read(usual)));
 }
 
-TEST(PipeDreamProfile, two_edges_alike_are_one) {
+TEST(PipeDreamProfile, TwoEdgesAlikeAreOne) {
   const std::string text = node("a") + node("b") + edge("a", "b");
   EXPECT_EQ(to_json(read(text + edge("a", "b"))), to_json(read(text)));
 }
 
-TEST(PipeDreamProfile, the_hash_sees_every_price_and_edge) {
+TEST(PipeDreamProfile, TheHashSeesEveryPriceAndEdge) {
   const std::string usual = node("a") + node("b");
   const std::vector<std::string> others = {
       node("a") + node("c"),
@@ -147,7 +146,7 @@ TEST(PipeDreamProfile, the_hash_sees_every_price_and_edge) {
   EXPECT_EQ(profile_from_pipedream(usual, "other.txt").graph_hash, read(usual).graph_hash);
 }
 
-TEST(PipeDreamProfile, the_model_is_named_like_the_file_or_its_folder) {
+TEST(PipeDreamProfile, TheModelIsNamedLikeTheFileOrItsFolder) {
   const auto model = [](const std::string& origin) {
     return profile_from_pipedream(node("a"), origin).model;
   };
@@ -160,14 +159,14 @@ TEST(PipeDreamProfile, the_model_is_named_like_the_file_or_its_folder) {
   EXPECT_EQ(model("resnet18"), "resnet18");
 }
 
-TEST(PipeDreamProfile, survives_as_profile_json) {
+TEST(PipeDreamProfile, SurvivesAsProfileJson) {
   const std::string json = to_json(read(sample()));
   EXPECT_EQ(to_json(read_profile(json, "p")), json);
   EXPECT_EQ(to_json(read_profile("\n  " + json, "p")), json);
   EXPECT_EQ(to_json(read_profile(sample(), "net.txt")), json);
 }
 
-TEST(PipeDreamProfile, a_chain_of_100_000_nodes_overflows_nothing) {
+TEST(PipeDreamProfile, AChainOf100000NodesOverflowsNothing) {
   std::string text;
   for (int n = 0; n < 100'000; ++n)
     text += node(fmt::format("node{}", n)) +
@@ -187,7 +186,7 @@ void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.name; 
 
 class PipeDreamRefuses : public ::testing::TestWithParam<Refused> {};
 
-TEST_P(PipeDreamRefuses, with_a_sentence_and_a_line) {
+TEST_P(PipeDreamRefuses, WithASentenceAndALine) {
   const std::string sentence = error_of([&] { read(GetParam().text); });
   for (const std::string& word : GetParam().words) expect_has(sentence, word);
   EXPECT_EQ(sentence.find('\n'), std::string::npos) << sentence;
@@ -288,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"a_very_long_line", std::string(100000, 'x'), {"is no node"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-TEST(PipeDreamProfile, names_a_node_on_the_cycle_and_none_behind_it) {
+TEST(PipeDreamProfile, NamesANodeOnTheCycleAndNoneBehindIt) {
   // a waits for the cycle b -> c -> b, too, but lies behind it.
   const std::string sentence =
       error_of([] { read(a + b + c + edge("b", "c") + edge("c", "b") + edge("c", "a")); });
@@ -296,7 +295,7 @@ TEST(PipeDreamProfile, names_a_node_on_the_cycle_and_none_behind_it) {
       << sentence;
 }
 
-TEST(PipeDreamProfile, a_file_cut_off_anywhere_is_read_or_refused) {
+TEST(PipeDreamProfile, AFileCutOffAnywhereIsReadOrRefused) {
   const std::string text = sample();
   for (size_t length = 0; length < text.size(); ++length) {
     try {
@@ -307,7 +306,7 @@ TEST(PipeDreamProfile, a_file_cut_off_anywhere_is_read_or_refused) {
   }
 }
 
-TEST(Decimal, is_exact_and_rounded_once) {
+TEST(Decimal, IsExactAndRoundedOnce) {
   const auto nanoseconds = [](const char* ms) { return scaled(*decimal(ms), 6, int64_t(1) << 50); };
   EXPECT_EQ(nanoseconds("0.539"), 539000);
   EXPECT_EQ(nanoseconds("635.902"), 635902000);
@@ -332,7 +331,7 @@ TEST(Decimal, is_exact_and_rounded_once) {
     EXPECT_EQ(decimal(text), std::nullopt) << text;
 }
 
-TEST(NaturalOrder, counts) {
+TEST(NaturalOrder, Counts) {
   const std::vector<std::string> ordered = {
       "",      "1",      "02",    "2",     "10",     "a",      "a1",   "a1b",
       "a01b2", "a1b3",   "a9",    "a10",   "a10b",   "a0100",  "a100", "a99999999999999999999999",
@@ -342,7 +341,7 @@ TEST(NaturalOrder, counts) {
       EXPECT_EQ(natural_less(ordered[i], ordered[j]), i < j) << ordered[i] << " and " << ordered[j];
 }
 
-TEST(PipeDreamFlops, count_as_our_operators_do) {
+TEST(PipeDreamFlops, CountAsOurOperatorsDo) {
   const auto flops = [](const char* description) { return pipedream_flops(description, 100); };
   EXPECT_EQ(flops("Conv2d(64, 192, kernel_size=(5, 5), stride=(1, 1), padding=(2, 2))"),
             100 * (2 * 64 * 25 + 1));

@@ -48,7 +48,7 @@ class PipeDreamProfiles : public ::testing::TestWithParam<Network> {
   Profile profile;
 };
 
-TEST_P(PipeDreamProfiles, are_read_whole) {
+TEST_P(PipeDreamProfiles, AreReadWhole) {
   EXPECT_EQ(profile.model, GetParam().name);
   EXPECT_EQ(int(profile.nodes.size()), GetParam().nodes);
   int edges = 0, inputs = 0;
@@ -67,7 +67,7 @@ TEST_P(PipeDreamProfiles, are_read_whole) {
   EXPECT_EQ(param_bytes, GetParam().param_bytes);
 }
 
-TEST_P(PipeDreamProfiles, mean_the_same_in_any_order) {
+TEST_P(PipeDreamProfiles, MeanTheSameInAnyOrder) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) lines.push_back(line + "\n");
@@ -80,7 +80,7 @@ TEST_P(PipeDreamProfiles, mean_the_same_in_any_order) {
   }
 }
 
-TEST_P(PipeDreamProfiles, have_the_published_flops) {
+TEST_P(PipeDreamProfiles, HaveThePublishedFlops) {
   double gflops = 0;
   for (const ProfileNode& node : profile.nodes) gflops += node.cost.flops * 1e-9;
   const double image_bytes = 3.0 * GetParam().side * GetParam().side * sizeof(float);
@@ -90,7 +90,7 @@ TEST_P(PipeDreamProfiles, have_the_published_flops) {
   EXPECT_NEAR(gflops / images, GetParam().gflops, 0.03 * GetParam().gflops);
 }
 
-TEST_P(PipeDreamProfiles, have_the_known_number_of_down_sets_and_plan_fast) {
+TEST_P(PipeDreamProfiles, HaveTheKnownNumberOfDownSetsAndPlanFast) {
   for (const char* objective : {"compute", "compute-or-transfer"}) {
     const PlanOptions options = {
         .stages = 8, .cluster = one_link({.bytes_per_s = 1e10}), .objective = objective};
@@ -138,7 +138,7 @@ int64_t quadratic(const Profile& profile, const PlanOptions& options) {
   return best[options.stages][dag.full()];
 }
 
-TEST_P(PipeDreamProfiles, plans_equal_the_quadratic_dynamic_programme) {
+TEST_P(PipeDreamProfiles, PlansEqualTheQuadraticDynamicProgramme) {
   if (GetParam().down_sets > 1000) GTEST_SKIP() << "its pairs of antichains are 24 billion";
   for (int stages : {2, 4, 8})
     for (double bytes_per_s : {0.0, 1e9, 1e10})

@@ -32,7 +32,7 @@ class PlanJson : public ::testing::Test {
   std::string text;
 };
 
-TEST_F(PlanJson, comes_back_equal) {
+TEST_F(PlanJson, ComesBackEqual) {
   Plan back = plan_from_json(text, "plan.json");
   EXPECT_EQ(plan_hash(back), plan_hash(plan));
   EXPECT_EQ(back.method, "antichain");
@@ -45,7 +45,7 @@ TEST_F(PlanJson, comes_back_equal) {
   EXPECT_NO_THROW(validate(back, profile));
 }
 
-TEST_F(PlanJson, carries_figures_for_people) {
+TEST_F(PlanJson, CarriesFiguresForPeople) {
   json file = json::parse(text);
   EXPECT_EQ(file["bottleneck_ms"], 0.006);
   EXPECT_EQ(file["lower_bound_ms"], 0.006);
@@ -70,7 +70,7 @@ TEST_F(PlanJson, carries_figures_for_people) {
   EXPECT_EQ(file["stages"][2]["boundary_bytes"], 0);
 }
 
-TEST_F(PlanJson, has_the_names_that_scripts_use) {
+TEST_F(PlanJson, HasTheNamesThatScriptsUse) {
   const json file = json::parse(text);
   for (const char* name : {"model", "method", "objective", "stages", "bottleneck_ms", "step_ms",
                            "lower_bound_ms", "gap", "proved_optimal", "states", "planning_ms"})
@@ -80,7 +80,7 @@ TEST_F(PlanJson, has_the_names_that_scripts_use) {
     EXPECT_TRUE(file["stages"][0].contains(name)) << name;
 }
 
-TEST_F(PlanJson, figures_come_back) {
+TEST_F(PlanJson, FiguresComeBack) {
   plan.objective = "makespan";
   plan.step_s = 7.25e-3;
   plan.stages[2].memory_bytes = 12345;
@@ -90,7 +90,7 @@ TEST_F(PlanJson, figures_come_back) {
   EXPECT_EQ(to_json(back, profile), to_json(plan, profile));
 }
 
-TEST_F(PlanJson, devices_stand_beside_their_ranks) {
+TEST_F(PlanJson, DevicesStandBesideTheirRanks) {
   plan.stages[0].ranks = {2, 0};
   plan.stages[0].devices = {5, 7};
   plan.stages[1].ranks = {1};
@@ -129,7 +129,7 @@ class PlanOfNames : public PlanJson {
   }
 };
 
-TEST_F(PlanOfNames, lists_ids_as_in_the_file_and_inputs_in_the_first_stage) {
+TEST_F(PlanOfNames, ListsIdsAsInTheFileAndInputsInTheFirstStage) {
   const json file = json::parse(text);
   EXPECT_EQ(file["stages"][0]["nodes"][0], "image");
   EXPECT_EQ(file["stages"][0]["nodes"][1], "node2");
@@ -140,7 +140,7 @@ TEST_F(PlanOfNames, lists_ids_as_in_the_file_and_inputs_in_the_first_stage) {
   EXPECT_EQ(to_json(back, profile), text);
 }
 
-TEST_F(PlanOfNames, indices_are_understood_too) {
+TEST_F(PlanOfNames, IndicesAreUnderstoodToo) {
   const Plan back = plan_from_json(R"({"format": "antichain plan 1", "model": "chain", "graph_hash": "",
       "stages": [{"ranks": [0], "nodes": [0, "node2"]}, {"ranks": [1], "nodes": ["node11", 2]}]})",
                                    "hand.json", profile);
@@ -148,7 +148,7 @@ TEST_F(PlanOfNames, indices_are_understood_too) {
   EXPECT_EQ(back.stages[1].nodes, std::vector<int>({2, 3}));
 }
 
-TEST_F(PlanOfNames, refuses_names_that_mean_nothing_here) {
+TEST_F(PlanOfNames, RefusesNamesThatMeanNothingHere) {
   expect_has(refused_here("\"node2\"", "\"node7\""), "the model chain has no node \"node7\"");
   expect_has(refused_here("\"node2\"", "\"image\""), "node 0 stands in the plan twice");
   expect_has(refused_here("\"node2\"", "true"), "stages[0].nodes[1]");
@@ -156,14 +156,14 @@ TEST_F(PlanOfNames, refuses_names_that_mean_nothing_here) {
              "stages[0].nodes[0]: \"image\" is a name; numbers are expected here");
 }
 
-TEST_F(PlanOfNames, an_input_in_a_later_stage_is_no_part_of_it) {
+TEST_F(PlanOfNames, AnInputInALaterStageIsNoPartOfIt) {
   Plan back = plan_from_json(R"({"format": "antichain plan 1", "model": "chain", "graph_hash": "",
       "stages": [{"ranks": [0], "nodes": ["node2"]}, {"ranks": [1], "nodes": ["image", "node10", "node11"]}]})",
                              "hand.json", profile);
   expect_has(error_of([&] { validate(back, profile); }), "it is an input");
 }
 
-TEST_F(PlanJson, names_are_resolved_for_our_own_networks_too) {
+TEST_F(PlanJson, NamesAreResolvedForOurOwnNetworksToo) {
   json file = json::parse(text);
   for (json& stage : file["stages"]) stage["nodes"] = stage["names"];
   EXPECT_EQ(plan_hash(plan_from_json(file.dump(), "plan.json", profile)), plan_hash(plan));
@@ -172,7 +172,7 @@ TEST_F(PlanJson, names_are_resolved_for_our_own_networks_too) {
   expect_has(error_of([&] { validate(with_input, profile); }), "it is an input");
 }
 
-TEST_F(PlanJson, a_tensor_that_skips_a_stage_counts_at_every_boundary) {
+TEST_F(PlanJson, ATensorThatSkipsAStageCountsAtEveryBoundary) {
   Profile skip;
   skip.model = "skip";
   int a = add(skip, {}, 1000, 0, 5);
@@ -183,7 +183,7 @@ TEST_F(PlanJson, a_tensor_that_skips_a_stage_counts_at_every_boundary) {
   EXPECT_EQ(file["stages"][1]["boundary_bytes"], 14);
 }
 
-TEST_F(PlanJson, a_file_by_hand_needs_only_the_choices) {
+TEST_F(PlanJson, AFileByHandNeedsOnlyTheChoices) {
   Plan back = plan_from_json(R"({"format": "antichain plan 1", "model": "m", "graph_hash": "h",
       "stages": [{"ranks": [1], "nodes": [2, 1]}, {"ranks": [0], "nodes": [3]}]})",
                              "hand.json");
@@ -194,7 +194,7 @@ TEST_F(PlanJson, a_file_by_hand_needs_only_the_choices) {
   EXPECT_EQ(back.gap(), 0);
 }
 
-TEST_F(PlanJson, refuses_what_is_no_plan) {
+TEST_F(PlanJson, RefusesWhatIsNoPlan) {
   expect_has(error_of([] { plan_from_json("", "plan.json"); }), "plan.json");
   expect_has(error_of([] { plan_from_json("{\"format\": ", "plan.json"); }), "plan.json");
   expect_has(error_of([] { plan_from_json("[]", "plan.json"); }), "plan.json");
@@ -203,11 +203,11 @@ TEST_F(PlanJson, refuses_what_is_no_plan) {
     EXPECT_THROW(plan_from_json(text.substr(0, length), "plan.json"), Error);
 }
 
-TEST_F(PlanJson, refuses_another_format) {
+TEST_F(PlanJson, RefusesAnotherFormat) {
   expect_has(refused([](json& f) { f["format"] = "antichain plan 9"; }), "\"antichain plan 1\" is expected");
 }
 
-TEST_F(PlanJson, refuses_missing_and_unknown_fields) {
+TEST_F(PlanJson, RefusesMissingAndUnknownFields) {
   for (const char* field : {"format", "model", "graph_hash", "stages"})
     expect_has(refused([&](json& f) { f.erase(field); }), field);
   for (const char* field : {"nodes", "ranks"})
@@ -216,7 +216,7 @@ TEST_F(PlanJson, refuses_missing_and_unknown_fields) {
   expect_has(refused([](json& f) { f["stages"][1]["colour"] = 1; }), "colour");
 }
 
-TEST_F(PlanJson, refuses_wrong_types_and_numbers) {
+TEST_F(PlanJson, RefusesWrongTypesAndNumbers) {
   expect_has(refused([](json& f) { f["model"] = 3; }), "model");
   expect_has(refused([](json& f) { f["stages"] = 3; }), "stages");
   expect_has(refused([](json& f) { f["stages"][0]["nodes"] = "1, 2"; }), "stages[0].nodes");
@@ -232,14 +232,14 @@ TEST_F(PlanJson, refuses_wrong_types_and_numbers) {
   expect_has(refused([](json& f) { f["states"] = "many"; }), "states");
 }
 
-TEST_F(PlanJson, refuses_stages_out_of_sequence) {
+TEST_F(PlanJson, RefusesStagesOutOfSequence) {
   expect_has(refused([](json& f) { f["stages"][1]["stage"] = 4; }),
              "stage 4 stands where stage 1 is expected");
   expect_has(refused([](json& f) { std::swap(f["stages"][0], f["stages"][1]); }),
              "stage 1 stands where stage 0");
 }
 
-TEST_F(PlanJson, refuses_duplicates) {
+TEST_F(PlanJson, RefusesDuplicates) {
   expect_has(refused([](json& f) { f["stages"][2]["nodes"].push_back(1); }),
              "node 1 stands in the plan twice");
   expect_has(refused([](json& f) { f["stages"][0]["nodes"].push_back(1); }),
@@ -250,7 +250,7 @@ TEST_F(PlanJson, refuses_duplicates) {
   expect_has(error_of([&] { plan_from_json(twice, "plan.json"); }), "model");
 }
 
-TEST_F(PlanJson, is_written_only_when_valid) {
+TEST_F(PlanJson, IsWrittenOnlyWhenValid) {
   plan.stages[0].nodes.pop_back();
   EXPECT_THROW(to_json(plan, profile), Error);
 }

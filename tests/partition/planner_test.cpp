@@ -8,7 +8,7 @@ namespace {
 
 using namespace testing;
 
-TEST(Planners, are_found_by_name) {
+TEST(Planners, AreFoundByName) {
   EXPECT_EQ(planner_names(), std::vector<std::string>({"antichain", "cudasize", "hashrate", "handsplit",
                                                        "uniform", "block", "pipedream", "data-parallel"}));
   EXPECT_EQ(planner("antichain"), &plan_antichain);
@@ -19,7 +19,7 @@ TEST(Planners, are_found_by_name) {
       "pipedream, data-parallel");
 }
 
-TEST(UniformPlanner, gives_equal_node_counts_in_graph_order) {
+TEST(UniformPlanner, GivesEqualNodeCountsInGraphOrder) {
   Profile profile = chain(10);
   Plan plan = plan_uniform(profile, {.stages = 3});
   validate(plan, profile);
@@ -32,7 +32,7 @@ TEST(UniformPlanner, gives_equal_node_counts_in_graph_order) {
   EXPECT_NEAR(plan.gap(), 0.2, 1e-12);  // 12 / 10 − 1, one rounding
 }
 
-TEST(UniformPlanner, is_valid_for_every_stage_count) {
+TEST(UniformPlanner, IsValidForEveryStageCount) {
   for (int seed = 0; seed < 100; ++seed) {
     Profile profile = random_network(seed, 20);
     int nodes = 0;
@@ -51,25 +51,25 @@ class EveryPlanner : public ::testing::TestWithParam<std::string> {
   }
 };
 
-TEST_P(EveryPlanner, refuses_more_stages_than_nodes) {
+TEST_P(EveryPlanner, RefusesMoreStagesThanNodes) {
   EXPECT_NO_THROW(plan(chain(5), {.stages = 5}));
   if (GetParam() == "data-parallel") return;  // one stage, whatever the devices
   expect_has(error_of([&] { plan(chain(5), {.stages = 6}); }),
              "6 stages were asked for, but chain has only 5 nodes");
 }
 
-TEST_P(EveryPlanner, refuses_no_stages_no_nodes_no_states) {
+TEST_P(EveryPlanner, RefusesNoStagesNoNodesNoStates) {
   expect_has(error_of([&] { plan(chain(5), {.stages = 0}); }), "a plan of 0 stages");
   expect_has(error_of([&] { plan(chain(0), {.stages = 1}); }), "chain has no node to plan, only inputs");
   expect_has(error_of([&] { plan(chain(5), {.stages = 1, .max_states = 0}); }), "at most 0 states");
 }
 
-TEST_P(EveryPlanner, refuses_unknown_objectives) {
+TEST_P(EveryPlanner, RefusesUnknownObjectives) {
   expect_has(error_of([&] { plan(chain(5), {.stages = 1, .objective = "beauty"}); }),
              "no objective called \"beauty\": choose compute or compute-or-transfer");
 }
 
-TEST_P(EveryPlanner, refuses_times_that_cannot_be_added_up) {
+TEST_P(EveryPlanner, RefusesTimesThatCannotBeAddedUp) {
   Profile profile = chain(3);
   profile.nodes[2].cost.forward_s = 1e300;
   expect_has(error_of([&] { plan(profile, {.stages = 1}); }), "node n2 takes");
@@ -78,7 +78,7 @@ TEST_P(EveryPlanner, refuses_times_that_cannot_be_added_up) {
              "the link takes longer");
 }
 
-TEST_P(EveryPlanner, fills_in_what_the_plan_is_for) {
+TEST_P(EveryPlanner, FillsInWhatThePlanIsFor) {
   Profile profile = chain(4);
   profile.graph_hash = "abc";
   Plan made = plan(profile, {.stages = 2, .objective = "compute"});

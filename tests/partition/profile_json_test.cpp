@@ -44,7 +44,7 @@ std::string refused(const std::function<void(json&)>& edit) {
 }
 
 // Not said where it is float32, so that files from before say the same.
-TEST(ProfileJson, says_a_precision_other_than_float32) {
+TEST(ProfileJson, SaysAPrecisionOtherThanFloat32) {
   Profile profile = sample();
   EXPECT_EQ(to_json(profile).find("precision"), std::string::npos);
   profile.precision = Precision::bf16;
@@ -52,7 +52,7 @@ TEST(ProfileJson, says_a_precision_other_than_float32) {
   EXPECT_NE(refused([](json& file) { file["precision"] = "bf61"; }).find("float32, bf16"), std::string::npos);
 }
 
-TEST(ProfileJson, comes_back_equal_in_every_field) {
+TEST(ProfileJson, ComesBackEqualInEveryField) {
   Profile before = sample(), after = profile_from_json(to_json(before), "profile.json");
   EXPECT_EQ(after.model, before.model);
   EXPECT_EQ(after.graph_hash, before.graph_hash);
@@ -85,7 +85,7 @@ TEST(ProfileJson, comes_back_equal_in_every_field) {
   }
 }
 
-TEST(ProfileJson, is_the_same_text_after_a_round_trip) {
+TEST(ProfileJson, IsTheSameTextAfterARoundTrip) {
   for (int seed = 0; seed < 50; ++seed) {
     Profile profile = random_network(seed, 20);
     for (ProfileNode& node : profile.nodes) node.cost.forward_s = node.cost.forward_s * 1e4 / 3;
@@ -94,7 +94,7 @@ TEST(ProfileJson, is_the_same_text_after_a_round_trip) {
   }
 }
 
-TEST(ProfileJson, plans_alike_before_and_after) {
+TEST(ProfileJson, PlansAlikeBeforeAndAfter) {
   for (int seed = 0; seed < 50; ++seed) {
     Profile profile = random_network(seed, 12);
     for (ProfileNode& node : profile.nodes) node.cost.forward_s = node.cost.forward_s * 1e4 / 3;
@@ -105,7 +105,7 @@ TEST(ProfileJson, plans_alike_before_and_after) {
   }
 }
 
-TEST(ProfileJson, says_when_ids_are_names) {
+TEST(ProfileJson, SaysWhenIdsAreNames) {
   Profile profile = sample();
   EXPECT_EQ(to_json(profile).find("ids_are_names"), std::string::npos);
   profile.ids_are_names = true;
@@ -117,7 +117,7 @@ TEST(ProfileJson, says_when_ids_are_names) {
 }
 
 // Each of these once came back changed, or not at all.
-TEST(ProfileJson, extreme_numbers_come_back) {
+TEST(ProfileJson, ExtremeNumbersComeBack) {
   json file = json::parse(to_json(sample()));
   file["nodes"][1]["flops"] = -0.0;
   file["nodes"][2]["flops"] = std::numeric_limits<double>::max();
@@ -130,7 +130,7 @@ TEST(ProfileJson, extreme_numbers_come_back) {
   expect_has(text, "\"flops\": 0}");
 }
 
-TEST(ProfileJson, refuses_times_and_sizes_that_no_plan_can_add_up) {
+TEST(ProfileJson, RefusesTimesAndSizesThatNoPlanCanAddUp) {
   expect_has(refused([](json& f) { f["nodes"][1]["forward_us"] = 1.2e12; }), "longer than 13 days");
   expect_has(refused([](json& f) { f["link"]["latency_us"] = 1e300; }), "longer than 13 days");
   const int64_t most = int64_t(1) << 50;
@@ -140,13 +140,13 @@ TEST(ProfileJson, refuses_times_and_sizes_that_no_plan_can_add_up) {
              "nodes[1]: with this node");
 }
 
-TEST(ProfileJson, what_is_no_utf8_is_written_as_such) {
+TEST(ProfileJson, WhatIsNoUtf8IsWrittenAsSuch) {
   Profile profile = sample();
   profile.model = "caf\xe9";  // Latin-1, from a file name
   EXPECT_EQ(profile_from_json(to_json(profile), "p").model, "caf\xef\xbf\xbd");
 }
 
-TEST(ProfileJson, has_one_line_a_node) {
+TEST(ProfileJson, HasOneLineANode) {
   std::string text = to_json(sample());
   expect_has(
       text, "\n    {\"id\": 1, \"name\": \"n1\", \"op\": \"work\", \"role\": \"compute\", \"inputs\": [0], ");
@@ -155,13 +155,13 @@ TEST(ProfileJson, has_one_line_a_node) {
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 16);
 }
 
-TEST(ProfileJson, refuses_a_file_cut_off_anywhere) {
+TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
   std::string text = to_json(sample());
   for (size_t length = 0; length + 2 < text.size(); length += 11)
     EXPECT_THROW(profile_from_json(text.substr(0, length), "profile.json"), Error);
 }
 
-TEST(ProfileJson, refuses_missing_fields) {
+TEST(ProfileJson, RefusesMissingFields) {
   json whole = json::parse(to_json(sample()));
   whole["nodes"][1].erase("prepared_bytes");  // none, where it is not said
   for (const auto& [field, value] : whole.items())
@@ -172,13 +172,13 @@ TEST(ProfileJson, refuses_missing_fields) {
     expect_has(refused([&, name = field](json& f) { f["link"].erase(name); }), field);
 }
 
-TEST(ProfileJson, refuses_unknown_fields) {
+TEST(ProfileJson, RefusesUnknownFields) {
   expect_has(refused([](json& f) { f["colour"] = 1; }), "colour");
   expect_has(refused([](json& f) { f["link"]["colour"] = 1; }), "colour");
   expect_has(refused([](json& f) { f["nodes"][2]["colour"] = 1; }), "colour");
 }
 
-TEST(ProfileJson, refuses_bad_numbers_and_names_the_field) {
+TEST(ProfileJson, RefusesBadNumbersAndNamesTheField) {
   for (const char* field : {"forward_us", "backward_input_us", "backward_weight_us", "update_us",
                             "output_bytes", "param_bytes", "prepared_bytes", "stash_bytes", "flops"}) {
     expect_has(refused([&](json& f) { f["nodes"][1][field] = -1; }), std::string("nodes[1].") + field);
@@ -193,13 +193,13 @@ TEST(ProfileJson, refuses_bad_numbers_and_names_the_field) {
   expect_has(refused([](json& f) { f["ranks_at_once"] = 0; }), "ranks_at_once");
 }
 
-TEST(ProfileJson, refuses_numbers_beyond_a_double) {
+TEST(ProfileJson, RefusesNumbersBeyondADouble) {
   std::string huge = to_json(sample());
   huge.replace(huge.find("1234.567"), 8, "1e999");
   expect_has(error_of([&] { profile_from_json(huge, "profile.json"); }), "profile.json");
 }
 
-TEST(ProfileJson, refuses_nodes_that_are_no_graph) {
+TEST(ProfileJson, RefusesNodesThatAreNoGraph) {
   expect_has(refused([](json& f) { f["nodes"][1]["inputs"] = {1}; }),
              "node 1 can only use earlier nodes, not 1");
   expect_has(refused([](json& f) { f["nodes"][1]["inputs"] = {2}; }),

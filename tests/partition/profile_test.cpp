@@ -28,7 +28,7 @@ std::shared_ptr<Op> fake(Role role, Shape y, std::vector<ParamSpec> params = {})
   return std::make_shared<FakeOp>(role, signature);
 }
 
-TEST(Unpriced, takes_names_edges_and_roles_from_the_graph) {
+TEST(Unpriced, TakesNamesEdgesAndRolesFromTheGraph) {
   Graph graph("m");
   NodeId x = graph.add("x", fake(Role::input, {8, 3, 4, 4}), {});
   NodeId a = graph.add("a", fake(Role::compute, {8, 5}, {{"weight", {5, 48}}}), {x});
@@ -52,7 +52,7 @@ TEST(Unpriced, takes_names_edges_and_roles_from_the_graph) {
   EXPECT_EQ(profile.consumers(), (std::vector<std::vector<int>>{{1}, {2}, {}}));
 }
 
-TEST(Unpriced, counts_the_padding_of_blocked_layouts) {
+TEST(Unpriced, CountsThePaddingOfBlockedLayouts) {
   Graph graph("m");
   NodeId x = graph.add("x", fake(Role::input, {2, 3, 4, 4}), {});
   Lowering lowering;
@@ -67,7 +67,7 @@ TEST(Unpriced, counts_the_padding_of_blocked_layouts) {
   EXPECT_EQ(cost.stash_bytes, 2 * 7 * 4 + 3);
 }
 
-TEST(Unpriced, stash_holds_the_statistics_too) {
+TEST(Unpriced, StashHoldsTheStatisticsToo) {
   Signature signature;
   signature.y.shape = {2, 6};
   signature.statistics = {{.shape = {6}}, {.shape = {6}}};
@@ -77,7 +77,7 @@ TEST(Unpriced, stash_holds_the_statistics_too) {
   EXPECT_EQ(unpriced(graph, "cpu").nodes[1].cost.stash_bytes, 48);
 }
 
-TEST(Unpriced, an_output_is_kept_for_its_own_backward_or_a_consumers) {
+TEST(Unpriced, AnOutputIsKeptForItsOwnBackwardOrAConsumers) {
   Lowering keeps_x, keeps_y;
   keeps_x.keeps_x = true;
   keeps_y.keeps_y = true;

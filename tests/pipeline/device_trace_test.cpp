@@ -215,8 +215,8 @@ TEST(DeviceTrace, HasTheDevicesTimes) {
     const Traced t = traced_step();
     const std::vector<Action>& actions = t.schedule.ranks[0];
     EXPECT_EQ(t.result.events.size(), actions.size());
-    const double first_s =
-        t.result.events[0].start_s;  // the step's begin, but for what tying the clocks is off by
+    // The step's begin, but for what tying the clocks is off by.
+    const double first_s = t.result.events[0].start_s;
     double computing_s = 0, before_s = first_s;
     for (size_t i = 0; i < t.result.events.size(); ++i) {
       const Event& e = t.result.events[i];

@@ -59,8 +59,8 @@ TEST(StagedTransport, UsesItsHostBuffersAgain) {
     }
     EXPECT_EQ(counted.page_locked_buffers(), after_two);
   });
-  EXPECT_LE(after_two,
-            4);  // two a round, and its receive's may still be on its way home when the next one begins
+  // Two a round, and its receive's may still be on its way home when the next one begins.
+  EXPECT_LE(after_two, 4);
 }
 
 // A rank that asks the others something gives them first what they may be waiting for.

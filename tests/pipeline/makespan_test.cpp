@@ -84,7 +84,7 @@ Profile random_chain(std::mt19937& random, int nodes) {
   return network;
 }
 
-TEST(Makespan, is_the_best_of_all_cuts_of_small_networks) {
+TEST(Makespan, IsTheBestOfAllCutsOfSmallNetworks) {
   std::mt19937 random(11);
   int best = 0, proved = 0;
   constexpr int cases = 120;
@@ -106,7 +106,7 @@ TEST(Makespan, is_the_best_of_all_cuts_of_small_networks) {
   EXPECT_EQ(proved, cases);  // so few cuts are all tried, but for those that a bound rules out
 }
 
-TEST(Makespan, is_never_longer_than_that_of_any_other_method) {
+TEST(Makespan, IsNeverLongerThanThatOfAnyOtherMethod) {
   std::mt19937 random(12);
   for (int trial = 0; trial < 8; ++trial) {
     const Profile network = small_network(random, pick(random, 6, 14));
@@ -135,7 +135,7 @@ TEST(Makespan, is_never_longer_than_that_of_any_other_method) {
   }
 }
 
-TEST(Makespan, is_the_same_every_time) {
+TEST(Makespan, IsTheSameEveryTime) {
   std::mt19937 random(13);
   const Profile network = small_network(random, 20);
   PlanOptions o = options(4, {.bytes_per_s = 300, .latency_s = 0.1}, 8);
@@ -146,7 +146,7 @@ TEST(Makespan, is_the_same_every_time) {
   EXPECT_EQ(a.step_s, b.step_s);
 }
 
-TEST(Makespan, of_at_most_so_many_stages_is_no_longer_than_of_any_number) {
+TEST(Makespan, OfAtMostSoManyStagesIsNoLongerThanOfAnyNumber) {
   std::mt19937 random(14);
   for (int trial = 0; trial < 6; ++trial) {
     const Profile network = small_network(random, 8);
@@ -162,7 +162,7 @@ TEST(Makespan, of_at_most_so_many_stages_is_no_longer_than_of_any_number) {
 }
 
 // 4 devices at no cost for an all-reduce: nothing beats data parallelism. And where weights are heavy, something does.
-TEST(Makespan, takes_replicas_where_they_pay) {
+TEST(Makespan, TakesReplicasWhereTheyPay) {
   Profile network = chain(6, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 1, .param_bytes = 100});
   PlanOptions o = options(4, {.bytes_per_s = 1e9}, 8);
   o.replicas.automatic = true;
@@ -174,7 +174,7 @@ TEST(Makespan, takes_replicas_where_they_pay) {
 }
 
 // 5 devices and 3 nodes, but 2 micro-batches: 5 replicas of one stage would have 3 without any.
-TEST(Makespan, gives_every_replica_a_microbatch) {
+TEST(Makespan, GivesEveryReplicaAMicrobatch) {
   const Profile network = chain(3);
   PlanOptions o = options(5, {}, 2);
   o.replicas.automatic = true;
@@ -185,7 +185,7 @@ TEST(Makespan, gives_every_replica_a_microbatch) {
                {"7 devices", "at most 2 devices: one per micro-batch"});
 }
 
-TEST(Makespan, keeps_to_the_memory) {
+TEST(Makespan, KeepsToTheMemory) {
   std::mt19937 random(15);
   int limited = 0;
   for (int trial = 0; trial < 20; ++trial) {
@@ -208,7 +208,7 @@ TEST(Makespan, keeps_to_the_memory) {
 }
 
 // Any plan on any of the cluster's devices: the bound is below its simulated step.
-TEST(MakespanBound, holds_for_every_plan) {
+TEST(MakespanBound, HoldsForEveryPlan) {
   std::mt19937 random(16);
   double closest = 0;
   for (int trial = 0; trial < 1500; ++trial) {
@@ -236,7 +236,7 @@ TEST(MakespanBound, holds_for_every_plan) {
   EXPECT_GT(closest, 0.999);  // some are met: those of one stage
 }
 
-TEST(MakespanBound, is_the_step_of_a_single_device) {
+TEST(MakespanBound, IsTheStepOfASingleDevice) {
   Profile network = chain(5, {.forward_s = 0.1, .backward_input_s = 0.2, .update_s = 0.3});
   network.overhead_s = 0.01;
   const Plan plan = plan_network(network, options(1, {}, 7), "antichain", Policy::one_f_one_b);
@@ -245,7 +245,7 @@ TEST(MakespanBound, is_the_step_of_a_single_device) {
 }
 
 // Forward 1, 1, 1; the loss's path back is 2 + 2 + 2, then the first node's update of 5.
-TEST(MakespanBound, critical_path_by_hand) {
+TEST(MakespanBound, CriticalPathByHand) {
   Profile network = chain(3, {.forward_s = 1, .backward_input_s = 2});
   network.nodes[2].cost.update_s = 5;
   network.overhead_s = 0.5;
@@ -256,7 +256,7 @@ TEST(MakespanBound, critical_path_by_hand) {
 }
 
 // All 1,330 ways to cut AlexNet in four, as published with PipeDream.
-TEST(Makespan, of_alexnet_is_the_best_of_all_cuts) {
+TEST(Makespan, OfAlexnetIsTheBestOfAllCuts) {
   const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
   const std::string path = std::string(folder ? folder : ".") + "/alexnet.txt";
   if (!folder || !std::filesystem::exists(path))

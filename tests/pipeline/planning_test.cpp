@@ -19,7 +19,7 @@ PlanOptions options(int stages, const std::string& objective) {
 }
 
 // antichain may choose another of the best plans, with a shorter step.
-TEST(PlanNetwork, leaves_plans_by_bottleneck_as_they_are_and_adds_their_step) {
+TEST(PlanNetwork, LeavesPlansByBottleneckAsTheyAreAndAddsTheirStep) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 20; ++trial) {
     const Profile network = random_network(random, 12);
@@ -41,7 +41,7 @@ TEST(PlanNetwork, leaves_plans_by_bottleneck_as_they_are_and_adds_their_step) {
   }
 }
 
-TEST(PlanNetwork, judges_another_methods_plan_by_its_step) {
+TEST(PlanNetwork, JudgesAnotherMethodsPlanByItsStep) {
   const Profile network = chain(9, cost);
   for (const char* method : {"uniform", "block", "data-parallel"}) {
     const Plan plan = plan_network(network, options(3, "makespan"), method, Policy::gpipe);
@@ -56,7 +56,7 @@ TEST(PlanNetwork, judges_another_methods_plan_by_its_step) {
   }
 }
 
-TEST(PlanNetwork, refuses_what_it_does_not_know) {
+TEST(PlanNetwork, RefusesWhatItDoesNotKnow) {
   const Profile network = chain(4, cost);
   expect_error([&] { plan_network(network, options(2, "speed"), "antichain", Policy::one_f_one_b); },
                {"\"speed\""});
@@ -80,7 +80,7 @@ TEST(PlanNetwork, refuses_what_it_does_not_know) {
 }
 
 // Of 4 equal nodes in 2 stages the first stage has 2 micro-batches in flight, with GPipe all 6.
-TEST(PlanNetwork, memory_is_a_hard_limit_for_every_method) {
+TEST(PlanNetwork, MemoryIsAHardLimitForEveryMethod) {
   const Profile network = chain(4, cost);
   const auto needed = [](int in_flight) { return 3 * 200 + in_flight * 2 * 7; };
   for (const auto& [policy, in_flight] : {std::pair(Policy::one_f_one_b, 2), std::pair(Policy::gpipe, 6)})
@@ -101,7 +101,7 @@ TEST(PlanNetwork, memory_is_a_hard_limit_for_every_method) {
 }
 
 // The second stage is the one that does not fit, and the first needs even more on its larger device.
-TEST(PlanNetwork, says_the_smallest_memory_that_would_do_for_the_split) {
+TEST(PlanNetwork, SaysTheSmallestMemoryThatWouldDoForTheSplit) {
   Profile network = chain(4, cost);
   network.nodes[2].cost.param_bytes = 1000;
   PlanOptions o = options(2, "compute");

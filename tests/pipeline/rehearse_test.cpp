@@ -9,6 +9,7 @@
 #include <mutex>
 
 #include "networks.h"
+#include "pipeline/clock_offset.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
 

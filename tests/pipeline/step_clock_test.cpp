@@ -42,7 +42,7 @@ Case random_case(std::mt19937& random) {
   return c;
 }
 
-TEST(StepClock, tells_the_simulated_step_and_no_stage_can_do_with_less_than_its_bound) {
+TEST(StepClock, TellsTheSimulatedStepAndNoStageCanDoWithLessThanItsBound) {
   std::mt19937 random(5);
   double share = 0;
   constexpr int cases = 3000;
@@ -67,7 +67,7 @@ TEST(StepClock, tells_the_simulated_step_and_no_stage_can_do_with_less_than_its_
 
 // Two stages of three nodes; the last two use a tensor of the first: one message there, two back, as the last node's starts the
 // fold and the stage's own consumer comes between.
-TEST(StageAdder, counts_what_the_schedule_sends) {
+TEST(StageAdder, CountsWhatTheScheduleSends) {
   Profile network = empty_network();
   network.nodes.push_back(node("image", Role::input, {}, false, {}));
   network.nodes.push_back(

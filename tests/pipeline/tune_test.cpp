@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "framework/alternatives.h"
 #include "models/model.h"
 #include "pipeline/progress.h"

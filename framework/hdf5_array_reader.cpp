@@ -1,3 +1,4 @@
+// Arrays out of HDF5: the reader of framework/hdf5_arrays.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +8,7 @@
 
 #include "framework/error.h"
 #include "framework/hdf5_arrays.h"
+#include "framework/hdf5_attributes.h"
 #include "framework/hdf5_session.h"
 
 namespace antichain {
@@ -16,7 +18,6 @@ namespace {
 constexpr const char* damaged = "the file is truncated or damaged";
 constexpr int64_t most_compression = 2000;                // deflate reaches 1,032
 constexpr int64_t most_cache_bytes = int64_t(256) << 20;  // of unpacked chunks, per array
-constexpr int64_t most_values = int64_t(1) << 20;         // of an attribute
 
 [[noreturn]] void fail(const std::string& file, const std::string& what, const std::string& hint = damaged) {
   throw Error(fmt::format("{}: {}{}", file, what, reason()), hint);
@@ -122,6 +123,34 @@ std::vector<int64_t> check_chunks(hid_t dataset, hid_t creation, const std::vect
   return chunk;
 }
 
+// How an array lies in the file, and how many bytes it may claim: as many as are stored, or so many times that where they are
+// packed.
+struct Stored {
+  H5D_layout_t layout;
+  bool packed;
+  int64_t most_bytes;
+};
+Stored check_stored(hid_t dataset, hid_t creation, int64_t file_bytes, const std::string& file,
+                    const std::string& path) {
+  const H5D_layout_t layout = H5Pget_layout(creation);
+  if (H5Pget_external_count(creation) > 0 ||
+      (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED && layout != H5D_COMPACT))
+    fail(file, fmt::format("the data of '{}' lie in another file", path), "store the images themselves");
+  check_filters(creation, file, path);
+  const int64_t stored = std::min(clamped(H5Dget_storage_size(dataset)), file_bytes);
+  const bool packed = layout == H5D_CHUNKED && H5Pget_nfilters(creation) > 0;
+  return {layout, packed, packed ? stored * most_compression : layout == H5D_CHUNKED ? file_bytes : stored};
+}
+
+// Where the rows lie one after the other.
+int64_t checked_offset(hid_t dataset, int64_t bytes, int64_t file_bytes, const std::string& file,
+                       const std::string& path) {
+  const haddr_t offset = H5Dget_offset(dataset);
+  if (offset == HADDR_UNDEF || clamped(offset) > file_bytes - bytes)
+    fail(file, fmt::format("'{}' ends after the file", path));
+  return int64_t(offset);
+}
+
 // Opens it with a cache of unpacked chunks that holds all of a small array, and at most most_cache_bytes of a large one.
 hid_t open_cached(hid_t file, const std::string& path, int64_t bytes, int64_t chunk_bytes) {
   const Properties access(H5Pcreate(H5P_DATASET_ACCESS));
@@ -173,34 +202,21 @@ ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
                 .spec = {.path = path, .shape = shape_of(*dataset, name, path), .type = type},
                 .offset = {}};
   const Properties creation(H5Dget_create_plist(*dataset));
-  const H5D_layout_t layout = H5Pget_layout(creation);
-  if (H5Pget_external_count(creation) > 0 ||
-      (layout != H5D_CONTIGUOUS && layout != H5D_CHUNKED && layout != H5D_COMPACT))
-    fail(name, fmt::format("the data of '{}' lie in another file", path), "store the images themselves");
-  check_filters(creation, name, path);
-  const Type stored_type(H5Dget_type(*dataset));
-  const auto size = int64_t(H5Tget_size(stored_type));
-  const int64_t stored = std::min(clamped(H5Dget_storage_size(*dataset)), state_->file_bytes);
-  const bool packed = layout == H5D_CHUNKED && H5Pget_nfilters(creation) > 0;
-  const int64_t most = packed                  ? stored * most_compression
-                       : layout == H5D_CHUNKED ? state_->file_bytes
-                                               : stored;
-  const int64_t bytes = checked_bytes(opened.spec.shape, size, most, name, path);
-  if (layout == H5D_CHUNKED && bytes > 0) {
+  const Stored stored = check_stored(*dataset, creation, state_->file_bytes, name, path);
+  const Type type_there(H5Dget_type(*dataset));
+  const auto size = int64_t(H5Tget_size(type_there));
+  const int64_t bytes = checked_bytes(opened.spec.shape, size, stored.most_bytes, name, path);
+  if (stored.layout == H5D_CHUNKED && bytes > 0) {
     const std::vector<int64_t> chunk = check_chunks(*dataset, creation, opened.spec.shape, size, name, path);
     opened.rows_per_chunk = chunk[0];
-    opened.spec.compressed = packed;
+    opened.spec.compressed = stored.packed;
     const int64_t chunk_bytes = checked_bytes(chunk, size, most_cache_bytes, name, path);
     dataset.reset();
     dataset = std::make_unique<Object>(open_cached(state_->file, path, bytes, chunk_bytes));
     if (*dataset < 0) fail(name, fmt::format("HDF5 can't open '{}'", path));
   }
-  if (layout == H5D_CONTIGUOUS && bytes > 0) {
-    const haddr_t offset = H5Dget_offset(*dataset);
-    if (offset == HADDR_UNDEF || clamped(offset) > state_->file_bytes - bytes)
-      fail(name, fmt::format("'{}' ends after the file", path));
-    opened.offset = int64_t(offset);
-  }
+  if (stored.layout == H5D_CONTIGUOUS && bytes > 0)
+    opened.offset = checked_offset(*dataset, bytes, state_->file_bytes, name, path);
   state_->arrays.push_back(std::move(dataset));
   return opened;
 }
@@ -226,80 +242,14 @@ void ArrayReader::read(const Opened& opened, int64_t first_row, std::span<std::b
     fail(state_->name, fmt::format("HDF5 can't read record {} of '{}'", first_row, spec.path));
 }
 
-namespace {
-
-using AttributeHandle = Handle<H5Aclose>;
-
-// How many values; Error when it is none that can be read.
-int64_t values_of(hid_t attribute, const std::string& file, const std::string& name) {
-  const Space space(H5Aget_space(attribute));
-  const hssize_t count = H5Sget_simple_extent_npoints(space);
-  if (count < 1 || count > most_values)
-    fail(file, fmt::format("the attribute '{}' has {} values", name, count));
-  return int64_t(count);
-}
-
-std::vector<std::string> read_strings(hid_t attribute, const std::string& file, const std::string& name) {
-  const Type stored(H5Aget_type(attribute));
-  const int64_t count = values_of(attribute, file, name);
-  if (H5Tget_class(stored) != H5T_STRING)
-    fail(file, fmt::format("the attribute '{}' is no text", name), "write strings");
-  std::vector<std::string> values;
-  if (H5Tis_variable_str(stored) > 0) {
-    const Space space(H5Aget_space(attribute));
-    std::vector<char*> texts(size_t(count), nullptr);
-    if (H5Aread(attribute, stored, texts.data()) < 0)
-      fail(file, fmt::format("HDF5 can't read the attribute '{}'", name));
-    for (const char* text : texts) values.emplace_back(text == nullptr ? "" : text);
-    H5Dvlen_reclaim(stored, space, H5P_DEFAULT, texts.data());
-    return values;
-  }
-  const size_t size = H5Tget_size(stored);
-  if (size > size_t(most_values))
-    fail(file, fmt::format("the attribute '{}' is {} letters long", name, size));
-  std::string bytes(size * size_t(count), '\0');
-  if (H5Aread(attribute, stored, bytes.data()) < 0)
-    fail(file, fmt::format("HDF5 can't read the attribute '{}'", name));
-  for (int64_t i = 0; i < count; ++i) {
-    const std::string text = bytes.substr(size_t(i) * size, size);
-    values.push_back(text.substr(0, text.find('\0')));
-  }
-  return values;
-}
-
-std::vector<double> read_numbers(hid_t attribute, const std::string& file, const std::string& name) {
-  const Type type(H5Aget_type(attribute));
-  if (H5Tget_class(type) != H5T_FLOAT && H5Tget_class(type) != H5T_INTEGER)
-    fail(file, fmt::format("the attribute '{}' is no number", name), "write numbers");
-  std::vector<double> values(size_t(values_of(attribute, file, name)));
-  if (H5Aread(attribute, H5T_NATIVE_DOUBLE, values.data()) < 0)
-    fail(file, fmt::format("HDF5 can't read the attribute '{}'", name));
-  return values;
-}
-
-// What `read` makes of the attribute, where there is one of this name.
-template <class Read>
-auto read_attribute(hid_t file, const std::string& file_name, const std::string& path,
-                    const std::string& name, Read&& read)
-    -> std::optional<decltype(read(file, file_name, name))> {
-  const Session session;
-  if (H5Aexists_by_name(file, path.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {};
-  const AttributeHandle attribute(
-      H5Aopen_by_name(file, path.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT));
-  if (attribute < 0) fail(file_name, fmt::format("HDF5 can't open the attribute '{}'", name));
-  return read(attribute, file_name, name);
-}
-
-}  // namespace
-
 std::optional<std::vector<std::string>> ArrayReader::strings(const std::string& path,
                                                              const std::string& name) const {
-  return read_attribute(state_->file, state_->name, path, name, read_strings);
+  return string_attribute(state_->file, state_->name, path, name);
 }
 
 std::optional<std::vector<double>> ArrayReader::numbers(const std::string& path,
                                                         const std::string& name) const {
-  return read_attribute(state_->file, state_->name, path, name, read_numbers);
+  return number_attribute(state_->file, state_->name, path, name);
 }
 
 }  // namespace antichain

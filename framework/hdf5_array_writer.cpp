@@ -1,9 +1,9 @@
+// Arrays into HDF5: the writer of framework/hdf5_arrays.h.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 
 #include "framework/error.h"
 #include "framework/hdf5_arrays.h"
