@@ -11,6 +11,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "framework/error.h"
@@ -192,28 +193,30 @@ class ThreadTransport : public Transport {
     return false;
   }
 
+  struct Arrival {
+    Tensor from;
+    Posted to;
+  };
+
   // Takes every message that is there for a posted receive, in the order of posting: equal keys match in order.
   void deliver_arrived() {
-    for (size_t i = 0; i < posted_.size();) {
-      if (Tensor from = take(posted_[i])) {
-        const Posted to = std::move(posted_[i]);
-        posted_.erase(posted_.begin() + int64_t(i));
-        deliver(std::move(from), to);
-      } else {
-        ++i;
-      }
-    }
+    while (std::optional<Arrival> arrival = take()) deliver(std::move(arrival->from), arrival->to);
   }
 
-  Tensor take(const Posted& posted) {
+  // Looks for all receives under one lock: a message that comes between two looks would go to a later receive of its key.
+  std::optional<Arrival> take() {
     std::lock_guard lock(hub_.mutex);
     check_aborted();
-    auto& box = hub_.mailbox(posted.peer, rank_);
-    const auto it = parcel_for(posted);
-    if (it == box.end()) return {};
-    Tensor tensor = std::move(it->tensor);
-    box.erase(it);
-    return tensor;
+    for (auto posted = posted_.begin(); posted != posted_.end(); ++posted) {
+      auto& box = hub_.mailbox(posted->peer, rank_);
+      const auto parcel = parcel_for(*posted);
+      if (parcel == box.end()) continue;
+      Arrival arrival{std::move(parcel->tensor), std::move(*posted)};
+      box.erase(parcel);
+      posted_.erase(posted);
+      return arrival;
+    }
+    return std::nullopt;
   }
 
   void deliver(Tensor from, const Posted& to) {

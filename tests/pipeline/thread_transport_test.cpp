@@ -59,5 +59,34 @@ TEST(ThreadTransport, RefusesPeersThatAreNotThere) {
   expect_error([&] { run_ranks(0, body); }, {"at least one rank"});
 }
 
+// A message that comes while the receiver looks for it goes to the receive that was posted first. Any one round may go well.
+TEST(ThreadTransport, MessagesOfOneKeyThatComeMeanwhileKeepTheirOrder) {
+  constexpr int rounds = 20'000, messages = 4;
+  int wrong = 0;
+  run_ranks(2, [&](Transport& transport) {
+    const auto number = [](int value) {
+      const Tensor tensor = Tensor::host({{1}, DType::i32});
+      *tensor.data<int32_t>() = value;
+      return tensor;
+    };
+    for (int round = 0; round < rounds; ++round) {
+      if (transport.rank() == 0) {
+        for (int i = 0; i < messages; ++i) transport.send({0, 0}, 1, number(i));
+        transport.flush();
+        continue;
+      }
+      std::vector<Tensor> into;
+      std::vector<Transport::Ticket> tickets;
+      for (int i = 0; i < messages; ++i) {
+        into.push_back(number(-1));
+        tickets.push_back(transport.recv({0, 0}, 0, into.back()));
+      }
+      for (const Transport::Ticket ticket : tickets) transport.wait(ticket);
+      for (int i = 0; i < messages; ++i) wrong += *into[size_t(i)].data<int32_t>() != i;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
 }  // namespace
 }  // namespace antichain::testing
