@@ -243,7 +243,9 @@ TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
   EXPECT_EQ(rest.code, 0) << rest.err;
   int64_t expected = 0;
   for (const std::string& line : metrics(path("metrics")))
-    if (const Json json = Json::parse(line); json.contains("step")) EXPECT_EQ(json["step"], ++expected);
+    if (const Json json = Json::parse(line); json.contains("step")) {
+      EXPECT_EQ(json["step"], ++expected);
+    }
   EXPECT_GE(expected, int64_t(before / 2));
 }
 

@@ -294,8 +294,9 @@ TEST_F(GpuStep, TheProfilePredictsTheStepThatRuns) {
   EXPECT_NEAR(one_device_step_s(profile, 8), median(seconds), 0.03 * median(seconds));
   for (const ProfileNode& node : profile.nodes) {
     EXPECT_LT(node.cost.forward_s, one_device_step_s(profile, 1)) << node.name;
-    if (node.role == Role::compute)
+    if (node.role == Role::compute) {
       EXPECT_GT(node.cost.forward_s + double(node.op == "flatten"), 0) << node.name;
+    }
   }
 }
 
