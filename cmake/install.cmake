@@ -5,12 +5,12 @@ include(CMakePackageConfigHelpers)
 set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/conv2d.h"
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/antichain)
 
-# The headers, without those that need what only some folders see: oneDNN, MPI, CUDA, CLI11.
+# The headers, without those that need what only some folders see: oneDNN, MPI, CUDA, CLI11, HDF5.
 file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/framework/*.h ${CMAKE_SOURCE_DIR}/layers/*.h
   ${CMAKE_SOURCE_DIR}/models/*.h ${CMAKE_SOURCE_DIR}/partition/*.h ${CMAKE_SOURCE_DIR}/data/*.h
   ${CMAKE_SOURCE_DIR}/pipeline/*.h)
 list(FILTER headers EXCLUDE REGEX "/mpi_[^/]*$")
-list(FILTER headers EXCLUDE REGEX "/hdf5_session.h$")
+list(FILTER headers EXCLUDE REGEX "/hdf5_(attributes|memory|session)[.]h$")
 list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/app/run.h)
 target_sources(antichain PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
 target_compile_features(antichain PUBLIC cxx_std_20)
