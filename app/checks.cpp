@@ -80,8 +80,9 @@ CLI::Option* check_name(CLI::Option* option, const std::string& what, std::vecto
   });
 }
 
-void refuse_name(const std::string& what, const std::string& name, const std::vector<std::string>& known) {
-  const std::string near = nearest(name, known);
+void refuse_name(const std::string& what, const std::string& name, const std::vector<std::string>& known,
+                 const std::string& meant) {
+  const std::string near = meant.empty() ? nearest(name, known) : meant;
   throw Error(fmt::format("there is no {} '{}'", what, name),
               fmt::format("{}known are {}", near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
                           fmt::join(known, ", ")),

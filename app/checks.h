@@ -16,8 +16,9 @@ CLI::Option* check_number(CLI::Option*, double least, double most);   // finite,
 // One of `known`; else the nearest is suggested. `what` names the kind: "model".
 CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::string> known);
 
+// `meant` is suggested where the nearest is something else.
 [[noreturn]] void refuse_name(const std::string& what, const std::string& name,
-                              const std::vector<std::string>& known);
+                              const std::vector<std::string>& known, const std::string& meant = "");
 
 // The nearest of `known` to `word`, or "" when none is near (Levenshtein, "Binary codes capable of correcting
 // deletions, insertions, and reversals", 1966: at most a third of the word, or two letters, differ).

@@ -107,7 +107,7 @@ CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
   known.push_back("auto");
   device->check([known](const std::string& name) {
     if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
-      refuse_name("device", name, known);
+      refuse_name("device", name, known, name == "gpu" ? "cuda" : "");
     return std::string();
   });
   const auto chosen = [&o](const std::string& name) {

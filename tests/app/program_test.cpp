@@ -98,7 +98,7 @@ TEST_F(Program, AnswersMistypedWordsWithTheNearest) {
   expect_refused("train --model resnet19", 2, "did you mean 'resnet18'");
   expect_refused("info --model vgg17", 2, "did you mean 'vgg16'");
   expect_refused("train --dataset cifar11", 2, "did you mean 'cifar10'");
-  expect_refused("train --device gpu", 2, "no device 'gpu'");
+  expect_refused("train --device gpu", 2, "there is no device 'gpu': did you mean 'cuda'?");
   expect_refused("train --augment device", 2, "the ranks compute on the CPU");
   expect_refused("plan --method uniforn --profile p.json", 2, "did you mean 'uniform'");
   expect_refused("plan --objective fast --profile p.json", 2, "compute-or-transfer");
