@@ -79,8 +79,8 @@ ExecutionPlan choose_plan(cudnnHandle_t, const Descriptor& graph, const EngineRu
 std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
 
 // An engine that is compiled for the graph, which takes cuDNN about a second, and cuts the sum into so many slices, which it
-// merges through the workspace: the first by number that obeys the rule. The ranking leaves these out where no device is
-// asked, and cuts nothing. Not there where none is.
+// merges through the workspace: the first by number that obeys the rule. (cuDNN's ranking, asked without a device, names none for
+// gradients from bf16 to float32.) Not there where no engine does.
 ExecutionPlan compiled_plan(cudnnHandle_t, const Descriptor& graph, const EngineRule&, int64_t slices);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
