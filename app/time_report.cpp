@@ -36,8 +36,7 @@ std::string starved_warning(const std::vector<TimeSheet>& ranks,
   const size_t rank = size_t(std::ranges::max_element(ranks, {}, share_of) - ranks.begin());
   return fmt::format(
       "rank {} on {} was ready to run but had no core for {} % of its time, so the times measured are not "
-      "its "
-      "own: measure again when nothing else runs there, with a core for every rank",
+      "its own: measure again when nothing else runs there, with a core for every rank",
       rank, rank < host_of_rank.size() ? host_of_rank[rank] : "its host", percent(starved_share(ranks)));
 }
 
