@@ -34,11 +34,10 @@
 namespace antichain {
 namespace {
 
-// Every rank has a stage, however many devices the cluster's file lists.
+// Every rank has work, however many devices the cluster's file lists.
 PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
-  if (planning.method == "data-parallel" && ranks > 1)
-    refuse_replicas("data-parallel makes every rank a replica");
-  if (planning.stages == 0 && planning.plan_file.empty()) planning.stages = ranks;
+  const bool given = !parse_replicas(planning.replicas).of_stage.empty();
+  if (planning.stages == 0 && planning.plan_file.empty() && !given) planning.stages = ranks;
   return planning;
 }
 
@@ -48,14 +47,13 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
   const int ranks = rank.transport.size();
   const std::string text = on_rank_zero(rank.transport, [&] {
     const Plan plan = obtain_plan(planning, given, profile, task);
-    if (plan.ranks() > int(plan.stages.size())) refuse_replicas("the plan has replicas");
     return to_json(plan, profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
   if (plan.ranks() != ranks) {
     throw Error(fmt::format("the plan is for {}, but the job has {}", counted(plan.ranks(), "rank"), ranks),
                 fmt::format("start it with mpirun -n {0} or --local {0}, or plan for {1}", plan.ranks(),
-                            counted(ranks, "stage")),
+                            counted(ranks, "rank")),
                 ExitCode::usage);
   }
   agree(rank.transport, "the plan", plan_hash(plan));

@@ -71,12 +71,6 @@ void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
 
 }  // namespace
 
-void refuse_replicas(const std::string& why) {
-  throw Error(why + ", but training runs one rank a stage so far",
-              "train a plan made with --replicas off; antichain simulate predicts the others",
-              ExitCode::usage);
-}
-
 void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_network_options(app, o.network);
   add_data_options(app, o.data);
@@ -105,8 +99,6 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
 void check(const TrainCommandOptions& o) {
   o.network.microbatch();
   check(o.planning);
-  if (!parse_replicas(o.planning.replicas).off())
-    refuse_replicas("--replicas " + o.planning.replicas + " is asked for");
   if (o.network.form != "cifar" && !o.data.dataset.starts_with("hdf5:")) {
     throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels and 10 classes",
                 "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",

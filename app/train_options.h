@@ -40,8 +40,6 @@ void add_train_options(CLI::App&, TrainCommandOptions&);
 
 // Error on what no single option shows to be wrong.
 void check(const TrainCommandOptions&);
-// Usage Error: `why`, and what to do about it.
-[[noreturn]] void refuse_replicas(const std::string& why);
 
 TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
 

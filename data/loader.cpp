@@ -33,7 +33,7 @@ Loader::Loader(std::shared_ptr<const DataSet> data, const LoaderOptions& options
       sampler_(data_->size(), sampler_options(options)),
       normaliser_(data_->normalisation()),
       raw_{images_shape(microbatch_samples(), data_->image_shape()), normaliser_.table()},
-      next_{options.first, 0} {
+      next_{options.first, options.first_microbatch} {
   if (!options_.images) return;
   ANTICHAIN_CHECK(options.ahead >= 1, "the loader thread needs room for one micro-batch");
   pixels_.resize(size_t(data_->image_shape().elements()));
@@ -79,8 +79,9 @@ void Loader::check(const Tensor& out, const TensorSpec& spec, int microbatch) co
 }
 
 Loader::Place Loader::after(const Place& place) const {
-  if (place.microbatch + 1 < options_.microbatches) return {place.position, place.microbatch + 1};
-  return {sampler_.after(place.position), 0};
+  const int next = place.microbatch + options_.every;
+  if (next < options_.microbatches) return {place.position, next};
+  return {sampler_.after(place.position), options_.first_microbatch};
 }
 
 Augmentation Loader::draw(const Place& place, int64_t index) const {

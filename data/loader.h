@@ -20,8 +20,9 @@
 namespace antichain {
 
 struct LoaderOptions {
-  int64_t batch = 128;   // samples
-  int microbatches = 1;  // a batch is cut into; Error when that leaves a rest
+  int64_t batch = 128;                  // samples
+  int microbatches = 1;                 // a batch is cut into; Error when that leaves a rest
+  int first_microbatch = 0, every = 1;  // of these the thread makes this one and every so many-th after it
   uint64_t seed = 0;
   bool train = true;    // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
   bool images = true;   // false where only labels are wanted: no thread, no decoding

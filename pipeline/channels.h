@@ -12,6 +12,7 @@ namespace antichain {
 class Channels {
  public:
   explicit Channels(const Schedule&);
+  int count() const { return int(number_.size()); }
   int operator()(int sender, int receiver, const Message& message) const {
     return number_.at({sender, receiver, message});
   }

@@ -21,8 +21,9 @@ int64_t checkpoint_memory_bytes(int64_t state_bytes) {
 }
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
-                           Transport& transport, Listener listener)
+                           bool writes, Transport& transport, Listener listener)
     : options_(options),
+      writes_(writes),
       folder_(options.folder),
       stage_(stage),
       transport_(transport),
@@ -63,6 +64,10 @@ void Checkpointer::begin(const TrainPosition& position) {
   position_ = position;
   written_.reset(), verdict_.reset();
   parts_.clear();
+  if (!writes_) {
+    written_ = Background::Outcome{true, ""};
+    return;
+  }
   const bool alias = !memory_allows_copy();
   copied_ = !alias;
   copy_.take(stage_, alias);
@@ -109,10 +114,12 @@ void Checkpointer::tend() {
                     .recipe = options_.recipe,
                     .setting = options_.setting,
                     .position = position_};
+  bytes_ = 0;
   for (const auto& [rank, part] : parts_) {
     if (!part.good) return conclude(part.text, "");
+    if (part.text.empty()) continue;  // another replica wrote it
     manifest.files.push_back(checkpoint_file_from_json(part.text, fmt::format("rank {}", rank)));
-    bytes_ = (rank == 0 ? 0 : bytes_) + manifest.files.back().bytes;
+    bytes_ += manifest.files.back().bytes;
   }
   publisher_.start([this, manifest](const auto&) -> std::string {
     folder_.publish(manifest);

@@ -40,8 +40,10 @@ class Checkpointer {
  public:
   using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
 
-  // Everything referred to must outlive it. `start`: of the checkpoint resumed from.
-  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, Transport&, Listener);
+  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. Of a stage's replicas, which all hold the
+  // same, one writes.
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, bool writes, Transport&,
+               Listener);
 
   bool on() const { return !folder_.path().empty(); }
   bool due_at(int64_t step) const;  // by number: the same on every rank
@@ -70,6 +72,7 @@ class Checkpointer {
   void conclude(const std::string& failure, const std::string& warning);
 
   const CheckpointOptions& options_;
+  const bool writes_;
   const CheckpointFolder folder_;
   Stage& stage_;
   Transport& transport_;

@@ -11,8 +11,8 @@
 namespace antichain {
 
 InputFeed::InputFeed(const Graph& graph, const StageMemory& memory, const Backend& backend, DeviceStep& step,
-                     CopyStream& copies, int microbatches, std::function<void()> idle)
-    : backend_(backend), step_(step), copies_(copies), microbatches_(microbatches), idle_(std::move(idle)) {
+                     CopyStream& copies, const Share& share, std::function<void()> idle)
+    : backend_(backend), step_(step), copies_(copies), share_(share), idle_(std::move(idle)) {
   for (const auto& [id, ring] : memory.output)
     if (graph[id].role() == Role::input)
       inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .ring = &ring});
@@ -47,11 +47,11 @@ void InputFeed::prepare(Input& input, const RawImages* raw) {
 }
 
 void InputFeed::load(int m, BatchSource& source) {
-  ANTICHAIN_CHECK(m == loaded_, "micro-batches are loaded in order");
+  ANTICHAIN_CHECK(m == share_.microbatch(loaded_), "micro-batches are loaded in order");
   free_ = copies_.computed();
-  if (started_ == m) load_ahead(source);
+  if (started_ == loaded_) load_ahead(source);
   for (const Input& input : inputs_) {
-    const Buffer& buffer = input.buffers[m % 2];
+    const Buffer& buffer = input.buffers[loaded_ % 2];
     copies_.compute_after(buffer.copied);
     if (input.table) step_.make_images(buffer.raw, input.table, (*input.ring)[m]);
   }
@@ -59,9 +59,9 @@ void InputFeed::load(int m, BatchSource& source) {
 }
 
 void InputFeed::load_ahead(BatchSource& source) {
-  if (started_ > loaded_ || started_ == microbatches_) return;
+  if (started_ > loaded_ || started_ == share_.count()) return;
   start(started_, free_,
-        [&](const std::string& input, const Tensor& host) { source.fill(input, started_, host); });
+        [&](const std::string& input, int m, const Tensor& host) { source.fill(input, m, host); });
   ++started_;
 }
 
@@ -73,16 +73,19 @@ void InputFeed::end_step() {
 void InputFeed::load_next(BatchSource& source) {
   if (!ended_) end_step();
   if (inputs_.empty() || !source.expects_more()) return;
-  start(0, free_, [&](const std::string& input, const Tensor& host) { source.fill_next(input, host); });
+  start(0, free_,
+        [&](const std::string& input, int m, const Tensor& host) { source.fill_next(input, m, host); });
   next_ = true;
 }
 
-void InputFeed::start(int m, const Moment& after,
-                      const std::function<void(const std::string& input, const Tensor& host)>& draw) {
+void InputFeed::start(
+    int turn, const Moment& after,
+    const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw) {
+  const int m = share_.microbatch(turn);
   for (Input& input : inputs_) {
-    auto& [host, raw, copied] = input.buffers[m % 2];
+    auto& [host, raw, copied] = input.buffers[turn % 2];
     while (copied && !copies_.reached(copied)) idle_();
-    draw(input.name, host);
+    draw(input.name, m, host);
     copied = copies_.to_device(host, raw ? raw : (*input.ring)[m], after);
   }
 }

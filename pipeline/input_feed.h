@@ -16,6 +16,7 @@
 
 #include "pipeline/device_step.h"
 #include "pipeline/device_streams.h"
+#include "pipeline/schedule_passes.h"
 #include "pipeline/stage_memory.h"
 
 namespace antichain {
@@ -27,12 +28,12 @@ struct RawImages;
 class InputFeed {
  public:
   // The inputs that the memory has rings for. `idle` is called again and again while the host waits for a copy.
-  InputFeed(const Graph&, const StageMemory&, const Backend&, DeviceStep&, CopyStream&, int microbatches,
+  InputFeed(const Graph&, const StageMemory&, const Backend&, DeviceStep&, CopyStream&, const Share&,
             std::function<void()> idle);
 
   bool empty() const { return inputs_.empty(); }  // the stage uses no samples
   void begin_step(const BatchSource&);            // allocates in the first
-  // What is computed from now on finds the micro-batch's samples. In ascending order, from 0 in every step.
+  // What is computed from now on finds the micro-batch's samples. In the order of the share, from its first in every step.
   void load(int microbatch, BatchSource&);
   // Starts on the micro-batch after the one loaded last, if there is one: to be called when that one's work was started.
   void load_ahead(BatchSource&);
@@ -50,20 +51,20 @@ class InputFeed {
     std::string name;
     TensorSpec spec;
     const Ring* ring = nullptr;
-    Buffer buffers[2];         // of even and odd micro-batches
+    Buffer buffers[2];         // of every other micro-batch
     Tensor table_here, table;  // of raw images: page-locked, on the device
   };
   void prepare(Input&, const RawImages*);
-  void start(int microbatch, const Moment& after,
-             const std::function<void(const std::string& input, const Tensor& host)>& draw);
+  void start(int turn, const Moment& after,
+             const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw);
 
   const Backend& backend_;
   DeviceStep& step_;
   CopyStream& copies_;
-  const int microbatches_;
+  const Share share_;
   const std::function<void()> idle_;
   std::vector<Input> inputs_;
-  int loaded_ = 0, started_ = 0;  // micro-batches of this step
+  int loaded_ = 0, started_ = 0;  // micro-batches of the share, in this step
   Moment free_;                   // the ring's next buffer
   bool ended_ = false;
   bool next_ = false;  // the first of a next step is there

@@ -17,9 +17,9 @@ void LoaderSource::fill(std::string_view input, int microbatch, const Tensor& ou
   fill(input, position, microbatch, out);
 }
 
-void LoaderSource::fill_next(std::string_view input, const Tensor& out) {
+void LoaderSource::fill_next(std::string_view input, int microbatch, const Tensor& out) {
   drawn_ = next;
-  fill(input, *next, 0, out);
+  fill(input, *next, microbatch, out);
 }
 
 const RawImages* LoaderSource::raw(std::string_view input) const {

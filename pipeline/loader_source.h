@@ -19,7 +19,7 @@ class LoaderSource : public BatchSource {
   void fill(std::string_view input, int microbatch, const Tensor& out) override;
   const RawImages* raw(std::string_view input) const override;
   bool expects_more() const override { return next.has_value(); }
-  void fill_next(std::string_view input, const Tensor& out) override;
+  void fill_next(std::string_view input, int microbatch, const Tensor& out) override;
   bool is_expected() const override { return drawn_ == position; }
 
   const Sampler& sampler() const { return loader_.sampler(); }

@@ -105,7 +105,7 @@ class OrderedTransport : public TransportOver {
 
   void finish(const Item& item) {
     const auto what = [&] {
-      const auto [verb, key, peer] = item.turn;
+      const auto& [verb, key, peer, group] = item.turn;
       const bool sends = verb == Verb::send;
       return fmt::format("{} {} rank {}", sends ? name_of(key, rank(), peer) : name_of(key, peer, rank()),
                          sends ? "to" : "from", peer);

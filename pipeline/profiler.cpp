@@ -35,7 +35,9 @@ class RandomSource : public BatchSource {
   bool expects_more() const override {
     return true;
   }  // as in training: a device copies the next step's samples meanwhile
-  void fill_next(std::string_view input, const Tensor& out) override { fill(input, 0, out); }
+  void fill_next(std::string_view input, int microbatch, const Tensor& out) override {
+    fill(input, microbatch, out);
+  }
   bool is_expected() const override { return true; }
 
  private:

@@ -5,30 +5,20 @@
 #include "framework/error.h"
 
 namespace antichain {
-namespace {
-
-// What it obeys: a schedule in which every stage is one rank's.
-const Schedule& without_replicas(const Schedule& schedule, const Plan& plan) {
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    if (const size_t ranks = plan.stages[s].ranks.size(); ranks != 1)
-      throw Error(
-          fmt::format("stage {} of the plan has {} ranks, but the runner has one rank per stage", s, ranks),
-          "plan without replicas");
-  return schedule;
-}
-
-}  // namespace
 
 StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
                          Mode mode, Transport& transport)
     : stage_(stage),
       graph_(stage.graph()),
-      schedule_(without_replicas(schedule, plan)),
+      schedule_(schedule),
       mode_(mode),
       transport_(transport),
       context_(stage.context()),
+      share_(share_of(plan, transport.rank(), schedule.microbatches)),
       channels_(schedule),
       memory_(stage, network, plan, schedule, transport.rank(), mode) {
+  if (mode == Mode::train && share_.replicas > 1)
+    sum_.emplace(stage, memory_, stage_of_rank(plan, transport.rank()).ranks, share_, channels_.count());
   for (const Action& a : own_actions()) labels_.push_back(fmt::format("{} {}", print(a), describe(a)));
   list_messages();
   if (transport.ordered()) agree_on_order(network, plan);
@@ -101,7 +91,7 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
                 [&] { look_at_forward(action.microbatch, input, result); });
       });
       if (readings_) readings_->forward_started(action.microbatch);
-      if (mode_ == Mode::evaluate) release(Flow::activation, action.microbatch);
+      if (mode_ == Mode::evaluate) release(Flow::activation);
       return;
     case Verb::backward:
     case Verb::backward_input:
@@ -111,13 +101,14 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
         stamped(no_node, action.verb, action.microbatch,
                 [&] { look_at_backward(action.microbatch, action.verb, input); });
       });
-      if (action.verb != Verb::backward_weight) release(Flow::gradient, action.microbatch);
-      if (action.verb != Verb::backward_input) release(Flow::activation, action.microbatch);
+      if (action.verb != Verb::backward_weight) release(Flow::gradient);
+      if (action.verb != Verb::backward_input) release(Flow::activation);
       return;
     case Verb::send:
       return send(action);
     case Verb::reduce:
-      return check_failed("a reduce in a schedule to run", "the constructor refuses replicas");
+      ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
+      return sum_->run(transport_);
     case Verb::step:
       return step(action, input, result);
   }

@@ -23,6 +23,8 @@
 #include "pipeline/input_feed.h"
 #include "pipeline/node_stamps.h"
 #include "pipeline/offence.h"
+#include "pipeline/replica_sum.h"
+#include "pipeline/schedule_passes.h"
 #include "pipeline/simulate.h"
 #include "pipeline/stage_memory.h"
 #include "pipeline/step_times.h"
@@ -45,9 +47,10 @@ class BatchSource {
   // The same for all steps of a runner. On a device with memory of its own only.
   virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
 
-  // Of the batch that is expected after the current one: its micro-batch 0, drawn while the current one is computed.
+  // Of the batch that is expected after the current one: the rank's first micro-batch, drawn while the current batch is
+  // computed.
   virtual bool expects_more() const { return false; }
-  virtual void fill_next(std::string_view /*input*/, const Tensor& /*out*/) {}
+  virtual void fill_next(std::string_view /*input*/, int /*microbatch*/, const Tensor& /*out*/) {}
   virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next
 };
 
@@ -95,12 +98,16 @@ class StageRunner {
   int64_t bytes() const { return memory_.bytes(); }
 
  private:
-  struct Receive {  // one channel's receives, posted as far ahead as its ring of buffers allows
+  struct Arrival {
+    int peer = 0;
+    MessageKey key;
+    Transport::Ticket ticket = 0;
+  };
+  struct Receive {  // one message's receives, posted as far ahead as its ring of buffers allows
     Message message;
-    int peer = 0, channel = 0;
     const Ring* ring = nullptr;
-    int posted = 0, awaited = 0, released = 0;  // micro-batches
-    std::vector<Transport::Ticket> tickets;     // by micro-batch
+    size_t posted = 0, awaited = 0, released = 0;
+    std::vector<Arrival> arrivals;  // in micro-batch order, each from the replica whose turn it was
   };
 
   const std::vector<Action>& own_actions() const;
@@ -120,10 +127,10 @@ class StageRunner {
   void agree_on_order(const Profile& network, const Plan&);
   void begin_messages();
   void send(const Action&);
-  Receive& receive(const Action&);
+  Receive& receive(const Message&);
   void wait(const Action&);
   void post_receives();
-  void release(Flow, int microbatch);
+  void release(Flow);
 
   // runner_nodes.cpp
   DropoutKey dropout_key(const StepInput&, int microbatch) const;
@@ -173,8 +180,10 @@ class StageRunner {
   std::vector<std::string> labels_;                          // of the actions, for the watchdog
   std::shared_ptr<const std::map<int, std::string>> names_;  // of the channels, likewise
   Context& context_;
+  const Share share_;
   Channels channels_;
   StageMemory memory_;
+  std::optional<ReplicaSum> sum_;  // where the stage has replicas
   std::vector<Receive> receives_;
   std::vector<Turn> turns_;  // of this rank, where the transport is ordered
   NodeClock clock_;

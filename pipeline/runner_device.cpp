@@ -11,8 +11,8 @@ void StageRunner::attach_device() {
   ANTICHAIN_CHECK(streams, "a device with memory of its own brings its streams in");
   copies_ = streams->copies(context_);
   device_ = streams->step(context_);
-  feed_ = std::make_unique<InputFeed>(
-      graph_, memory_, context_.backend(), *device_, *copies_, schedule_.microbatches, [this] {
+  feed_ =
+      std::make_unique<InputFeed>(graph_, memory_, context_.backend(), *device_, *copies_, share_, [this] {
         if (!transport_.ordered())
           transport_.progress();  // which moves nothing there, and is a beat for the watchdog
         std::this_thread::yield();

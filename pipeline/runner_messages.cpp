@@ -49,17 +49,15 @@ void StageRunner::list_messages() {
   for (const Action& a : own_actions()) {
     if (a.verb == Verb::send) names[channels_(me, a.peer, a.message)] = describe(a.message);
     if (a.verb == Verb::send && a.message.flow == Flow::activation) sent_.insert(a.message.tensor);
-    if (a.verb != Verb::recv || a.microbatch != 0) continue;
-    const Ring& ring = a.message.flow == Flow::activation ? memory_.output.at(a.message.tensor)
-                                                          : memory_.received.at(a.message);
+    if (a.verb != Verb::recv) continue;
     const int channel = channels_(a.peer, me, a.message);
     names[channel] = describe(a.message);
-    receives_.push_back({.message = a.message,
-                         .peer = a.peer,
-                         .channel = channel,
-                         .ring = &ring,
-                         .tickets = std::vector<Transport::Ticket>(size_t(schedule_.microbatches))});
+    receive(a.message).arrivals.push_back({a.peer, {channel, a.microbatch}});
   }
+  for (const auto& [channel, name] : {std::pair(SumChannel::gradients, "gradients of a replica"),
+                                      std::pair(SumChannel::sums, "gradients of all replicas"),
+                                      std::pair(SumChannel::statistics, "statistics of a replica")})
+    names[channels_.count() + int(channel)] = name;
   names_ = std::make_shared<const std::map<int, std::string>>(std::move(names));
 }
 
@@ -73,6 +71,11 @@ void StageRunner::agree_on_order(const Profile& network, const Plan& plan) {
   const int me = transport_.rank();
   for (const int index : order[size_t(me)]) {
     const Action& a = schedule_.ranks[size_t(me)][size_t(index)];
+    if (a.verb == Verb::reduce) {
+      const std::vector<Turn> of_sum = sum_->turns(1);
+      turns_.insert(turns_.end(), of_sum.begin(), of_sum.end());
+      continue;
+    }
     const bool sends = a.verb == Verb::send;
     const int channel = sends ? channels_(me, a.peer, a.message) : channels_(a.peer, me, a.message);
     turns_.push_back({a.verb, {channel, a.microbatch}, a.peer});
@@ -96,31 +99,34 @@ void StageRunner::send(const Action& a) {
   transport_.send({channels_(transport_.rank(), a.peer, a.message), a.microbatch}, a.peer, tensor);
 }
 
-StageRunner::Receive& StageRunner::receive(const Action& a) {
-  const auto it = std::ranges::find_if(
-      receives_, [&](const Receive& r) { return r.message == a.message && r.peer == a.peer; });
-  ANTICHAIN_CHECK(it != receives_.end(), "every channel receives micro-batch 0");
-  return *it;
+StageRunner::Receive& StageRunner::receive(const Message& message) {
+  const auto it = std::ranges::find(receives_, message, &Receive::message);
+  if (it != receives_.end()) return *it;
+  const Ring& ring =
+      message.flow == Flow::activation ? memory_.output.at(message.tensor) : memory_.received.at(message);
+  return receives_.emplace_back(Receive{.message = message, .ring = &ring});
 }
 
 void StageRunner::wait(const Action& a) {
-  Receive& r = receive(a);
-  ANTICHAIN_CHECK(r.awaited == a.microbatch && r.posted > a.microbatch,
+  Receive& r = receive(a.message);
+  ANTICHAIN_CHECK(r.awaited < r.posted && r.arrivals[r.awaited].key.microbatch == a.microbatch,
                   "receives are awaited in micro-batch order");
-  transport_.wait(r.tickets[size_t(a.microbatch)]);
-  ++r.awaited;
+  transport_.wait(r.arrivals[r.awaited++].ticket);
 }
 
 // A receive may be posted as soon as its buffer's previous micro-batch is used up.
 void StageRunner::post_receives() {
   for (Receive& r : receives_)
-    for (; r.posted < schedule_.microbatches && r.posted < r.released + r.ring->size(); ++r.posted)
-      r.tickets[size_t(r.posted)] = transport_.recv({r.channel, r.posted}, r.peer, (*r.ring)[r.posted]);
+    for (; r.posted < r.arrivals.size() && r.posted < r.released + size_t(r.ring->size()); ++r.posted) {
+      Arrival& a = r.arrivals[r.posted];
+      a.ticket = transport_.recv(a.key, a.peer, (*r.ring)[a.key.microbatch]);
+    }
 }
 
-void StageRunner::release(Flow flow, int microbatch) {
+// What one more micro-batch received is used up.
+void StageRunner::release(Flow flow) {
   for (Receive& r : receives_)
-    if (r.message.flow == flow) r.released = microbatch + 1;
+    if (r.message.flow == flow) ++r.released;
   post_receives();
 }
 

@@ -91,7 +91,7 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
                 .prepared = state.prepared,
                 .stash = stash,
                 .statistics = statistics,
-                .into = m == 0 ? Into::overwrite : Into::accumulate,
+                .into = m == share_.first ? Into::overwrite : Into::accumulate,
                 .loss_scale = float(node.signature.loss_weight / input.batch),
                 .dropout = dropout_key(input, m)};
   if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];

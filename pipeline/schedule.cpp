@@ -71,6 +71,21 @@ std::vector<Share> shares(const Cut& cut, int microbatches) {
   return shares;
 }
 
+Share share_of(const Plan& plan, int rank, int microbatches) {
+  Share share{.microbatches = microbatches};
+  for (const PlanStage& stage : plan.stages) {
+    const auto own = std::ranges::find(stage.ranks, rank);
+    share.replicas = int(stage.ranks.size());
+    share.first = int(own - stage.ranks.begin());
+    if (own != stage.ranks.end()) break;
+    ++share.stage;
+  }
+  ANTICHAIN_CHECK(share.stage < int(plan.stages.size()), "every rank has a stage");
+  share.devices_left = plan.ranks();
+  for (int s = 0; s < share.stage; ++s) share.devices_left -= int(plan.stages[size_t(s)].ranks.size());
+  return share;
+}
+
 Schedule compose(const Cut& cut, Policy policy, int microbatches) {
   check_shares(cut, microbatches);
   const std::vector<Share> all = shares(cut, microbatches);

@@ -17,6 +17,9 @@ struct Share {
   int microbatch(int n) const { return first + n * replicas; }  // the rank's n-th
 };
 
+// Of one rank of the plan.
+Share share_of(const Plan&, int rank, int microbatches);
+
 // Pass 1: the forwards and backwards of one rank, in the policy's order.
 std::vector<Action> compute_order(Policy, const Share&);
 

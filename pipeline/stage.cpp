@@ -1,6 +1,21 @@
 #include "pipeline/stage.h"
 
+#include "framework/error.h"
+#include "pipeline/parts.h"
+
 namespace antichain {
+
+int64_t gradient_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
+  int64_t bytes = 0;
+  for (const NodeId id : nodes) {
+    const Node& node = graph[id];
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ParamSpec& param = node.signature.params[i];
+      bytes += part_room(TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes());
+    }
+  }
+  return bytes;
+}
 
 Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed)
     : graph_(lowered), nodes_(std::move(nodes)), context_(context) {
@@ -15,15 +30,28 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
     state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
       state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
-      state.gradients.push_back(backend.tensor(state.params.back().spec()));
       state.momentum.push_back(backend.tensor(state.params.back().spec()));
     }
     for (const ParamSpec& buffer : node.signature.buffers)
       state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
     for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
   }
+  lay_out_gradients();
   prepare();
   plan_update();
+}
+
+void Stage::lay_out_gradients() {
+  const int64_t bytes = gradient_bytes(graph_, nodes_);
+  gradients_ = context_.backend().tensor({{bytes / int64_t(sizeof(float))}});
+  int64_t begin = 0;
+  for (auto& [id, state] : state_)
+    for (const Tensor& param : state.params) {
+      ANTICHAIN_CHECK(param.dtype() == DType::f32, "gradients are added up in float32");
+      state.gradients.push_back(part_of(gradients_, begin, param.spec()));
+      begin += part_room(param.bytes());
+    }
+  ANTICHAIN_CHECK(begin == bytes, "every parameter has its part");
 }
 
 void Stage::plan_update() {

@@ -22,6 +22,9 @@ struct NodeState {
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
 };
 
+// Of a stage of these nodes: all its parameters' gradients, as they lie in Stage::gradients().
+int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
+
 class Stage {
  public:
   // `nodes` ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank they live.
@@ -33,6 +36,8 @@ class Stage {
   NodeState& operator[](NodeId id) { return state_.at(id); }
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
   Context& context() { return context_; }
+  // All parameters' gradients, one behind the other: those of NodeState are its parts. float32, flat.
+  const Tensor& gradients() const { return gradients_; }
 
   // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
   void update(NodeId id, const SgdOptions&, const Rate&);
@@ -47,6 +52,7 @@ class Stage {
 
  private:
   void prepare(NodeState&);
+  void lay_out_gradients();
   void plan_update();
   Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;
 
@@ -54,6 +60,7 @@ class Stage {
   std::vector<NodeId> nodes_;
   Context& context_;
   std::map<NodeId, NodeState> state_;
+  Tensor gradients_;
   std::unique_ptr<Update> at_once_;  // of all parameters; nullptr: node by node
 };
 

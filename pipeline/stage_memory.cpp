@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "pipeline/parts.h"
+#include "pipeline/schedule_passes.h"
 
 namespace antichain {
 
@@ -23,7 +25,7 @@ class StageMemory::Builder {
         stage_of_(plan.stage_of(graph_.size())),
         actions_(schedule.ranks[rank]),
         slots_(slots(schedule)[rank]),
-        microbatches_(schedule.microbatches),
+        share_(share_of(plan, rank, schedule.microbatches)),
         train_(mode == Mode::train) {
     for (size_t i = 0; i < nodes.size(); ++i) position_[nodes[i]] = int(i);
     end_ = 2 * int(position_.size()) + 1;
@@ -38,7 +40,9 @@ class StageMemory::Builder {
     outputs();
     if (train_) {
       stashes();
+      statistics();
       gradients();
+      terms();
     }
     lay_out_arena();
   }
@@ -51,10 +55,10 @@ class StageMemory::Builder {
 
   Ring own_ring(const TensorSpec& spec, int size) {
     std::vector<Tensor> buffers;
-    for (int i = 0; i < std::clamp(size, 1, microbatches_); ++i)
+    for (int i = 0; i < std::clamp(size, 1, share_.count()); ++i)
       buffers.push_back(backend_ ? backend_->tensor(spec) : Tensor(spec, nullptr));
     memory_.bytes_ += spec.bytes() * int64_t(buffers.size());
-    return Ring(std::move(buffers));
+    return Ring(std::move(buffers), share_.replicas);
   }
 
   void in_arena(Ring& ring, const TensorSpec& spec, int first, int last) {
@@ -101,9 +105,37 @@ class StageMemory::Builder {
     for (NodeId id : nodes_) {
       for (const TensorSpec& spec : graph_[id].lowering.stash)
         memory_.stash[id].push_back(own_ring(spec, slots_.microbatches));
-      for (const TensorSpec& spec : graph_[id].signature.statistics)
-        memory_.statistics[id].push_back(own_ring(spec, microbatches_));
     }
+  }
+
+  // Of every micro-batch of the step, until the update: one block each, which travels as one message.
+  void statistics() {
+    int64_t bytes = 0;
+    for (NodeId id : nodes_)
+      for (const TensorSpec& spec : graph_[id].signature.statistics) bytes += part_room(spec.bytes());
+    if (bytes == 0) return;
+    std::vector<Tensor> blocks;
+    for (int m = 0; m < share_.microbatches; ++m)
+      blocks.push_back(backend_ ? backend_->tensor({{bytes}, DType::u8}) : Tensor());
+    memory_.bytes_ += share_.microbatches * bytes;
+    int64_t begin = 0;
+    for (NodeId id : nodes_)
+      for (const TensorSpec& spec : graph_[id].signature.statistics) {
+        std::vector<Tensor> of_step;
+        for (const Tensor& block : blocks) of_step.push_back(part_of(block, begin, spec));
+        memory_.statistics[id].emplace_back(std::move(of_step));
+        begin += part_room(spec.bytes());
+      }
+    if (share_.replicas > 1) memory_.all_statistics = std::move(blocks);
+  }
+
+  // Received when all backwards are done.
+  void terms() {
+    if (share_.replicas == 1) return;
+    const int64_t bytes = equal_part(gradient_bytes(graph_, nodes_), share_.first, share_.replicas).bytes;
+    if (bytes == 0) return;
+    memory_.terms.resize(size_t(share_.replicas - 1));
+    for (Ring& ring : memory_.terms) in_arena(ring, {{bytes / int64_t(sizeof(float))}}, end_, end_);
   }
 
   void gradients() {
@@ -199,8 +231,7 @@ class StageMemory::Builder {
     memory_.arena_ = backend_->tensor({{std::max<int64_t>(layout.bytes, 64)}, DType::u8});
     for (size_t i = 0; i < requests_.size(); ++i) {
       const auto& [ring, spec] = requests_[i];
-      const std::shared_ptr<std::byte> at(memory_.arena_.storage(), memory_.arena_.raw() + layout.offsets[i]);
-      *ring = Ring({Tensor(spec, at)});
+      *ring = Ring({part_of(memory_.arena_, layout.offsets[i], spec)});
     }
     for (const auto& [copy, original] : sums_) *copy = *original;
   }
@@ -215,7 +246,7 @@ class StageMemory::Builder {
   const std::vector<int> stage_of_;
   const std::vector<Action>& actions_;
   const Slots slots_;
-  const int microbatches_;
+  const Share share_;
   const bool train_;
   bool split_ = false;
   int end_ = 0;

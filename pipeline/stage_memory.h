@@ -1,9 +1,9 @@
 // The memory of one rank's step, laid out once from the schedule.
 //
-//   ring       a tensor per micro-batch in flight; micro-batch m has buffer m mod size. Kept outputs, the stash,
+//   ring       a tensor per micro-batch in flight; the rank's n-th micro-batch has buffer n mod size. Kept outputs, the stash,
 //              received and sent tensors, statistics.
-//   arena      everything that is born and dies within one forward or one backward action, laid over each other by
-//              lifetime: outputs no backward re-reads, gradients on their way through the stage.
+//   arena      everything that is born and dies within one action, laid over each other by lifetime: outputs no backward
+//              re-reads, gradients on their way through the stage, and, when these are gone, other replicas' gradients.
 //
 // The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
 #pragma once
@@ -19,15 +19,20 @@
 
 namespace antichain {
 
+// By micro-batch of the step. Of r replicas each has every r-th of them: micro-batch m is its m / r-th.
 class Ring {
  public:
   Ring() = default;
-  explicit Ring(std::vector<Tensor> buffers) : buffers_(std::move(buffers)) {}
-  const Tensor& operator[](int microbatch) const { return buffers_[size_t(microbatch) % buffers_.size()]; }
+  explicit Ring(std::vector<Tensor> buffers, int replicas = 1)
+      : buffers_(std::move(buffers)), replicas_(replicas) {}
+  const Tensor& operator[](int microbatch) const {
+    return buffers_[size_t(microbatch / replicas_) % buffers_.size()];
+  }
   int size() const { return int(buffers_.size()); }
 
  private:
   std::vector<Tensor> buffers_;
+  int replicas_ = 1;
 };
 
 // How one gradient contribution of a local consumer enters the fold over all consumers of a tensor: first the
@@ -63,6 +68,11 @@ class StageMemory {
   std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
   std::map<NodeId, OutputGradient> gradient;                  // per own node
   std::map<Message, Ring> sent, received;                     // gradients; activations live in `output`
+
+  // Where the stage has replicas: the statistics of all nodes by micro-batch of the step, those of other replicas' too; and
+  // room for what they send of the part of the gradients that this one adds up (pipeline/replica_sum.h).
+  std::vector<Tensor> all_statistics;
+  std::vector<Ring> terms;
 
   int64_t bytes() const { return bytes_; }
 

@@ -4,6 +4,7 @@
 
 #include <sstream>
 
+#include "framework/error.h"
 #include "framework/random.h"
 
 namespace antichain {
@@ -17,7 +18,10 @@ StateHash state_hash(const Stage& stage, Transport& transport) {
   StateHash state;
   for (const std::string& of_rank : transport.gather(lines)) {
     std::istringstream in(of_rank);
-    for (std::string name, hash; in >> name >> hash;) state.tensors[name] = hash;
+    for (std::string name, hash; in >> name >> hash;) {
+      const auto [known, added] = state.tensors.emplace(name, hash);
+      ANTICHAIN_CHECK(added || known->second == hash, "replicas hold the same bits of " + name);
+    }
   }
   std::string all;
   for (const auto& [name, hash] : state.tensors) all += name + hash;

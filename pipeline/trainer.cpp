@@ -39,17 +39,18 @@ class Trainer {
         options_(options),
         observer_(observer),
         schedule_(schedule),
+        share_(share_of(plan, transport.rank(), schedule.microbatches)),
         evaluation_(make_schedule(network, plan, Policy::forward_only, schedule.microbatches)),
         trainer_(stage, network, plan, schedule, Mode::train, transport),
         evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport),
-        train_(data.train, loading(stage, schedule.microbatches, true)),
-        test_(data.test, loading(stage, schedule.microbatches, false)),
+        train_(data.train, loading(stage, true)),
+        test_(data.test, loading(stage, false)),
         test_size_(data.test->size()),
         nan_policy_(options.on_nan, stage.graph(), transport),
         per_epoch_(train_.sampler().batches()),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
-        checkpointer_(options.checkpoint, options.start, stage, transport,
+        checkpointer_(options.checkpoint, options.start, stage, share_.first == 0, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(transport, checkpointer_, options.deadline),
         epoch_s_before_(options.start.epoch_s) {
@@ -83,9 +84,11 @@ class Trainer {
   }
 
  private:
-  LoaderOptions loading(Stage& stage, int microbatches, bool train) const {
+  LoaderOptions loading(Stage& stage, bool train) const {
     return {.batch = options_.batch,
-            .microbatches = microbatches,
+            .microbatches = share_.microbatches,
+            .first_microbatch = share_.first,
+            .every = share_.replicas,
             .seed = options_.seed,
             .train = train,
             .images = uses(stage, "images"),
@@ -251,6 +254,7 @@ class Trainer {
   const TrainOptions& options_;
   TrainObserver& observer_;
   const Schedule& schedule_;
+  const Share share_;
   const Schedule evaluation_;
   StageRunner trainer_, evaluator_;
   LoaderSource train_, test_;

@@ -33,6 +33,7 @@ struct Turn {
   Verb verb = Verb::send;
   MessageKey key;
   int peer = 0;
+  int group = 0;
 };
 
 class Transport {

@@ -121,7 +121,7 @@ class Watched : public BatchSource {
     note_range("fill " + std::string(input) + " " + std::to_string(microbatch));
   }
   bool expects_more() const override { return true; }
-  void fill_next(std::string_view input, const Tensor& out) override { fill(input, next, out); }
+  void fill_next(std::string_view input, int, const Tensor& out) override { fill(input, next, out); }
   bool is_expected() const override { return expected; }
 
   bool expected = true;

@@ -180,18 +180,5 @@ TEST(Replicas, MeetInTheAllReduce) {
   EXPECT_FALSE(before(1, 3, 0, 3));
 }
 
-// What simulates need not run: the runner says so before the first step.
-TEST(Replicas, AreRefusedByTheRunner) {
-  const auto on_three_ranks = [](const Profile& network, int) {
-    std::mt19937 random(14);
-    return replicated(random_plan(random, network, 2), {1, 2});
-  };
-  const auto train = [&] {
-    testing::train_on_threads({.model = "resnet20"}, 3, on_three_ranks,
-                              testing::by_policy(Policy::one_f_one_b));
-  };
-  expect_error(train, {"stage 1 of the plan has 2 ranks", "the runner has one rank per stage"});
-}
-
 }  // namespace
 }  // namespace antichain::test

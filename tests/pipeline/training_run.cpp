@@ -10,6 +10,7 @@
 #include "pipeline/state_hash.h"
 #include "pipeline/thread_transport.h"
 #include "pipeline/trainer.h"
+#include "pipeline/weights_io.h"
 
 namespace antichain::testing {
 namespace {
@@ -53,7 +54,7 @@ class Recorder : public TrainObserver {
 
 }  // namespace
 
-TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& make_plan,
+TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& make_plan,
                              const MakeSchedule& make_schedule) {
   register_cpu_backend();
   const Backend& device = backend(c.device);
@@ -62,7 +63,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
   const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1),
                         std::make_shared<NoiseSet>(batch + 3)};
   TrainingRun run;
-  run_ranks(stages, [&](Transport& job) {
+  run_ranks(ranks, [&](Transport& job) {
     Context context(device, 1, job.local_rank());
     device.enter(context);
     const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
@@ -70,7 +71,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
     const Graph graph =
         lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
     const Profile network = priced_by_flops(unpriced(graph, device.description()));
-    const Plan plan = make_plan(network, stages);
+    const Plan plan = make_plan(network, ranks);
     validate(plan, network);
     const Schedule schedule = make_schedule(network, plan, c.microbatches);
     validate(schedule, network, plan);
@@ -99,7 +100,10 @@ TrainingRun train_on_threads(const TrainingCase& c, int stages, const MakePlan& 
     transport.barrier();  // nobody writes while others look
     train(stage, network, plan, schedule, data, transport, options, recorder);
     const StateHash state = state_hash(stage, transport);
-    if (transport.rank() == 0) run.state = state.all;
+    Weights weights = gather_weights(stage, transport);
+    if (transport.rank() != 0) return;
+    run.state = state.all;
+    run.weights = std::move(weights);
   });
   return run;
 }

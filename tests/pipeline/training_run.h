@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "framework/weights.h"
 #include "pipeline/on_nan.h"
 #include "pipeline/schedule.h"
 #include "pipeline/trainer.h"
@@ -14,6 +15,7 @@ namespace antichain::testing {
 struct TrainingRun {
   std::vector<double> losses;  // of each step
   std::string state;           // fingerprint of all parameters and buffers
+  Weights weights;             // these themselves
   double test_accuracy = -1;
   std::vector<double> epoch_losses;  // of training, by epoch that ended
   int64_t first_step = 0;            // done before, in a run that went on
@@ -43,10 +45,10 @@ struct TrainingCase {
   bool device_augments = true;
 };
 
-// Lowers the model, lets `plan` cut it into `stages` and `schedule` order it, and runs.
-using MakePlan = std::function<Plan(const Profile&, int stages)>;
+// Lowers the model, lets `plan` cut it for so many ranks and `schedule` order it, and runs.
+using MakePlan = std::function<Plan(const Profile&, int ranks)>;
 using MakeSchedule = std::function<Schedule(const Profile&, const Plan&, int microbatches)>;
-TrainingRun train_on_threads(const TrainingCase&, int stages, const MakePlan&, const MakeSchedule&);
+TrainingRun train_on_threads(const TrainingCase&, int ranks, const MakePlan&, const MakeSchedule&);
 
 // A schedule by policy.
 MakeSchedule by_policy(Policy);

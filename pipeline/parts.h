@@ -1,0 +1,33 @@
+// Parts of one block of memory: tensors that share its bytes, each from a place on that vector registers like.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "framework/tensor.h"
+
+namespace antichain {
+
+constexpr int64_t part_alignment_bytes = 64;
+
+constexpr int64_t part_room(int64_t bytes) {
+  return (bytes + part_alignment_bytes - 1) / part_alignment_bytes * part_alignment_bytes;
+}
+
+// The i-th of n parts of so many bytes, as equal as their begins allow. Of few bytes some are empty.
+struct Extent {
+  int64_t begin_bytes = 0, bytes = 0;
+};
+constexpr Extent equal_part(int64_t bytes, int i, int n) {
+  const int64_t pieces = bytes / part_alignment_bytes;
+  const int64_t begin = pieces * i / n, end = pieces * (i + 1) / n;
+  return {begin * part_alignment_bytes, (end - begin) * part_alignment_bytes};
+}
+
+// Keeps the whole alive. Of no bytes a part has none either.
+inline Tensor part_of(const Tensor& whole, int64_t begin_bytes, const TensorSpec& spec) {
+  if (!whole) return {spec, nullptr};
+  return {spec, std::shared_ptr<std::byte>(whole.storage(), whole.raw() + begin_bytes)};
+}
+
+}  // namespace antichain

@@ -1,0 +1,119 @@
+// Stages with replicas: they learn what one device learns but for the rounding of sums in another order, and the same bits
+// whenever, over whatever and in whichever order of actions they do it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+#include "framework/error.h"
+#include "partition/planner.h"
+#include "pipeline/parts.h"
+#include "tests/pipeline/networks.h"
+#include "tests/pipeline/training_run.h"
+
+namespace antichain {
+namespace {
+
+using namespace testing;
+using Counts = std::vector<int>;  // of replicas, by stage
+
+MakePlan cut_for(const Counts& replicas) {
+  return [replicas](const Profile& network, int) {
+    const PlanOptions options{.stages = int(replicas.size()), .cluster = one_link({.bytes_per_s = 1e9})};
+    return test::replicated(plan_antichain(network, options), replicas);
+  };
+}
+
+TrainingRun train(const TrainingCase& c, const Counts& replicas, Policy policy = Policy::one_f_one_b) {
+  const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
+  return train_on_threads(c, ranks, cut_for(replicas), by_policy(policy));
+}
+
+void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
+  EXPECT_EQ(a.losses, b.losses) << what;  // doubles, all bits
+  EXPECT_EQ(a.state, b.state) << what;
+  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
+}
+
+double norm(std::span<const float> x) {
+  return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
+}
+
+// How far the second run's tensors are from the first's, as a share of their length; of those whose name has `part`.
+double distance(const Weights& a, const Weights& b, const std::string& part) {
+  double most = 0;
+  for (const NamedTensor& x : a) {
+    if (x.name.find(part) == std::string::npos || !x.is_float()) continue;
+    const auto &from = std::get<0>(x.values), &to = std::get<0>(b.find(x.name)->values);
+    std::vector<float> difference(from.size());
+    std::ranges::transform(from, to, difference.begin(), std::minus());
+    most = std::max(most, norm(difference) / std::max(norm(from), 1e-3));
+  }
+  return most;
+}
+
+struct ReplicaCase {
+  const char* model;
+  Counts replicas;
+  int microbatches = 4;
+};
+class ReplicatedStages : public ::testing::TestWithParam<ReplicaCase> {};
+
+TEST_P(ReplicatedStages, LearnWhatOneDeviceLearnsWithinRounding) {
+  const auto& [model, replicas, microbatches] = GetParam();
+  TrainingCase c{.model = model, .microbatch = 2, .microbatches = microbatches, .steps = 1, .rate = 0.01f};
+  const TrainingRun one = train_on_threads(c, 1, cut_for({1}), by_policy(Policy::one_f_one_b));
+  const TrainingRun many = train(c, replicas);
+  // Before the first update every micro-batch has the same bits everywhere; only sums over them have another order.
+  EXPECT_NEAR(one.losses[0] / many.losses[0], 1, 1e-14);
+  EXPECT_EQ(distance(one.weights, many.weights, "running_"), 0) << "absorbed in micro-batch order, all of them";
+  EXPECT_LT(distance(one.weights, many.weights, ""), 1e-6);
+  c.steps = 3;
+  const TrainingRun later_one = train_on_threads(c, 1, cut_for({1}), by_policy(Policy::one_f_one_b));
+  const TrainingRun later = train(c, replicas);
+  EXPECT_NEAR(later_one.losses[2] / later.losses[2], 1, 1e-4);
+  expect_same(later, train(c, replicas), "again");
+  expect_same(later, train(c, replicas, Policy::gpipe), "in GPipe's order");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Plans, ReplicatedStages,
+    ::testing::Values(ReplicaCase{"resnet20", {2}}, ReplicaCase{"resnet20", {4}},
+                      ReplicaCase{"resnet20", {2, 1}}, ReplicaCase{"resnet20", {1, 2}, 5},
+                      ReplicaCase{"resnet20", {2, 3}, 7}, ReplicaCase{"resnet20", {3, 1, 2}, 8},
+                      ReplicaCase{"squeezenet1_0", {1, 2, 1}}, ReplicaCase{"vgg16", {2, 1}, 3}));
+
+// A parameter's gradient is added up within a replica and then over the replicas: where the network is cut plays no part.
+TEST(ReplicasOfAllStages, GiveTheSameBitsWhateverTheCut) {
+  const TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 3};
+  const TrainingRun whole = train(c, {2});
+  expect_same(whole, train(c, {2, 2}), "two stages");
+  expect_same(whole, train(c, {2, 2, 2}), "three stages");
+  EXPECT_NE(whole.state, train(c, {1}).state) << "the order of adding differs from one device's";
+}
+
+TEST(ReplicasOfAllStages, EvaluateEachSampleOnce) {
+  const TrainingCase c{.model = "squeezenet1_0", .epoch = true, .rate = 0.005f};
+  const TrainingRun one = train(c, {1}), many = train(c, {2, 1});
+  EXPECT_GE(one.test_accuracy, 0);
+  EXPECT_EQ(one.test_accuracy, many.test_accuracy) << "of predictions that differ by rounding";
+}
+
+TEST(EqualPart, CoversEveryByteOnce) {
+  for (const int64_t bytes : {0, 64, 128, 640, 64 * 1001})
+    for (const int n : {1, 2, 3, 7}) {
+      int64_t end = 0;
+      for (int i = 0; i < n; ++i) {
+        const Extent part = equal_part(bytes, i, n);
+        EXPECT_EQ(part.begin_bytes, end);
+        EXPECT_LE(part.bytes, (bytes / 64 + n - 1) / n * 64);
+        end += part.bytes;
+      }
+      EXPECT_EQ(end, bytes);
+    }
+}
+
+}  // namespace
+}  // namespace antichain
