@@ -242,8 +242,13 @@ TEST_F(Program, TrainsForTheSmallestStepOnTheClusterThatIsGiven) {
   EXPECT_THAT(result.out, HasSubstr("Objective makespan, 4 micro-batches under 1f1b"));
   EXPECT_THAT(result.out, HasSubstr("(of cluster.json)"));
   expect_refused(train + "--local 2 --memory-bytes 1000", 3, "smallest that would do");
+  // A plan with replicas, which needs a rank for each.
   ASSERT_EQ(run("plan --profile p.json --replicas 2,1 --json replicated.json").code, 0);
-  expect_refused(train + "--local 3 --plan replicated.json", 2, "the plan has replicas");
+  const ProgramRun replicated = run(train + "--local 3 --plan replicated.json");
+  ASSERT_EQ(replicated.code, 0) << replicated.err;
+  EXPECT_THAT(replicated.out, HasSubstr("0-1"));
+  expect_refused(train + "--local 2 --plan replicated.json", 2, "the plan is for 3 ranks, but the job has 2");
+  expect_refused(train + "--local 2 --replicas 2,1", 2, "the plan is for 3 ranks, but the job has 2");
 
   // Nodes by name instead of number: the same plan.
   Json named = read_json(path("plan.json"));

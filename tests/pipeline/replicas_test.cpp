@@ -4,12 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <numeric>
 
+#include "framework/checkpoint_folder.h"
 #include "framework/error.h"
 #include "partition/planner.h"
 #include "pipeline/parts.h"
+#include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/networks.h"
 #include "tests/pipeline/training_run.h"
 
@@ -29,12 +34,6 @@ MakePlan cut_for(const Counts& replicas) {
 TrainingRun train(const TrainingCase& c, const Counts& replicas, Policy policy = Policy::one_f_one_b) {
   const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
   return train_on_threads(c, ranks, cut_for(replicas), by_policy(policy));
-}
-
-void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;  // doubles, all bits
-  EXPECT_EQ(a.state, b.state) << what;
-  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
 }
 
 double norm(std::span<const float> x) {
@@ -68,7 +67,8 @@ TEST_P(ReplicatedStages, LearnWhatOneDeviceLearnsWithinRounding) {
   const TrainingRun many = train(c, replicas);
   // Before the first update every micro-batch has the same bits everywhere; only sums over them have another order.
   EXPECT_NEAR(one.losses[0] / many.losses[0], 1, 1e-14);
-  EXPECT_EQ(distance(one.weights, many.weights, "running_"), 0) << "absorbed in micro-batch order, all of them";
+  EXPECT_EQ(distance(one.weights, many.weights, "running_"), 0)
+      << "absorbed in micro-batch order, all of them";
   EXPECT_LT(distance(one.weights, many.weights, ""), 1e-6);
   c.steps = 3;
   const TrainingRun later_one = train_on_threads(c, 1, cut_for({1}), by_policy(Policy::one_f_one_b));
@@ -99,6 +99,46 @@ TEST(ReplicasOfAllStages, EvaluateEachSampleOnce) {
   const TrainingRun one = train(c, {1}), many = train(c, {2, 1});
   EXPECT_GE(one.test_accuracy, 0);
   EXPECT_EQ(one.test_accuracy, many.test_accuracy) << "of predictions that differ by rounding";
+}
+
+TEST(ReplicasOfAStage, WriteOneFileAndGoOnFromIt) {
+  const TemporaryFolder folder;
+  TrainingCase c{.model = "resnet20", .microbatches = 3, .steps = 3, .rate = 0.01f, .epochs = 2};
+  const TrainingRun whole = train(c, {2, 1});
+  c.checkpoint = folder.str();
+  c.until = 4;
+  train(c, {2, 1});
+  EXPECT_EQ(verify_checkpoint(CheckpointFolder(c.checkpoint).of_step(4)).files.size(), 2u) << "one a stage";
+  c.until = 0;
+  const TrainingRun rest = train(c, {2, 1});
+  EXPECT_EQ(rest.first_step, 4);
+  EXPECT_EQ(rest.state, whole.state);
+  EXPECT_EQ(rest.test_accuracy, whole.test_accuracy);
+}
+
+class BadNumbersOfReplicas : public ::testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv("ANTICHAIN_FAULT"); }
+  static TrainingRun run(const Counts& replicas, OnNan on_nan) {
+    return train({.model = "resnet20", .on_nan = on_nan}, replicas);
+  }
+};
+
+TEST_F(BadNumbersOfReplicas, AreTracedToTheOneThatMadeThem) {
+  ::setenv("ANTICHAIN_FAULT", "nan:rank=-1:step=2:microbatch=2:gradient:layer1.0.conv2", 1);
+  const std::string sentence = "step 3, micro-batch 2: the gradient that node layer1.0.conv2 ";
+  expect_error([] { run({1}, OnNan::abort); }, {sentence + "(rank 0)"});
+  expect_error([] { run({2, 1}, OnNan::abort); }, {sentence + "(rank 0)"});
+  expect_error([] { run({3, 1}, OnNan::abort); }, {sentence + "(rank 2)"});
+}
+
+TEST_F(BadNumbersOfReplicas, AreSkippedByAll) {
+  ::setenv("ANTICHAIN_FAULT", "nan:rank=-1:step=2:microbatch=1:activation:layer1.1.conv1", 1);
+  const TrainingRun skipped = run({2, 1}, OnNan::skip);
+  ASSERT_EQ(skipped.losses.size(), 5u);
+  for (const size_t step : {0, 1, 3, 4}) EXPECT_TRUE(std::isfinite(skipped.losses[step])) << step;
+  EXPECT_FALSE(std::isfinite(skipped.losses[2]));
+  EXPECT_EQ(skipped.state, run({2, 1}, OnNan::skip).state);
 }
 
 TEST(EqualPart, CoversEveryByteOnce) {

@@ -5,7 +5,6 @@
 #include "networks.h"
 #include "pipeline/happens_before.h"
 #include "pipeline/schedule.h"
-#include "tests/pipeline/training_run.h"
 
 namespace antichain::test {
 namespace {

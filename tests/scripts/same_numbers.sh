@@ -1,6 +1,7 @@
 #!/bin/bash
 # Trains each model for a few steps as 1, 2, 3 and 4 ranks, processes and threads, with both schedules, and compares
-# every loss and the final weights bit by bit. Each run profiles and plans for itself.
+# every loss and the final weights bit by bit. Each run profiles and plans for itself. With two replicas of every stage,
+# likewise: there the bits are others than one rank's, but the same whatever the cut, the schedule and the transport.
 #
 #   tests/scripts/same_numbers.sh build/antichain                 all four models
 #   tests/scripts/same_numbers.sh build/antichain resnet20        some of them
@@ -29,18 +30,19 @@ train() {
   return 1
 }
 
-# compare MODEL NAME LAUNCH… : against $folder/alone.json
+# compare MODEL NAME LAUNCH… : against $folder/$reference.json
 compare() {
   train "$@" || { bad=1; return; }
-  if diff <(numbers "$folder/alone.json") <(numbers "$folder/$2.json") >"$folder/diff"; then
+  if diff <(numbers "$folder/$reference.json") <(numbers "$folder/$2.json") >"$folder/diff"; then
     echo "$1, $2: same"
   else
     bad=1
-    echo "FAILED: $1, $2 differs from one rank:"; cat "$folder/diff"
+    echo "FAILED: $1, $2 differs from $reference:"; cat "$folder/diff"
   fi
 }
 
 for model in "${models[@]}"; do
+  reference=alone
   train "$model" alone "$program" train --local 1 || exit 1
   [ "$(numbers "$folder/alone.json" | wc -l)" = 6 ] || { echo "FAILED: not 5 losses and a state"; exit 1; }
   echo "$model, one rank: state $(numbers "$folder/alone.json" | tail -n 1)"
@@ -51,5 +53,10 @@ for model in "${models[@]}"; do
     done
   done
   ANTICHAIN_SYNCHRONOUS_SENDS=1 compare "$model" mpi-3-synchronous "${MPIRUN:-mpirun}" -n 3 "$program" train
+  reference=two-replicas
+  train "$model" $reference "$program" train --local 2 --method data-parallel || exit 1
+  compare "$model" mpi-2-replicas "${MPIRUN:-mpirun}" -n 2 "$program" train --replicas 2
+  compare "$model" mpi-2x2-replicas "${MPIRUN:-mpirun}" -n 4 "$program" train --replicas 2,2 --schedule gpipe
+  ANTICHAIN_SYNCHRONOUS_SENDS=1 compare "$model" mpi-2x2-synchronous "${MPIRUN:-mpirun}" -n 4 "$program" train --replicas 2,2
 done
 exit $bad
