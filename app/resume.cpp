@@ -18,6 +18,8 @@ namespace {
 
 constexpr int64_t most_hashed = 4096;  // images
 constexpr const char* length = "steps in all";
+constexpr const char* replicas_setting = "replicas";
+constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
 const std::set<std::string> kept_by_same_bits = {"device",
                                                  "threads"};  // that a cut does not change, but these do
 
@@ -120,7 +122,7 @@ void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph,
   for (const std::string& name : kept_by_same_bits)
     for (const std::string& sentence : differences(
              {{name, m.setting.contains(name) ? m.setting.at(name) : "?"}}, {{name, run.setting.at(name)}}))
-      warn(sentence + ": the numbers will not be the same to the last bit");
+      warn(sentence + other_bits);
 }
 
 }  // namespace
@@ -198,9 +200,31 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   return beginning;
 }
 
-void go_on_from(const Beginning& beginning, Stage& stage, const Rank& rank) {
+// Nodes in their order, by how many replicas share each one's micro-batches: "2 to layer2.0.conv2, then 1".
+void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  std::string replicas, last_node;
+  size_t last = 0;  // replicas
+  for (size_t id = 0; id < stage_of.size(); ++id) {
+    if (stage_of[id] < 0) continue;
+    const size_t count = plan.stages[size_t(stage_of[id])].ranks.size();
+    if (last == 0) replicas = std::to_string(count);
+    if (last != 0 && count != last) replicas += fmt::format(" to {}, then {}", last_node, count);
+    last = count;
+    last_node = profile.nodes[id].name;
+  }
+  setting["plan"] = plan_hash(plan);
+  setting[replicas_setting] = replicas;
+}
+
+void go_on_from(const Beginning& beginning, const RunFacts& run, Stage& stage, const Rank& rank) {
   restore(stage, beginning.checkpoint, beginning.manifest);
   if (!rank.prints()) return;
+  const auto before = beginning.manifest.setting.find(replicas_setting);
+  const std::string had = before == beginning.manifest.setting.end() ? "1" : before->second;
+  for (const std::string& sentence :
+       differences({{replicas_setting, had}}, {{replicas_setting, run.setting.at(replicas_setting)}}))
+    warn(sentence + other_bits);
   fmt::print("Going on from {}: {} done\n\n", beginning.checkpoint, counted(beginning.step(), "step"));
   std::fflush(stdout);
 }

@@ -9,6 +9,7 @@
 #include "data/data_set.h"
 #include "framework/checkpoint.h"
 #include "framework/folder_lock.h"
+#include "partition/plan.h"
 
 namespace antichain {
 
@@ -18,6 +19,8 @@ struct RunFacts {
   Facts setting;        // may differ
 };
 RunFacts run_facts(const TrainCommandOptions&, const DataSplits&, const Rank&);
+// How the run's plan divides the network, which it may otherwise than its checkpoint's; the bits depend on replicas.
+void add_plan(Facts& setting, const Plan&, const Profile&);
 
 // A fingerprint of the images and labels: of all, or of some thousands evenly spread where there are more.
 std::string fingerprint(const DataSet&);
@@ -35,8 +38,8 @@ struct Beginning {
 // use, holds another run, or the checkpoint does not belong to this run (each difference is named).
 Beginning find_beginning(const TrainCommandOptions&, const RunFacts&, const Graph&, const Rank&);
 
-// Each stage takes its state, on whichever ranks it was; rank 0 says so.
-void go_on_from(const Beginning&, Stage&, const Rank&);
+// Each stage takes its state, on whichever ranks it was; rank 0 says so, and warns where the checkpoint's plan had other replicas.
+void go_on_from(const Beginning&, const RunFacts&, Stage&, const Rank&);
 
 // What the trainer needs to know about it.
 CheckpointOptions checkpoint_options(const CheckpointCommandOptions&, const RunFacts&, const Beginning&);

@@ -126,14 +126,14 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
     return "";
   });
   // 5. Train, evaluating over the whole test set after each epoch.
+  add_plan(facts.setting, plan, profile);
   Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, rank.context, options.seed);
   if (beginning.checkpoint.empty())
     start_from(initial, options.init, stage, rank);
   else
-    go_on_from(beginning, stage, rank);
+    go_on_from(beginning, facts, stage, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
   TrainReporter reporter(metrics, *data.train, job.hosts);
-  facts.setting["plan"] = plan_hash(plan);
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);

@@ -21,9 +21,9 @@ int64_t checkpoint_memory_bytes(int64_t state_bytes) {
 }
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
-                           bool writes, Transport& transport, Listener listener)
+                           const Share& share, Transport& transport, Listener listener)
     : options_(options),
-      writes_(writes),
+      share_(share),
       folder_(options.folder),
       stage_(stage),
       transport_(transport),
@@ -64,7 +64,7 @@ void Checkpointer::begin(const TrainPosition& position) {
   position_ = position;
   written_.reset(), verdict_.reset();
   parts_.clear();
-  if (!writes_) {
+  if (share_.first > 0) {
     written_ = Background::Outcome{true, ""};
     return;
   }
@@ -72,7 +72,7 @@ void Checkpointer::begin(const TrainPosition& position) {
   copied_ = !alias;
   copy_.take(stage_, alias);
   writer_.start(
-      [this, name = checkpoint_file_name(transport_.rank())](const auto& beat) { return write(name, beat); });
+      [this, name = checkpoint_file_name(share_.stage)](const auto& beat) { return write(name, beat); });
   if (alias) {
     transport_.activity().doing("writing a checkpoint, for whose copy there is no memory");
     written_ = writer_.take(transport_.activity());

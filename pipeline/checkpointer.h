@@ -13,6 +13,7 @@
 
 #include "framework/checkpoint_folder.h"
 #include "pipeline/background.h"
+#include "pipeline/schedule_passes.h"
 #include "pipeline/stage_state.h"
 #include "pipeline/transport.h"
 
@@ -40,9 +41,9 @@ class Checkpointer {
  public:
   using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
 
-  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. Of a stage's replicas, which all hold the
-  // same, one writes.
-  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, bool writes, Transport&,
+  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `share`: of this rank; of a stage's replicas,
+  // which all hold the same, the first one writes.
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Share& share, Transport&,
                Listener);
 
   bool on() const { return !folder_.path().empty(); }
@@ -72,7 +73,7 @@ class Checkpointer {
   void conclude(const std::string& failure, const std::string& warning);
 
   const CheckpointOptions& options_;
-  const bool writes_;
+  const Share share_;
   const CheckpointFolder folder_;
   Stage& stage_;
   Transport& transport_;

@@ -50,7 +50,7 @@ class Trainer {
         per_epoch_(train_.sampler().batches()),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
-        checkpointer_(options.checkpoint, options.start, stage, share_.first == 0, transport,
+        checkpointer_(options.checkpoint, options.start, stage, share_, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(transport, checkpointer_, options.deadline),
         epoch_s_before_(options.start.epoch_s) {
