@@ -73,7 +73,7 @@ class MakespanSearch {
     for (const std::string& method : planner_names())
       if (method != "antichain") add_baseline(method);
     if (!best_)
-      throw Error(fmt::format("no plan of {} for {} devices gives every replica one of {} micro-batches",
+      throw Error(fmt::format("no plan of {} in {} stages gives every replica one of {} micro-batches",
                               profile_.model, options_.stages, options_.microbatches),
                   "ask for more micro-batches or fewer devices", ExitCode::usage);
     return finish(start);

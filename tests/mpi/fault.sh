@@ -1,7 +1,7 @@
 #!/bin/bash
 # One fault in a training run of the real program: how the job ends, how soon, and what it says.
 #
-#   fault.sh build/antichain hang|hang_local|hang_crowded|stop|continue|suspend|exit|throw|throw_local|loader|rewind|alike
+#   fault.sh build/antichain hang|hang_local|hang_crowded|hang_replica|stop|continue|suspend|exit|throw|throw_local|loader|rewind|alike
 set -uo pipefail
 program=$1 case=$2
 folder=$(mktemp -d) || exit 1
@@ -73,7 +73,8 @@ expect_nobody_left() {
 state_of() { sed -n 's/.*"state":"\([0-9a-f]*\)".*/\1/p' "$folder/$1.json"; }
 
 case $case in
-  hang | hang_local | hang_crowded)
+  hang | hang_local | hang_crowded | hang_replica)
+    [ $case = hang_replica ] && options=(--replicas 2)
     train faulty "hang:rank=$rank:step=$step"
     expect_code 75
     expect_steps $step
@@ -131,6 +132,7 @@ case $case in
     expect_code 3
     expect_once "data_batch_1.bin has been changed while it was trained on" ;;
   rewind)  # back to the checkpoint of step 2 from a NaN in step 4, under MPI as on threads
+    limit_s=60  # a busy machine is no hang
     for place in mpi_local mpi; do
       options=(--on-nan rewind --checkpoint "$folder/ck-$place" --checkpoint-every 2)
       case=$place train $place "nan:rank=-1:step=3:microbatch=1:activation:layer3.2.conv2"
