@@ -86,8 +86,8 @@ class OrderedTransport : public TransportOver {
     Item& item = items_[issued_];
     if (!item.after) return false;
     if (item.turn.peer == rank()) return issue_to_itself(item);
-    item.done = item.turn.verb == Verb::send ? messages_->send(item.tensor, item.turn.peer, item.after)
-                                             : messages_->recv(item.tensor, item.turn.peer, item.after);
+    const MessageHalf one[] = {half(item)};
+    item.done = messages_->exchange(one);
     ++issued_;
     return true;
   }
@@ -98,9 +98,14 @@ class OrderedTransport : public TransportOver {
     Item& recv = items_[issued_ + 1];
     ANTICHAIN_CHECK(recv.turn.verb == Verb::recv && recv.turn.key == send.turn.key, "its recv follows");
     if (!recv.after) return false;
-    send.done = recv.done = messages_->pass(send.tensor, recv.tensor, send.after, recv.after);
+    const MessageHalf both[] = {half(send), half(recv)};
+    send.done = recv.done = messages_->exchange(both);
     issued_ += 2;
     return true;
+  }
+
+  static MessageHalf half(const Item& item) {
+    return {item.turn.verb == Verb::send, item.tensor, item.turn.peer, item.after};
   }
 
   void finish(const Item& item) {

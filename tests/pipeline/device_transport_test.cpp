@@ -183,7 +183,7 @@ TEST(OrderedTransport, PassesMessagesToItself) {
     ordered->flush();
     EXPECT_EQ(in.raw()[99], std::byte(7));
   });
-  EXPECT_EQ(rendezvous.calls[0], std::vector<std::string>{"pass 100"});
+  EXPECT_EQ(rendezvous.calls[0], std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
 }
 
 TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {

@@ -262,7 +262,24 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
     nccl->flush();
   });
   EXPECT_EQ(in.raw()[99], std::byte(9));
-  EXPECT_EQ(fake::nccl_calls(0), (std::vector<std::string>{"send 100 to 0", "recv 100 from 0", "group 2"}));
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
+}
+
+// Else the next ones would wait for its end.
+TEST(NcclCalls, AnErrorEndsItsGroup) {
+  fake::reset(1);
+  const FakeGpu gpu;
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = cuda::make_nccl_stream(context, job);
+  const Tensor tensor = Tensor::host({{8}, DType::u8});
+  const MessageHalf nobody[] = {{false, tensor, 0, nccl->computed()}, {true, tensor, 1, nccl->computed()}};
+  expect_error([&] { nccl->exchange(nobody); }, {"ncclSend", "invalid"});
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>());
+  const MessageHalf itself[] = {{true, tensor, 0, nccl->computed()}, {false, tensor, 0, nccl->computed()}};
+  const Moment done = nccl->exchange(itself);
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 8 to 0, recv 8 from 0"});
+  while (!nccl->reached(done)) std::this_thread::yield();
 }
 
 // One of two: the other one never comes.
@@ -293,8 +310,8 @@ TEST(NcclCalls, AnAsynchronousErrorAbortsTheCommunicator) {
   EXPECT_TRUE(fake::aborted(0));
   EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
   const Tensor tensor = Tensor::host({{8}, DType::u8});
-  expect_error([&] { nccl->send(tensor, 1, nccl->computed()); },
-               {"rank 0 can't go on", "remote process exited"});
+  const MessageHalf send[] = {{true, tensor, 0, nccl->computed()}};
+  expect_error([&] { nccl->exchange(send); }, {"rank 0 can't go on", "remote process exited"});
 }
 
 TEST(NcclCalls, TheVersionIsRead) { EXPECT_EQ(cuda::nccl_version(), "NCCL 2.28.9"); }
