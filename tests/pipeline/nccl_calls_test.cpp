@@ -255,7 +255,7 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
   run_ranks(1, [&](Transport& job) {
     const Context context(gpu);
     const auto nccl = over_nccl(job, context);
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0}, {Verb::recv, {0, 0}, 0}};
+    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
     nccl->begin_step(turns);
     nccl->send({0, 0}, 0, out);
     nccl->wait(nccl->recv({0, 0}, 0, in));
