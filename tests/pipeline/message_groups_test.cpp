@@ -158,7 +158,7 @@ TEST(MessageGroupsDeathTest, SinglyTheyWaitForEachOther) {
                 ordered->send({0, job.rank()}, 1 - job.rank(), words(8, 1));
                 ordered->flush();
               },
-              {.watchdog_s = 1});
+              {.watchdog_s = 3});
   };
   EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
               "every rank waits for another one and none has made progress.*deadlock");
