@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -41,14 +42,20 @@ class CopyStream : public DeviceStream {
   virtual Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) = 0;
 };
 
-// Messages straight from device to device, one after the other: each blocks the stream until both ranks have come to it.
+// This rank's half of a message.
+struct MessageHalf {
+  bool sends = false;  // else it receives
+  Tensor tensor;       // sent, or received into
+  int peer = 0;        // to or from: may be this rank, of both halves at once
+  Moment after;        // of computing
+};
+
+// Messages straight from device to device, one exchange after the other: each blocks the stream until the peers have come to it.
 class MessageStream : public DeviceStream {
  public:
-  // The moment is the message's end; the tensor is kept by the caller until it comes.
-  virtual Moment send(const Tensor&, int peer, const Moment& after) = 0;
-  virtual Moment recv(const Tensor& into, int peer, const Moment& after) = 0;
-  // From this rank to itself.
-  virtual Moment pass(const Tensor& from, const Tensor& to, const Moment& after, const Moment& and_after) = 0;
+  // All of them at once, in both directions; between two ranks the first send meets the first receive, and so on. The moment is
+  // the end of the last one; tensors are kept by the caller until it comes.
+  virtual Moment exchange(std::span<const MessageHalf>) = 0;
   // What has gone wrong beside the calls, or ""; the stream is given up then. Called by any thread.
   virtual std::string failure() = 0;
 };

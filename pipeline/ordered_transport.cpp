@@ -25,7 +25,10 @@ class OrderedTransport : public TransportOver {
   void begin_step(std::span<const Turn> turns) override {
     ANTICHAIN_CHECK(issued_ == items_.size(), "a step issues all its messages before the next one begins");
     items_.clear();
-    for (const Turn& turn : turns) items_.push_back({turn});
+    for (const Turn& turn : turns) {
+      ANTICHAIN_CHECK(turn.peer != rank() || turn.group != 0, "a message to itself is two turns of a group");
+      items_.push_back({turn});
+    }
     issued_ = 0;
   }
 
@@ -82,25 +85,24 @@ class OrderedTransport : public TransportOver {
     return i;
   }
 
+  // The next turn, or all of its group.
   bool issue() {
-    Item& item = items_[issued_];
-    if (!item.after) return false;
-    if (item.turn.peer == rank()) return issue_to_itself(item);
-    item.done = item.turn.verb == Verb::send ? messages_->send(item.tensor, item.turn.peer, item.after)
-                                             : messages_->recv(item.tensor, item.turn.peer, item.after);
-    ++issued_;
+    const std::span<Item> next = std::span(items_).subspan(issued_, together(issued_));
+    if (!std::ranges::all_of(next, [](const Item& item) { return item.after != nullptr; })) return false;
+    for (const Item& item : next)
+      halves_.push_back({item.turn.verb == Verb::send, item.tensor, item.turn.peer, item.after});
+    const Moment done = messages_->exchange(halves_);
+    halves_.clear();
+    for (Item& item : next) item.done = done;
+    issued_ += next.size();
     return true;
   }
 
-  // A message from a rank to itself is two turns, one right behind the other, and one piece of work.
-  bool issue_to_itself(Item& send) {
-    ANTICHAIN_CHECK(send.turn.verb == Verb::send && issued_ + 1 < items_.size(), "its recv follows");
-    Item& recv = items_[issued_ + 1];
-    ANTICHAIN_CHECK(recv.turn.verb == Verb::recv && recv.turn.key == send.turn.key, "its recv follows");
-    if (!recv.after) return false;
-    send.done = recv.done = messages_->pass(send.tensor, recv.tensor, send.after, recv.after);
-    issued_ += 2;
-    return true;
+  size_t together(size_t first) const {
+    size_t end = first + 1;
+    const int group = items_[first].turn.group;
+    while (group != 0 && end < items_.size() && items_[end].turn.group == group) ++end;
+    return end - first;
   }
 
   void finish(const Item& item) {
@@ -114,8 +116,9 @@ class OrderedTransport : public TransportOver {
   }
 
   std::unique_ptr<MessageStream> messages_;
-  std::vector<Item> items_;  // of the step, in the order
-  size_t issued_ = 0;        // so many from the begin
+  std::vector<Item> items_;          // of the step, in the order
+  std::vector<MessageHalf> halves_;  // of one exchange
+  size_t issued_ = 0;                // so many from the begin
 };
 
 }  // namespace

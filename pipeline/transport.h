@@ -28,7 +28,8 @@ struct MessageKey {
   bool operator==(const MessageKey&) const = default;
 };
 
-// One of a rank's messages: to `peer` (Verb::send) or from it (Verb::recv).
+// One of a rank's messages: to `peer` (Verb::send) or from it (Verb::recv). Turns of one rank with the same group, which is not 0,
+// stand next to each other in its order and go together, when all of them are ready; a message to itself is two of a group.
 struct Turn {
   Verb verb = Verb::send;
   MessageKey key;

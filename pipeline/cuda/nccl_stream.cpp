@@ -1,4 +1,4 @@
-// Messages by NCCL: one communicator of all ranks, one side stream per rank, one message at a time.
+// Messages by NCCL: one communicator of all ranks, one side stream per rank, one exchange at a time, each a group of NCCL's.
 //
 // The communicator does not block: calls return while NCCL still connects two ranks, and its state is polled, with a deadline for
 // making it. The watchdog's thread asks for the state, too (failure()), and aborts the communicator when something is wrong;
@@ -35,6 +35,22 @@ ncclUniqueId shared_id(Transport& job) {
   return id;
 }
 
+// Of calls that NCCL begins together, at the end. Never left open, whatever one of them says: later calls would join it.
+class Group {
+ public:
+  Group() { ANTICHAIN_NCCL(ncclGroupStart()); }
+  ~Group() {
+    if (open_) ncclGroupEnd();
+  }
+  void end() {
+    open_ = false;
+    ANTICHAIN_NCCL(ncclGroupEnd());
+  }
+
+ private:
+  bool open_ = true;
+};
+
 class NcclStream : public MessageStream {
  public:
   NcclStream(const Context& context, Transport& job)
@@ -62,30 +78,16 @@ class NcclStream : public MessageStream {
   void compute_after(const Moment& moment) override { wait_for(compute_, moment); }
   bool reached(const Moment& moment) override { return has_come(moment); }
 
-  Moment send(const Tensor& tensor, int peer, const Moment& after) override {
-    wait_for(stream_, after);
-    return issue([&] {
-      ANTICHAIN_NCCL(ncclSend(tensor.raw(), size_t(tensor.bytes()), ncclUint8, peer, comm_, stream_));
-    });
-  }
-
-  Moment recv(const Tensor& into, int peer, const Moment& after) override {
-    wait_for(stream_, after);
-    return issue(
-        [&] { ANTICHAIN_NCCL(ncclRecv(into.raw(), size_t(into.bytes()), ncclUint8, peer, comm_, stream_)); });
-  }
-
-  Moment pass(const Tensor& from, const Tensor& to, const Moment& after, const Moment& and_after) override {
-    ANTICHAIN_CHECK(from.bytes() == to.bytes(), "a rank knows what it sends itself");
-    wait_for(stream_, after);
-    wait_for(stream_, and_after);
-    return issue([&] {
-      const size_t bytes = size_t(from.bytes());
-      ANTICHAIN_NCCL(ncclGroupStart());
-      ANTICHAIN_NCCL(ncclSend(from.raw(), bytes, ncclUint8, rank_, comm_, stream_));
-      ANTICHAIN_NCCL(ncclRecv(to.raw(), bytes, ncclUint8, rank_, comm_, stream_));
-      ANTICHAIN_NCCL(ncclGroupEnd());
-    });
+  // The work is in the stream, and its end recorded, only when NCCL has settled: until then it may still be connecting.
+  Moment exchange(std::span<const MessageHalf> halves) override {
+    for (const MessageHalf& half : halves) wait_for(stream_, half.after);
+    {
+      std::lock_guard lock(mutex_);
+      check_usable();
+      call(halves);
+    }
+    settle(Clock::time_point::max());  // a peer that does not come is the watchdog's matter
+    return events_->in(stream_);
   }
 
   std::string failure() override {
@@ -130,16 +132,16 @@ class NcclStream : public MessageStream {
                 "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
   }
 
-  // The work is in the stream, and its end recorded, only when NCCL has settled: until then it may still be connecting.
-  template <class Call>
-  Moment issue(const Call& call) {
-    {
-      std::lock_guard lock(mutex_);
-      check_usable();
-      call();
+  void call(std::span<const MessageHalf> halves) const {
+    Group group;
+    for (const MessageHalf& half : halves) {
+      const size_t bytes = size_t(half.tensor.bytes());
+      if (half.sends)
+        ANTICHAIN_NCCL(ncclSend(half.tensor.raw(), bytes, ncclUint8, half.peer, comm_, stream_));
+      else
+        ANTICHAIN_NCCL(ncclRecv(half.tensor.raw(), bytes, ncclUint8, half.peer, comm_, stream_));
     }
-    settle(Clock::time_point::max());  // a peer that does not come is the watchdog's matter
-    return events_->in(stream_);
+    group.end();
   }
 
   // Until NCCL has finished what it was told to begin.

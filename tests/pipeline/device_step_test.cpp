@@ -67,6 +67,19 @@ TEST(DeviceStep, TrainsToTheBitsOfTheCpuOverNccl) {
                 std::to_string(ranks) + " ranks");
 }
 
+TEST(DeviceStep, TrainsReplicasToTheBitsOfTheCpuOverNccl) {
+  TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 3};
+  const MakePlan plan = [](const Profile& network, int) {
+    std::mt19937 random(3);
+    return test::replicated(test::random_plan(random, network, 2), {3, 2});
+  };
+  const TrainingRun cpu = train_on_threads(c, 5, plan, by_policy(Policy::one_f_one_b));
+  fake_cuda::reset(3);
+  c.device = FakeGpu::the().name();
+  c.over = over_nccl;
+  expect_same(train_on_threads(c, 5, plan, by_policy(Policy::one_f_one_b)), cpu, "3 and 2 replicas");
+}
+
 // A mean of many images, dropout and two losses besides what ResNet has: few micro-batches, many of them, one.
 TEST(DeviceStep, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   for (const int microbatches : {1, 2, 7}) {

@@ -129,6 +129,39 @@ TEST(OrderedTransport, TrainsToTheBitsOfOneRank) {
       }
 }
 
+// The replicas of a stage tell each other what they learned in groups of messages.
+TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
+  const auto replicated_at_random = [](const std::vector<int>& replicas) -> MakePlan {
+    return [replicas](const Profile& network, int) {
+      std::mt19937 random(5);
+      return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+    };
+  };
+  for (const auto& [replicas, ranks] :
+       {std::pair(std::vector<int>{3}, 3), {{2, 1}, 3}, {{2, 2}, 4}, {{1, 3, 2}, 6}})
+    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+      TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 2, .epoch = ranks == 4};
+      const MakePlan plan = replicated_at_random(replicas);
+      const TrainingRun threads = train_on_threads(c, ranks, plan, by_policy(policy));
+      for (const bool host_blocks : {true, false}) {
+        Rendezvous rendezvous(ranks);
+        c.over = [&](Transport& job, const Context&) {
+          return make_ordered_transport(job,
+                                        std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
+        };
+        const TrainingRun messages = train_on_threads(c, ranks, plan, by_policy(policy));
+        EXPECT_EQ(threads.losses, messages.losses) << ranks;
+        EXPECT_EQ(threads.state, messages.state) << ranks;
+        EXPECT_EQ(threads.test_accuracy, messages.test_accuracy) << ranks;
+        EXPECT_GE(std::ranges::count_if(
+                      rendezvous.calls[1],
+                      [](const std::string& call) { return call.find(", ") != std::string::npos; }),
+                  ranks == 6 ? 4 : 2)
+            << "groups";
+      }
+    }
+}
+
 // A turn that is ready early waits for its predecessors.
 TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
   Rendezvous rendezvous(2);
@@ -174,7 +207,7 @@ TEST(OrderedTransport, PassesMessagesToItself) {
   Rendezvous rendezvous(1);
   run_ranks(1, [&](Transport& job) {
     const auto ordered = make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, 0, false));
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0}, {Verb::recv, {0, 0}, 0}};
+    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
     ordered->begin_step(turns);
     const Tensor in = words(100, 0);
     ordered->send({0, 0}, 0, words(100, 7));
@@ -183,7 +216,7 @@ TEST(OrderedTransport, PassesMessagesToItself) {
     ordered->flush();
     EXPECT_EQ(in.raw()[99], std::byte(7));
   });
-  EXPECT_EQ(rendezvous.calls[0], std::vector<std::string>{"pass 100"});
+  EXPECT_EQ(rendezvous.calls[0], std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
 }
 
 TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {

@@ -32,7 +32,7 @@ int graph_launches();
 void allocates();               // says the test's own allocator
 void spoil_recording(int nth);  // the nth from now on, 1 being the next: it ends with an error
 
-// Since the last reset. Of one rank, such as "send 4096 to 1", "group 2".
+// Since the last reset. Of one rank, such as "send 4096 to 1", or "send 4096 to 1, recv 8 from 1" of a group.
 std::vector<std::string> nccl_calls(int rank);
 void reset(unsigned seed);
 // From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is said to, however

@@ -4,6 +4,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -143,10 +144,17 @@ Moment FakePeers::written(int, const PeerNote& note) {
   return done ? *done : copies_.computed();
 }
 
-Moment Rendezvous::issue(int rank, Work work) {
-  work.done = std::make_shared<Flag>(false);
+Moment Rendezvous::issue(int rank, std::span<const MessageHalf> halves) {
+  Work work{.done = std::make_shared<Flag>(false)};
+  std::string call;
+  for (const MessageHalf& half : halves) {
+    work.halves.push_back({half});
+    call += fmt::format("{}{} {} {} {}", call.empty() ? "" : ", ", half.sends ? "send" : "recv",
+                        half.tensor.bytes(), half.sends ? "to" : "from", half.peer);
+  }
   const Moment moment = work.done;
   std::lock_guard lock(mutex_);
+  calls[size_t(rank)].push_back(call);
   streams_[size_t(rank)].push_back(std::move(work));
   advance();
   return moment;
@@ -162,17 +170,27 @@ void Rendezvous::advance() {
     moved = false;
     for (int r = 0; r < int(streams_.size()); ++r) {
       auto& mine = streams_[size_t(r)];
-      if (mine.empty() || !mine.front().sends) continue;
-      const int peer = mine.front().peer;
-      auto& theirs = streams_[size_t(peer)];
-      if (peer != r && (theirs.empty() || theirs.front().sends || theirs.front().peer != r)) continue;
-      copy_bytes(mine.front().tensor, peer == r ? mine.front().into : theirs.front().tensor);
+      if (mine.empty()) continue;
+      for (Half& half : mine.front().halves)
+        if (!half.met && half.half.sends) moved = meet(r, half) || moved;
+      if (!std::ranges::all_of(mine.front().halves, &Half::met)) continue;
       mine.front().done->store(true, std::memory_order_release);
       mine.pop_front();
-      if (peer != r) theirs.front().done->store(true, std::memory_order_release), theirs.pop_front();
       moved = true;
     }
   }
+}
+
+// The first receive from this rank at the head of the peer's stream, if there is one.
+bool Rendezvous::meet(int rank, Half& send) {
+  auto& theirs = streams_[size_t(send.half.peer)];
+  if (theirs.empty()) return false;
+  for (Half& other : theirs.front().halves) {
+    if (other.met || other.half.sends || other.half.peer != rank) continue;
+    copy_bytes(send.half.tensor, other.half.tensor);
+    return send.met = other.met = true;
+  }
+  return false;
 }
 
 Moment FakeMessages::computed() { return std::make_shared<Flag>(true); }
@@ -180,23 +198,12 @@ void FakeMessages::compute_after(const Moment& moment) { stand_until(moment); }
 bool FakeMessages::reached(const Moment& moment) { return all_.reached(moment); }
 std::string FakeMessages::failure() { return fails_with.load(); }
 
-Moment FakeMessages::issue(Rendezvous::Work work, const Moment& after, const std::string& call) {
-  ANTICHAIN_CHECK(is_set(after), "computing here is done at once");
-  all_.calls[size_t(rank_)].push_back(call);
-  const Moment moment = all_.issue(rank_, std::move(work));
+Moment FakeMessages::exchange(std::span<const MessageHalf> halves) {
+  for (const MessageHalf& half : halves)
+    ANTICHAIN_CHECK(is_set(half.after), "computing here is done at once");
+  const Moment moment = all_.issue(rank_, halves);
   if (blocks_) stand_until(moment);
   return moment;
-}
-Moment FakeMessages::send(const Tensor& tensor, int peer, const Moment& after) {
-  return issue({true, peer, tensor, {}, {}}, after, fmt::format("send {} to {}", tensor.bytes(), peer));
-}
-Moment FakeMessages::recv(const Tensor& into, int peer, const Moment& after) {
-  return issue({false, peer, into, {}, {}}, after, fmt::format("recv {} from {}", into.bytes(), peer));
-}
-Moment FakeMessages::pass(const Tensor& from, const Tensor& to, const Moment& after,
-                          const Moment& and_after) {
-  ANTICHAIN_CHECK(is_set(and_after), "computing here is done at once");
-  return issue({true, rank_, from, to, {}}, after, fmt::format("pass {}", from.bytes()));
 }
 
 }  // namespace antichain::testing

@@ -1,6 +1,7 @@
 // Stand-ins for the streams of a device, in host memory. Computing is the rank's own thread, so all that was started is done;
 // copies are made by a thread of their own, late and in turn, and messages take place by NCCL's rules: each rank has one stream,
-// and what heads it stays there until the peer's stream is headed by its other half. They record what they were told.
+// and the exchange that heads it stays there until all its messages have met their other halves at the head of the peers' streams.
+// They record what they were told.
 #pragma once
 
 #include <atomic>
@@ -8,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,22 +79,25 @@ class Rendezvous {
  public:
   explicit Rendezvous(int ranks) : streams_(size_t(ranks)), calls(size_t(ranks)) {}
 
-  struct Work {
-    bool sends = false;
-    int peer = 0;
-    Tensor tensor, into;  // into: of a message to itself
-    std::shared_ptr<std::atomic<bool>> done;
-  };
-  Moment issue(int rank, Work);
+  Moment issue(int rank, std::span<const MessageHalf>);
   bool reached(const Moment&);
 
  private:
+  struct Half {
+    MessageHalf half;
+    bool met = false;
+  };
+  struct Work {
+    std::vector<Half> halves;
+    std::shared_ptr<std::atomic<bool>> done;
+  };
   void advance();
+  bool meet(int rank, Half& send);
   std::mutex mutex_;
   std::vector<std::deque<Work>> streams_;
 
  public:
-  std::vector<std::vector<std::string>> calls;  // per rank, such as "send 4096 to 1"
+  std::vector<std::vector<std::string>> calls;  // per rank, such as "send 4096 to 1, recv 8 from 1": together
 };
 
 class FakeMessages : public MessageStream {
@@ -103,15 +108,12 @@ class FakeMessages : public MessageStream {
   Moment computed() override;
   void compute_after(const Moment&) override;
   bool reached(const Moment&) override;
-  Moment send(const Tensor&, int peer, const Moment& after) override;
-  Moment recv(const Tensor& into, int peer, const Moment& after) override;
-  Moment pass(const Tensor& from, const Tensor& to, const Moment& after, const Moment& and_after) override;
+  Moment exchange(std::span<const MessageHalf>) override;
   std::string failure() override;
 
   std::atomic<const char*> fails_with{""};
 
  private:
-  Moment issue(Rendezvous::Work, const Moment& after, const std::string& call);
   Rendezvous& all_;
   const int rank_;
   const bool blocks_;

@@ -9,24 +9,52 @@ namespace {
 
 using namespace antichain::testing::fake_cuda;
 
-thread_local bool in_group = false;
-thread_local std::vector<Half> group;
-thread_local cudaStream_t group_stream = nullptr;
+// Of this thread's calls, those that wait for the end of a group.
+struct Group {
+  int open = 0;
+  std::vector<Half> halves;
+  ncclComm* comm = nullptr;
+  cudaStream_t stream = nullptr;
+  ncclResult_t error = ncclSuccess;
+};
+thread_local Group group;
+
+std::string print(const std::vector<Half>& halves) {
+  std::string text;
+  for (const Half& half : halves)
+    text += fmt::format("{}{} {} {} {}", text.empty() ? "" : ", ", half.sends ? "send" : "recv", half.count,
+                        half.sends ? "to" : "from", half.peer);
+  return text;
+}
+
+// A message to itself has both its halves in one group.
+bool is_whole(const std::vector<Half>& halves) {
+  int to_itself = 0;
+  for (const Half& half : halves)
+    if (half.peer == half.rank) to_itself += half.sends ? 1 : -1;
+  return to_itself == 0;
+}
+
+// Nothing of a group with an error is begun.
+ncclResult_t end_group() {
+  Group ended = std::exchange(group, {});
+  if (ended.error != ncclSuccess || ended.halves.empty()) return ended.error;
+  std::lock_guard lock(Device::the().mutex);
+  if (!is_whole(ended.halves)) return ncclInvalidUsage;
+  Device::the().calls[ended.comm->rank].push_back(print(ended.halves));
+  for (const Half& half : ended.halves) ended.comm->called.insert(half.peer);
+  ended.stream->work.push_back({.message = std::move(ended.halves)});
+  return ncclInProgress;
+}
 
 ncclResult_t add(bool sends, void* bytes, size_t count, int peer, ncclComm* comm, cudaStream_t stream) {
-  std::lock_guard lock(Device::the().mutex);
-  if (peer == comm->rank && !in_group) return ncclInvalidUsage;
-  const Half half{comm->rank, peer, sends, bytes, count};
-  Device::the().calls[comm->rank].push_back(
-      fmt::format("{} {} {} {}", sends ? "send" : "recv", count, sends ? "to" : "from", peer));
-  comm->called.insert(peer);
-  if (in_group) {
-    group.push_back(half);
-    group_stream = stream;
-  } else {
-    stream->work.push_back({.message = {half}});
-  }
-  return ncclInProgress;
+  if (peer < 0 || peer >= comm->size) return group.error = ncclInvalidArgument;
+  if (group.comm && (group.comm != comm || group.stream != stream))  // it could; we never do
+    return group.error = ncclInvalidUsage;
+  group.halves.push_back({comm->rank, peer, sends, bytes, count});
+  group.comm = comm;
+  group.stream = stream;
+  return group.open > 0 ? ncclInProgress : end_group();
 }
 
 }  // namespace
@@ -104,16 +132,12 @@ ncclResult_t ncclRecv(void* bytes, size_t count, ncclDataType_t, int peer, ncclC
   return add(false, bytes, count, peer, comm, stream);
 }
 ncclResult_t ncclGroupStart() {
-  in_group = true;
+  ++group.open;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-  in_group = false;
-  std::lock_guard lock(Device::the().mutex);
-  Device::the().calls[group.front().rank].push_back(fmt::format("group {}", group.size()));
-  group_stream->work.push_back({.message = std::move(group)});
-  group.clear();
-  return ncclInProgress;
+  if (group.open == 0) return ncclInvalidUsage;
+  return --group.open > 0 ? ncclInProgress : end_group();
 }
 
 }  // extern "C"

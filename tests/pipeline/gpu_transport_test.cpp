@@ -67,8 +67,8 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
     const std::vector<int64_t> sizes = {1, 4, 4096, 1 << 20, (64 << 20) + 12, 1'000'003};
     std::vector<Turn> turns;
     for (int i = 0; i < int(sizes.size()); ++i) {
-      turns.push_back({Verb::send, {0, i}, 0});
-      turns.push_back({Verb::recv, {0, i}, 0});
+      turns.push_back({Verb::send, {0, i}, 0, i + 1});
+      turns.push_back({Verb::recv, {0, i}, 0, i + 1});
     }
     for (uint32_t step = 0; step < 3; ++step) {
       nccl->begin_step(turns);

@@ -11,9 +11,7 @@
 
 #include "framework/backend.h"
 #include "framework/cuda/resources.h"
-#include "pipeline/channels.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/message_order.h"
 #include "pipeline/ordered_transport.h"
 #include "pipeline/peer_transport.h"
 #include "pipeline/solo_transport.h"
@@ -22,6 +20,7 @@
 #include "tests/expect_error.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_ipc.h"
+#include "tests/pipeline/looking_rank.h"
 #include "tests/pipeline/networks.h"
 
 namespace antichain::test {
@@ -50,126 +49,6 @@ class FakeGpu : public Backend {
   }
 };
 
-// A rank that obeys a schedule as the runner does, with kernels that look whether what they need is there and write what is sent.
-// The host never waits for them; memory is in rings of the sizes that the schedule's slots say.
-class LookingRank {
- public:
-  LookingRank(const Schedule& schedule, const Plan& plan, const Profile& network, Transport& transport,
-              const Context& context, std::atomic<int>& wrong)
-      : actions_(schedule.ranks[size_t(transport.rank())]),
-        microbatches_(schedule.microbatches),
-        slots_(slots(schedule)[size_t(transport.rank())]),
-        channels_(schedule),
-        transport_(transport),
-        device_(context.backend()),
-        stream_(cuda::stream_of(context)),
-        wrong_(wrong) {
-    const auto issue =
-        issue_order(message_order(schedule, plan, network, one_link({})), int(schedule.ranks.size()));
-    for (const int i : issue[size_t(me())]) {
-      const Action& a = actions_[size_t(i)];
-      turns_.push_back({a.verb, {channel(a), a.microbatch}, a.peer});
-    }
-    for (const Action& a : actions_) {
-      if (a.verb == Verb::recv && a.microbatch == 0)
-        receives_[channel(a)] = {a, ring(slots_.receive_ring(a.message.flow))};
-      const bool activation = a.message.flow == Flow::activation;
-      if (a.verb == Verb::send && a.microbatch == 0)
-        sends_[channel(a)] = ring(activation ? slots_.sent_activations : slots_.sent_gradients);
-    }
-  }
-
-  void step(int number) {
-    number_ = number;
-    transport_.begin_step(turns_);
-    for (auto& [c, r] : receives_) r.released = r.posted = 0, r.tickets.clear();
-    post();
-    std::vector<Action> needed;
-    for (size_t i = 0; i < actions_.size(); ++i) {
-      const Action& a = actions_[i];
-      if (a.verb == Verb::recv) {
-        transport_.wait(receives_.at(channel(a)).tickets.at(size_t(a.microbatch)));
-        needed.push_back(a);
-      } else if (computes(a.verb)) {
-        std::vector<Action> sent;
-        for (size_t s = i + 1; s < actions_.size() && actions_[s].verb == Verb::send; ++s)
-          sent.push_back(actions_[s]);
-        compute(std::exchange(needed, {}), sent);
-        release(a);
-      } else if (a.verb == Verb::send) {
-        transport_.send({channel(a), a.microbatch}, a.peer, buffer(sends_.at(channel(a)), a));
-      }
-      transport_.progress();
-    }
-    transport_.flush();
-  }
-
- private:
-  struct Receive {
-    Action first;
-    std::vector<Tensor> ring;
-    int released = 0, posted = 0;
-    std::vector<Transport::Ticket> tickets;
-  };
-
-  int me() const { return transport_.rank(); }
-  int channel(const Action& a) const {
-    return a.verb == Verb::send ? channels_(me(), a.peer, a.message) : channels_(a.peer, me(), a.message);
-  }
-  std::vector<Tensor> ring(int size) const {
-    std::vector<Tensor> buffers;
-    for (int i = 0; i < std::clamp(size, 1, microbatches_); ++i)
-      buffers.push_back(device_.tensor({{300}, DType::i32}));
-    return buffers;
-  }
-  static const Tensor& buffer(const std::vector<Tensor>& ring, const Action& a) {
-    return ring[size_t(a.microbatch) % ring.size()];
-  }
-  int value(const Action& a) const { return (number_ * 1000 + channel(a)) * 1000 + a.microbatch + 1; }
-
-  void compute(const std::vector<Action>& needed, const std::vector<Action>& sent) {
-    std::vector<std::pair<Tensor, int>> in, out;
-    for (const Action& a : needed) in.push_back({buffer(receives_.at(channel(a)).ring, a), value(a)});
-    for (const Action& a : sent) out.push_back({buffer(sends_.at(channel(a)), a), value(a)});
-    fake::launch(stream_, [in, out, this] {
-      std::this_thread::sleep_for(std::chrono::microseconds(20));
-      for (const auto& [tensor, value] : in)
-        wrong_ += int(
-            std::any_of(tensor.data<int>(), tensor.data<int>() + 300, [v = value](int x) { return x != v; }));
-      for (const auto& [tensor, value] : out) std::fill_n(tensor.data<int>(), 300, value);
-    });
-  }
-
-  void release(const Action& a) {
-    const bool learns = actions_.back().verb == Verb::step;
-    for (auto& [c, r] : receives_) {
-      const bool gradient = r.first.message.flow == Flow::gradient;
-      if (learns ? a.verb == Verb::backward : a.verb == Verb::forward && !gradient)
-        r.released = a.microbatch + 1;
-    }
-    post();
-  }
-  void post() {
-    for (auto& [c, r] : receives_)
-      for (; r.posted < microbatches_ && r.posted < r.released + int(r.ring.size()); ++r.posted)
-        r.tickets.push_back(
-            transport_.recv({c, r.posted}, r.first.peer, r.ring[size_t(r.posted) % r.ring.size()]));
-  }
-
-  const std::vector<Action>& actions_;
-  const int microbatches_;
-  const Slots slots_;
-  const Channels channels_;
-  Transport& transport_;
-  const Backend& device_;
-  const cuda::Stream stream_;
-  std::atomic<int>& wrong_;
-  std::vector<Turn> turns_;
-  std::map<int, Receive> receives_;
-  std::map<int, std::vector<Tensor>> sends_;
-  int number_ = 0;
-};
-
 using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
 
 std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
@@ -185,22 +64,34 @@ std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
-// How many buffers had other bytes than they should, in two steps of a random schedule.
-int wrong_bytes(unsigned seed, const MakeTransport& make) {
-  std::mt19937 random(seed);
-  const int S = 2 + int(seed) % 7;
-  const Profile network = random_network(random, S + 2 + int(random() % 8));
-  const Plan plan = random_plan(random, network, S);
-  const Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
-  const Schedule schedule = make_schedule(network, plan, policies[seed % 3], 3 + int(random() % 6));
+// A random schedule, of stages with one rank or with replicas.
+struct RandomRun {
+  explicit RandomRun(unsigned seed, bool replicas) : random(seed) {
+    const int S = replicas ? 1 + int(seed) % 4 : 2 + int(seed) % 7;
+    network = random_network(random, S + 2 + int(random() % 8));
+    plan = random_plan(random, network, S);
+    if (replicas) plan = randomly_replicated(random, plan, 3);
+    const Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
+    schedule = make_schedule(network, plan, policies[seed % (replicas ? 2 : 3)], 3 + int(random() % 6));
+  }
+  int ranks() const { return int(schedule.ranks.size()); }
+
+  std::mt19937 random;
+  Profile network;
+  Plan plan;
+  Schedule schedule;
+};
+
+// How many buffers had other bytes than they should, in two steps.
+int wrong_bytes(const RandomRun& run, unsigned seed, const MakeTransport& make) {
   std::atomic<int> wrong{0};
   fake::reset(seed);
   const FakeGpu gpu;
-  run_ranks(S,
+  run_ranks(run.ranks(),
             [&](Transport& job) {
               const Context context(gpu, 1, job.rank());
               const auto transport = make(job, context);
-              LookingRank rank(schedule, plan, network, *transport, context, wrong);
+              LookingRank rank(run.schedule, run.plan, run.network, *transport, context, wrong);
               for (int step = 0; step < 2; ++step) rank.step(step);
               std::atomic<bool> done{false};
               fake::launch(cuda::stream_of(context), [&] { done = true; });
@@ -210,41 +101,116 @@ int wrong_bytes(unsigned seed, const MakeTransport& make) {
             {.watchdog_s = 30});
   return wrong;
 }
-
-TEST(NcclCalls, NothingIsReadEarlyOrWrittenInUse) {
-  for (unsigned seed = 0; seed < 21; ++seed) EXPECT_EQ(wrong_bytes(seed, over_nccl), 0) << "seed " << seed;
+void expect_no_wrong_bytes(const MakeTransport& make) {
+  for (const bool replicas : {false, true})
+    for (unsigned seed = 0; seed < 21; ++seed)
+      EXPECT_EQ(wrong_bytes(RandomRun(seed, replicas), seed, make), 0) << "seed " << seed << ' ' << replicas;
 }
 
-TEST(StagedCopies, NothingIsReadEarlyOrWrittenInUse) {
-  for (unsigned seed = 0; seed < 21; ++seed) EXPECT_EQ(wrong_bytes(seed, over_copies), 0) << "seed " << seed;
-}
+TEST(NcclCalls, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_nccl); }
+
+TEST(StagedCopies, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_copies); }
 
 TEST(PeerCopies, NothingIsReadEarlyOrWrittenInUse) {
   for (const bool processes : {true, false}) {
     fake::ipc({.threads_are_processes = processes});
-    for (unsigned seed = 0; seed < 21; ++seed) EXPECT_EQ(wrong_bytes(seed, over_peers), 0) << "seed " << seed;
+    expect_no_wrong_bytes(over_peers);
     EXPECT_EQ(fake::broken_rules(), std::vector<std::string>());
     EXPECT_EQ(fake::opened(), 0);
   }
 }
 
-// What was recorded of a pair of ranks is the same from both ends.
+// "send 4096 to 1, recv 8 from 1"
+std::vector<std::string> halves_of(const std::string& call) {
+  std::vector<std::string> halves;
+  for (size_t begin = 0, end = 0; end != std::string::npos; begin = end + 2) {
+    end = call.find(", ", begin);
+    halves.push_back(call.substr(begin, end - begin));
+  }
+  return halves;
+}
+
+// What was recorded of a pair of ranks is the same from both ends. Each replica's all-reduce is two groups a step.
 TEST(NcclCalls, AreMatched) {
-  ASSERT_EQ(wrong_bytes(5, over_nccl), 0);
-  std::map<std::pair<int, int>, std::vector<std::string>> sent, received;
-  const int S = 2 + 5;
-  size_t calls = 0;
-  for (int r = 0; r < S; ++r)
-    for (const std::string& call : fake::nccl_calls(r)) {
-      char verb[8] = "", preposition[8] = "";
-      int bytes = 0, peer = -1;
-      ASSERT_EQ(std::sscanf(call.c_str(), "%7s %d %7s %d", verb, &bytes, preposition, &peer), 4) << call;
-      const bool sends = std::strcmp(verb, "send") == 0;
-      (sends ? sent[{r, peer}] : received[{peer, r}]).push_back(std::to_string(bytes));
-      ++calls;
+  for (const bool replicas : {false, true}) {
+    const RandomRun run(7, replicas);
+    ASSERT_EQ(wrong_bytes(run, 7, over_nccl), 0);
+    std::map<std::pair<int, int>, std::vector<std::string>> sent, received;
+    size_t calls = 0;
+    for (int r = 0; r < run.ranks(); ++r) {
+      int groups = 0;
+      for (const std::string& call : fake::nccl_calls(r)) {
+        const std::vector<std::string> halves = halves_of(call);
+        for (const std::string& half : halves) {
+          char verb[8] = "", preposition[8] = "";
+          int bytes = 0, peer = -1;
+          ASSERT_EQ(std::sscanf(half.c_str(), "%7s %d %7s %d", verb, &bytes, preposition, &peer), 4) << call;
+          const bool sends = std::strcmp(verb, "send") == 0;
+          (sends ? sent[{r, peer}] : received[{peer, r}]).push_back(std::to_string(bytes));
+          ++calls;
+        }
+        groups += halves.size() > 1;
+      }
+      EXPECT_EQ(groups, stage_of_rank(run.plan, r).ranks.size() > 1 ? 2 * 2 : 0);
     }
-  EXPECT_GT(calls, 40u);
-  EXPECT_EQ(sent, received);
+    EXPECT_GT(calls, 40u);
+    EXPECT_EQ(sent, received);
+  }
+}
+
+// The device stands still where it is held, so whatever did not wait would be early every time.
+TEST(NcclCalls, AGroupWaitsForComputingAndComputingForIt) {
+  fake::reset(1);
+  const FakeGpu gpu;
+  run_ranks(
+      2,
+      [&](Transport& job) {
+        const Context context(gpu, 1, job.rank());
+        const auto compute = cuda::stream_of(context);
+        const auto nccl = over_nccl(job, context);
+        const int me = job.rank(), peer = 1 - me;
+        // The receive is ready before what is sent is computed: the group waits for the later one.
+        const std::vector<Turn> turns = {{Verb::recv, {peer, 0}, peer, 1}, {Verb::send, {me, 0}, peer, 1}};
+        const Tensor in = gpu.tensor({{50}, DType::i32}), out = gpu.tensor({{50}, DType::i32});
+        std::atomic<int> seen{-1};
+        const auto step = [&](int value, auto&& meanwhile) {
+          nccl->begin_step(turns);
+          const auto ticket = nccl->recv({peer, 0}, peer, in);
+          fake::launch(compute, [&, value] { std::fill_n(out.data<int>(), 50, value + me); });
+          meanwhile();
+          nccl->send({me, 0}, peer, out);
+          nccl->wait(ticket);
+          fake::launch(compute, [&] { seen = in.data<int>()[49]; });
+        };
+        const auto end = [&](int value) {
+          nccl->flush();
+          fake::drain(compute);
+          EXPECT_EQ(seen, value + peer);
+        };
+        step(10, [] {});  // connects them
+        end(10);
+
+        job.barrier();
+        fake::hold(compute);
+        step(20, [] {});
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        EXPECT_EQ(in.data<int>()[49], 10 + peer) << "sent before it was computed";
+        job.barrier();
+        fake::let_go(compute);
+        end(20);
+
+        job.barrier();
+        step(30, [&] {
+          if (me == 1) job.barrier();
+        });
+        if (me == 0) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));
+          EXPECT_EQ(seen, 20 + peer) << "looked at before it came";
+          job.barrier();
+        }
+        end(30);
+      },
+      {.watchdog_s = 30});
 }
 
 TEST(NcclCalls, ToItselfAreOneGroup) {
@@ -255,14 +221,31 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
   run_ranks(1, [&](Transport& job) {
     const Context context(gpu);
     const auto nccl = over_nccl(job, context);
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0}, {Verb::recv, {0, 0}, 0}};
+    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
     nccl->begin_step(turns);
     nccl->send({0, 0}, 0, out);
     nccl->wait(nccl->recv({0, 0}, 0, in));
     nccl->flush();
   });
   EXPECT_EQ(in.raw()[99], std::byte(9));
-  EXPECT_EQ(fake::nccl_calls(0), (std::vector<std::string>{"send 100 to 0", "recv 100 from 0", "group 2"}));
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
+}
+
+// Else the next ones would wait for its end.
+TEST(NcclCalls, AnErrorEndsItsGroup) {
+  fake::reset(1);
+  const FakeGpu gpu;
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = cuda::make_nccl_stream(context, job);
+  const Tensor tensor = Tensor::host({{8}, DType::u8});
+  const MessageHalf nobody[] = {{false, tensor, 0, nccl->computed()}, {true, tensor, 1, nccl->computed()}};
+  expect_error([&] { nccl->exchange(nobody); }, {"ncclSend", "invalid"});
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>());
+  const MessageHalf itself[] = {{true, tensor, 0, nccl->computed()}, {false, tensor, 0, nccl->computed()}};
+  const Moment done = nccl->exchange(itself);
+  EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 8 to 0, recv 8 from 0"});
+  while (!nccl->reached(done)) std::this_thread::yield();
 }
 
 // One of two: the other one never comes.
@@ -293,8 +276,8 @@ TEST(NcclCalls, AnAsynchronousErrorAbortsTheCommunicator) {
   EXPECT_TRUE(fake::aborted(0));
   EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
   const Tensor tensor = Tensor::host({{8}, DType::u8});
-  expect_error([&] { nccl->send(tensor, 1, nccl->computed()); },
-               {"rank 0 can't go on", "remote process exited"});
+  const MessageHalf send[] = {{true, tensor, 0, nccl->computed()}};
+  expect_error([&] { nccl->exchange(send); }, {"rank 0 can't go on", "remote process exited"});
 }
 
 TEST(NcclCalls, TheVersionIsRead) { EXPECT_EQ(cuda::nccl_version(), "NCCL 2.28.9"); }

@@ -20,6 +20,22 @@ enum class Host {
   blocks,      // stops wherever it has issued something that is not done: no buffering at all
 };
 
+// Whether a rank that has come to action `next` has posted the receive, as the runner does: so many buffers ahead of the
+// micro-batches of this rank that are used up.
+inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
+  const Flow flow = recv.message.flow;
+  const auto& actions = schedule.ranks[size_t(rank)];
+  const bool training = actions.back().verb == Verb::step;
+  int before = 0, used_up = 0;
+  for (int i = 0; i < int(actions.size()); ++i) {
+    const Action& a = actions[size_t(i)];
+    before += a.verb == Verb::forward && a.microbatch < recv.microbatch;
+    const bool half = a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
+    used_up += i < next && (training ? a.verb == Verb::backward || half : a.verb == Verb::forward);
+  }
+  return before < used_up + slots.receive_ring(flow);
+}
+
 class Rendezvous {
  public:
   Rendezvous(const Schedule& schedule, std::vector<std::vector<int>> issue, Host host)
@@ -28,12 +44,8 @@ class Rendezvous {
         host_(host),
         partners_(match_messages(schedule)),
         slots_(slots(schedule)),
-
         ranks_(schedule.ranks.size()) {
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      ranks_[r].done.resize(schedule.ranks[r].size());
-      for (const Action& a : schedule.ranks[r]) training_ = training_ || a.verb == Verb::step;
-    }
+    for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].done.resize(schedule.ranks[r].size());
   }
 
   // "" when every rank came to its end and every exchange took place; else what is wrong.
@@ -67,21 +79,8 @@ class Rendezvous {
   bool ready(int r, int i) const {
     const int next = int(ranks_[size_t(r)].next);
     if (at(r, i).verb == Verb::send) return next > i;
-    if (at(r, i).verb == Verb::recv) return has_buffer(r, at(r, i), next);
+    if (at(r, i).verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)], r, at(r, i), next);
     return next >= i;
-  }
-
-  // As the runner posts receives: so many buffers ahead of the micro-batches of this rank that are used up.
-  bool has_buffer(int r, const Action& recv, int next) const {
-    const Flow flow = recv.message.flow;
-    int before = 0, used_up = 0;
-    for (int i = 0; i < int(schedule_.ranks[size_t(r)].size()); ++i) {
-      const Action& a = at(r, i);
-      before += a.verb == Verb::forward && a.microbatch < recv.microbatch;
-      const bool half = a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
-      used_up += i < next && (training_ ? a.verb == Verb::backward || half : a.verb == Verb::forward);
-    }
-    return before < used_up + slots_[size_t(r)].receive_ring(flow);
   }
 
   // As far as the host of a rank comes.
@@ -146,7 +145,6 @@ class Rendezvous {
   const Host host_;
   const Partners partners_;
   const std::vector<Slots> slots_;
-  bool training_ = false;
 
   std::vector<Rank> ranks_;
   std::string wrong_;
