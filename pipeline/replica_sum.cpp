@@ -20,7 +20,8 @@ ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vecto
   };
   const auto item = [&](Verb verb, SumChannel channel, int microbatch, int replica, const Tensor& tensor) {
     const MessageKey key{first_channel + int(channel), microbatch};
-    return Item{{verb, key, ranks[size_t(replica)]}, tensor};
+    const int group = channel == SumChannel::sums ? 2 : 1;
+    return Item{{verb, key, ranks[size_t(replica)], group}, tensor};
   };
   part_ = part(own_);
   for (const Ring& ring : memory.terms) terms_.push_back(ring[0]);
@@ -67,15 +68,10 @@ void ReplicaSum::add_up() const {
   }
 }
 
-std::vector<Turn> ReplicaSum::turns(int first_group) const {
+std::vector<Turn> ReplicaSum::turns() const {
   std::vector<Turn> all;
-  for (const auto* items : {&first_, &then_}) {
-    for (Item item : *items) {
-      item.turn.group = first_group;
-      all.push_back(item.turn);
-    }
-    ++first_group;
-  }
+  for (const Item& item : first_) all.push_back(item.turn);
+  for (const Item& item : then_) all.push_back(item.turn);
   return all;
 }
 

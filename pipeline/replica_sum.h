@@ -30,8 +30,8 @@ class ReplicaSum {
   // statistics of all.
   void run(Transport&) const;
 
-  // Its messages, in the order in which `run` names them: two groups, for a transport that wants to be told.
-  std::vector<Turn> turns(int first_group) const;
+  // Its messages, in the order in which `run` names them: groups 1 and 2, for a transport that wants to be told.
+  std::vector<Turn> turns() const;
 
  private:
   struct Item {

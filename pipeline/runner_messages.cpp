@@ -10,6 +10,7 @@
 #include "framework/random.h"
 #include "pipeline/agree.h"
 #include "pipeline/message_order.h"
+#include "pipeline/message_turns.h"
 #include "pipeline/runner.h"
 
 namespace antichain {
@@ -69,17 +70,8 @@ void StageRunner::agree_on_order(const Profile& network, const Plan& plan) {
   for (const auto& indices : order) all += fmt::format("{}\n", fmt::join(indices, " "));
   agree(transport_, "the order of messages", fmt::format("{:016x}", hash_bytes(all)));
   const int me = transport_.rank();
-  for (const int index : order[size_t(me)]) {
-    const Action& a = schedule_.ranks[size_t(me)][size_t(index)];
-    if (a.verb == Verb::reduce) {
-      const std::vector<Turn> of_sum = sum_->turns(1);
-      turns_.insert(turns_.end(), of_sum.begin(), of_sum.end());
-      continue;
-    }
-    const bool sends = a.verb == Verb::send;
-    const int channel = sends ? channels_(me, a.peer, a.message) : channels_(a.peer, me, a.message);
-    turns_.push_back({a.verb, {channel, a.microbatch}, a.peer});
-  }
+  const std::vector<Turn> of_sum = sum_ ? sum_->turns() : std::vector<Turn>();
+  turns_ = turns_of(order[size_t(me)], own_actions(), channels_, me, of_sum);
 }
 
 void StageRunner::begin_messages() {
