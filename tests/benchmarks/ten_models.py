@@ -149,4 +149,5 @@ def main():
     print(f"geometric mean {geometric_mean(ratios.values()):.2f}, lowest {ratios[lowest]:.2f} ({lowest})")
 
 
-main()
+if __name__ == "__main__":
+    main()
