@@ -22,6 +22,7 @@
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/fake_ipc.h"
 #include "tests/pipeline/networks.h"
+#include "tests/pipeline/peers_between.h"
 #include "tests/pipeline/training_run.h"
 
 namespace antichain::testing {
@@ -98,31 +99,16 @@ TEST_F(PeerStep, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   }
 }
 
-// Something of the test's between the transport and the stream.
-class Between : public PeerStream {
+// Counts copies.
+class Between : public PeersBetween {
  public:
-  explicit Between(std::unique_ptr<PeerStream> peers) : peers_(std::move(peers)) {}
-  Moment computed() override { return peers_->computed(); }
-  void compute_after(const Moment& moment) override { peers_->compute_after(moment); }
-  bool reached(const Moment& moment) override { return peers_->reached(moment); }
-  std::string introduction() override { return peers_->introduction(); }
-  std::string reach(int peer, const std::string& introduction) override {
-    return peers_->reach(peer, introduction);
-  }
-  PeerNote show(int peer, const Tensor& into) override { return peers_->show(peer, into); }
+  using PeersBetween::PeersBetween;
   Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
                PeerNote& written) override {
     ++writes;
     return peers_->write(peer, from, shown, after, written);
   }
-  Moment written(int peer, const PeerNote& note) override { return peers_->written(peer, note); }
-  void close() override { peers_->close(); }
-  void all_closed() override { peers_->all_closed(); }
-
   static inline std::atomic<int> writes{0};
-
- protected:
-  const std::unique_ptr<PeerStream> peers_;
 };
 
 // One rank can't open what rank 0 shows; so they, and only they, go through host memory.
