@@ -43,8 +43,9 @@ ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vecto
 void ReplicaSum::run(Transport& transport) const {
   exchange(transport, first_);
   add_up();
-  // What arrives next lies where the first messages were sent from. Messages in one order leave in it, too.
-  if (!transport.ordered()) transport.flush();
+  // What arrives next lies where the first messages were sent from. It is made of them, so it can't come before they have
+  // arrived; but of host memory MPI wants to have sent all before it is received into.
+  if (context_.backend().host_memory()) transport.flush();
   exchange(transport, then_);
 }
 
