@@ -1,6 +1,6 @@
 #!/bin/bash
-# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes, in float32 and bf16; and
-# that it learns in float32, TF32 and bf16. Exit code 77 where there is no device.
+# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes, in float32 and bf16; those of
+# two replicas whatever the cut; and that it learns in float32, TF32 and bf16. Exit code 77 where there is no device.
 #
 #   tests/gpu/program.sh PROGRAM [MPIRUN]
 #   CIFAR10_DIR=D tests/gpu/program.sh build/antichain        learns real images; else generated ones
@@ -47,6 +47,10 @@ for kind in "resnet20 float32" "vgg16 float32" "densenet121 float32" "resnet20 b
   [ "$one" = "$plain" ] && echo "ok      $model: recorded as launched one by one" ||
     { echo "FAILED  $model: state $one recorded, $plain with kernels launched one by one"; bad=1; }
   grep -h "can't be recorded" "$folder/$model-1.log" && { echo "FAILED  $model: a step can't be recorded"; bad=1; }
+  pair="$(state "$model-replicas" -- "${network[@]}" --local 2 --method data-parallel)"
+  four="$(state "$model-2x2" -- "${network[@]}" --local 4 --method uniform --replicas 2,2)"
+  [ -n "$pair" ] && [ "$pair" = "$four" ] && echo "ok      $model: two stages of two replicas as one stage of two, $pair" ||
+    { echo "FAILED  $model: state $pair of two replicas, $four of two stages of two"; bad=1; }
   again="$(state "$model-again" -- "${network[@]}" --local 1)"
   [ "$one" = "$again" ] && echo "ok      $model: the same bits again" || { echo "FAILED  $model: $one, then $again"; bad=1; }
   if [ -n "$mpirun" ]; then

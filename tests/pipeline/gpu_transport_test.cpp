@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <random>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "pipeline/staged_transport.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
+#include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/networks.h"
 #include "tests/pipeline/on_gpu.h"
 #include "tests/pipeline/training_run.h"
@@ -37,7 +39,7 @@ class GpuTransport : public OnGpu {
     gpu->copy(context, host, device);
     return device;
   }
-  void expect_same(const Context& context, const Tensor& a, const Tensor& b) const {
+  void expect_same_bytes(const Context& context, const Tensor& a, const Tensor& b) const {
     const Tensor x = Tensor::host(a.spec()), y = Tensor::host(b.spec());
     gpu->copy(context, a, x), gpu->copy(context, b, y);
     EXPECT_TRUE(std::equal(x.raw(), x.raw() + x.bytes(), y.raw(), y.raw() + y.bytes()))
@@ -81,7 +83,7 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
         nccl->wait(ticket);
       }
       nccl->flush();
-      for (size_t i = 0; i < sizes.size(); ++i) expect_same(context, sent[i], received[i]);
+      for (size_t i = 0; i < sizes.size(); ++i) expect_same_bytes(context, sent[i], received[i]);
     }
   });
 }
@@ -131,8 +133,8 @@ TEST_F(GpuTransport, TensorsArriveWholeByBothWays) {
         for (int peer = 0; peer < job.size(); ++peer)
           if (peer != job.rank()) {
             transport->wait(tickets[size_t(peer)]);
-            expect_same(context, received[size_t(peer)],
-                        on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
+            expect_same_bytes(context, received[size_t(peer)],
+                              on_device(context, bytes, uint32_t(1000 * round + peer + 1)));
           }
         transport->flush();
       }
@@ -157,6 +159,29 @@ TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
         EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
       }
   }
+}
+
+// Sums over replicas have bits of their own, but the same over both ways, in every run, and whatever the cut.
+TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
+  TrainingCase c{
+      .model = "resnet20", .microbatch = 16, .microbatches = 5, .steps = 4, .epoch = true, .device = "cuda"};
+  const auto run = [&](const std::vector<int>& replicas, bool direct) {
+    c.over = [&](Transport& job, const Context& context) { return by(job, context, direct); };
+    const auto replicated = [&](const Profile& network, int) {
+      std::mt19937 random(7);
+      return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+    };
+    const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
+    return train_on_threads(c, ranks, replicated, by_policy(Policy::one_f_one_b));
+  };
+  const TrainingRun whole = run({2}, false);
+  ASSERT_NE(whole.losses[0], whole.losses[1]);
+  for (const bool direct : {false, true}) {
+    expect_same(run({2}, direct), whole, "again");
+    expect_same(run({2, 2}, direct), whole, "two stages");
+  }
+  const TrainingRun uneven = run({3, 1}, false);
+  for (int i = 0; i < 3; ++i) expect_same(run({3, 1}, true), uneven, "three replicas");
 }
 
 }  // namespace
