@@ -212,7 +212,7 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
         std::fill_n(block.raw(), block.bytes(), std::byte(m + 1));
       }
     });
-    transport->begin_step(sum.turns(1));
+    transport->begin_step(sum.turns());
     sum.run(*transport);
     transport->flush();
     fake_cuda::drain();
