@@ -48,7 +48,7 @@ for kind in "resnet20 float32" "vgg16 float32" "densenet121 float32" "resnet20 b
     { echo "FAILED  $model: state $one recorded, $plain with kernels launched one by one"; bad=1; }
   grep -h "can't be recorded" "$folder/$model-1.log" && { echo "FAILED  $model: a step can't be recorded"; bad=1; }
   pair="$(state "$model-replicas" -- "${network[@]}" --local 2 --method data-parallel)"
-  four="$(state "$model-2x2" -- "${network[@]}" --local 4 --method uniform --replicas 2,2)"
+  four="$(state "$model-2x2" -- "${network[@]}" --local 4 --replicas 2,2)"
   [ -n "$pair" ] && [ "$pair" = "$four" ] && echo "ok      $model: two stages of two replicas as one stage of two, $pair" ||
     { echo "FAILED  $model: state $pair of two replicas, $four of two stages of two"; bad=1; }
   again="$(state "$model-again" -- "${network[@]}" --local 1)"
