@@ -58,6 +58,8 @@ class MessageStream : public DeviceStream {
   virtual Moment exchange(std::span<const MessageHalf>) = 0;
   // What has gone wrong beside the calls, or ""; the stream is given up then. Called by any thread.
   virtual std::string failure() = 0;
+  // What is under way ends where it is, whether the peers come or not; any other call is an error from then on.
+  virtual void give_up() = 0;
 };
 
 // What one rank of a host tells another about a buffer, in a message's bytes. Means nothing to anybody else.

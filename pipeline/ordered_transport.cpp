@@ -50,6 +50,9 @@ class OrderedTransport : public TransportOver {
     return item.done && messages_->reached(item.done);
   }
 
+  // The device would wait for peers that never come, and who frees memory for the device.
+  void give_up() override { messages_->give_up(); }
+
   void progress() override { activity().beat(); }
 
   void flush() override {

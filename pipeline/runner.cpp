@@ -30,6 +30,15 @@ const std::vector<Action>& StageRunner::own_actions() const {
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
+  try {
+    return take_step(input, source);
+  } catch (...) {
+    transport_.give_up();
+    throw;
+  }
+}
+
+StepResult StageRunner::take_step(const StepInput& input, BatchSource& source) {
   StepResult result;
   begin_step(input, source);
   for (size_t i = 0; i < own_actions().size(); ++i) act(i, input, source, result);

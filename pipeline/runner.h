@@ -111,6 +111,7 @@ class StageRunner {
   };
 
   const std::vector<Action>& own_actions() const;
+  StepResult take_step(const StepInput&, BatchSource&);
   void begin_step(const StepInput&, BatchSource&);
   void act(size_t index, const StepInput&, BatchSource&, StepResult&);
   void execute(const Action&, const StepInput&, BatchSource&, StepResult&);

@@ -123,6 +123,7 @@ class ThreadTransport : public Transport {
     }
     for (auto& wake : hub_.wake) wake.notify_all();
   }
+  void check_job() override { check_aborted(); }
 
  private:
   struct Posted {

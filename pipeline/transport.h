@@ -68,6 +68,10 @@ class Transport {
 
   // Ends the whole job from any thread: peers blocked in a wait get an Error or the process ends.
   virtual void abort(int code) = 0;
+  // Error where another rank has done that: for who waits without waiting here.
+  virtual void check_job() {}
+  // An exception ends this rank's step: what is under way is let go of, so that the memory it uses can be freed. The last call.
+  virtual void give_up() {}
 
   // What this rank is doing, for the watchdog: the runner says so at each action, waits do so themselves.
   virtual Progress& activity() { return activity_; }

@@ -30,6 +30,7 @@ class TransportOver : public Transport {
   }
   std::vector<std::string> gather(const std::string& bytes) override { return job_.gather(bytes); }
   void abort(int code) override { job_.abort(code); }
+  void check_job() override { job_.check_job(); }
 
   Progress& activity() override { return job_.activity(); }
   void name_messages(Namer namer) override {
@@ -47,6 +48,7 @@ class TransportOver : public Transport {
     Progress::Wait waiting(activity(), peer);
     const auto start = Clock::now();
     for (bool explained = false; !done();) {
+      job_.check_job();
       const auto waited = Clock::now() - start;
       if (!explained && waited > std::chrono::milliseconds(20)) {
         waiting.explain(what());

@@ -54,7 +54,7 @@ class Group {
 class NcclStream : public MessageStream {
  public:
   NcclStream(const Context& context, Transport& job)
-      : compute_(stream_of(context)), rank_(job.rank()), progress_(job.activity()) {
+      : compute_(stream_of(context)), rank_(job.rank()), job_(job), progress_(job.activity()) {
     const ncclUniqueId id = shared_id(job);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;
@@ -94,8 +94,14 @@ class NcclStream : public MessageStream {
     std::lock_guard lock(mutex_);
     if (!comm_) return failure_;
     const ncclResult_t state = state_under_lock();
-    if (state != ncclSuccess && state != ncclInProgress) give_up(ncclGetErrorString(state));
+    if (state != ncclSuccess && state != ncclInProgress) abort_under_lock(ncclGetErrorString(state));
     return failure_;
+  }
+
+  void give_up() override {
+    std::lock_guard lock(mutex_);
+    if (comm_) ncclCommAbort(comm_);
+    comm_ = nullptr;  // and nothing has failed here
   }
 
  private:
@@ -120,7 +126,7 @@ class NcclStream : public MessageStream {
   }
 
   // Ends what the device still does of it, here; the other ranks' watchdogs hear of it.
-  void give_up(const std::string& why) {
+  void abort_under_lock(const std::string& why) {
     failure_ = fmt::format("NCCL: {}", why);
     ncclCommAbort(comm_);
     comm_ = nullptr;
@@ -128,8 +134,9 @@ class NcclStream : public MessageStream {
 
   void check_usable() const {
     if (comm_) return;
-    throw Error(fmt::format("rank {} can't go on: {}", rank_, failure_),
-                "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
+    throw Error(
+        fmt::format("rank {} can't go on: {}", rank_, failure_.empty() ? "NCCL was given up" : failure_),
+        "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
   }
 
   void call(std::span<const MessageHalf> halves) const {
@@ -153,17 +160,19 @@ class NcclStream : public MessageStream {
         const ncclResult_t state = state_under_lock();
         if (state == ncclSuccess) return;
         if (state != ncclInProgress)
-          give_up(fmt::format("{}: {}", ncclGetErrorString(state), ncclGetLastError(comm_)));
+          abort_under_lock(fmt::format("{}: {}", ncclGetErrorString(state), ncclGetLastError(comm_)));
         else if (Clock::now() > deadline)
-          give_up("not all ranks connected in time");
+          abort_under_lock("not all ranks connected in time");
         check_usable();
       }
+      job_.check_job();
       if (round > 100) ::usleep(50);
     }
   }
 
   const cudaStream_t compute_;
   const int rank_;
+  Transport& job_;
   Progress& progress_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
   SideStream stream_;

@@ -312,12 +312,12 @@ TEST_P(DeviceReplicas, ATraceHasTheDevicesTimesOfTheSum) {
   });
 }
 
-// In the last step, so that the others next come to where they are told.
+// The others are in the next step by then, and wait for messages that never come.
 TEST_P(DeviceReplicas, NameWhoMadeABadNumber) {
   const auto expect_named = [](const Counts& replicas, const char* fault, const char* step,
                                const char* rank) {
     ::setenv("ANTICHAIN_FAULT", fault, 1);
-    expect_error([&] { on_fake_gpu({.model = "resnet20", .steps = 3}, replicas, 3, transport()); },
+    expect_error([&] { on_fake_gpu({.model = "resnet20", .steps = 5}, replicas, 3, transport()); },
                  {step, rank});
   };
   const char* const backward = "nan:rank=-1:step=2:microbatch=2:gradient:layer1.0.conv2";
@@ -476,6 +476,7 @@ class ForgetfulMessages : public MessageStream {
     return messages_->exchange(changed);
   }
   std::string failure() override { return messages_->failure(); }
+  void give_up() override { messages_->give_up(); }
 
  private:
   const std::unique_ptr<MessageStream> messages_;

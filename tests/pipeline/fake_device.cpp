@@ -193,10 +193,16 @@ bool Rendezvous::meet(int rank, Half& send) {
   return false;
 }
 
+void Rendezvous::give_up(int rank) {
+  const std::lock_guard lock(mutex_);
+  streams_[size_t(rank)].clear();
+}
+
 Moment FakeMessages::computed() { return std::make_shared<Flag>(true); }
 void FakeMessages::compute_after(const Moment& moment) { stand_until(moment); }
 bool FakeMessages::reached(const Moment& moment) { return all_.reached(moment); }
 std::string FakeMessages::failure() { return fails_with.load(); }
+void FakeMessages::give_up() { all_.give_up(rank_); }
 
 Moment FakeMessages::exchange(std::span<const MessageHalf> halves) {
   for (const MessageHalf& half : halves)

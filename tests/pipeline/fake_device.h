@@ -81,6 +81,7 @@ class Rendezvous {
 
   Moment issue(int rank, std::span<const MessageHalf>);
   bool reached(const Moment&);
+  void give_up(int rank);  // its own halves vanish
 
  private:
   struct Half {
@@ -110,6 +111,7 @@ class FakeMessages : public MessageStream {
   bool reached(const Moment&) override;
   Moment exchange(std::span<const MessageHalf>) override;
   std::string failure() override;
+  void give_up() override;
 
   std::atomic<const char*> fails_with{""};
 

@@ -114,6 +114,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().aborted.insert(comm->rank);
+  for (CUstream_st* stream : Device::the().streams)  // what it had in its streams ends as it is
+    for (Work& work : stream->work)
+      std::erase_if(work.message, [&](const Half& half) { return half.rank == comm->rank; });
   Device::the().comms.erase(comm->rank);
   return ncclSuccess;
 }
