@@ -21,7 +21,10 @@ if [ "${1:-}" = --sanitize ]; then
 fi
 install_missing $build_packages
 build "$folder" "$target" "${options[@]}"
+log="$folder/Testing/Temporary/LastTest.log"
+rm -f "$log"
 ctest --test-dir "$folder" --output-on-failure -j "$(nproc)" "${select[@]}" "$@" || code=$?
+if [ -f "$log" ]; then tests/scripts/skipped.sh "$log"; fi
 [ "${code:-0}" -eq 8 ] || exit "${code:-0}"  # 8: tests failed
 # Some tests hold a clock to what they see, and a core that others work on may miss it: what failed runs again, alone.
 printf '\n== once more, one at a time: what failed above\n'

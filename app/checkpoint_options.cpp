@@ -51,7 +51,7 @@ std::optional<Deadline> end_of_slurm_job() {
   const char* text = std::getenv("SLURM_JOB_END_TIME");
   const auto end = text ? as_steps(text) : std::nullopt;
   if (!end || *end <= 0 || *end > int64_t(1) << 40) return {};
-  const auto left = system_clock::time_point(seconds(*end)) - system_clock::now();
+  const auto left = system_clock::time_point(std::chrono::seconds(*end)) - system_clock::now();
   return Deadline{steady_clock::now() + duration_cast<steady_clock::duration>(left),
                   "the job's time at Slurm"};
 }

@@ -27,7 +27,7 @@ struct ChildFailed {
 };
 
 // Error as in framework/error.h, without what to do about it: a table has no room.
-std::string in_short(const Error& error) {
+std::string sentence_of(const Error& error) {
   const std::string sentence = error.what();
   return sentence.substr(0, sentence.find(": "));
 }
@@ -52,7 +52,7 @@ class CellMaker {
       plan = plan_network(profile_, options, method.planner, o_.policy);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
-      cell.refusal = in_short(error);
+      cell.refusal = sentence_of(error);
       return cell;
     }
     write_file(plan_file(key), to_json(plan, profile_));

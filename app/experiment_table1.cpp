@@ -26,7 +26,7 @@ namespace {
 
 // Of the paper's own times only the range over the whole table is known to us.
 constexpr double paper_best_s = 0.01, paper_worst_s = 4.12;
-constexpr std::array methods = {"handsplit", "cudasize", "hashrate", "antichain"};
+constexpr std::array table_methods = {"handsplit", "cudasize", "hashrate", "antichain"};
 
 struct Table1Options {
   std::string profiles, models = "all", devices = "4,8", out = "antichain-table1";
@@ -59,7 +59,7 @@ Entry time_method(const std::string& method, const std::string& text, const std:
 Row make_row(const std::string& model, int devices, const std::string& file) {
   Row row{.model = model, .devices = devices};
   const std::string text = read_file(file);
-  for (const char* method : methods) try {
+  for (const char* method : table_methods) try {
       row.entries.push_back(time_method(method, text, file, devices));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -76,8 +76,8 @@ std::string milliseconds_or_refused(const std::optional<Entry>& entry, double En
 
 std::vector<std::string> header() {
   std::vector<std::string> cells = {"model", "devices"};
-  for (const char* method : methods) cells.push_back(fmt::format("{}, ms", method));
-  for (const char* method : methods) cells.push_back(fmt::format("{}: slowest stage, ms", method));
+  for (const char* method : table_methods) cells.push_back(fmt::format("{}, ms", method));
+  for (const char* method : table_methods) cells.push_back(fmt::format("{}: slowest stage, ms", method));
   cells.push_back("proved optimal");
   return cells;
 }
@@ -94,8 +94,8 @@ std::vector<std::string> cells(const Row& row) {
 // The same for a terminal: units in a second line.
 std::string text_table(const std::vector<Row>& rows) {
   std::vector<Table::Column> columns = {{"model", Table::Align::left}, {"devices"}};
-  for (const char* method : methods) columns.push_back({fmt::format("{}\nms", method)});
-  for (const char* method : methods) columns.push_back({fmt::format("{}\nslowest ms", method)});
+  for (const char* method : table_methods) columns.push_back({fmt::format("{}\nms", method)});
+  for (const char* method : table_methods) columns.push_back({fmt::format("{}\nslowest ms", method)});
   columns.push_back({"proved"});
   Table table(columns);
   for (const Row& row : rows) table.add(cells(row));
@@ -123,11 +123,11 @@ std::string json_of(const std::vector<Row>& rows) {
                                  {"rows", nlohmann::ordered_json::array()}};
   for (const Row& row : rows) {
     nlohmann::ordered_json of_row = {{"model", row.model}, {"devices", row.devices}};
-    for (size_t m = 0; m < methods.size(); ++m)
+    for (size_t m = 0; m < table_methods.size(); ++m)
       if (row.entries[m])
-        of_row[methods[m]] = {{"planning_s", row.entries[m]->seconds},
-                              {"slowest_stage_s", row.entries[m]->slowest_s},
-                              {"proved_optimal", row.entries[m]->proved}};
+        of_row[table_methods[m]] = {{"planning_s", row.entries[m]->seconds},
+                                    {"slowest_stage_s", row.entries[m]->slowest_s},
+                                    {"proved_optimal", row.entries[m]->proved}};
     json["rows"].push_back(of_row);
   }
   return json.dump(2) + "\n";

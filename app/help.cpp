@@ -29,8 +29,8 @@ std::string entry(const CLI::Option& option) {
 }
 
 // "antichain data pack"
-std::string path_of(const CLI::App& app) {
-  return app.get_parent() == nullptr ? app.get_name() : path_of(*app.get_parent()) + " " + app.get_name();
+std::string words_of(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : words_of(*app.get_parent()) + " " + app.get_name();
 }
 
 std::string commands_of(const CLI::App& app, const std::string& path) {
@@ -61,7 +61,7 @@ class Help : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     const bool group = !app->get_subcommands({}).empty();
-    const std::string name = path_of(*app);
+    const std::string name = words_of(*app);
     return fmt::format("{}: {}\n\nUsage: {} {}[OPTIONS]\n{}{}", name, app->get_description(), name,
                        group ? "COMMAND " : "", group ? commands_of(*app, name) : options_of(*app),
                        app->get_footer().empty() ? "" : "\n" + app->get_footer() + "\n");

@@ -19,8 +19,8 @@ namespace antichain {
 namespace {
 
 constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks = 1024;
-constexpr int64_t most_side = 16'384;
-constexpr double most_seconds = 1e6;
+constexpr int64_t most_pixels_a_side = 16'384;
+constexpr double most_watchdog_s = 1e6;
 
 // What a build has, and the module that is loaded when it is asked for.
 std::vector<std::string> device_names() {
@@ -92,7 +92,7 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   add_precision_option(app, o.precision)->group("Network");
   CLI::Option* image =
       app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");
-  check_whole(image, 1, most_side)->type_name("N")->group("Network");
+  check_whole(image, 1, most_pixels_a_side)->type_name("N")->group("Network");
   CLI::Option* classes =
       app.add_option("--classes", o.classes, "classes [the data set's, or the form's usual]");
   check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
@@ -138,7 +138,7 @@ CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {
 void add_watchdog_option(CLI::App& app, MachineOptions& o) {
   CLI::Option* watchdog =
       app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
-  check_number(watchdog, 0.1, most_seconds)->type_name("SECONDS")->capture_default_str()->group("Machine");
+  check_number(watchdog, 0.1, most_watchdog_s)->type_name("SECONDS")->capture_default_str()->group("Machine");
 }
 
 void add_threads_option(CLI::App& app, MachineOptions& o) {

@@ -22,18 +22,18 @@ std::vector<Spent> kinds(const std::vector<TimeSheet>& ranks) {
   return all;
 }
 
-double share_of(const TimeSheet& t) { return t.total_s() > 0 ? t.starved_s() / t.total_s() : 0; }
+double starved_share_of(const TimeSheet& t) { return t.total_s() > 0 ? t.starved_s() / t.total_s() : 0; }
 
 }  // namespace
 
 double starved_share(const std::vector<TimeSheet>& ranks) {
-  return ranks.empty() ? 0 : share_of(*std::ranges::max_element(ranks, {}, share_of));
+  return ranks.empty() ? 0 : starved_share_of(*std::ranges::max_element(ranks, {}, starved_share_of));
 }
 
 std::string starved_warning(const std::vector<TimeSheet>& ranks,
                             const std::vector<std::string>& host_of_rank) {
   if (starved_share(ranks) <= doubtful_starved_share) return "";
-  const size_t rank = size_t(std::ranges::max_element(ranks, {}, share_of) - ranks.begin());
+  const size_t rank = size_t(std::ranges::max_element(ranks, {}, starved_share_of) - ranks.begin());
   return fmt::format(
       "rank {} on {} was ready to run but had no core for {} % of its time, so the times measured are not "
       "its own: measure again when nothing else runs there, with a core for every rank",

@@ -10,7 +10,7 @@
 namespace antichain {
 namespace {
 
-constexpr int64_t most_steps = 1'000'000'000;
+constexpr int64_t most_training_steps = 1'000'000'000;
 constexpr int most_epochs = 1'000'000;
 
 void add_length_options(CLI::App& app, TrainCommandOptions& o) {
@@ -18,7 +18,7 @@ void add_length_options(CLI::App& app, TrainCommandOptions& o) {
       app.add_option("--epochs", o.epochs, "passes over the training set [1, or as many as --steps needs]");
   check_whole(epochs, 1, most_epochs)->type_name("N")->group("Training");
   CLI::Option* steps = app.add_option("--steps", o.steps, "end after so many steps [whole epochs]");
-  check_whole(steps, 1, most_steps)->type_name("N")->group("Training");
+  check_whole(steps, 1, most_training_steps)->type_name("N")->group("Training");
   CLI::Option* seed = app.add_option("--seed", o.seed, "of weights, order, augmentation and dropout");
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
 }
@@ -35,7 +35,7 @@ void add_rate_options(CLI::App& app, TrainCommandOptions& o) {
       ->group(group);
   CLI::Option* steps = app.add_option("--warmup-steps", o.rate.warmup_steps,
                                       "rise linearly to the peak for so many steps first");
-  check_whole(steps, 0, most_steps)->type_name("N")->capture_default_str()->group(group);
+  check_whole(steps, 0, most_training_steps)->type_name("N")->capture_default_str()->group(group);
   CLI::Option* epochs =
       app.add_option("--warmup-epochs", o.warmup_epochs, "the same in epochs, also parts of one");
   check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->capture_default_str()->group(group);
