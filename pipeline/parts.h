@@ -15,10 +15,10 @@ constexpr int64_t part_room(int64_t bytes) {
 }
 
 // The i-th of n parts of so many bytes, as equal as their begins allow. Of few bytes some are empty.
-struct Extent {
+struct ByteRange {
   int64_t begin_bytes = 0, bytes = 0;
 };
-constexpr Extent equal_part(int64_t bytes, int i, int n) {
+constexpr ByteRange equal_part(int64_t bytes, int i, int n) {
   const int64_t pieces = bytes / part_alignment_bytes;
   const int64_t begin = pieces * i / n, end = pieces * (i + 1) / n;
   return {begin * part_alignment_bytes, (end - begin) * part_alignment_bytes};

@@ -5,7 +5,7 @@
 namespace antichain {
 namespace {
 
-Tensor floats(const Tensor& whole, const Extent& extent) {
+Tensor floats(const Tensor& whole, const ByteRange& extent) {
   return part_of(whole, extent.begin_bytes, {{extent.bytes / int64_t(sizeof(float))}});
 }
 

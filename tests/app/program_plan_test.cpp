@@ -361,9 +361,10 @@ TEST_F(PlanProgram, RefusesFilesThatCantBeUsed) {
   }
 }
 
-TEST_F(PlanProgram, TrainingNeedsOperatorsAndOneRankAStage) {
+TEST_F(PlanProgram, TrainingNeedsOperatorsAndAMicrobatchForEveryReplica) {
   refused("train --profile small.txt", 3, "can be planned and simulated, not run");
-  refused("train --local 2 --method data-parallel", 2, "one rank a stage so far");
+  refused("train --local 3 --method data-parallel --dataset synthetic --batch 4 --microbatches 2", 2,
+          "stage 0 of the plan has 3 replicas, but the step has 2 micro-batches");
 }
 
 TEST_F(PlanProgram, TablesFitAHundredColumns) {

@@ -146,7 +146,7 @@ TEST(EqualPart, CoversEveryByteOnce) {
     for (const int n : {1, 2, 3, 7}) {
       int64_t end = 0;
       for (int i = 0; i < n; ++i) {
-        const Extent part = equal_part(bytes, i, n);
+        const ByteRange part = equal_part(bytes, i, n);
         EXPECT_EQ(part.begin_bytes, end);
         EXPECT_LE(part.bytes, (bytes / 64 + n - 1) / n * 64);
         end += part.bytes;
