@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/checks.h"
+#include "app/table.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -99,6 +100,12 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
 void check(const TrainCommandOptions& o) {
   o.network.microbatch();
   check(o.planning);
+  for (const int replicas : parse_replicas(o.planning.replicas).of_stage)
+    if (replicas > o.network.microbatches)
+      throw Error(
+          fmt::format("--replicas {} gives a stage {} replicas, but the step has {}", o.planning.replicas,
+                      replicas, counted(o.network.microbatches, "micro-batch", "micro-batches")),
+          "ask for more --microbatches or fewer replicas", ExitCode::usage);
   if (o.network.form != "cifar" && !o.data.dataset.starts_with("hdf5:")) {
     throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels and 10 classes",
                 "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",

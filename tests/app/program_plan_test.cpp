@@ -363,8 +363,8 @@ TEST_F(PlanProgram, RefusesFilesThatCantBeUsed) {
 
 TEST_F(PlanProgram, TrainingNeedsOperatorsAndAMicrobatchForEveryReplica) {
   refused("train --profile small.txt", 3, "can be planned and simulated, not run");
-  refused("train --local 3 --method data-parallel --dataset synthetic --batch 4 --microbatches 2", 2,
-          "stage 0 of the plan has 3 replicas, but the step has 2 micro-batches");
+  refused("train --local 3 --replicas 3 --batch 4 --microbatches 2", 2,
+          "--replicas 3 gives a stage 3 replicas, but the step has 2 micro-batches");
 }
 
 TEST_F(PlanProgram, TablesFitAHundredColumns) {

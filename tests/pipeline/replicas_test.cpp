@@ -1,5 +1,7 @@
 // Stages with replicas: they learn what one device learns but for the rounding of sums in another order, and the same bits
 // whenever, over whatever and in whichever order of actions they do it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,6 +60,9 @@ struct ReplicaCase {
   Counts replicas;
   int microbatches = 4;
 };
+void PrintTo(const ReplicaCase& c, std::ostream* out) {
+  *out << fmt::format("{} on {} of {}", c.model, fmt::join(c.replicas, " + "), c.microbatches);
+}
 class ReplicatedStages : public ::testing::TestWithParam<ReplicaCase> {};
 
 TEST_P(ReplicatedStages, LearnWhatOneDeviceLearnsWithinRounding) {
