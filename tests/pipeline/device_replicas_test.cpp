@@ -27,13 +27,12 @@
 #include "pipeline/thread_transport.h"
 #include "pipeline/transport_over.h"
 #include "tests/expect_error.h"
-#include "tests/pipeline/copies_between.h"
 #include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/fake_ipc.h"
+#include "tests/pipeline/forgetful_streams.h"
 #include "tests/pipeline/networks.h"
-#include "tests/pipeline/peers_between.h"
 #include "tests/pipeline/training_run.h"
 
 namespace antichain::testing {
@@ -412,77 +411,6 @@ TEST(ReplicasOnTheHost, ReceiveNothingIntoWhatIsStillBeingSent) {
   for (const Counts& replicas : {Counts{2}, Counts{1, 3}}) on_the_cpu(c, replicas);
   EXPECT_EQ(broken, 0);
 }
-
-// What a stream forgets to wait for.
-enum class Forgets { nothing, computed, free_buffer, arrival, delivery };
-
-class ForgetfulCopies : public CopiesBetween {
- public:
-  ForgetfulCopies(std::unique_ptr<CopyStream> copies, Forgets forgets)
-      : CopiesBetween(std::move(copies)), forgets_(forgets), begin_(copies_->computed()) {}
-  void compute_after(const Moment& moment) override {
-    if (forgets_ != Forgets::arrival) copies_->compute_after(moment);
-  }
-  bool reached(const Moment& moment) override {
-    return forgets_ == Forgets::delivery || copies_->reached(moment);
-  }
-  Moment to_host(const Tensor& from, const Tensor& host, const Moment& after) override {
-    return copies_->to_host(from, host, forgets_ == Forgets::computed ? begin_ : after);
-  }
-  Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override {
-    return copies_->to_device(host, to, forgets_ == Forgets::free_buffer ? begin_ : after);
-  }
-
- private:
-  const Forgets forgets_;
-  const Moment begin_;
-};
-
-class ForgetfulPeers : public PeersBetween {
- public:
-  ForgetfulPeers(std::unique_ptr<PeerStream> peers, Forgets forgets)
-      : PeersBetween(std::move(peers)), forgets_(forgets), begin_(peers_->computed()) {}
-  void compute_after(const Moment& moment) override {
-    if (forgets_ != Forgets::arrival) peers_->compute_after(moment);
-  }
-  bool reached(const Moment& moment) override {
-    return forgets_ == Forgets::delivery || peers_->reached(moment);
-  }
-  Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
-               PeerNote& written) override {
-    return peers_->write(peer, from, shown, forgets_ == Forgets::computed ? begin_ : after, written);
-  }
-
- private:
-  const Forgets forgets_;
-  const Moment begin_;
-};
-
-class ForgetfulMessages : public MessageStream {
- public:
-  ForgetfulMessages(std::unique_ptr<MessageStream> messages, Forgets forgets)
-      : messages_(std::move(messages)), forgets_(forgets), begin_(messages_->computed()) {}
-  Moment computed() override { return messages_->computed(); }
-  void compute_after(const Moment& moment) override {
-    if (forgets_ != Forgets::arrival) messages_->compute_after(moment);
-  }
-  bool reached(const Moment& moment) override {
-    return forgets_ == Forgets::delivery || messages_->reached(moment);
-  }
-  Moment exchange(std::span<const MessageHalf> halves) override {
-    std::vector<MessageHalf> changed(halves.begin(), halves.end());
-    for (MessageHalf& half : changed)
-      if (forgets_ == Forgets::computed) half.after = begin_;
-    return messages_->exchange(changed);
-  }
-  std::string failure() override { return messages_->failure(); }
-  void give_up() override { messages_->give_up(); }
-
- private:
-  const std::unique_ptr<MessageStream> messages_;
-  const Forgets forgets_;
-  const Moment begin_;
-};
 
 std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, Transport& job, const Context& context) {
   if (way == Way::staged)

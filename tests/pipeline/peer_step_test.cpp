@@ -21,6 +21,7 @@
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/fake_ipc.h"
+#include "tests/pipeline/forgetful_streams.h"
 #include "tests/pipeline/networks.h"
 #include "tests/pipeline/peers_between.h"
 #include "tests/pipeline/training_run.h"
@@ -135,32 +136,10 @@ TEST_F(PeerStep, MixedPairsTrainToTheBitsOfTheCpu) {
   }
 }
 
-enum class Forgets { nothing, computed, free_buffer, arrival, delivery };
-
-class Forgetful : public Between {
- public:
-  Forgetful(std::unique_ptr<PeerStream> peers, Forgets forgets)
-      : Between(std::move(peers)), forgets_(forgets), begin_(peers_->computed()) {}
-  void compute_after(const Moment& moment) override {
-    if (forgets_ != Forgets::arrival) peers_->compute_after(moment);
-  }
-  bool reached(const Moment& moment) override {
-    return forgets_ == Forgets::delivery || peers_->reached(moment);
-  }
-  Moment write(int peer, const Tensor& from, const PeerNote& shown, const Moment& after,
-               PeerNote& written) override {
-    return peers_->write(peer, from, shown, forgets_ == Forgets::computed ? begin_ : after, written);
-  }
-
- private:
-  const Forgets forgets_;
-  const Moment begin_;
-};
-
 std::function<std::unique_ptr<PeerStream>(std::unique_ptr<PeerStream>)> that_forget(Forgets forgets) {
   fake_cuda::ipc({.threads_are_processes = true, .forgets_waits = forgets == Forgets::free_buffer});
   return [forgets](std::unique_ptr<PeerStream> peers) {
-    return std::make_unique<Forgetful>(std::move(peers), forgets);
+    return std::make_unique<ForgetfulPeers>(std::move(peers), forgets);
   };
 }
 
