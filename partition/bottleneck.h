@@ -89,7 +89,7 @@ class BottleneckSearch {
   };
   struct Terms {  // of one move
     int gate = 0, divisor = 1;
-    double memory_limit = 0;
+    double memory_limit = 0;    // of all its devices, as memory is
     const double* f = nullptr;  // the gate's
     double most = 0;            // divisor x threshold
   };
@@ -103,7 +103,7 @@ class BottleneckSearch {
   };
 
   int price_list(const Profile&, const PlanOptions&, const Move&);
-  int memory_list(int in_flight);
+  int memory_list(const Move&);
   void make_gates(const Profile&, const PlanOptions&);
   void price_boundaries(const PlanOptions&);
   void set_threshold(int64_t threshold);
@@ -122,7 +122,7 @@ class BottleneckSearch {
   bool equal_speeds_ = true, exact_ = true;
   int64_t threshold_ = 0, unit_ = 1;
   std::map<std::pair<double, int64_t>, int> price_index_;
-  std::map<int, int> memory_index_;
+  std::map<std::pair<int, int>, int> memory_index_;  // by micro-batches in flight, replicas
   // Of transfers: within, between nodes; empty where they do not count.
   std::vector<Prices> prices_, memory_, transfer_ns_;
   std::vector<Gate> gates_;

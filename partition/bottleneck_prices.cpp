@@ -47,13 +47,16 @@ int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& opti
   return place->second;
 }
 
-int BottleneckSearch::memory_list(int in_flight) {
-  const auto [place, fresh] = memory_index_.try_emplace(in_flight, int(memory_.size()));
+// Of all the devices of a move's crew together.
+int BottleneckSearch::memory_list(const Move& move) {
+  const auto [place, fresh] = memory_index_.try_emplace({move.in_flight, move.replicas}, int(memory_.size()));
   if (fresh) {
     const CutGraph& graph = dag_.graph();
     std::vector<int64_t> bytes;
     for (int v = 0; v < graph.size(); ++v)
-      bytes.push_back(stage_memory_bytes(graph.held_bytes[v], graph.kept_bytes[v], in_flight));
+      bytes.push_back(memory_bytes_of_all(
+          {.held = graph.held_bytes[v], .kept = graph.kept_bytes[v], .weights = graph.param_bytes[v]},
+          move.in_flight, move.replicas));
     memory_.push_back(as_doubles(dag_.sums(bytes)));
   }
   return place->second;
@@ -66,15 +69,14 @@ void BottleneckSearch::make_gates(const Profile& profile, const PlanOptions& opt
     Gate gate = {.from = move.from,
                  .crew = placements_.capacity(move.to) - placements_.capacity(move.from),
                  .between_nodes = transfers_count_ && move.arrives_between_nodes};
-    if (goal_ != Goal::time) gate.memory = memory_list(move.in_flight);
+    if (goal_ != Goal::time) gate.memory = memory_list(move);
     if (goal_ != Goal::memory) gate.price = price_list(profile, options, move);
-    const int divisor = goal_ == Goal::memory ? 1 : move.replicas;
-    terms_.push_back({.divisor = divisor,
-                      .memory_limit = move.memory_bytes > 0 ? double(move.memory_bytes)
+    terms_.push_back({.divisor = move.replicas,
+                      .memory_limit = move.memory_bytes > 0 ? double(move.memory_bytes) * move.replicas
                                                             : std::numeric_limits<double>::infinity()});
     asked.push_back(gate);
     equal_speeds_ &= move.speed == 1;
-    whole &= move.speed == 1 && divisor == 1;
+    whole &= move.speed == 1 && move.replicas == 1;
   }
   gates_ = asked;
   std::sort(gates_.begin(), gates_.end());

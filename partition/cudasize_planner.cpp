@@ -44,8 +44,8 @@ Plan plan_cudasize(const Profile& profile, const PlanOptions& options) {
   for (int s = 0; s < parts; ++s)
     micro_batches.push_back(in_flight(options.in_flight, options.microbatches, parts - s, 1));
   auto fullness = [&](int s, int begin, int end) {
-    return Fullness{stage_memory_bytes(held[end] - held[begin], kept[end] - kept[begin], micro_batches[s]),
-                    capacity[s]};
+    const MemoryParts bytes{.held = held[end] - held[begin], .kept = kept[end] - kept[begin]};
+    return Fullness{memory_bytes(bytes, micro_batches[s], 1), capacity[s]};
   };
   return sequence_plan(profile, options, balanced_sequence(graph.size(), parts, fullness), "cudasize", start);
 }

@@ -23,19 +23,21 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
           price.limit_bytes > 0 ? std::min(price.limit_bytes, device.memory_bytes) : device.memory_bytes;
   }
   const Link& link = options.cluster.link(devices);
-  int64_t work = 0, gradient = 0, held = 0, kept = 0;
+  int64_t work = 0, gradient = 0;
+  MemoryParts bytes;
   for (int n : stage.nodes) {
     const NodeCost& cost = profile.nodes[n].cost;
     price.forward_s += cost.forward_s;
     price.backward_s += cost.backward_s();
     work += work_ns(cost, slowest);
     gradient += gradient_ns(cost.param_bytes, link, options.microbatches);
-    held += held_bytes(cost);
-    kept += kept_bytes(cost);
+    bytes.held += held_bytes(cost);
+    bytes.kept += kept_bytes(cost);
+    bytes.weights += cost.param_bytes;
   }
   price.stage_ns = stage_ns(work, gradient, price.devices);
-  price.memory_bytes = stage_memory_bytes(
-      held, kept, in_flight(options.in_flight, options.microbatches, devices_left, price.devices));
+  price.memory_bytes = memory_bytes(
+      bytes, in_flight(options.in_flight, options.microbatches, devices_left, price.devices), price.devices);
   return price;
 }
 

@@ -46,8 +46,12 @@ int64_t kept_bytes(const NodeCost& cost) {
   return cost.stash_bytes + (cost.keeps_output ? cost.output_bytes : 0);
 }
 
-int64_t stage_memory_bytes(int64_t held_bytes, int64_t kept_bytes, int in_flight) {
-  return held_bytes + in_flight * kept_bytes;
+int64_t memory_bytes(const MemoryParts& stage, int in_flight, int replicas) {
+  return divide_up(memory_bytes_of_all(stage, in_flight, replicas), replicas);
+}
+
+int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replicas) {
+  return replicas * (stage.held + in_flight * stage.kept) + (replicas - 1) * stage.weights;
 }
 
 int in_flight(InFlight policy, int microbatches, int devices_left, int replicas) {

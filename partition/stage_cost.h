@@ -7,9 +7,10 @@
 //   gradient   a step's all-reduce, 2 (r − 1) / r x bytes / bytes_per_s, shared by the step's M micro-batches
 //   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
-//   memory     held + in flight x kept
+//   memory     held + in flight x kept + (r − 1) / r weights
 //     held     3 weights (weights, gradients, momentum) + what the engine prepares of them (copies in bf16)
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some backward re-reads it
+//     the last is what the other replicas send of the gradients that this one adds up
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,14 @@ int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
 
 int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
-int64_t stage_memory_bytes(int64_t held_bytes, int64_t kept_bytes, int in_flight);
+
+// A stage's memory is made of these; the weights are counted once.
+struct MemoryParts {
+  int64_t held = 0, kept = 0, weights = 0;
+};
+// Of one of its devices, rounded up; and of all r, which is a sum over nodes without rounding.
+int64_t memory_bytes(const MemoryParts&, int in_flight, int replicas);
+int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
 
 // Which schedule the memory is for: how many micro-batches a rank has begun and not finished.
 enum class InFlight {

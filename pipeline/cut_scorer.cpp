@@ -47,8 +47,8 @@ bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
   for (size_t s = 0; s < cuts.moves.size(); ++s) {
     const Move& move = *cuts.moves[s];
     const StageSum& stage = sums.stages[s];
-    if (move.memory_bytes > 0 &&
-        stage_memory_bytes(stage.held_bytes, stage.kept_bytes, move.in_flight) > move.memory_bytes)
+    const MemoryParts bytes{.held = stage.held_bytes, .kept = stage.kept_bytes, .weights = stage.param_bytes};
+    if (move.memory_bytes > 0 && memory_bytes(bytes, move.in_flight, move.replicas) > move.memory_bytes)
       return false;
   }
   return true;

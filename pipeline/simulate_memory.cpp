@@ -8,8 +8,9 @@
 //   received gradient    output_bytes x (received_gradients + 1)
 //   sent gradient        output_bytes x sent_gradients
 //   passing tensors      the most bytes that live at once among outputs that are neither kept nor sent (from their
-//                        node's forward to their last consumer's) and gradients (from the first consumer's backward
-//                        to their node's): they share one piece of memory
+//                        node's forward to their last consumer's), gradients (from the first consumer's backward
+//                        to their node's), and what the other replicas send of the part of the weight gradients that this one
+//                        adds up (after all backwards): they share one piece of memory
 //
 // with never more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and no momentum. Kernels'
 // scratch, statistics of single micro-batches and the loader's samples come on top.
@@ -25,10 +26,10 @@ namespace antichain {
 namespace {
 
 // Bytes that come and go within one forward and one backward: call i is the forward of the i-th of n nodes, call
-// 2n − 1 − i its backward.
+// 2n − 1 − i its backward, call 2n the all-reduce.
 class Passing {
  public:
-  explicit Passing(int nodes) : change_(2 * nodes + 1, 0) {}
+  explicit Passing(int nodes) : change_(2 * nodes + 2, 0) {}
   void lives(int first, int last, int64_t bytes) { change_[first] += bytes, change_[last + 1] -= bytes; }
   int64_t most() {
     std::partial_sum(change_.begin(), change_.end(), change_.begin());
@@ -49,6 +50,7 @@ class StageBytes {
         nodes_(plan.stages[stage_].nodes),
         slots_(slots),
         microbatches_(share.count()),
+        others_(share.replicas - 1),
         training_(training),
         consumers_(network.consumers()),
         position_(network.nodes.size(), -1) {
@@ -105,9 +107,11 @@ class StageBytes {
 
   int64_t passing() const {
     const int n = int(nodes_.size());
+    int64_t weights = 0;
     Passing passing(n);
     for (int i = 0; i < n; ++i) {
       const int node = nodes_[i];
+      weights += network_.nodes[node].cost.param_bytes;
       int last = i, first_gradient = 2 * n - 1 - i;
       for (int c : consumers_[node])
         if (local(c))
@@ -117,6 +121,7 @@ class StageBytes {
       if (training_ && network_.nodes[node].needs_gradient && !consumers_[node].empty())
         passing.lives(first_gradient, 2 * n - 1 - i, output_bytes(node) * std::max(1, slots_.held_gradients));
     }
+    if (training_) passing.lives(2 * n, 2 * n, others_ * weights / (others_ + 1));
     return passing.most();
   }
 
@@ -126,6 +131,7 @@ class StageBytes {
   const std::vector<int>& nodes_;
   const Slots& slots_;
   const int microbatches_;  // of this rank
+  const int64_t others_;    // replicas
   const bool training_;
   const std::vector<std::vector<int>> consumers_;
   std::vector<int> position_;  // in nodes_, −1 for other stages' nodes

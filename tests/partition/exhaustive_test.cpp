@@ -112,16 +112,17 @@ class Exhaustive {
     const int r = int(devices.size());
     double speed = 1e9;
     for (int d : devices) speed = std::min(speed, options_.cluster.device(d).speed);
-    int64_t work = 0, gradient = 0, held = 0, kept = 0;
+    int64_t work = 0, gradient = 0, held = 0, kept = 0, weights = 0;
     for (int n : members(nodes)) {
       const NodeCost& cost = profile_.nodes[n].cost;
       work += work_ns(cost, speed);
       gradient += gradient_ns(cost.param_bytes, options_.cluster.link(devices), options_.microbatches);
       held += 3 * cost.param_bytes + cost.prepared_bytes;
       kept += kept_bytes(cost);
+      weights += cost.param_bytes;
     }
-    const int64_t bytes =
-        stage_memory_bytes(held, kept, in_flight(options_.in_flight, options_.microbatches, devices_left, r));
+    const int64_t all = held + in_flight(options_.in_flight, options_.microbatches, devices_left, r) * kept;
+    const int64_t bytes = all + (weights * (r - 1) + r - 1) / r;  // rounded up
     if (memory_) return bytes;
     for (int d : devices)
       if (int64_t limit = options_.cluster.device(d).memory_bytes; limit > 0 && bytes > limit) return never;

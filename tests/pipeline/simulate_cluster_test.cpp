@@ -205,6 +205,18 @@ TEST(PeakMemory, OfReplicasIsThatOfTheirShare) {
   EXPECT_EQ(bytes[1], odd);
 }
 
+// Tensors of a micro-batch are all gone when the others' gradients come: room for the larger of the two.
+TEST(PeakMemory, HasRoomForTheGradientsThatAReplicaAddsUp) {
+  const Profile network = chain(1, {.output_bytes = 100, .param_bytes = 900});
+  const auto peak = [&](int replicas) {
+    const Plan plan = replicated(one_node_each(network), {replicas});
+    return peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 3), plan, network)[0];
+  };
+  EXPECT_EQ(peak(1), 3 * 900 + 100);
+  EXPECT_EQ(peak(2), 3 * 900 + 450);
+  EXPECT_EQ(peak(3), 3 * 900 + 600);
+}
+
 // 15 ms in 90 cells, six a millisecond; replica 1 waits for replica 0 before both add up their gradients for 2 ms.
 TEST(Draw, ShowsTheAllReduce) {
   const NodeCost cost{.forward_s = 1e-3, .backward_input_s = 2e-3, .update_s = 1e-3, .param_bytes = 4000};
