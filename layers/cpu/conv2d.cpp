@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include "layers/conv2d.h"
 #include "layers/cpu/activation.h"
@@ -43,18 +44,20 @@ struct Geometry {
     if (image() || o.groups > 1) return Layout::plain;
     return has_avx512() ? Layout::OIhw16i16o : Layout::OIhw8i8o;
   }
-  // Groups whose channels do not fill blocks: oneDNN picks the formats, and we reorder around it.
+  // Groups whose channels do not fill blocks.
   bool ragged_groups() const {
     const int64_t in = x[1] / o.groups, out = y[1] / o.groups;
     return o.groups > 1 && !(in == 1 && out == 1) && (in % block() || out % block());
   }
+  // oneDNN picks the formats of images, and we reorder around it.
+  bool reordered() const { return ragged_groups() || no_code_for_ours; }
 
   DType dtype() const { return storage(precision); }
   Desc x_have() const { return describe(x, x_layout(), dtype()); }
   Desc y_have() const { return describe(y, blocked(), dtype()); }
   Desc w_have() const { return o.groups == 1 ? describe(weight, weight_layout()) : describe_plain(w_dims()); }
-  Desc x_want() const { return ragged_groups() ? any({x.begin(), x.end()}, dtype()) : x_have(); }
-  Desc y_want() const { return ragged_groups() ? any({y.begin(), y.end()}, dtype()) : y_have(); }
+  Desc x_want() const { return reordered() ? any({x.begin(), x.end()}, dtype()) : x_have(); }
+  Desc y_want() const { return reordered() ? any({y.begin(), y.end()}, dtype()) : y_have(); }
   Desc w_want() const { return any(w_dims(), dtype()); }
   Desc dw_want() const { return any(w_dims(), DType::f32); }
   Desc bias() const { return o.bias ? describe_plain({o.out}) : Desc(); }
@@ -72,7 +75,19 @@ struct Geometry {
   const Conv2dOptions o;
   const Precision precision;
   const Shape x, y, weight;
+  bool no_code_for_ours = false;
 };
+
+// A pass in our layouts, unless oneDNN has but its reference code for these, which is far slower (2.6.3 on AVX2:
+// weight gradients of images of 2 x 2 pixels).
+template <class Describe>
+auto with_code(const Geometry& g, const Describe& describe) {
+  auto ours = describe(g);
+  if (!std::string_view(ours.impl_info_str()).starts_with("ref")) return ours;
+  Geometry theirs = g;
+  theirs.no_code_for_ours = true;
+  return describe(theirs);
+}
 
 // Winograd's minimal filtering F(4x4, 3x3): Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks",
 // CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a pixel, this one 36 a tile of 4 x 4
@@ -105,6 +120,12 @@ ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
   });
 }
 
+ForwardDesc forward_desc(const Geometry& geometry) {
+  return with_code(geometry, [](const Geometry& g) {
+    return forward_desc(g, choose(g, forward_filter_cost), g.x_want());
+  });
+}
+
 // The input gradient of plain images is computed blocked: oneDNN has only reference code for it plain.
 BackwardDataDesc backward_data_desc(const Geometry& g) {
   const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
@@ -128,10 +149,6 @@ Desc weights_at_hand(const Geometry& g, const Desc& wanted) {
   return g.precision == Precision::float32 ? g.w_have() : wanted;
 }
 
-ForwardDesc forward_desc(const Geometry& g) {
-  return forward_desc(g, choose(g, forward_filter_cost), g.x_want());
-}
-
 Adapted forward_pass(const Geometry& g) {
   const ForwardDesc d = forward_desc(g);
   const Desc weights = weights_at_hand(g, d.weights_desc());
@@ -143,7 +160,7 @@ Adapted forward_pass(const Geometry& g) {
 }
 
 Adapted backward_data_pass(const Geometry& g) {
-  const BackwardDataDesc d = backward_data_desc(g);
+  const BackwardDataDesc d = with_code(g, backward_data_desc);
   const Desc weights = weights_at_hand(g, d.weights_desc());
   return {"create a convolution's input gradient",
           d,
@@ -154,7 +171,7 @@ Adapted backward_data_pass(const Geometry& g) {
 
 // Without the bias, whose gradient is summed more carefully here (sum_pixels).
 Adapted backward_weights_pass(const Geometry& g) {
-  const BackwardWeightsDesc d = backward_weights_desc(g);
+  const BackwardWeightsDesc d = with_code(g, backward_weights_desc);
   return {"create a convolution's weight gradient",
           d,
           {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
@@ -194,7 +211,7 @@ class Conv2dKernel : public Kernel {
         backward_weights_(backward_weights_pass(g)) {
     if (g.precision == Precision::float32) return;
     prepare_forward_ = Reordered(g.w_have(), forward_desc(g).weights_desc());
-    prepare_backward_ = Reordered(g.w_have(), backward_data_desc(g).weights_desc());
+    prepare_backward_ = Reordered(g.w_have(), with_code(g, backward_data_desc).weights_desc());
   }
 
   int64_t workspace_bytes() const {

@@ -71,6 +71,7 @@ std::vector<OpCase> cases() {
       conv("conv_stem", {5, 3, 9, 7}, {.out = 16, .kernel = 3, .pad = 1, .bias = false}, winograd),
       conv("conv_3x3", {2, 16, 8, 8}, {.out = 32, .kernel = 3, .pad = 1, .bias = false}, winograd),
       conv("conv_3x3_bias_odd", {1, 17, 7, 5}, {.out = 20, .kernel = 3, .pad = 1}, winograd),
+      conv("conv_3x3_of_four_pixels", {3, 16, 2, 2}, {.out = 32, .kernel = 3, .pad = 1}, winograd),
       conv("conv_3x3_wide", {3, 64, 8, 8}, {.out = 64, .kernel = 3, .pad = 1, .bias = false}, winograd),
       conv("conv_3x3_stride_2", {5, 16, 9, 9},
            {.out = 32, .kernel = 3, .stride = 2, .pad = 1, .bias = false}),
