@@ -103,13 +103,17 @@ void fit_network(NetworkOptions& network, const DataOptions& options, SharedData
   }
 }
 
-DataSplits obtain_data(const DataOptions& options, int batch, Rank& rank, SharedData& shared) {
+DataSplits obtain_data(const DataOptions& options, Rank& rank, SharedData& shared) {
   const std::string path = on_rank_zero(rank.transport, [&] {
     const Obtained got = obtain_data(options);
     if (!got.note.empty()) fmt::print("{}\n", got.note);
     return got.directory;
   });
-  const DataSplits data = shared.get(path);
+  return shared.get(path);
+}
+
+DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& rank, SharedData& shared) {
+  const DataSplits data = obtain_data(options, rank, shared);
   if (data.train->size() < batch) {
     throw Error(fmt::format("a batch of {} is larger than the training set, which has {}", grouped(batch),
                             counted(data.train->size(), "image")),

@@ -46,8 +46,9 @@ class SharedData {
 // otherwise, or the images are not square.
 void fit_network(NetworkOptions&, const DataOptions&, SharedData&);
 
-// Collective: rank 0 finds the data, the others read what it names, and rank 0 prints what it is. Error when there is not
-// one whole batch to train on.
-DataSplits obtain_data(const DataOptions&, int batch, Rank&, SharedData&);
+// Collective: rank 0 finds the data, and the others read what it names.
+DataSplits obtain_data(const DataOptions&, Rank&, SharedData&);
+// The same; rank 0 prints what it is. Error when there is not one whole batch to train on.
+DataSplits obtain_training_data(const DataOptions&, int batch, Rank&, SharedData&);
 
 }  // namespace antichain

@@ -1,18 +1,29 @@
 // antichain evaluate: loss and accuracy over the test set of a network whose weights are in a file.
+//
+//   images of the test set     0 … B−1 | B … 2B−1 | …          B: --batch
+//   goes to rank                  0    |    1     | …          R ranks in turn, a batch each at a time
+//
+// Rank 0 adds up what they tell in the order of the images, so the sum is the same on any number of ranks.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/data_options.h"
 #include "app/network_form.h"
+#include "app/preflight.h"
+#include "app/progress_bar.h"
 #include "app/table.h"
 #include "app/whole_network.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "pipeline/agree.h"
 #include "pipeline/loader_source.h"
 
 namespace antichain {
@@ -23,25 +34,53 @@ struct EvaluateOptions {
   MachineOptions machine;
   int batch = 100;
   DataOptions data;
+  std::string precision = "float32";
   std::string weights_file, logits_file, format, json_file;
+  std::string settings;  // all of them, to be compared between ranks
 };
 
+// Sums, and then means, over the images so far.
 struct Evaluation {
   double loss = 0, accuracy = 0;
   std::vector<float> logits;  // images x K
 };
 
-// In file order; the last batch is padded with samples that count nothing.
-Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test) {
+// What a rank found out about its batch, as it lies in memory: sums, then logits.
+std::string to_bytes(const WholeNetwork::Output& part, int64_t logits) {
+  const double sums[] = {part.sums.loss, part.sums.correct};
+  std::string bytes(reinterpret_cast<const char*>(sums), sizeof sums);
+  return bytes.append(reinterpret_cast<const char*>(part.logits.data()), size_t(logits) * sizeof(float));
+}
+
+void add(const std::string& bytes, Evaluation& all) {
+  double sums[2];
+  std::memcpy(sums, bytes.data(), sizeof sums);
+  all.loss += sums[0], all.accuracy += sums[1];
+  const size_t before = all.logits.size(), logits = bytes.size() - sizeof sums;
+  all.logits.resize(before + logits / sizeof(float));
+  std::memcpy(all.logits.data() + before, bytes.data() + sizeof sums, logits);
+}
+
+// Collective; on rank 0, in file order. The last batches are padded with samples that count nothing.
+Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test, const Rank& rank) {
   Evaluation all;
-  const bool raw = !network.stage().context().backend().host_memory();
-  LoaderSource source(test, {.batch = network.batch(), .train = false, .raw = raw});
+  std::optional<ProgressBar> bar;
+  if (rank.prints()) bar.emplace(stdout);
+  const int own = rank.transport.rank(), ranks = rank.transport.size();
+  LoaderSource source(test, {.batch = network.batch(),
+                             .microbatches = ranks,
+                             .first_microbatch = own,
+                             .every = ranks,
+                             .train = false,
+                             .raw = !rank.context.backend().host_memory()});
   for (; source.position.batch < source.sampler().batches(); ++source.position.batch) {
     const WholeNetwork::Output part = network.run(source);
-    all.loss += part.sums.loss, all.accuracy += part.sums.correct;
-    const int64_t real = source.sampler().real_samples(source.position.batch);
-    all.logits.insert(all.logits.end(), part.logits.begin(),
-                      part.logits.begin() + std::ptrdiff_t(real * network.classes()));
+    const int64_t left = source.sampler().real_samples(source.position.batch) - own * network.microbatch();
+    const int64_t real = std::clamp<int64_t>(left, 0, network.microbatch());
+    rank.transport.activity().doing("telling rank 0 the loss of a batch");
+    for (const std::string& bytes : rank.transport.gather(to_bytes(part, real * network.classes())))
+      add(bytes, all);
+    if (bar) bar->show(source.position.batch + 1, source.sampler().batches(), "evaluating");
   }
   all.loss /= double(test->size()), all.accuracy /= double(test->size());
   return all;
@@ -68,27 +107,33 @@ Graph network_for(const DataSet& test, const EvaluateOptions& options) {
   return make_model(form.model, form.options(options.batch, int(chw[1])));
 }
 
-void run(const EvaluateOptions& options, Rank& rank) {
-  const std::shared_ptr<const DataSet> test = read_data(options.data).test;
+void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
+  check_same_settings(rank, options.settings);
+  on_rank_zero(rank.transport, [&] {
+    check_writable({options.logits_file, options.json_file});
+    return "";
+  });
+  warn_of_crowding(rank);
+  const std::shared_ptr<const DataSet> test = obtain_data(options.data, rank, shared).test;
   const Graph model = network_for(*test, options);
-  WholeNetwork network(model, options.weights_file, 1, Mode::evaluate, rank);
+  WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.transport.size(),
+                       Mode::evaluate, rank);
   if (network.classes() < test->classes()) {
     throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
                             test->classes()),
                 "leave out --classes", ExitCode::usage);
   }
-  const Evaluation result = evaluate(network, test);
+  const Evaluation result = evaluate(network, test, rank);
+  if (!rank.prints()) return;
   fmt::print("{} on {} of {}: loss {:.6f}, accuracy {:.2f} %\n", model.model(),
              counted(test->size(), "test image"), test->name(), result.loss, 100 * result.accuracy);
   if (!options.logits_file.empty()) {
     write_weights(options.logits_file, logits_file(result, *test, network.classes()),
                   format_of(options.format, options.logits_file));
   }
-  const nlohmann::ordered_json json = {{"model", model.model()},
-                                       {"data", test->name()},
-                                       {"images", test->size()},
-                                       {"loss", result.loss},
-                                       {"accuracy", result.accuracy}};
+  const nlohmann::ordered_json json = {{"model", model.model()}, {"data", test->name()},
+                                       {"images", test->size()}, {"precision", options.precision},
+                                       {"loss", result.loss},    {"accuracy", result.accuracy}};
   if (!options.json_file.empty()) write_file(options.json_file, json.dump(2) + "\n");
 }
 
@@ -96,9 +141,9 @@ void run(const EvaluateOptions& options, Rank& rank) {
 
 void add_evaluate(CLI::App& app) {
   auto options = std::make_shared<EvaluateOptions>();
-  CLI::App& command = add_command(
-      app, "evaluate", "test a network whose weights are in a file",
-      "antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D --logits logits.h5");
+  CLI::App& command =
+      add_command(app, "evaluate", "test a network whose weights are in a file",
+                  "mpirun -n 4 antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D");
   add_form_options(command, options->network);
   command
       .add_option("--weights", options->weights_file,
@@ -107,17 +152,19 @@ void add_evaluate(CLI::App& app) {
       ->required()
       ->group("Weights");
   add_data_options(command, options->data);
-  CLI::Option* batch = command.add_option("--batch", options->batch, "images at a time");
+  CLI::Option* batch = command.add_option("--batch", options->batch, "images at a time, on each rank");
   check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Data");
-  add_one_rank_options(command, options->machine);
+  add_machine_options(command, options->machine);
+  add_precision_option(command, options->precision);
   add_format_option(command, options->format);
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
-  command.callback([options] {
+  command.callback([options, &command] {
     check(options->data);
-    check_writable({options->logits_file, options->json_file});
     if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
-    run_job(options->machine, [&](Rank& rank) { run(*options, rank); });
+    options->settings = settings_of(command);
+    SharedData shared;
+    run_job(options->machine, [&](Rank& rank) { run(*options, rank, shared); });
   });
 }
 

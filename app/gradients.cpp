@@ -103,7 +103,8 @@ void run(const GradientsOptions& options, Rank& rank) {
   form.dropout = 0;
   form.label_smoothing = float(options.label_smoothing);
   const Graph model = make_model(options.network.model, form);
-  WholeNetwork network(model, options.weights_file, options.microbatches, Mode::train, rank);
+  WholeNetwork network(model, Precision::float32, options.weights_file, options.microbatches, Mode::train,
+                       rank);
   batch.check_labels(network.classes());
   const WholeNetwork::Output output = network.run(batch);
   const double loss = output.sums.loss / batch.samples();

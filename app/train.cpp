@@ -87,7 +87,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}\n", describe(job));
   const Weights initial = read_initial(options.init, graph, transport);
-  const DataSplits data = obtain_data(options.data, options.network.batch, rank, shared);
+  const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
   on_rank_zero(transport, [&] {

@@ -8,30 +8,32 @@
 namespace antichain {
 namespace {
 
-Graph lowered_alone(const Graph& model, const Rank& rank) {
-  if (rank.transport.size() > 1)
+Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mode mode) {
+  if (mode == Mode::train && rank.transport.size() > 1)
     throw Error("this command runs on one rank", "start it without mpirun and --local", ExitCode::usage);
-  return lower(model, rank.context.backend());
+  return lower(model, rank.context.backend(), precision);
 }
 
 }  // namespace
 
-WholeNetwork::WholeNetwork(const Graph& model, const std::string& weights_file, int microbatches, Mode mode,
-                           Rank& rank)
-    : graph_(lowered_alone(model, rank)),
+WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::string& weights_file,
+                           int microbatches, Mode mode, Rank& rank)
+    : graph_(lowered_for(rank, model, precision, mode)),
       microbatches_(microbatches),
       network_(unpriced(graph_, rank.context.backend().description())),
-      plan_(one_stage()),
+      plan_(one_stage(rank.transport.size())),
       schedule_(make_schedule(
           network_, plan_, mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only, microbatches)),
+      share_(share_of(plan_, rank.transport.rank(), microbatches)),
       stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
       runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {
-  load_weights(stage_, read_weights(weights_file), Fit::whole, weights_file);
+  load_weights(stage_, share_weights(weights_file, rank.transport), Fit::whole, weights_file);
 }
 
-Plan WholeNetwork::one_stage() const {
+Plan WholeNetwork::one_stage(int replicas) const {
   Plan plan{.model = network_.model, .graph_hash = network_.graph_hash, .method = "one stage"};
-  plan.stages.push_back({.ranks = {0}});
+  plan.stages.emplace_back();
+  for (int rank = 0; rank < replicas; ++rank) plan.stages[0].ranks.push_back(rank);
   for (NodeId id = 0; id < graph_.size(); ++id)
     if (graph_[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
   return plan;
@@ -47,13 +49,14 @@ int64_t WholeNetwork::classes() const { return graph_.shape(logits_node())[1]; }
 
 WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
   Output output;
-  output.logits.resize(size_t(batch() * classes()));
+  output.logits.resize(size_t(share_.count() * microbatch() * classes()));
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
     if (id != logits_node()) return;
     const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
     stage_.context().backend().copy(stage_.context(), y, host);
     relayout(host, plain);
-    std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + m * plain.elements());
+    const int nth = m / share_.replicas;
+    std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
   });
   output.sums = runner_.run({.batch = batch(), .rate = 0}, source);
   return output;

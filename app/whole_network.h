@@ -1,5 +1,5 @@
-// A network on one rank, with the weights of a file: what looks at a network instead of training it runs it by the same
-// runner, kernels and schedule as training does.
+// A network with the weights of a file, whole on every rank: what looks at a network instead of training it runs it by the
+// same runner, kernels and schedule as training does. Ranks are replicas, which take the micro-batches in turn.
 #pragma once
 
 #include <string>
@@ -8,20 +8,23 @@
 #include "framework/graph.h"
 #include "framework/weights.h"
 #include "pipeline/runner.h"
+#include "pipeline/schedule_passes.h"
 
 namespace antichain {
 
 class WholeNetwork {
  public:
-  // `mode` train: forward, backward and a step; evaluate: forward only. Error when the job has several ranks, or the
-  // file does not fit the network.
-  WholeNetwork(const Graph& model, const std::string& weights_file, int microbatches, Mode mode, Rank& rank);
+  // Collective. `mode` train: forward, backward and a step, on one rank; evaluate: forward only. Error when the file does not
+  // fit the network, or there are more ranks than `microbatches`.
+  WholeNetwork(const Graph& model, Precision, const std::string& weights_file, int microbatches, Mode mode,
+               Rank& rank);
 
   Stage& stage() { return stage_; }
   int64_t classes() const;
-  int batch() const { return graph_.microbatch() * microbatches_; }
+  int microbatch() const { return graph_.microbatch(); }
+  int batch() const { return microbatch() * microbatches_; }
 
-  // Runs one batch. The step's rate is 0, so weights stay as they are. Logits: batch x K.
+  // Runs one batch. The step's rate is 0, so weights stay as they are. Of this rank's micro-batches; logits: samples x K.
   struct Output {
     StepResult sums;
     std::vector<float> logits;
@@ -30,13 +33,14 @@ class WholeNetwork {
 
  private:
   NodeId logits_node() const;
-  Plan one_stage() const;
+  Plan one_stage(int replicas) const;
 
   const Graph graph_;
   const int microbatches_;
   const Profile network_;
   const Plan plan_;
   const Schedule schedule_;
+  const Share share_;
   Stage stage_;
   StageRunner runner_;
 };

@@ -5,7 +5,7 @@
 #
 #   slurm/submit.sh my.env profile  -n 2 -- --model resnet18 --batch 128 --microbatches 8
 #   slurm/submit.sh my.env train    -n 4 -- --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 30
-#   slurm/submit.sh my.env evaluate      -- --model resnet18 --data-dir D --weights antichain-train-4711/checkpoint
+#   slurm/submit.sh my.env evaluate -n 4 -- --model resnet18 --data-dir D --weights antichain-train-4711/checkpoint
 #   slurm/submit.sh my.env sweep    -n 4 -- --models resnet18,vgg16 --ranks 1,2,4 --mode measure --data-dir D
 #
 # What comes of it lies in the folder JOBNAME-JOBID, or in RESULTS=FOLDER; the log beside it. A sweep is an array with a task

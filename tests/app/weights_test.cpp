@@ -151,6 +151,34 @@ TEST_F(WeightsProgram, EvaluationIsThatOfItsLogits) {
     EXPECT_NEAR(at_once[i], logits[i], 1e-5 * std::max(1.0f, std::abs(logits[i])));
 }
 
+// Seven images to a rank: the last ranks of three get none of the second round.
+TEST_F(WeightsProgram, EvaluationIsTheSameOnAnyNumberOfRanks) {
+  const auto evaluated = [](const std::string& more) {
+    ran("evaluate --model resnet20 --weights w.h5 --data-dir data --batch 7 --logits r.h5 --json r.json " +
+        more);
+    return read_file(path("r.json")) + read_file(path("r.h5"));
+  };
+  const std::string expected = evaluated("");
+  for (const char* ranks : {"--local 2", "--local 3", "--local 5"})
+    EXPECT_EQ(evaluated(ranks), expected) << ranks;
+}
+
+TEST_F(WeightsProgram, EvaluationTakesAPrecision) {
+  const std::string words =
+      "evaluate --model resnet20 --weights w.h5 --data-dir data --json p.json --precision ";
+  const ProgramRun first = run(words + "bf16");
+  if (first.err.find("AVX512_BF16") != std::string::npos) GTEST_SKIP() << first.err;
+  const auto loss_in = [&](const std::string& precision) {
+    ran(words + precision);
+    const Json result = Json::parse(read_file(path("p.json")));
+    EXPECT_EQ(result.at("precision"), precision);
+    return result.at("loss").get<double>();
+  };
+  const double exact = loss_in("float32"), rounded = loss_in("bf16");
+  EXPECT_NE(rounded, exact);
+  EXPECT_NEAR(rounded, exact, 0.02 * exact);
+}
+
 // A step t against the gradient lowers the loss by t |g|^2, in the limit. t |g|^2 = 0.01 leaves a float32 loss of 2.3 four
 // digits of it; the second derivative's part cancels between forward and backward, and 2 % is what the third may take.
 TEST_F(WeightsProgram, GradientsPredictTheLoss) {

@@ -119,14 +119,18 @@ case $case in
     [ "$(field JobState "$job")" = CANCELLED ] || fail "job $job is $(field JobState "$job")"
     says "with everything saved" "antichain-train-$job.log"
     ;;
-  evaluate) # the checkpoint of two ranks, in one process
+  evaluate) # the checkpoint of two ranks, on one and on three: the same
     train[-3]=3 # steps
     "$TEST_PROGRAM" profile "${network[@]:0:6}" --json p.json >out.log 2>&1 || fail "no profile"
     "$TEST_PROGRAM" train --local 2 "${train[@]}" --checkpoint saved >out.log 2>&1 || fail "no checkpoint"
-    job=$(submit evaluate -- --model resnet20 --dataset synthetic --weights "$PWD/saved") || fail "not submitted"
-    finished "$job"
-    expect_code "$job" 0
-    says '"accuracy"' "antichain-evaluate-$job/evaluation.json"
+    for ranks in 1 3; do
+      job=$(submit evaluate -n $ranks -- --model resnet20 --dataset synthetic --weights "$PWD/saved") || fail "not submitted"
+      finished "$job"
+      expect_code "$job" 0
+      says '"accuracy"' "antichain-evaluate-$job/evaluation.json"
+      cp "antichain-evaluate-$job/evaluation.json" "on-$ranks.json"
+    done
+    cmp on-1.json on-3.json || fail "three ranks found something else than one"
     ;;
   world) # tasks that do not find each other
     reference
