@@ -23,7 +23,8 @@ install_missing $build_packages
 build "$folder" "$target" "${options[@]}"
 log="$folder/Testing/Temporary/LastTest.log"
 rm -f "$log"
-ctest --test-dir "$folder" --output-on-failure -j "$(nproc)" "${select[@]}" "$@" || code=$?
+# -R .: or with -E ctest numbers the tests that are left anew, and by these numbers --rerun-failed would run others.
+ctest --test-dir "$folder" --output-on-failure -j "$(nproc)" -R . "${select[@]}" "$@" || code=$?
 if [ -f "$log" ]; then tests/scripts/skipped.sh "$log"; fi
 [ "${code:-0}" -eq 8 ] || exit "${code:-0}"  # 8: tests failed
 # Some tests hold a clock to what they see, and a core that others work on may miss it: what failed runs again, alone.

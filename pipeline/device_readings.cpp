@@ -6,6 +6,7 @@
 
 #include "framework/error.h"
 #include "pipeline/runner.h"
+#include "pipeline/weighted_loss.h"
 
 namespace antichain {
 
@@ -144,7 +145,7 @@ void DeviceReadings::read(StepResult& result, NumberReport& numbers) {
   for (const auto& [id, m] : noted_) {
     const Tensor& y = losses_.at(id)[size_t(m)];  // N x 2: loss and hit of each sample
     for (int64_t n = 0; n < y.shape()[0]; ++n) {
-      result.loss += stage_.graph()[id].signature.loss_weight * y.data<float>()[2 * n];
+      result.loss += weighted_loss(stage_.graph()[id], y.data<float>()[2 * n]);
       result.correct += y.data<float>()[2 * n + 1];
     }
     if (!judged_ || std::isfinite(result.loss)) continue;

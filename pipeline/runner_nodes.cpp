@@ -3,6 +3,7 @@
 
 #include "pipeline/runner.h"
 #include "pipeline/seconds.h"
+#include "pipeline/weighted_loss.h"
 
 namespace antichain {
 namespace {
@@ -59,7 +60,7 @@ void StageRunner::forward(int m, const StepInput& input, StepResult& result) {
       stamped(id, Verb::forward, m, [&] { readings_->copy_loss(id, m, y); });
     if (node.role() == Role::loss && !readings_)  // N x 2: loss and hit of each sample
       for (int64_t n = 0; n < y.shape()[0]; ++n) {
-        result.loss += node.signature.loss_weight * y.data<float>()[2 * n];
+        result.loss += weighted_loss(node, y.data<float>()[2 * n]);
         result.correct += y.data<float>()[2 * n + 1];
       }
     progress_between_nodes();
