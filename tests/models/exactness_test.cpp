@@ -1,7 +1,9 @@
 // How exact the engine is, without Python: its float32 against our float64 reference, which agrees with PyTorch's float64
 // within 1e-7 (numbers_test.cpp), may be at most twice as far off per tensor as PyTorch's own float32, or four times
-// where Winograd computes: its transforms add and subtract what then cancels. The batches are such that no number lies
-// near a kink of ReLU or max pooling (tests/golden/gradients.py), so that what is compared is rounding.
+// where Winograd computes: its transforms add and subtract what then cancels. Four times, too, on a CPU without AVX-512:
+// PyTorch's figures are of one that has it, where sums have sixteen lanes, and with eight each is twice as long. The
+// batches are such that no number lies near a kink of ReLU or max pooling (tests/golden/gradients.py), so that what is
+// compared is rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -113,7 +115,8 @@ TEST_P(Exactness, ErrorsAreAtMostTwicePyTorchs) {
     for (const auto& [name, error] : squared_errors(ours, right)) sums[name] += error;
   }
   ASSERT_EQ(sums.size(), c.errors.size());
-  const double factor = uses_winograd(graph) ? 4 : 2;
+  const bool has_fewer_lanes = engine().name() == "cpu" && !cpu::has_avx512();
+  const double factor = uses_winograd(graph) || has_fewer_lanes ? 4 : 2;
   double worst = 0;
   for (const auto& [name, square] : sums) {
     const double error = std::sqrt(square / double(batches)), theirs = c.errors.at(name);
