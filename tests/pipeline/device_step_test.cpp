@@ -17,10 +17,10 @@
 #include "pipeline/cuda/streams.h"
 #include "pipeline/ordered_transport.h"
 #include "pipeline/staged_transport.h"
-#include "tests/pipeline/copies_between.h"
 #include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
+#include "tests/pipeline/forgetful_streams.h"
 #include "tests/pipeline/networks.h"
 #include "tests/pipeline/training_run.h"
 
@@ -125,28 +125,6 @@ TEST(DeviceStep, WaitsOnceMoreWhereNumbersDecide) {
   EXPECT_EQ(waits[2], waits[1] + 2);
 }
 
-// Copies that forget one of the things that have to be waited for.
-enum class Forgets { nothing, arrival, free_buffer, used_host };
-
-class Forgetful : public CopiesBetween {
- public:
-  Forgetful(std::unique_ptr<CopyStream> copies, Forgets forgets)
-      : CopiesBetween(std::move(copies)), forgets_(forgets), begin_(copies_->computed()) {}
-  void compute_after(const Moment& moment) override {
-    if (forgets_ != Forgets::arrival) copies_->compute_after(moment);
-  }
-  bool reached(const Moment& moment) override {
-    return forgets_ == Forgets::used_host || copies_->reached(moment);
-  }
-  Moment to_device(const Tensor& host, const Tensor& to, const Moment& after) override {
-    return copies_->to_device(host, to, forgets_ == Forgets::free_buffer ? begin_ : after);
-  }
-
- private:
-  const Forgets forgets_;
-  const Moment begin_;
-};
-
 // The device does things in any order, so a forgotten wait may go well, but not always.
 class DeviceStepImages : public ::testing::TestWithParam<bool> {};  // made by the device, or not
 
@@ -156,9 +134,9 @@ TEST_P(DeviceStepImages, NeedsEveryOneOfItsWaits) {
   const TrainingRun cpu = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
   FakeGpu& gpu = FakeGpu::the();
   for (const Forgets forgets :
-       {Forgets::nothing, Forgets::arrival, Forgets::free_buffer, Forgets::used_host}) {
+       {Forgets::nothing, Forgets::arrival, Forgets::free_buffer, Forgets::delivery}) {
     gpu.around_copies = [&](std::unique_ptr<CopyStream> copies) {
-      return std::make_unique<Forgetful>(std::move(copies), forgets);
+      return std::make_unique<ForgetfulCopies>(std::move(copies), forgets);
     };
     int wrong = 0;
     const unsigned seeds = forgets == Forgets::nothing ? 4 : 60;  // the first one that goes wrong is enough
