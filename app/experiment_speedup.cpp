@@ -16,6 +16,7 @@
 #include "app/table.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/say.h"
 #include "pipeline/planning.h"
 #include "pipeline/seconds.h"
 
@@ -98,8 +99,7 @@ void run(const SpeedupOptions& given, const Words& words) {
   const double took_s = seconds_since(start);
   fmt::print("\n{}\nReport: {}/report.html, after {:.1f} s\n", speedup_summary(options, result.cells),
              out.path(), took_s);
-  if (const std::string doubt = starved_cells(result.cells); !doubt.empty())
-    fmt::print(stderr, "antichain: warning: {}\n", doubt);
+  if (const std::string doubt = starved_cells(result.cells); !doubt.empty()) warn(doubt);
   if (!result.failures.empty())
     throw Error(fmt::format("{} failed, the first: {}", counted(int64_t(result.failures.size()), "cell"),
                             result.failures.front()),

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <new>
 
-#include "app/standard_streams.h"
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/say.h"
+#include "framework/stream_write.h"
 #include "framework/version.h"
 #include "pipeline/agree.h"
 #include "pipeline/launch.h"
@@ -20,8 +20,10 @@ namespace {
 
 // While it prints, a rank is not stuck.
 struct Printing {
-  explicit Printing(Progress& progress) { print_beats(&progress); }
-  ~Printing() { print_beats(nullptr); }
+  explicit Printing(Progress& progress) {
+    while_writing_waits([&progress] { progress.beat(); });
+  }
+  ~Printing() { while_writing_waits({}); }
 };
 
 Error out_of_memory(const Rank& rank, const std::string& what) {
@@ -65,7 +67,7 @@ void run_processes(const MachineOptions& machine, const std::function<void(Rank&
 
 void warn_of_crowding(const Rank& rank) {
   const std::string warning = crowding_warning(rank.transport.local_size(), rank.context.threads());
-  if (rank.prints() && !warning.empty()) std::fputs(fmt::format("antichain: {}\n", warning).c_str(), stderr);
+  if (rank.prints() && !warning.empty()) note(warning);
 }
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {

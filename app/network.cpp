@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include "app/checks.h"
@@ -13,6 +12,7 @@
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/say.h"
 #include "models/model.h"
 #include "partition/cut_file.h"
 #include "partition/read_profile.h"
@@ -79,10 +79,6 @@ void check_memory(const Graph& lowered, const Transport& transport) {
               "use a smaller --batch or more --microbatches");
 }
 
-void say(const std::string& sentence) {
-  std::fputs(fmt::format("antichain: {}\n", sentence).c_str(), stderr);
-}
-
 // Its text, or nothing, on all ranks.
 std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
                          const Context& context, Transport& transport) {
@@ -94,11 +90,11 @@ std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& 
     try {
       kept = cache.find(subject);
     } catch (const Error& error) {
-      say(fmt::format("a kept profile is of no use: {}", error.what()));
+      note(fmt::format("a kept profile is of no use: {}", error.what()));
     }
     if (!kept) return std::string();
-    say(fmt::format("the profile was measured before and lies in {}; --profile-cache none measures again",
-                    cache.file(subject)));
+    note(fmt::format("the profile was measured before and lies in {}; --profile-cache none measures again",
+                     cache.file(subject)));
     return to_json(*kept);
   });
 }
@@ -163,7 +159,7 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   if (transport.rank() != 0) return profile;
   if (starved_share > doubtful_starved_share &&
       crowding_warning(transport.local_size(), context.threads()).empty())
-    say(
+    note(
         fmt::format("while nodes were timed, a rank was ready to run but had no core for {} % of the time: "
                     "profile again when nothing else runs there",
                     percent(starved_share)));
@@ -171,7 +167,7 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
     const ProfileCache cache(planning.profile_cache, context);
     cache.keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
   } catch (const std::exception& error) {  // a run needs no kept profile
-    say(fmt::format("the measured profile is not kept: {}", error.what()));
+    note(fmt::format("the measured profile is not kept: {}", error.what()));
   }
   return profile;
 }

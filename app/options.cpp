@@ -5,13 +5,13 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cstdio>
 #include <functional>
 
 #include "app/checks.h"
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/precision.h"
+#include "framework/say.h"
 #include "models/model.h"
 #include "pipeline/launch.h"
 
@@ -118,8 +118,7 @@ CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
 }
 
 void say_why_cpu(const MachineOptions& o) {
-  if (!o.why_cpu.empty() && rank_hint() == 0)
-    std::fputs(fmt::format("antichain: {} on the CPU: {}\n", o.cpu_does, o.why_cpu).c_str(), stderr);
+  if (!o.why_cpu.empty() && rank_hint() == 0) note(fmt::format("{} on the CPU: {}", o.cpu_does, o.why_cpu));
 }
 
 CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {

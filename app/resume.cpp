@@ -10,6 +10,7 @@
 #include "framework/checkpoint_folder.h"
 #include "framework/error.h"
 #include "framework/random.h"
+#include "framework/say.h"
 #include "pipeline/agree.h"
 #include "pipeline/stage_state.h"
 
@@ -27,8 +28,6 @@ std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
 }
-
-void warn(const std::string& sentence) { fmt::print(stderr, "antichain: warning: {}\n", sentence); }
 
 // A folder with checkpoints of another run must not get this one's as well.
 void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {

@@ -5,7 +5,6 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
-#include <cstdio>
 #include <new>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "app/help.h"
 #include "app/standard_streams.h"
 #include "framework/error.h"
+#include "framework/say.h"
 #include "framework/version.h"
 #include "layers/cpu/backend.h"
 #include "pipeline/launch.h"
@@ -46,17 +46,14 @@ constexpr const char* out_of_memory_sentence =
 // because mpirun kills all that are left when the first one ends.
 int fail(const std::string& sentence, ExitCode code) {
   if (rank_hint() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (rank_hint() == 0) std::fputs(fmt::format("antichain: {}\n", sentence).c_str(), stderr);
+  if (rank_hint() == 0) say(Tone::error, sentence);
   return int(code);
 }
 
 int lost_output(const std::string& reason) {
-  std::fputs(
-      fmt::format("antichain: what was printed on standard output is lost ({}): all else is done; name "
-                  "files with --json or --metrics instead\n",
-                  reason)
-          .c_str(),
-      stderr);
+  say(Tone::error, fmt::format("what was printed on standard output is lost ({}): all else is done; name "
+                               "files with --json or --metrics instead",
+                               reason));
   return int(ExitCode::bad_input);
 }
 

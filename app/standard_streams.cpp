@@ -1,19 +1,17 @@
 #include "app/standard_streams.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iostream>
 
+#include "framework/stream_write.h"
+
 namespace antichain {
 namespace {
-
-thread_local Progress* beats = nullptr;
 
 void open_what_is_closed() {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
@@ -22,16 +20,7 @@ void open_what_is_closed() {
              number == STDIN_FILENO ? O_RDONLY : O_WRONLY);  // takes the lowest free number: this one
 }
 
-// A pipe is ready when it takes PIPE_BUF bytes without blocking.
-void wait_until_taken() {
-  pollfd out{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
-  while (::poll(&out, 1, 50) == 0)
-    if (beats) beats->beat();
-}
-
 }  // namespace
-
-void print_beats(Progress* progress) { beats = progress; }
 
 StandardStreams::StandardStreams() {
   open_what_is_closed();
@@ -40,7 +29,8 @@ StandardStreams::StandardStreams() {
   original_ = stdout;
   stream_ = ::fopencookie(this, "w", {.read = nullptr, .write = &write, .seek = nullptr, .close = nullptr});
   if (!stream_) return;
-  std::setvbuf(stream_, nullptr, ::isatty(STDOUT_FILENO) == 1 ? _IOLBF : _IOFBF, BUFSIZ);
+  std::setvbuf(stream_, nullptr, _IOLBF,
+               BUFSIZ);  // also in a file: the log of a job that is killed has every line
   stdout = stream_;
 }
 
@@ -55,21 +45,15 @@ ssize_t StandardStreams::write(void* self, const char* bytes, size_t count) {
 }
 
 void StandardStreams::write_all(const char* bytes, size_t count) {
-  while (count > 0 && error_ == 0) {
-    wait_until_taken();
-    const ssize_t n = ::write(STDOUT_FILENO, bytes, std::min<size_t>(count, PIPE_BUF));
-    if (n < 0 && errno != EINTR && errno != EAGAIN) error_ = errno;
-    if (n <= 0) continue;
-    bytes += n;
-    count -= size_t(n);
-  }
+  if (error_ == 0) error_ = write_to_stream(STDOUT_FILENO, bytes, count);
 }
 
 std::string StandardStreams::lost() {
   std::cout.flush();  // has the original stream
   if (std::fflush(original_) != 0 && error_ == 0) error_ = errno;
   std::fflush(stdout);
-  return error_ == 0 ? "" : std::strerror(error_);
+  const bool nobody_reads = error_ == EPIPE;  // head has seen enough
+  return error_ == 0 || nobody_reads ? "" : std::strerror(error_);
 }
 
 }  // namespace antichain

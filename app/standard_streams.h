@@ -1,15 +1,16 @@
 // The three standard streams, in whatever state the program was given them: closed, a pipe whose reader has gone or pauses,
 // a full disk. None of that may change what a run computes.
 //
-//   closed            /dev/null takes its place: no file of ours gets its number and what is printed
-//   reader gone, full what is printed from then on is dropped; the program says so once, at its end
-//   reader pauses     printing waits for it, and the watchdog knows that
+//   closed         /dev/null takes its place: no file of ours gets its number and what is printed
+//   reader gone    what is printed from then on is dropped: `antichain info | head` has read what it wanted
+//   full           the same, and the program says so once, at its end
+//   reader pauses  printing waits for it, and the watchdog knows that
+//
+// Standard error has its rules in framework/say.h.
 #pragma once
 
 #include <cstdio>
 #include <string>
-
-#include "pipeline/progress.h"
 
 namespace antichain {
 
@@ -19,7 +20,7 @@ class StandardStreams {
   ~StandardStreams();  // stdout is what it was before
   StandardStreams(const StandardStreams&) = delete;
 
-  // Writes out what is buffered. The reason why something that was printed is lost, or "".
+  // Writes out what is buffered. The reason why something that somebody wanted to read is lost, or "".
   std::string lost();
 
  private:
@@ -29,8 +30,5 @@ class StandardStreams {
   std::FILE *original_, *stream_;
   int error_ = 0;  // errno of the first failure
 };
-
-// Of this thread: what is kept alive while its printing waits for a reader. nullptr: nothing.
-void print_beats(Progress*);
 
 }  // namespace antichain

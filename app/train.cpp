@@ -23,6 +23,7 @@
 #include "app/train_report.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/say.h"
 #include "pipeline/agree.h"
 #include "pipeline/choose_transport.h"
 #include "pipeline/launch.h"
@@ -71,7 +72,7 @@ void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
                       const std::vector<std::string>& hosts) {
   const std::string warning = starved_warning(times, hosts);
   if (!warning.empty() && crowding_warning(rank.transport.local_size(), rank.context.threads()).empty())
-    fmt::print(stderr, "antichain: warning: {}\n", warning);
+    warn(warning);
 }
 
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {

@@ -6,6 +6,7 @@
 
 #include "app/table.h"
 #include "app/time_report.h"
+#include "framework/say.h"
 
 namespace antichain {
 
@@ -44,9 +45,6 @@ void TrainReporter::on_epoch(const EpochReport& r) {
 }
 
 void TrainReporter::on_checkpoint(const CheckpointReport& r) {
-  const auto warn = [](const std::string& sentence) {
-    fmt::print(stderr, "antichain: warning: {}\n", sentence);
-  };
   if (!r.failure.empty())
     return warn(fmt::format("the checkpoint of step {} could not be written, training goes on: {}", r.step,
                             r.failure));

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "framework/say.h"
 #include "pipeline/launch.h"
 #include "pipeline/mpi_check.h"
 #include "pipeline/mpi_heartbeat.h"
@@ -258,8 +259,7 @@ MpiSession::MpiSession(double watchdog_s) {
   transport_->activity().limit(watchdog_s);
   const auto end_stuck = [rank = transport_->rank()](const Verdict& verdict) {
     if (rank != verdict.speaker) stand_by(rank);
-    std::fprintf(stderr, "\nantichain: %s\n", verdict.message.c_str());
-    std::fflush(stderr);
+    say_last(verdict.message);
     MPI_Abort(MPI_COMM_WORLD, int(ExitCode::watchdog));
   };
   watchdog_ = std::make_unique<Watchdog>(std::make_unique<MpiHeartbeat>(transport_->activity()), end_stuck);
@@ -276,8 +276,8 @@ void MpiSession::end_job(const std::string& sentence, int code) {
   // Often all ranks fail alike, and rank 0 speaks for them. Ranks that did not find each other all think they are the only one.
   const int rank = transport_->size() == 1 ? rank_hint() : transport_->rank();
   if (rank > 0) stand_by(rank);
-  if (rank == 0 || transport_->size() > 1) std::fprintf(stderr, "\nantichain: %s\n", sentence.c_str());
   std::fflush(nullptr);
+  if (rank == 0 || transport_->size() > 1) say_last(sentence);
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "framework/error.h"
+#include "framework/say.h"
 #include "pipeline/first_error.h"
 #include "pipeline/launch.h"
 #include "pipeline/watchdog.h"
@@ -265,8 +266,7 @@ class ThreadTransport : public Transport {
 };
 
 [[noreturn]] void end_stuck(const Verdict& verdict) {
-  std::fputs(fmt::format("\nantichain: {}\n", verdict.message).c_str(), stderr);
-  std::fflush(stderr);
+  say_last(verdict.message);
   std::_Exit(int(ExitCode::watchdog));
 }
 

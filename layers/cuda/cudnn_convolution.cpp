@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "framework/cuda/check.h"
+#include "framework/say.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/cudnn_graph.h"
 
@@ -159,7 +160,7 @@ std::shared_ptr<const ConvolutionPlan> shared_plan(const Convolution& c, Pass pa
   const cudnnHandle_t handle = all.handle(device);
   ExecutionPlan plan = make(handle, operation_graph(handle, describe(c, pass, layout)), rule);
   if (std::getenv("ANTICHAIN_CUDA_PLANS"))
-    fmt::print(stderr, "antichain: plan {} is {}\n", key, plan.plan ? plan.engine : "not to be had");
+    note(fmt::format("plan {} is {}", key, plan.plan ? plan.engine : "not to be had"));
   if (plan.plan) it->second = std::make_shared<CudnnPlan>(std::move(plan));
   return it->second;
 }

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 
 #include "framework/cuda/check.h"
+#include "framework/say.h"
 
 namespace antichain::cuda {
 namespace {
@@ -72,8 +72,8 @@ void Recordings::record(Graph& graph, const std::function<void()>& work) try {
 } catch (const Error& error) {
   records_ = false;
   cudaGetLastError();
-  fmt::print(stderr, "work on the device can't be recorded, so its kernels are launched one by one: {}\n",
-             error.what());
+  note(fmt::format("work on the device can't be recorded, so its kernels are launched one by one: {}",
+                   error.what()));
 }
 
 void Recordings::forget() {

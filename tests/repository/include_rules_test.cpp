@@ -1,5 +1,5 @@
 // Reads the #include lines of the whole repository: who may include whom (CONTRIBUTING.md, "Boundaries"), and which
-// libraries only some folders see. So there are no cycles between folders.
+// libraries only some folders see. So there are no cycles between folders. Also who writes to standard error.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -113,6 +113,24 @@ TEST(IncludeRules, EveryHeaderIsIncludedOnce) {
       EXPECT_EQ(text.rfind("//", 0), 0u) << entry.path() << " does not begin by saying its idea";
     }
   }
+}
+
+// fmt::print throws where standard error is closed or full, which would end a run because of a warning.
+TEST(StandardError, OnlySayWritesToIt) {
+  static const std::set<std::string> may_name_it{
+      "framework/say.cpp", "app/standard_streams.cpp", "app/child_process.cpp", "data/command.cpp",
+      "pipeline/stop_signals.cpp"};  // within a signal handler, which may call write(2) and nothing of ours
+  for (const auto& [folder, allowed] : may_include)
+    for (const auto& entry : fs::recursive_directory_iterator(root / folder)) {
+      const std::string file = fs::relative(entry.path(), root).string();
+      if (!entry.is_regular_file() || may_name_it.contains(file)) continue;
+      std::ifstream in(entry.path());
+      for (std::string line; std::getline(in, line);) {
+        const std::string code = line.substr(0, line.find("//"));
+        for (const char* name : {"(stderr", " stderr)", "STDERR_FILENO", "std::cerr", "std::clog", "perror("})
+          EXPECT_EQ(code.find(name), std::string::npos) << file << ": " << line << "\nuse framework/say.h";
+      }
+    }
 }
 
 }  // namespace

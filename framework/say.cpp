@@ -1,0 +1,51 @@
+#include "framework/say.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+
+#include "framework/stream_write.h"
+
+namespace antichain {
+namespace {
+
+constexpr double last_patience_s = 2;
+
+std::string plain(Tone tone, const std::string& sentence) {
+  return (tone == Tone::warning ? "antichain: warning: " : "antichain: ") + sentence + "\n";
+}
+
+std::atomic<SentenceShape> shape{&plain};
+
+void write(const std::string& text, double patience_s) {
+  write_to_stream(STDERR_FILENO, text.data(), text.size(), patience_s);
+}
+
+// So that in a log of both streams an error stands below the header. A thread that prints just now does it itself.
+void flush_standard_output() {
+  if (::ftrylockfile(stdout) != 0) return;
+  std::fflush(stdout);
+  ::funlockfile(stdout);
+}
+
+}  // namespace
+
+void shape_sentences(SentenceShape wanted) { shape = wanted ? wanted : &plain; }
+
+void say(Tone tone, const std::string& sentence) noexcept {
+  try {
+    flush_standard_output();
+    write(shape.load()(tone, sentence), 0);
+  } catch (...) {  // there is no memory left for the text
+  }
+}
+
+void say_last(const std::string& sentence) noexcept {
+  try {
+    write("\n" + shape.load()(Tone::error, sentence), last_patience_s);
+  } catch (...) {
+  }
+}
+
+}  // namespace antichain
