@@ -12,6 +12,7 @@
 #include <numeric>
 #include <utility>
 
+#include "app/output_file.h"
 #include "app/table.h"
 #include "framework/error.h"
 
@@ -105,7 +106,7 @@ std::string nearest(const std::string& word, const std::vector<std::string>& kno
 void check_writable(const std::vector<std::string>& files) {
   namespace fs = std::filesystem;
   for (const std::string& file : files) {
-    if (file.empty()) continue;
+    if (file.empty() || is_stream(file)) continue;
     std::error_code ignored;
     const fs::path folder = fs::path(file).has_parent_path() ? fs::path(file).parent_path() : fs::path(".");
     const auto refuse = [&](const std::string& why, const char* hint) {
@@ -114,7 +115,7 @@ void check_writable(const std::vector<std::string>& files) {
     if (!fs::is_directory(folder, ignored)) refuse("there is no folder " + folder.string(), "make it first");
     if (fs::is_directory(file, ignored)) refuse("it is a folder", "name a file in it");
     if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
-      refuse("it is no plain file, and would be replaced", "name a file");
+      refuse("it is no file that can be written to", "name a file");
     if (!takes_files(folder))
       refuse("the folder " + folder.string() + " takes no files", "name a file in a folder of yours");
   }

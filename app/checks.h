@@ -25,8 +25,8 @@ CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
 // Whether files can be written there, found out before the work whose result they shall hold; "" is no file. Error
-// naming the file when its folder is missing or takes no files, or it is itself no plain file: results replace what
-// was there by renaming, which a device or a pipe would not survive.
+// naming the file when its folder is missing or takes no files, or it is itself neither a plain file nor a stream
+// (app/output_file.h).
 void check_writable(const std::vector<std::string>& files);
 
 }  // namespace antichain

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <iostream>
 
 #include "app/checks.h"
 #include "framework/error.h"
@@ -84,8 +83,9 @@ std::vector<std::string> command_names(const CLI::App& app) {
 
 void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   const NamedCommand named = named_command(app, words);
-  const std::vector<std::string> names = command_names(*named.app);
+  std::vector<std::string> names = command_names(*named.app);
   if (names.empty()) return;
+  if (named.words == 0) names.insert(names.end(), {"help", "version"});
   if (words.size() == named.words) {
     throw Error("a command is missing", fmt::format("give one of {}", fmt::join(names, ", ")),
                 ExitCode::usage);
@@ -122,7 +122,16 @@ std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path
 }
 
 void print_once(const std::string& text) {
-  if (rank_hint() == 0) std::cout << text;  // of several processes, one speaks
+  if (rank_hint() == 0) fmt::print("{}", text);  // of several processes, one speaks
+}
+
+// "help plan" is "plan --help", and "version" is "--version".
+std::vector<std::string> with_flags_for_words(std::vector<std::string> words) {
+  if (words == std::vector<std::string>{"version"}) return {"--version"};
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.push_back("--help");
+  return words;
 }
 
 // CLI11 says "--batch: 1 required INT missing".
@@ -157,7 +166,8 @@ std::vector<std::string> with_config(const CLI::App& app, std::vector<std::strin
   return words;
 }
 
-void parse_and_run(CLI::App& app, const std::vector<std::string>& words) {
+void parse_and_run(CLI::App& app, const std::vector<std::string>& given) {
+  const std::vector<std::string> words = with_flags_for_words(given);
   check_command(app, words);
   std::vector<std::string> reversed = with_config(app, words);
   std::ranges::reverse(reversed);  // CLI11 takes the words last to first

@@ -19,7 +19,7 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
 // the subcommand has not.
 std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words);
 
-// Parses and runs. Usage mistakes become an Error with a hint; --help and --version print and return.
+// Parses and runs. Usage mistakes become an Error with a hint; --help and --version, or help COMMAND and version, print and return.
 void parse_and_run(CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace antichain

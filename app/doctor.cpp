@@ -10,6 +10,7 @@
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/data_options.h"
+#include "app/output_file.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/agree.h"
@@ -54,7 +55,7 @@ void examine_job(const DoctorOptions& options, Rank& rank) {
     const std::vector<Finding> findings = diagnose(job);
     fmt::print("{}", describe(findings));
     std::fflush(stdout);
-    if (!options.json_file.empty()) write_file(options.json_file, to_json(findings));
+    write_output(options.json_file, to_json(findings));
     if (worst(findings) == Health::problem) throw Error("there are problems", "follow the advice above");
     return "";
   });

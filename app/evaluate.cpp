@@ -17,6 +17,7 @@
 #include "app/commands.h"
 #include "app/data_options.h"
 #include "app/network_form.h"
+#include "app/output_file.h"
 #include "app/preflight.h"
 #include "app/progress_bar.h"
 #include "app/table.h"
@@ -134,7 +135,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   const nlohmann::ordered_json json = {{"model", model.model()}, {"data", test->name()},
                                        {"images", test->size()}, {"precision", options.precision},
                                        {"loss", result.loss},    {"accuracy", result.accuracy}};
-  if (!options.json_file.empty()) write_file(options.json_file, json.dump(2) + "\n");
+  write_output(options.json_file, json.dump(2) + "\n");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/network_form.h"
+#include "app/output_file.h"
 #include "app/table.h"
 #include "app/whole_network.h"
 #include "framework/error.h"
@@ -112,7 +113,7 @@ void run(const GradientsOptions& options, Rank& rank) {
 
   nlohmann::ordered_json json = {{"model", model.model()}, {"images", batch.samples()}, {"loss", loss}};
   for (const NamedTensor& gradient : gradients) json["gradients"].push_back(summary(gradient));
-  if (!options.json_file.empty()) write_file(options.json_file, json.dump(2) + "\n");
+  write_output(options.json_file, json.dump(2) + "\n");
   const size_t tensors = gradients.size();
   gradients.add({"logits", {batch.samples(), network.classes()}, output.logits});
   gradients.add({"loss", {}, std::vector<float>{float(loss)}});

@@ -37,7 +37,12 @@ std::string commands_of(const CLI::App& app, const std::string& path) {
   std::string text = "\nCommands\n";
   for (const CLI::App* command : app.get_subcommands({}))
     text += entry(command->get_name(), command->get_description());
-  return text + "\n" + path + " COMMAND --help lists the options of a command.\n";
+  const bool all = app.get_parent() == nullptr;
+  if (all)
+    text += entry("help", "list the options of a command: " + path + " help train") +
+            entry("version", "print the version");
+  return text + "\n" + (all ? path + " help COMMAND" : path + " COMMAND --help") +
+         " lists the options of a command.\n";
 }
 
 std::string options_of(const CLI::App& command) {

@@ -9,6 +9,7 @@
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/network.h"
+#include "app/output_file.h"
 #include "app/table.h"
 #include "framework/backend.h"
 #include "framework/json.h"
@@ -71,7 +72,7 @@ void list_models(const InfoOptions& options) {
   }
   if (options.json_file.empty()) return;
   const nlohmann::ordered_json all = {{"version", version()}, {"models", models}, {"devices", devices}};
-  write_file(options.json_file, all.dump(2) + "\n");
+  write_output(options.json_file, all.dump(2) + "\n");
 }
 
 Table node_table(const Graph& graph) {
@@ -102,9 +103,7 @@ void list_nodes(const InfoOptions& options) {
   fmt::print("{} in micro-batches of {} on {}, graph {}\n{}, {}, forward {} MFLOP\n\n{}", graph.model(),
              graph.microbatch(), options.machine.device, graph.hash(), counted(graph.size(), "node"),
              counted(sum.parameters, "weight"), megaflops(sum.flops), node_table(graph).str());
-  if (!options.json_file.empty()) {
-    write_file(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
-  }
+  write_output(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
 }
 
 }  // namespace

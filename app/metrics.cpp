@@ -43,6 +43,10 @@ std::string up_to(int64_t step, const std::string& file) {
 MetricsFile::MetricsFile(const std::string& file, std::string data, int64_t step)
     : file_(file), data_(std::move(data)) {
   if (file.empty()) return;
+  if (is_stream(file)) {
+    stream_.emplace(file);
+    return;
+  }
   const bool goes_on = step > 0 && std::filesystem::exists(file);
   if (goes_on) write_file(file, up_to(step, file));
   out_.open(file, goes_on ? std::ios::app : std::ios::trunc);
@@ -51,6 +55,7 @@ MetricsFile::MetricsFile(const std::string& file, std::string data, int64_t step
 
 void MetricsFile::write(const std::string& text) {
   if (file_.empty()) return;
+  if (stream_) return stream_->write(text + "\n");
   out_ << text << '\n' << std::flush;  // whoever follows the file sees whole lines
   if (!out_) throw Error("can't write the metrics file " + file_, "is the disk full?");
 }

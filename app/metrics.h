@@ -3,8 +3,10 @@
 #pragma once
 
 #include <fstream>
+#include <optional>
 #include <string>
 
+#include "app/output_file.h"
 #include "pipeline/trainer.h"
 
 namespace antichain {
@@ -22,6 +24,7 @@ class MetricsFile {
   void write(const std::string& text);
   std::string file_, data_;
   std::ofstream out_;
+  std::optional<OutputStream> stream_;  // instead of out_, where the name is one
 };
 
 }  // namespace antichain

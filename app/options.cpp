@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "app/checks.h"
+#include "app/output_file.h"
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/precision.h"
@@ -179,7 +180,10 @@ CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
 
 CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
                                const std::string& description) {
-  return app.add_option(name, file, description)->type_name("FILE")->group("Output");
+  return app.add_option(name, file, description)
+      ->type_name("FILE")
+      ->group("Output")
+      ->each([name](const std::string& given) { keep_standard_output(name, given); });
 }
 
 }  // namespace antichain

@@ -10,6 +10,7 @@
 #include "app/compare.h"
 #include "app/job.h"
 #include "app/network.h"
+#include "app/output_file.h"
 #include "app/plan_report.h"
 #include "app/table.h"
 #include "framework/error.h"
@@ -59,8 +60,8 @@ std::string draw_antichains(const Profile& profile, int64_t max_states) {
 }
 
 void write_plan(const PlanCommandOptions& options, const Plan& plan, const Profile& profile) {
-  if (!options.json_file.empty()) write_file(options.json_file, to_json(plan, profile));
-  if (!options.dot_file.empty()) write_file(options.dot_file, to_dot(plan, profile));
+  write_output(options.json_file, to_json(plan, profile));
+  if (!options.dot_file.empty()) write_output(options.dot_file, to_dot(plan, profile));
 }
 
 void compare(const PlanCommandOptions& options, const Profile& profile, const PlanTask& task) {
@@ -75,7 +76,7 @@ void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const
   const PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
                                   options.network.microbatches, ranks);
   if (!options.antichains_file.empty())
-    write_file(options.antichains_file, draw_antichains(profile, options.planning.max_states));
+    write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
   if (options.compare) return compare(options, profile, task);
   const Plan plan = obtain_plan(options.planning, given, profile, task);
   fmt::print("{}{}", describe(plan, profile, task), describe_step(plan, profile, task));

@@ -11,6 +11,7 @@
 #include "app/commands.h"
 #include "app/job.h"
 #include "app/network.h"
+#include "app/output_file.h"
 #include "app/table.h"
 #include "app/tune_report.h"
 #include "framework/backend.h"
@@ -98,7 +99,7 @@ void run(const ProfileOptions& options) {
     if (!rank.prints()) return;
     print(profile);
     if (options.tune) fmt::print("\n{}", describe(tuned));
-    if (!options.json_file.empty()) write_file(options.json_file, to_json(profile));
+    write_output(options.json_file, to_json(profile));
   });
 }
 

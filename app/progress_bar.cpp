@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "app/output_file.h"
 #include "pipeline/launch.h"
 
 namespace antichain {
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int widest_bar = 30, narrowest_bar = 8, usual_columns = 80;
 
-// A stream without a number of its own stands for standard output (app/standard_streams.h).
-int number_of(std::FILE* out) { return ::fileno(out) < 0 ? STDOUT_FILENO : ::fileno(out); }
+// A stream without a number of its own stands for what is printed (app/standard_streams.h).
+int number_of(std::FILE* out) { return ::fileno(out) < 0 ? printing_descriptor() : ::fileno(out); }
 
 int columns_of(int file) {
   winsize size{};

@@ -12,6 +12,7 @@
 #include "app/commands.h"
 #include "app/job.h"
 #include "app/network.h"
+#include "app/output_file.h"
 #include "app/plan_figures.h"
 #include "app/plan_report.h"
 #include "app/table.h"
@@ -155,9 +156,9 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
   // 3. Predicted beside rehearsed.
   const Timeline& rehearsed = steps.median();
   fmt::print("\n{}\n{}", draw(rehearsed, task.plan.ranks(), o.width), table(task, predicted, rehearsed));
-  if (!o.json_file.empty()) write_file(o.json_file, json_of(task, o, predicted, rehearsed, steps));
+  if (!o.json_file.empty()) write_output(o.json_file, json_of(task, o, predicted, rehearsed, steps));
   if (!o.trace_file.empty())
-    write_file(o.trace_file, to_chrome_trace(to_trace(rehearsed), "rehearsed: " + task.profile.model));
+    write_output(o.trace_file, to_chrome_trace(to_trace(rehearsed), "rehearsed: " + task.profile.model));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/network.h"
+#include "app/output_file.h"
 #include "app/plan_report.h"
 #include "app/report.h"
 #include "framework/error.h"
@@ -27,10 +28,10 @@ struct SimulateOptions {
 void write_results(const SimulateOptions& options, const Profile& profile, const Plan& plan,
                    const Schedule& schedule, const Timeline& timeline) {
   if (!options.json_file.empty())
-    write_file(options.json_file, simulation_json(timeline, plan, profile, schedule));
-  if (!options.schedule_file.empty()) write_file(options.schedule_file, print(schedule));
+    write_output(options.json_file, simulation_json(timeline, plan, profile, schedule));
+  if (!options.schedule_file.empty()) write_output(options.schedule_file, print(schedule));
   if (!options.trace_file.empty())
-    write_file(options.trace_file, to_chrome_trace(to_trace(timeline), "predicted: " + profile.model));
+    write_output(options.trace_file, to_chrome_trace(to_trace(timeline), "predicted: " + profile.model));
 }
 
 bool says_how_many_stages(const PlanningOptions& o) {

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <iostream>
 
+#include "app/output_file.h"
 #include "framework/stream_write.h"
 
 namespace antichain {
@@ -24,6 +25,7 @@ void open_what_is_closed() {
 
 StandardStreams::StandardStreams() {
   open_what_is_closed();
+  free_standard_output();
   ::signal(SIGPIPE, SIG_IGN);  // writing then fails with EPIPE instead
   std::fflush(stdout);
   original_ = stdout;
@@ -45,7 +47,10 @@ ssize_t StandardStreams::write(void* self, const char* bytes, size_t count) {
 }
 
 void StandardStreams::write_all(const char* bytes, size_t count) {
-  if (error_ == 0) error_ = write_to_stream(STDOUT_FILENO, bytes, count);
+  if (printing_descriptor() == STDERR_FILENO)
+    write_to_stream(STDERR_FILENO, bytes, count);  // where what fails is dropped
+  else if (error_ == 0)
+    error_ = write_to_stream(STDOUT_FILENO, bytes, count);
 }
 
 std::string StandardStreams::lost() {

@@ -6,7 +6,7 @@
 //   full           the same, and the program says so once, at its end
 //   reader pauses  printing waits for it, and the watchdog knows that
 //
-// Standard error has its rules in framework/say.h.
+// Standard error has its rules in framework/say.h; what --json - asks of standard output is in app/output_file.h.
 #pragma once
 
 #include <cstdio>

@@ -11,6 +11,7 @@
 #include "app/job.h"
 #include "app/job_log.h"
 #include "app/network.h"
+#include "app/output_file.h"
 #include "app/plan_report.h"
 #include "app/preflight.h"
 #include "app/rehearse.h"
@@ -64,7 +65,7 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
 void write_trace(const std::string& file, const TrainResult& result, const std::string& title) {
   if (file.empty()) return;
   const Timeline measured{.events = result.events};
-  write_file(file, to_chrome_trace(to_trace(measured), title));
+  write_output(file, to_chrome_trace(to_trace(measured), title));
 }
 
 // Where ranks outnumber cores, that has been said.
@@ -167,7 +168,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
   fmt::print("\nPlease cite\n  {}\n", fmt::join(citations(cited), "\n  "));
   metrics.summary(to_json(summary, -1));
-  if (!options.json_file.empty()) write_file(options.json_file, to_json(summary, 2) + "\n");
+  write_output(options.json_file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, "measured: " + graph.model() + ", " + data.train->name());
 }
 

@@ -1,0 +1,38 @@
+// Where a result goes that the user named a file for.
+//
+//   a plain file     is replaced as a whole or not at all
+//   -, /dev/stdout   standard output; what else is printed goes to standard error then, so that the result can be piped
+//   a pipe, device   is written to: --trace /dev/null, --metrics >(jq .loss)
+#pragma once
+
+#include <string>
+
+namespace antichain {
+
+// Whether it is one of the last two.
+bool is_stream(const std::string& file);
+
+// Keeps standard output for that option's result where `file` names it: tables and progress go to standard error from then on.
+// Error when another option has it already.
+void keep_standard_output(const std::string& option, const std::string& file);
+void free_standard_output();
+// The descriptor that tables and progress go to.
+int printing_descriptor();
+
+// Error naming the file; a reader of a stream that has gone is none. "" is no file.
+void write_output(const std::string& file, const std::string& text);
+
+// A result that comes in parts, to a stream.
+class OutputStream {
+ public:
+  explicit OutputStream(const std::string& file);
+  ~OutputStream();
+  OutputStream(const OutputStream&) = delete;
+  void write(const std::string& text) const;
+
+ private:
+  std::string file_;
+  int descriptor_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,82 @@
+// What the program prints where: results on standard output for pipes, everything else beside them; help by word or flag.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/json.h"
+#include "tests/app/program.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
+
+class Output : public ::testing::Test {
+ protected:
+  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Output, ADashIsStandardOutputAndThenNothingElseIsThere) {
+  for (const std::string name : {"-", "/dev/stdout", "/dev/fd/1"}) {
+    const ProgramRun info = run("info --json " + name);
+    ASSERT_EQ(info.code, 0) << info.err;
+    EXPECT_TRUE(Json::parse(info.out, nullptr, false).contains("models")) << name << info.out;
+    EXPECT_THAT(info.err, HasSubstr("resnet18")) << "the table";
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "-"));
+  EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout") || !std::filesystem::exists("/dev/stdout"));
+
+  const std::string small = " --model resnet20 --batch 4 --microbatches 2 --steps 1 --dataset synthetic";
+  const ProgramRun train = run("train --metrics -" + small);
+  ASSERT_EQ(train.code, 0) << train.err;
+  std::istringstream lines(train.out);
+  int objects = 0;
+  for (std::string line; std::getline(lines, line); ++objects)
+    EXPECT_TRUE(Json::parse(line, nullptr, false).is_object()) << line;
+  EXPECT_EQ(objects, 2) << "a step and the summary";
+  EXPECT_THAT(train.err, HasSubstr("step 1/1"));
+
+  expect_refused(run("train --metrics - --json -" + small), 2,
+                 "--metrics and --json can't both be written to standard output", "");
+}
+
+TEST_F(Output, DevicesAndPipesAreWrittenToAndNotReplaced) {
+  EXPECT_EQ(run("info --json /dev/null").code, 0);
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  expect_refused(run("info --json /dev/full"), 3, "can't write /dev/full: No space left on device", "");
+}
+
+// The exit code is that of the program, not of its reader.
+TEST_F(Output, AReaderThatHasSeenEnoughIsNoFailure) {
+  for (const std::string words : {"info --model resnet101", "info --json -", "help train"}) {
+    run("version >/dev/null; { timeout 60 '" ANTICHAIN_PROGRAM "' " + words +
+        " 2>err; echo $? >code; } | true");
+    EXPECT_EQ(read_file(folder_.str() + "/code"), "0\n") << words;
+    EXPECT_EQ(read_file(folder_.str() + "/err").find("antichain: "), std::string::npos) << words;
+  }
+}
+
+TEST_F(Output, InOneLogAnErrorStandsBelowTheHeader) {
+  const ProgramRun log = run("train --data-dir nowhere 2>&1");  // both go where standard output goes
+  EXPECT_EQ(log.code, 3);
+  EXPECT_LT(log.out.find("Command"), log.out.find("antichain: ")) << log.out;
+}
+
+TEST_F(Output, HelpAndVersionAreWordsToo) {
+  EXPECT_EQ(run("help plan").out, run("plan --help").out);
+  EXPECT_EQ(run("help data pack").out, run("data pack --help").out);
+  EXPECT_EQ(run("help").out, run("--help").out);
+  EXPECT_EQ(run("version").out, run("--version").out);
+  EXPECT_FALSE(run("version").out.empty());
+  expect_refused(run("help plam"), 2, "did you mean 'plan'", "help plam");
+  expect_refused(run("hepl"), 2, "did you mean 'help'", "hepl");
+}
+
+}  // namespace
+}  // namespace antichain
