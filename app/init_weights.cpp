@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include "app/table.h"
+#include "framework/printable.h"
 #include "pipeline/weights_io.h"
 
 namespace antichain {
@@ -21,7 +22,7 @@ void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
 }
 
 void print_skipped(const std::vector<std::string>& sentences) {
-  for (const std::string& sentence : sentences) fmt::print("Skipped: {}\n", sentence);
+  for (const std::string& sentence : sentences) fmt::print("Skipped: {}\n", printable_lines(sentence));
 }
 
 Weights read_initial(const InitOptions& options, const Graph& graph, Transport& transport) {

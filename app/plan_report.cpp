@@ -6,6 +6,7 @@
 
 #include "app/plan_figures.h"
 #include "app/table.h"
+#include "framework/printable.h"
 
 namespace antichain {
 namespace {
@@ -87,8 +88,9 @@ std::string bound(const Plan& plan) {
 }  // namespace
 
 std::string subject(const Profile& profile) {
-  if (profile.microbatch == 0) return profile.model;
-  return fmt::format("{} in micro-batches of {}", profile.model, profile.microbatch);
+  const std::string model = printable(profile.model);
+  return profile.microbatch == 0 ? model
+                                 : fmt::format("{} in micro-batches of {}", model, profile.microbatch);
 }
 
 std::string one_device(const Cluster& cluster) {
@@ -118,8 +120,8 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
   const PlanFigures all = figures(plan, profile, task.options);
   const Shown shown(plan, all);
   std::string text = fmt::format("Plan for {}: {}, method {}\n{}\n{}", subject(profile),
-                                 counted(int64_t(plan.stages.size()), "stage"), plan.method, describe(task),
-                                 stage_table(plan, profile, all, shown).str());
+                                 counted(int64_t(plan.stages.size()), "stage"), printable(plan.method),
+                                 describe(task), stage_table(plan, profile, all, shown).str());
   if (shown.shares)
     text += "  (compute: of each replica for one micro-batch of all, with its part of the all-reduce)\n";
   text += "\n" + labelled("Slowest stage", slowest(plan, all)) + labelled("Lower bound", bound(plan));

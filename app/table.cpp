@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "framework/error.h"
+#include "framework/printable.h"
 
 namespace antichain {
 namespace {
@@ -20,16 +21,19 @@ std::string padded(const std::string& text, size_t width, Table::Align align) {
   return align == Table::Align::left ? text + blanks : blanks + text;
 }
 
-// Plain letters only are cut; nothing else is long.
 std::string shortened(const std::string& text, size_t most) {
-  return width_of(text) <= most ? text : text.substr(0, most - 1) + "…";
+  if (width_of(text) <= most) return text;
+  size_t end = 0;
+  for (size_t begun = 0; end < text.size(); ++end)
+    if ((text[end] & 0xC0) != 0x80 && ++begun == most) break;
+  return text.substr(0, end) + "…";
 }
 
 }  // namespace
 
 void Table::add(std::vector<std::string> cells) {
   ANTICHAIN_CHECK(cells.size() == columns_.size(), "a table row has one cell per column");
-  for (size_t c = 0; c < cells.size(); ++c) cells[c] = shortened(cells[c], columns_[c].most);
+  for (size_t c = 0; c < cells.size(); ++c) cells[c] = shortened(printable(cells[c]), columns_[c].most);
   rows_.push_back(std::move(cells));
 }
 

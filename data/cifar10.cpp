@@ -9,6 +9,7 @@
 
 #include "data/watched_file.h"
 #include "framework/error.h"
+#include "framework/printable.h"
 
 namespace antichain {
 namespace {
@@ -134,7 +135,7 @@ std::vector<std::string> read_class_names(const fs::path& folder) {
   std::ifstream in(folder / Format::names_file);
   for (std::string line; std::getline(in, line);) {
     if (!line.empty() && line.back() == '\r') line.pop_back();
-    if (!line.empty()) names.push_back(line);
+    if (!line.empty()) names.push_back(printable(line));
   }
   if (int(names.size()) == Format::classes) return names;
   names.clear();  // absent or foreign: the numbers will do

@@ -12,6 +12,7 @@
 #include "data/watched_file.h"
 #include "framework/error.h"
 #include "framework/hdf5_arrays.h"
+#include "framework/printable.h"
 
 namespace antichain {
 namespace {
@@ -202,14 +203,14 @@ DataSplits read_hdf5_set(const std::string& path) {
                 "all images have one size");
   std::vector<std::string> names;
   if (const auto given = file->reader.strings("/", "class_names")) {
-    names = *given;
+    for (const std::string& name : *given) names.push_back(printable(name));
   } else {
     const int64_t classes = std::max(train->largest_label(), test->largest_label()) + 1;
     for (int64_t label = 0; label < classes; ++label) names.push_back(fmt::format("class {}", label));
   }
   train->check_labels(int64_t(names.size())), test->check_labels(int64_t(names.size()));
   const Normalisation normalisation = normalisation_of(*file, *train);
-  for (const auto& split : {train, test}) split->describe(name_of(*file), names, normalisation);
+  for (const auto& split : {train, test}) split->describe(printable(name_of(*file)), names, normalisation);
   return {.train = train, .test = test};
 }
 

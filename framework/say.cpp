@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 
+#include "framework/printable.h"
 #include "framework/stream_write.h"
 
 namespace antichain {
@@ -36,14 +37,14 @@ void shape_sentences(SentenceShape wanted) { shape = wanted ? wanted : &plain; }
 void say(Tone tone, const std::string& sentence) noexcept {
   try {
     flush_standard_output();
-    write(shape.load()(tone, sentence), 0);
+    write(shape.load()(tone, printable_lines(sentence)), 0);
   } catch (...) {  // there is no memory left for the text
   }
 }
 
 void say_last(const std::string& sentence) noexcept {
   try {
-    write("\n" + shape.load()(Tone::error, sentence), last_patience_s);
+    write("\n" + shape.load()(Tone::error, printable_lines(sentence)), last_patience_s);
   } catch (...) {
   }
 }

@@ -45,6 +45,17 @@ TEST(Table, TextsGiveWayWhereLinesAreTooLongAndNumbersNever) {
       << "8 characters of a text are kept";
 }
 
+TEST(Table, NamesOfFilesAreShownPrintableAndCutBetweenCharacters) {
+  Table table({{"name", Table::Align::left, 8}});
+  table.add({"\x1b[2Jx\n"});
+  table.add({"größere Katzen"});
+  EXPECT_EQ(table.str(),
+            "  name\n"
+            "  --------\n"
+            "  \\x1b[2J…\n"
+            "  größere…\n");
+}
+
 TEST(Table, HangingTextWrapsAtBlanks) {
   EXPECT_EQ(hanging("one", 5, "two three four", 13), "one  two\n     three\n     four\n");
   EXPECT_EQ(hanging("longer", 5, "two", 13), "longer\n     two\n");
