@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "pipeline/mpi_check.h"
+#include "pipeline/standstill.h"
+#include "pipeline/starved_threads.h"
 #include "pipeline/watchdog.h"
 
 namespace antichain {
@@ -19,8 +22,8 @@ class MpiHeartbeat : public RankStates {
 
   void refresh() override;
   int size() const override { return comm_.size(); }
-  RankState state(int rank) const override { return known_[size_t(rank)].state; }
-  double unheard_s(int rank) const override;
+  RankState state(int rank) const override;
+  double unheard_s(int rank) const override { return known_[size_t(rank)].unheard_s; }
   std::string host(int rank) const override { return known_[size_t(rank)].host; }
   // Says good-bye; true once everybody has, and all that was sent is delivered.
   bool leave() override;
@@ -34,7 +37,10 @@ class MpiHeartbeat : public RankStates {
   struct Known {
     RankState state;
     std::string host;
+    pid_t process = 0;  // where its threads can be seen from here, else 0
     Clock::time_point heard;
+    double unheard_s = 0;
+    std::optional<StarvedThreads> starved;  // once it has been silent for a while
     bool gone = false;
   };
   struct Posted {
@@ -42,12 +48,15 @@ class MpiHeartbeat : public RankStates {
     std::shared_ptr<const Beat> beat;
   };
 
+  void meet();
+  void look();
   void tell(bool last);
   void take_in();
+  void listen(Known&);
   void forget_delivered();
 
   Communicator comm_;
-  const Progress& mine_;
+  Standstill mine_;
   std::vector<Known> known_;
   std::vector<Posted> posted_;
   bool said_last_ = false;

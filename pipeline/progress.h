@@ -21,6 +21,8 @@ struct RankState {
 
   uint64_t beats = 0;  // grows with everything the rank finishes
   double limit_s = 0;  // how long this phase may go without a beat; 0: for ever
+  double starved_s =
+      0;  // of the time since its last beat, ready to run but without a core (pipeline/standstill.h)
   int32_t waiting_for = not_waiting;
   int32_t finished = 0;             // 1: the rank has left its work, well or not
   std::array<char, 128> action{};   // zero-terminated, such as "0F3 forward of micro-batch 3 on stage 0"

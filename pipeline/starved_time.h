@@ -2,7 +2,16 @@
 // wall measures then is not the thread's own work. Waiting for messages, asleep or by polling, is not in it.
 #pragma once
 
+#include <string>
+
 namespace antichain {
+
+// What the system has counted of one thread; zeros where it counts nothing.
+struct CoreTime {
+  double ran_s = 0;     // on a core
+  double waited_s = 0;  // ready, but without one; a wait is added once it is over
+};
+CoreTime core_time(const std::string& schedstat_file);
 
 // Of the thread that made it, and from then on.
 class StarvedTime {

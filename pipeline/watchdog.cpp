@@ -5,24 +5,28 @@
 #include <algorithm>
 
 #include "pipeline/seconds.h"
+#include "pipeline/standstill.h"
 
 namespace antichain {
 namespace {
 
 class ThreadStates : public RankStates {
  public:
-  explicit ThreadStates(std::vector<const Progress*> ranks) : ranks_(std::move(ranks)) {}
+  explicit ThreadStates(const std::vector<const Progress*>& ranks) : states_(ranks.size()) {
+    for (const Progress* rank : ranks) ranks_.emplace_back(*rank);
+  }
   void refresh() override {
-    for (const Progress* rank : ranks_) rank->examine();
+    for (size_t r = 0; r < ranks_.size(); ++r) states_[r] = ranks_[r].look(now_s());
   }
   int size() const override { return int(ranks_.size()); }
-  RankState state(int rank) const override { return ranks_[rank]->read(); }
+  RankState state(int rank) const override { return states_[rank]; }
   double unheard_s(int) const override { return 0; }
   std::string host(int) const override { return {}; }
   bool leave() override { return true; }
 
  private:
-  std::vector<const Progress*> ranks_;
+  std::vector<Standstill> ranks_;
+  std::vector<RankState> states_;
 };
 
 bool over(double seconds, const RankState& s) { return s.limit_s > 0 && seconds > s.limit_s; }
@@ -33,7 +37,7 @@ bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.s
 // A rank whose heartbeats have just stopped may hang or be lost: time will tell.
 bool heard(const RankView& v) { return v.unheard_s < 1; }
 bool hung(const RankView& v) { return heard(v) && !v.state.is_waiting() && over(v.still_s, v.state); }
-bool starved(const RankView& v) {
+bool waits_too_long(const RankView& v) {
   return v.state.is_waiting() && (v.state.finished || over(v.still_s, v.state));
 }
 
@@ -45,11 +49,19 @@ std::string action(const RankState& s) {
   return s.action[0] ? fmt::format("its last action was \"{}\"", s.action.data()) : "before its first action";
 }
 
+// What was not counted, where it is worth a word.
+std::string besides(const RankView& v) {
+  if (v.state.starved_s < 0.1 * v.state.limit_s) return "";
+  return fmt::format(", besides {:.1f} s without a core", v.state.starved_s);
+}
+
 std::string what_is_wrong(const RankView& v) {
   if (failed(v)) return fmt::format("was told by its device: {}", v.state.failure.data());
-  return fmt::format("{} for {:.1f} s (limit {:g} s)",
-                     lost(v) ? "has not been heard from (stopped, lost, or cut off)" : "has made no progress",
-                     lost(v) ? v.unheard_s : v.still_s, v.state.limit_s);
+  if (lost(v))
+    return fmt::format("has not been heard from (stopped, lost, or cut off) for {:.1f} s (limit {:g} s)",
+                       v.unheard_s, v.state.limit_s);
+  return fmt::format("has made no progress for {:.1f} s (limit {:g} s){}", v.still_s, v.state.limit_s,
+                     besides(v));
 }
 
 std::string waits_for(const RankState& s) {
@@ -86,9 +98,9 @@ Verdict judge(const std::vector<RankView>& ranks) {
     verdict.message += fmt::format("{}{} {}: {}", verdict.message.empty() ? "" : "\n", who(ranks, int(r)),
                                    what_is_wrong(v), action(v.state));
   }
-  const bool all_starved = std::all_of(ranks.begin(), ranks.end(), starved) &&
-                           !std::all_of(ranks.begin(), ranks.end(), [](auto& v) { return v.state.finished; });
-  if (!verdict.stuck && all_starved) {
+  const bool all_wait = std::all_of(ranks.begin(), ranks.end(), waits_too_long) &&
+                        !std::all_of(ranks.begin(), ranks.end(), [](auto& v) { return v.state.finished; });
+  if (!verdict.stuck && all_wait) {
     verdict.stuck = true;
     verdict.message =
         "every rank waits for another one and none has made progress within its limit (a deadlock)";
@@ -102,7 +114,8 @@ Watchdog::Watchdog(std::unique_ptr<RankStates> states, OnStuck on_stuck)
     : states_(std::move(states)),
       on_stuck_(std::move(on_stuck)),
       beats_(states_->size()),
-      changed_at_s_(states_->size(), now_s()),
+      changed_at_s_(states_->size()),
+      looked_at_s_(now_s()),
       thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
@@ -117,26 +130,31 @@ Watchdog::~Watchdog() {
 std::vector<RankView> Watchdog::look() {
   states_->refresh();
   std::vector<RankView> views(states_->size());
-  const double now = now_s();
+  const double slept_s = now_s() - looked_at_s_;
+  looked_at_s_ += slept_s;
+  // Where this thread had no core, nobody can say what the ranks had: a look that comes late counts like one
+  // in time.
+  watched_s_ += std::min(slept_s, std::max(2 * pause_s_, 0.05));
+  const double now = watched_s_;
   // Whoever stopped this process (a terminal, a batch system) may have stopped them all: what went before counts for
   // nothing then, and everybody gets the whole limit again.
-  if (now - looked_at_s_ > 2) awake_since_s_ = now;
-  looked_at_s_ = now;
+  if (slept_s > 2) awake_since_s_ = now;
   for (int r = 0; r < states_->size(); ++r) {
     const RankState state = states_->state(r);
     if (state.beats != beats_[r]) {
       beats_[r] = state.beats;
       changed_at_s_[r] = now;
     }
-    views[r] = {state, now - std::max(changed_at_s_[r], awake_since_s_),
-                std::min(states_->unheard_s(r), now - awake_since_s_), states_->host(r)};
+    const double still_s = now - std::max(changed_at_s_[r], awake_since_s_) - state.starved_s;
+    views[r] = {state, std::max(still_s, 0.0), std::min(states_->unheard_s(r), now - awake_since_s_),
+                states_->host(r)};
   }
   return views;
 }
 
 // Often enough to be late by a twentieth of the limit at most, rarely enough to cost nothing.
-double Watchdog::pause_s(const std::vector<RankView>& views, bool stopping) const {
-  if (stopping) return 1e-3;
+double Watchdog::pause_s(const std::vector<RankView>& views) const {
+  if (stopping_) return 1e-3;
   double pause = 0.25;
   for (const RankView& v : views)
     if (v.state.limit_s > 0) pause = std::min(pause, v.state.limit_s / 20);
@@ -158,7 +176,8 @@ void Watchdog::watch() {
     if (verdict.stuck) return on_stuck_(verdict);
     std::unique_lock lock(mutex_);
     if (stopping_ && states_->leave()) return;
-    wake_.wait_for(lock, std::chrono::duration<double>(pause_s(views, stopping_)), [&] { return stopping_; });
+    pause_s_ = pause_s(views);
+    wake_.wait_for(lock, std::chrono::duration<double>(pause_s_), [&] { return stopping_; });
     if (stopping_) {  // the peers' answers arrive by polling
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -2,7 +2,8 @@
 //
 // No launcher notices a rank that hangs or is stopped; the others then wait for ever. Each rank keeps a Progress
 // record; threads of one process are read directly, MPI ranks send theirs to each other (pipeline/mpi_heartbeat.h).
-// A rank that waits is never the culprit while another one computes or has fallen silent.
+// A rank that waits is never the culprit while another one computes or has fallen silent; nor is a rank that
+// is ready to run while others have its core (pipeline/standstill.h).
 #pragma once
 
 #include <condition_variable>
@@ -35,7 +36,8 @@ std::unique_ptr<RankStates> states_of_threads(std::vector<const Progress*>);
 
 struct RankView {
   RankState state;
-  double still_s = 0;    // since its beats last changed
+  double still_s =
+      0;  // since its beats last changed; time in which it was ready and had no core does not count
   double unheard_s = 0;  // since it was last heard from
   std::string host;
 };
@@ -62,13 +64,14 @@ class Watchdog {
   void run();
   void watch();
   std::vector<RankView> look();
-  double pause_s(const std::vector<RankView>&, bool stopping) const;
+  double pause_s(const std::vector<RankView>&) const;  // under the lock
 
   std::unique_ptr<RankStates> states_;
   OnStuck on_stuck_;
   std::vector<uint64_t> beats_;
   std::vector<double> changed_at_s_;
-  double looked_at_s_ = 0, awake_since_s_ = 0;
+  double looked_at_s_, pause_s_ = 0.25;
+  double watched_s_ = 0, awake_since_s_ = 0;  // on the clock of watching, as changed_at_s_
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

@@ -2,13 +2,14 @@
 #include "pipeline/starved_time.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <time.h>
 
 #include <barrier>
 #include <chrono>
 #include <filesystem>
 #include <thread>
+
+#include "tests/pipeline/without_core.h"
 
 namespace antichain {
 namespace {
@@ -17,17 +18,6 @@ double seconds(clockid_t clock) {
   timespec t;
   ::clock_gettime(clock, &t);
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
-}
-
-// On the first core that this process may use.
-void share_a_core() {
-  cpu_set_t allowed, one;
-  ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
-  int core = 0;
-  while (!CPU_ISSET(core, &allowed)) ++core;
-  CPU_ZERO(&one);
-  CPU_SET(core, &one);
-  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
 }
 
 class Starved : public testing::Test {

@@ -1,0 +1,28 @@
+// What one rank of this process does, and, where it does nothing, for how much of that time it had no core:
+// what is ready to run and may not is slow, and does not hang.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "pipeline/progress.h"
+#include "pipeline/starved_threads.h"
+
+namespace antichain {
+
+class Standstill {
+ public:
+  explicit Standstill(const Progress& rank) : rank_(&rank) {}
+
+  // The rank's record, starved_s included. Called by the watchdog's thread only, some times within the rank's
+  // limit.
+  RankState look(double now_s);
+
+ private:
+  const Progress* rank_;
+  uint64_t beats_ = 0;
+  double since_s_ = 0;
+  std::optional<StarvedThreads> starved_;  // once it has stood still for a while
+};
+
+}  // namespace antichain
