@@ -1,9 +1,15 @@
 #!/bin/bash
-# Installs what is missing, builds, and trains ResNet-20 on CIFAR-10 on 2 ranks. Options go to `antichain train` and
-# override the defaults of scripts/run.toml: ./run.sh --epochs 1 --data-dir D
+# Installs what is missing, builds, and trains ResNet-20 on CIFAR-10 on 2 ranks, on the GPU where there is one. Options go
+# to `antichain train` and override the defaults of scripts/run.toml: ./run.sh --epochs 1 --data-dir D
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/packages.sh
 install_missing $build_packages
+device=()
+if gpu_seen; then export CUDAARCHS="${CUDAARCHS:-native}"; fi  # the CUDA module is built for this machine's GPU
 build build antichain_program
-exec mpirun -n 2 --oversubscribe build/antichain train --config scripts/run.toml "$@"
+if gpu_seen && grep -q "CUDA module: toolkit" build/configure.log; then
+  ninja -C build antichain_modules
+  device=(--device auto)
+fi
+exec mpirun -n 2 --oversubscribe build/antichain train --config scripts/run.toml "${device[@]}" "$@"

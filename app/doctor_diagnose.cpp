@@ -164,6 +164,25 @@ std::string mark(Health health) {
   return marks[size_t(health)];
 }
 
+// A rank that has a GPU and can't use it is worth a warning; a host without one is not.
+Finding cuda(const JobFacts& job) {
+  Finding finding =
+      sameness(job, "CUDA", &RankFacts::cuda, Health::warning, "load the same modules on every host");
+  if (finding.health != Health::ok) return finding;
+  const RankFacts& first = job.ranks[0];
+  if (first.cuda.empty()) {
+    finding.what = "the module is loaded";
+  } else if (first.gpus == 0) {
+    finding.what = "no GPU; " + first.cuda;
+  } else {
+    finding.health = Health::warning;
+    finding.what = fmt::format("{} of {} can't be used: {}", first.gpus == 1 ? "the GPU" : "the GPUs",
+                               first.host, first.cuda);
+    finding.advice = "see docs/gpu.md, Building";
+  }
+  return finding;
+}
+
 }  // namespace
 
 std::vector<Finding> diagnose(const JobFacts& job) {
@@ -175,9 +194,7 @@ std::vector<Finding> diagnose(const JobFacts& job) {
           job, "device", &RankFacts::device, Health::warning,
           "different processors round differently and wait for the slowest: use equal hosts, or name their "
           "speeds in --cluster"),
-      sameness(job, "CUDA", &RankFacts::cuda, Health::warning, "load the same modules on every host")};
-  if (all.back().health == Health::ok)
-    all.back().what = job.ranks[0].cuda.empty() ? "the module is loaded" : "none: " + job.ranks[0].cuda;
+      cuda(job)};
   if (job.ranks.size() > 1) {
     all.push_back({Health::ok, "threads",
                    job.threads_of_one_process ? "ranks are threads of one process" : "MPI_THREAD_MULTIPLE",

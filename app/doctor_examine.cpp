@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "app/doctor.h"
@@ -94,6 +95,13 @@ std::string locale_named() {
   return "C";
 }
 
+// 0 where there is no driver.
+int nvidia_gpus() {
+  std::error_code none;
+  const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", none);
+  return none ? 0 : int(std::distance(begin(gpus), end(gpus)));
+}
+
 RankFacts examine_rank(Rank& rank, const std::string& folder) {
   return {.host = rank.transport.host(),
           .version = version(),
@@ -104,6 +112,7 @@ RankFacts examine_rank(Rank& rank, const std::string& folder) {
           .cores = bound_cores(),
           .host_cores = available_cores_on_host(),
           .threads = rank.context.threads(),
+          .gpus = nvidia_gpus(),
           .memory_bytes = available_memory_bytes(),
           .locked_bytes = lockable_bytes(),
           .shared_bytes = free_bytes("/dev/shm"),
@@ -114,9 +123,10 @@ RankFacts examine_rank(Rank& rank, const std::string& folder) {
 }  // namespace
 
 std::string to_text(const RankFacts& f) {
-  return nlohmann::json{f.host,         f.version,      f.mpi,        f.device,           f.locale,
-                        f.cuda,         f.cores,        f.host_cores, f.threads,          f.memory_bytes,
-                        f.locked_bytes, f.shared_bytes, f.folder,     f.folder_free_bytes}
+  return nlohmann::json{
+      f.host,   f.version,           f.mpi,     f.device,       f.locale,       f.cuda,
+      f.cores,  f.host_cores,        f.threads, f.memory_bytes, f.locked_bytes, f.shared_bytes,
+      f.folder, f.folder_free_bytes, f.gpus}
       .dump();
 }
 
@@ -131,6 +141,7 @@ RankFacts facts_from_text(const std::string& text) {
           .cores = j[6],
           .host_cores = j[7],
           .threads = j[8],
+          .gpus = j[14],
           .memory_bytes = j[9],
           .locked_bytes = j[10],
           .shared_bytes = j[11],

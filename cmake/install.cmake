@@ -1,5 +1,6 @@
-# `cmake --install build --prefix P`: the program, the library with its headers and its CMake package, and the CUDA
-# module where it was built. Everything finds everything else from where it lies, so P can be moved.
+# `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package, the
+# documents, the Slurm scripts, the examples, and the CUDA and NCCL modules where they were built. Every part finds the
+# others from where it lies, so P can be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/conv2d.h"
@@ -20,14 +21,13 @@ cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTAL
   OUTPUT_VARIABLE bin_to_lib)
 set_target_properties(antichain PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
 set_target_properties(antichain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_to_lib}")
-if(TARGET antichain_cuda)
-  set_target_properties(antichain_cuda PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS antichain_cuda LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
-if(TARGET antichain_nccl)
-  set_target_properties(antichain_nccl PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
-  install(TARGETS antichain_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
-endif()
+foreach(module antichain_cuda antichain_nccl)
+  if(TARGET ${module})
+    set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
+    # A build of the program alone (run.sh without a GPU) has no modules.
+    install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+  endif()
+endforeach()
 
 install(TARGETS antichain_program)
 install(TARGETS antichain EXPORT antichainTargets FILE_SET HEADERS DESTINATION ${include_folder})
@@ -37,3 +37,8 @@ configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/antichainConfig.cmake.in
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/antichainConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/antichainConfigVersion.cmake
   DESTINATION ${package_folder})
+
+# share/doc/antichain has what a reader wants, share/antichain what a user copies and edits.
+install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.in" EXCLUDE)
+install(DIRECTORY slurm examples DESTINATION ${CMAKE_INSTALL_DATADIR}/antichain USE_SOURCE_PERMISSIONS)

@@ -17,9 +17,26 @@ std::filesystem::path own_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-void* open(const std::string& file) {
-  if (void* module = dlopen((own_folder() / file).c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
-  return dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+// What to do about a module that is not beside the library: a build folder can make it, an installation can't.
+std::string not_there(const std::filesystem::path& folder) {
+  if (std::filesystem::exists(folder / "CMakeCache.txt"))
+    return fmt::format("was not built: `cmake --build {} --target antichain_modules` builds it where CUDA is",
+                       folder.string());
+  return fmt::format("is not installed in {}: install a build of the target antichain_modules",
+                     folder.string());
+}
+
+// Loads FILE from the library's own folder or else from the system's search path. Where that fails, `reason` says why.
+void* open(const std::string& file, std::string& reason) {
+  const std::filesystem::path own = own_folder() / file;
+  if (std::filesystem::exists(own)) {
+    if (void* module = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
+    reason = fmt::format("can't be loaded ({})", dlerror());
+    return nullptr;
+  }
+  if (void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
+  reason = not_there(own_folder());
+  return nullptr;
 }
 
 }  // namespace
@@ -27,15 +44,16 @@ void* open(const std::string& file) {
 std::string load_module(const std::string& device) {
   using Text = const char* (*)();
   const std::string file = fmt::format("libantichain_{}.so", device);
-  void* module = open(file);
-  if (!module) return fmt::format("{} can't be loaded ({})", file, dlerror());
+  std::string reason;
+  void* module = open(file, reason);
+  if (!module) return fmt::format("{} {}", file, reason);
   const auto module_version = reinterpret_cast<Text>(dlsym(module, "antichain_module_version"));
   const auto register_module = reinterpret_cast<Text>(dlsym(module, "antichain_register_module"));
   if (!module_version || !register_module) return fmt::format("{} is no module of this program", file);
   if (std::string(module_version()) != version())
     return fmt::format("{} has version {}, this program {}", file, module_version(), version());
-  const char* reason = register_module();
-  return reason ? fmt::format("{}: {}", file, reason) : "";
+  const char* refusal = register_module();
+  return refusal ? fmt::format("{}: {}", file, refusal) : "";
 }
 
 }  // namespace antichain

@@ -25,7 +25,12 @@ install_missing() {
   $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null
 }
 
-# build FOLDER TARGET [cmake option …]: configures, and builds what is out of date.
+# True on a machine that has an NVIDIA GPU and its driver.
+gpu_seen() {
+  compgen -G "/proc/driver/nvidia/gpus/*" >/dev/null || nvidia-smi -L 2>/dev/null | grep -q "^GPU"
+}
+
+# build FOLDER TARGET [cmake option …] configures, and builds what is out of date.
 build() {
   local folder="$1" target="$2"; shift 2
   local launcher=""

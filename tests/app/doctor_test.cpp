@@ -67,6 +67,8 @@ TEST(Doctor, FindsEachTrouble) {
          j.ranks.push_back(j.ranks[0]);
        }},
       {"device", Health::warning, "rank 1 has old", [](JobFacts& j) { j.ranks[1].device = "old"; }},
+      {"CUDA", Health::warning, "the GPU of a can't be used: no module",
+       [](JobFacts& j) { j.ranks[0].gpus = 1; }},
       {"binding", Health::problem, "has 2 threads but is bound to 1 core",
        [](JobFacts& j) { j.ranks[1].threads = 2; }},
       {"binding", Health::warning, "2 threads share 1 core on b",

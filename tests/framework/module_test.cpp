@@ -9,8 +9,10 @@
 namespace antichain {
 namespace {
 
-TEST(Module, AMissingOneIsAReasonAndNoCrash) {
-  EXPECT_NE(load_module("nowhere").find("libantichain_nowhere.so can't be loaded"), std::string::npos);
+TEST(Module, AMissingOneIsAReasonThatSaysWhatToDo) {
+  const std::string reason = load_module("nowhere");
+  EXPECT_EQ(reason.find("libantichain_nowhere.so "), 0u) << reason;
+  EXPECT_NE(reason.find("antichain_modules"), std::string::npos) << reason;
 }
 
 TEST(Module, CudaWithoutAModuleOrADeviceIsOneSentence) {
