@@ -31,13 +31,42 @@ SBATCH_OPTIONS=() SIGNAL_BEFORE_END=120 GPUS_PER_TASK=0
 # shellcheck source=example.env
 . "$ANTICHAIN_CLUSTER"
 
+# never_starts REASON: Slurm holds a job with such a reason until somebody changes the job or the cluster.
+never_starts() {
+  case $1 in
+    PartitionDown | PartitionInactive) false ;;
+    Partition* | BadConstraints | Invalid* | *NotAllowed | *PerJob*) true ;;
+    *) false ;;
+  esac
+}
+
+# refuse_if_never JOB: waits until Slurm has looked at the job, three seconds at most, and ends with a sentence if the job
+# can never start.
+refuse_if_never() {
+  local reason="" tries asked partition
+  for tries in {1..10}; do
+    reason=$(squeue -h -j "$1" -t PENDING -o %r 2>/dev/null | head -n 1)
+    if [ "$reason" != None ] && [ "$reason" != Priority ]; then break; fi
+    [ "$tries" = 10 ] || sleep 0.3
+  done
+  never_starts "$reason" || return 0
+  read -r partition asked <<<"$(squeue -h -j "$1" -o "%P %D nodes, %C cores, a time limit of %l" | head -n 1)"
+  scancel "$1"
+  echo "submit.sh: job $1 was cancelled because it can never start ($reason): it asks for $asked;" \
+    "partition $partition has $(sinfo -h -p "$partition" -o "%D nodes of %c cores, a time limit of %l" | head -n 1)." \
+    "Change CPUS_PER_TASK or SBATCH_OPTIONS in $ANTICHAIN_CLUSTER, or the options before --." >&2
+  exit 1
+}
+
 # submit JOB WORDS…: prints the job's number.
 submit() {
-  local script="$here/$1.sbatch" resources=(--cpus-per-task="${CPUS_PER_TASK:-1}")
+  local script="$here/$1.sbatch" resources=(--cpus-per-task="${CPUS_PER_TASK:-1}") id
   [ "${GPUS_PER_TASK:-0}" = 0 ] || resources+=(--gpus-per-task="$GPUS_PER_TASK")
   shift
-  sbatch --parsable --signal="B:USR1@$SIGNAL_BEFORE_END" "${resources[@]}" "${SBATCH_OPTIONS[@]}" "${options[@]}" "${more[@]}" \
-    "$script" "$@" | cut -d ';' -f 1
+  id=$(sbatch --parsable --signal="B:USR1@$SIGNAL_BEFORE_END" "${resources[@]}" "${SBATCH_OPTIONS[@]}" "${options[@]}" \
+    "${more[@]}" "$script" "$@" | cut -d ';' -f 1)
+  refuse_if_never "$id"
+  echo "$id"
 }
 
 more=()

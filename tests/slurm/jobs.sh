@@ -4,7 +4,7 @@
 # without Slurm, to the bit, and its exit codes reach Slurm.
 #
 #   cluster.sh jobs.sh build/antichain train_srun|train_mpirun|gpus_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|limit|
-#                                      cancel|world|evaluate
+#                                      cancel|world|evaluate|tutorial|never
 set -uo pipefail
 export TEST_PROGRAM=$1
 case=$2 here=$(cd "$(dirname "$0")" && pwd)
@@ -131,6 +131,22 @@ case $case in
       cp "antichain-evaluate-$job/evaluation.json" "on-$ranks.json"
     done
     cmp on-1.json on-3.json || fail "three ranks found something else than one"
+    ;;
+  tutorial) # the commands of its seventh section, as they stand there
+    cp -r "$here/../../slurm" . && export PATH="${TEST_PROGRAM%/*}:$PATH"
+    sed -n '/^## 7/,/^## 8/p' "$here/../../docs/tutorial.md" | sed -n '/^```$/,/^```$/{/^```/!p}' >commands.sh
+    bash -e commands.sh >numbers || fail "not submitted"
+    [ "$(wc -l <numbers)" = 2 ] || fail "the tutorial submits other jobs than two"
+    while read -r job; do finished "$job" && expect_code "$job" 0; done <numbers
+    ;;
+  never) # a job that can never start is refused where it is submitted
+    for never in "-N 5 -n 5" "--time=04:00:00 -n 1"; do
+      # shellcheck disable=SC2086 # several words
+      ! submit profile $never -- --model resnet20 >id 2>said || fail "$never was accepted"
+      says "can never start (Partition.*): it asks for .*; partition debug has 2 nodes of 2 cores, a time limit of 1:00:00" said
+      [ ! -s id ] || fail "a number was printed"
+      [ -z "$(squeue -h)" ] || fail "the job is still there"
+    done
     ;;
   world) # tasks that do not find each other
     reference
