@@ -27,6 +27,4 @@ rm -f "$log"
 ctest --test-dir "$folder" --output-on-failure -j "$(nproc)" -R . "${select[@]}" "$@" || code=$?
 if [ -f "$log" ]; then tests/scripts/skipped.sh "$log"; fi
 [ "${code:-0}" -eq 8 ] || exit "${code:-0}"  # 8: tests failed
-# Some tests hold a clock to what they see, and a core that others work on may miss it: what failed runs again, alone.
-printf '\n== once more, one at a time: what failed above\n'
-ctest --test-dir "$folder" --output-on-failure --rerun-failed
+tests/scripts/once_more.sh "$folder"

@@ -134,6 +134,7 @@ case $case in
     ;;
   tutorial) # the commands of its seventh section, as they stand there
     cp -r "$here/../../slurm" . && export PATH="${TEST_PROGRAM%/*}:$PATH"
+    # shellcheck disable=SC2016 # no expressions
     sed -n '/^## 7/,/^## 8/p' "$here/../../docs/tutorial.md" | sed -n '/^```$/,/^```$/{/^```/!p}' >commands.sh
     bash -e commands.sh >numbers || fail "not submitted"
     [ "$(wc -l <numbers)" = 2 ] || fail "the tutorial submits other jobs than two"
