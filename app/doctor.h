@@ -16,7 +16,7 @@ struct RankFacts {
   std::string cuda;        // why the module is not there, "" when it is
   std::vector<int> cores;  // that the rank is bound to
   int host_cores = 0, threads = 1;
-  int gpus = 0;  // NVIDIA's, as the host's driver lists them
+  int gpus = 0;               // NVIDIA's, as the host's driver lists them
   int64_t memory_bytes = 0;   // available
   int64_t locked_bytes = -1;  // that it may lock; -1: no limit
   int64_t shared_bytes = 0;   // free in /dev/shm
