@@ -118,6 +118,11 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+Recipe recipe_of(std::string_view name) {
+  const NamedModel& model = known(name);
+  return model.recipe ? *model.recipe : shipped_recipe(model.name);
+}
+
 ModelOptions completed(ModelOptions o, int imagenet_image) {
   const bool cifar = o.form == Form::cifar;
   if (o.classes == 0) o.classes = cifar ? 10 : 1000;

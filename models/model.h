@@ -7,11 +7,13 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/graph.h"
+#include "models/recipe.h"
 
 namespace antichain {
 
@@ -35,6 +37,7 @@ struct NamedModel {
   std::string name;
   std::function<Graph(const ModelOptions&)> make;
   ModelTraits traits = {};
+  std::optional<Recipe> recipe = {};  // of one's own model; without it the general one
 };
 
 // Adds a model of one's own to the known ones: before any thread asks for one. Error (usage) when it has no name, no
@@ -46,6 +49,9 @@ void register_model(NamedModel);
 // as "squeezenet1_0".
 Graph make_model(std::string_view name, const ModelOptions& = {});
 std::vector<std::string> model_names();
+
+// How it is trained where nobody says otherwise. Error (usage) when there is no such model.
+Recipe recipe_of(std::string_view name);
 
 // The options with every 0 replaced by what is usual: how each model's function begins.
 ModelOptions completed(ModelOptions, int imagenet_image = 224);

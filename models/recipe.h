@@ -1,0 +1,29 @@
+// How a model is trained where nobody says otherwise: batch, learning rate, momentum, weight decay and length.
+//
+// A recipe's rate is that of its own batch. For another batch it grows and shrinks in proportion: Goyal et al., "Accurate,
+// Large Minibatch SGD: Training ImageNet in 1 Hour", 2017, section 2.1, who found it to hold up to some 8,000 samples.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "framework/learning_rate.h"
+#include "framework/sgd.h"
+
+namespace antichain {
+
+struct Recipe {
+  int batch = 64;            // samples per step
+  LearningRateOptions rate;  // its peak, for this batch, and its course
+  SgdOptions sgd = {};
+  int epochs = 30;
+  std::string source;  // where the values come from
+};
+
+// That of a shipped model, or for any other name the general one: a low rate after a long rise.
+Recipe shipped_recipe(std::string_view model);
+
+// The recipe's peak for steps of `batch` samples.
+double peak_for(const Recipe&, int batch);
+
+}  // namespace antichain
