@@ -8,6 +8,7 @@
 
 #include "app/checks.h"
 #include "app/commands.h"
+#include "app/follow_recipe.h"
 #include "app/network.h"
 #include "app/output_file.h"
 #include "app/table.h"
@@ -100,9 +101,10 @@ void list_nodes(const InfoOptions& options) {
   say_why_cpu(options.machine);
   const Graph graph = lowered_network(options.network, options.machine);
   const Totals sum = totals(graph);
-  fmt::print("{} in micro-batches of {} on {}, graph {}\n{}, {}, forward {} MFLOP\n\n{}", graph.model(),
+  fmt::print("{} in micro-batches of {} on {}, graph {}\n{}, {}, forward {} MFLOP\n{}\n{}", graph.model(),
              graph.microbatch(), options.machine.device, graph.hash(), counted(graph.size(), "node"),
-             counted(sum.parameters, "weight"), megaflops(sum.flops), node_table(graph).str());
+             counted(sum.parameters, "weight"), megaflops(sum.flops),
+             hanging("Recipe", 10, describe(recipe_of(options.network.model))), node_table(graph).str());
   write_output(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
 }
 

@@ -84,8 +84,9 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* dropout = app.add_option(
       "--dropout", o.dropout, "share that dropout drops: AlexNet, VGG, SqueezeNet and Inception-v3 have it");
   check_number(dropout, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
-  CLI::Option* batch = app.add_option("--batch", o.batch, "samples per step");
-  check_whole(batch, 1, most_samples)->type_name("N")->capture_default_str()->group("Network");
+  CLI::Option* batch =
+      app.add_option("--batch", o.batch, "samples per step; what is left over at an epoch's end is dropped");
+  check_whole(batch, 1, most_samples)->type_name("N")->default_str("the model's recipe's")->group("Network");
   add_microbatches_option(app, o.microbatches, "Network");
   CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
                                           "share of the target that is spread over all classes");
@@ -97,6 +98,10 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* classes =
       app.add_option("--classes", o.classes, "classes [the data set's, or the form's usual]");
   check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
+}
+
+void settle_batch(NetworkOptions& o) {
+  if (o.batch == 0) o.batch = recipe_of(o.model).batch;
 }
 
 CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {

@@ -10,7 +10,8 @@ namespace antichain {
 
 struct NetworkOptions {  // which network, and how it is fed
   std::string model = "resnet20";
-  int batch = 128, microbatches = 8;
+  int batch = 0;  // 0, until settled: the model's recipe's
+  int microbatches = 8;
   double label_smoothing = 0;  // part of the network: its last node depends on it
   std::string form = "cifar";  // or "imagenet"
   double aux = 0;              // weight of an auxiliary loss, where the model has one
@@ -40,6 +41,7 @@ CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);
 void add_network_options(CLI::App&, NetworkOptions&);
+void settle_batch(NetworkOptions&);  // once all options are read
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 // On stderr, once for the job: where --device auto found no GPU, why.

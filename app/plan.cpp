@@ -133,6 +133,7 @@ void add_plan(CLI::App& app) {
     // What measures itself measures what train would run.
     if (options->planning.profile_file.empty() && microbatches->count() == 0)
       options->network.microbatches = NetworkOptions().microbatches;
+    settle_batch(options->network);
     run(*options);
   });
 }

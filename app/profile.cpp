@@ -124,7 +124,10 @@ void add_profile(CLI::App& app) {
       ->type_name("X")
       ->group("Planning");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
-  command.callback([options] { run(*options); });
+  command.callback([options] {
+    settle_batch(options->network);
+    run(*options);
+  });
 }
 
 }  // namespace antichain

@@ -19,6 +19,7 @@ namespace {
 
 constexpr int64_t most_hashed = 4096;  // images
 constexpr const char* length = "steps in all";
+constexpr const char* course_length = "steps of the learning rate's course";  // where it outlasts the run
 constexpr const char* replicas_setting = "replicas";
 constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
 const std::set<std::string> kept_by_same_bits = {"device",
@@ -90,6 +91,11 @@ std::string some(const std::vector<std::string>& sentences) {
                      sentences.size() > most ? fmt::format("; and {} more", sentences.size() - most) : "");
 }
 
+// Steps over which the learning rate takes its course.
+const std::string& course_of(const Facts& recipe) {
+  return recipe.at(recipe.contains(course_length) ? course_length : length);
+}
+
 // A longer or shorter run is the user's right, but where the learning rate's course depends on the length it is another
 // run from here on. Returns whether that has to be said.
 bool check_length(const Manifest& m, const RunFacts& run) {
@@ -98,8 +104,7 @@ bool check_length(const Manifest& m, const RunFacts& run) {
     throw Error(fmt::format("the checkpoint has done {} already, but the run is to have {}",
                             counted(m.position.step, "step"), total),
                 "ask for more --steps or --epochs", ExitCode::usage);
-  const auto there = m.recipe.find(length);
-  return there != m.recipe.end() && there->second != run.recipe.at(length) &&
+  return m.recipe.contains(length) && course_of(m.recipe) != course_of(run.recipe) &&
          run.recipe.at("learning rate") != "constant";
 }
 
@@ -107,7 +112,7 @@ void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph,
                    const std::string& checkpoint) {
   std::vector<std::string> all = differences(m.model, run.model);
   Facts there = m.recipe, here = run.recipe;
-  there.erase(length), here.erase(length);
+  for (const char* own : {length, course_length}) there.erase(own), here.erase(own);
   for (std::string& sentence : differences(there, here)) all.push_back(std::move(sentence));
   if (all.empty()) all = tensor_differences(m, graph);
   if (!all.empty())
@@ -145,6 +150,9 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   if (!rank.prints() || (o.checkpoint.folder.empty() && o.checkpoint.resume.empty())) return run;
   const int64_t per_epoch = data.train->size() / o.network.batch;
   const TrainOptions training = train_options(o, per_epoch);
+  const RateCourse course = rate_course(o, per_epoch);
+  const int64_t warmup_steps =  // those of --warmup-epochs are told as epochs
+      o.recipe_warmup_steps > 0 ? course.options.warmup_steps : o.rate.warmup_steps;
   const auto text = [](const auto& x) { return fmt::format("{}", x); };
   run.model = {{"model", o.network.model},
                {"form", o.network.form},
@@ -158,7 +166,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
                 {"seed", text(o.seed)},
                 {"peak learning rate", text(o.rate.peak)},
                 {"learning rate", o.rate.schedule},
-                {"warm-up steps", text(o.rate.warmup_steps)},
+                {"warm-up steps", text(warmup_steps)},
                 {"warm-up epochs", text(o.warmup_epochs)},
                 {"momentum", text(training.sgd.momentum)},
                 {"weight decay", text(training.sgd.weight_decay)},
@@ -169,6 +177,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
                 {"test images", text(data.test->size())},
                 {"training data", fingerprint(*data.train)},
                 {"test data", fingerprint(*data.test)}};
+  if (text(course.steps) != run.recipe.at(length)) run.recipe[course_length] = text(course.steps);
   run.setting = {{"device", rank.context.backend().description()},
                  {"threads", text(rank.context.threads())},
                  {"ranks", text(rank.transport.size())},

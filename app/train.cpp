@@ -8,6 +8,7 @@
 #include "app/citations.h"
 #include "app/commands.h"
 #include "app/data_options.h"
+#include "app/follow_recipe.h"
 #include "app/job.h"
 #include "app/job_log.h"
 #include "app/network.h"
@@ -90,6 +91,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   if (rank.prints()) fmt::print("{}\n", describe(job));
   const Weights initial = read_initial(options.init, graph, transport);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
+  if (rank.prints()) fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
   on_rank_zero(transport, [&] {
@@ -197,6 +199,7 @@ void add_train(CLI::App& app) {
   add_train_options(command, *options);
   command.callback([options, &command] {
     options->settings = settings_of(command);
+    follow_recipe(command, *options);
     run(*options);
   });
 }

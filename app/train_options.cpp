@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
+
 #include "app/checks.h"
 #include "app/table.h"
 #include "framework/error.h"
@@ -15,8 +17,8 @@ constexpr int64_t most_training_steps = 1'000'000'000;
 constexpr int most_epochs = 1'000'000;
 
 void add_length_options(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* epochs =
-      app.add_option("--epochs", o.epochs, "passes over the training set [1, or as many as --steps needs]");
+  CLI::Option* epochs = app.add_option(
+      "--epochs", o.epochs, "passes over the training set [the recipe's, or as many as --steps needs]");
   check_whole(epochs, 1, most_epochs)->type_name("N")->group("Training");
   CLI::Option* steps = app.add_option("--steps", o.steps, "end after so many steps [whole epochs]");
   check_whole(steps, 1, most_training_steps)->type_name("N")->group("Training");
@@ -27,27 +29,38 @@ void add_length_options(CLI::App& app, TrainCommandOptions& o) {
 void add_rate_options(CLI::App& app, TrainCommandOptions& o) {
   const std::string group = "Training";
   CLI::Option* peak = app.add_option("--lr", o.rate.peak, "the learning rate's peak");
-  check_number(peak, 1e-12, 1e6)->type_name("X")->capture_default_str()->group(group);
-  CLI::Option* shape = app.add_option("--lr-schedule", o.rate.schedule,
-                                      fmt::format("its course: {}", fmt::join(learning_rate_names(), ", ")));
+  check_number(peak, 1e-12, 1e6)
+      ->type_name("X")
+      ->default_str("the recipe's, in proportion to the batch")
+      ->group(group);
+  CLI::Option* shape = app.add_option(
+      "--lr-schedule", o.rate.schedule,
+      fmt::format("its course over the run's steps: {}. step: a tenth from 50 % and a hundredth from 75 % of "
+                  "them on; cosine: down to 0; one-cycle: from a 25th up to the peak over 30 % of them, then "
+                  "down to nearly 0",
+                  fmt::join(learning_rate_names(), ", ")));
   check_name(shape, "learning-rate schedule", learning_rate_names())
       ->type_name("NAME")
-      ->capture_default_str()
+      ->default_str("the recipe's; with --steps alone it is as long as the recipe's epochs at least")
       ->group(group);
   CLI::Option* steps = app.add_option("--warmup-steps", o.rate.warmup_steps,
                                       "rise linearly to the peak for so many steps first");
-  check_whole(steps, 0, most_training_steps)->type_name("N")->capture_default_str()->group(group);
+  check_whole(steps, 0, most_training_steps)
+      ->type_name("N")
+      ->default_str("the recipe's, at most 30 % of the course; 0 with --lr-schedule")
+      ->group(group);
   CLI::Option* epochs =
       app.add_option("--warmup-epochs", o.warmup_epochs, "the same in epochs, also parts of one");
-  check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->capture_default_str()->group(group);
+  check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->group(group);
 }
 
 void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* momentum = app.add_option("--momentum", o.sgd.momentum, "of stochastic gradient descent");
-  check_number(momentum, 0, 1)->type_name("X")->default_str("0.9")->group("Training");
+  check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's")->group("Training");
   CLI::Option* decay =
-      app.add_option("--weight-decay", o.sgd.weight_decay, "times the weight, added to its gradient");
-  check_number(decay, 0, 1e6)->type_name("X")->default_str("0.0005")->group("Training");
+      app.add_option("--weight-decay", o.sgd.weight_decay,
+                     "times the weight, added to its gradient; of biases and batch norm, too");
+  check_number(decay, 0, 1e6)->type_name("X")->default_str("the recipe's")->group("Training");
   app.add_flag("--no-nesterov", o.no_nesterov, "plain momentum instead of Nesterov's")->group("Training");
 }
 
@@ -125,21 +138,30 @@ void check(const TrainCommandOptions& o) {
   check(o.checkpoint);
 }
 
+RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+  const int64_t run = total_steps({.epochs = o.epochs, .steps = o.steps}, batches_per_epoch);
+  RateCourse course{o.rate, std::max(run, o.course_epochs * batches_per_epoch)};
+  if (o.recipe_warmup_steps > 0)
+    course.options.warmup_steps = std::min(o.recipe_warmup_steps, course.steps * 3 / 10);
+  if (o.warmup_epochs > 0) course.options.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
+  return course;
+}
+
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
-  LearningRateOptions rate = o.rate;
-  if (o.warmup_epochs > 0) rate.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
   SgdOptions sgd = o.sgd;
   sgd.nesterov = !o.no_nesterov;
-  const LearningRate schedule(rate);
-  return {.batch = o.network.batch,
-          .epochs = o.epochs == 0 && o.steps == 0 ? 1 : o.epochs,
-          .steps = o.steps,
-          .seed = o.seed,
-          .sgd = sgd,
-          .rate = [schedule](int64_t step, int64_t total) { return float(schedule.rate(step, total)); },
-          .trace = !o.trace_file.empty(),
-          .on_nan = parse_on_nan(o.on_nan),
-          .device_augments = o.augment != "host"};
+  const RateCourse course = rate_course(o, batches_per_epoch);
+  const LearningRate schedule(course.options);
+  return {
+      .batch = o.network.batch,
+      .epochs = o.epochs,
+      .steps = o.steps,
+      .seed = o.seed,
+      .sgd = sgd,
+      .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
+      .trace = !o.trace_file.empty(),
+      .on_nan = parse_on_nan(o.on_nan),
+      .device_augments = o.augment != "host"};
 }
 
 }  // namespace antichain
