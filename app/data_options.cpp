@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string_view>
 
+#include "app/agreement.h"
 #include "app/checks.h"
 #include "app/table.h"
 #include "data/cifar10.h"
@@ -109,7 +110,9 @@ DataSplits obtain_data(const DataOptions& options, Rank& rank, SharedData& share
     if (!got.note.empty()) fmt::print("{}\n", got.note);
     return got.directory;
   });
-  return shared.get(path);
+  const DataSplits data = shared.get(path);
+  check_same_data(rank, data, path);
+  return data;
 }
 
 DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& rank, SharedData& shared) {

@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/agreement.h"
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/data_options.h"
@@ -119,6 +120,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   const Graph model = network_for(*test, options);
   WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.transport.size(),
                        Mode::evaluate, rank);
+  check_same_kernels(rank, options.machine, network.stage().graph());
   if (network.classes() < test->classes()) {
     throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
                             test->classes()),

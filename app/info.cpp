@@ -120,6 +120,7 @@ void add_info(CLI::App& app) {
   CLI::Option* batch = command.add_option("--batch", options->network.batch, "images, with --model");
   check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Network");
   add_device_option(command, options->machine)->description("whose layouts to list, with --model");
+  add_cpu_isa_option(command, options->machine);
   add_output_option(command, "--json", options->json_file,
                     "write the list; with --model a profile without times");
   command.callback([options] {

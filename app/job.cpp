@@ -49,12 +49,14 @@ void work_as(Transport& transport, const MachineOptions& machine, const std::fun
   }
 }
 
+std::string program() { return fmt::format("antichain {} (revision {})", version(), revision()); }
+
 void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   check_launch();
   MpiSession session(machine.watchdog_s);
   try {
     check_launch(session.transport().size());
-    agree(session.transport(), "the version of the program", version());
+    agree(session.transport(), "the program", program());
     work_as(session.transport(), machine, work);
   } catch (const Error& error) {
     session.end_job(error.what(), int(error.code()));

@@ -13,6 +13,7 @@
 #include "framework/error.h"
 #include "framework/precision.h"
 #include "framework/say.h"
+#include "layers/cpu/cpu_isa.h"
 #include "models/model.h"
 #include "pipeline/launch.h"
 
@@ -152,9 +153,27 @@ void add_threads_option(CLI::App& app, MachineOptions& o) {
   check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
 }
 
+void add_cpu_isa_option(CLI::App& app, MachineOptions& o) {
+  std::vector<std::string> known = cpu_isa_names();
+  CLI::Option* isa = app.add_option(
+      "--cpu-isa", o.cpu_isa,
+      fmt::format("the most instructions that the CPU may use, so that ranks on different processors compute "
+                  "alike: {}, or auto: all that it has",
+                  fmt::join(known, ", ")));
+  known.insert(known.end(), {"avx512", "auto"});
+  check_name(isa, "instruction set", known)
+      ->each([](const std::string& name) {
+        if (name != "auto") limit_cpu_isa(name);
+      })
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
 void add_machine_options(CLI::App& app, MachineOptions& o) {
   add_local_option(app, o);
   add_device_option(app, o);
+  add_cpu_isa_option(app, o);
   add_threads_option(app, o);
   add_watchdog_option(app, o);
 }

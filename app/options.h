@@ -28,7 +28,8 @@ struct MachineOptions {  // where it runs
   std::string why_cpu;                 // where "auto" found no GPU
   std::string cpu_does = "computing";  // what that line says
   std::string transport = "auto";      // of tensors between ranks: pipeline/choose_transport.h
-  int threads = 1;  // per rank: 1, so that the bits do not depend on how ranks share a machine
+  int threads = 1;               // per rank: 1, so that the bits do not depend on how ranks share a machine
+  std::string cpu_isa = "auto";  // the most that the cpu engine may use: layers/cpu/cpu_isa.h
   double watchdog_s = 120;
 };
 
@@ -47,6 +48,8 @@ CLI::Option* add_device_option(CLI::App&, MachineOptions&);
 // On stderr, once for the job: where --device auto found no GPU, why.
 void say_why_cpu(const MachineOptions&);
 void add_threads_option(CLI::App&, MachineOptions&);
+// Obeyed as the option is read: before anything asks oneDNN what it uses.
+void add_cpu_isa_option(CLI::App&, MachineOptions&);
 CLI::Option* add_precision_option(CLI::App&, std::string& precision);
 void add_machine_options(CLI::App&, MachineOptions&);
 void add_watchdog_option(CLI::App&, MachineOptions&);

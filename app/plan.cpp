@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "app/agreement.h"
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/compare.h"
@@ -96,6 +97,7 @@ void run(const PlanCommandOptions& options) {
   if (!options.planning.profile_file.empty()) return plan_a_profile(options);
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
+    check_same_kernels(rank, options.machine, graph);
     // 1. What was given.
     const GivenFiles given =
         read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.transport);

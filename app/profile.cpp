@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "app/agreement.h"
 #include "app/checks.h"
 #include "app/commands.h"
 #include "app/job.h"
@@ -87,6 +88,7 @@ void run(const ProfileOptions& options) {
   if (options.tune) check_tunable(backend(options.machine.device));
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
+    check_same_kernels(rank, options.machine, graph);
     // 1. Whether the result can be kept.
     read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
     warn_of_crowding(rank);

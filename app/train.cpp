@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "app/agreement.h"
 #include "app/citations.h"
 #include "app/commands.h"
 #include "app/data_options.h"
@@ -80,6 +81,7 @@ void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
+  check_same_kernels(rank, options.machine, graph);
   const PlanningOptions planning = for_ranks(options.planning, transport.size());
   const JobStart job = job_start(rank);
   const RunRecord record(options.results, rank);

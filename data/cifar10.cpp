@@ -9,6 +9,7 @@
 
 #include "data/watched_file.h"
 #include "framework/error.h"
+#include "framework/hash_stream.h"
 #include "framework/printable.h"
 
 namespace antichain {
@@ -29,6 +30,7 @@ struct Part {
 struct Records {
   std::vector<Part> parts;
   std::vector<uint8_t> labels;
+  HashStream hash;  // of all records, as they stand in the files
 };
 
 class Cifar10 : public DataSet {
@@ -36,6 +38,7 @@ class Cifar10 : public DataSet {
   Cifar10(std::string name, std::vector<std::string> class_names, Records records)
       : name_(std::move(name)), class_names_(std::move(class_names)), records_(std::move(records)) {}
 
+  uint64_t contents() const override { return records_.hash.value(); }
   std::string name() const override { return name_; }
   int64_t size() const override { return int64_t(records_.labels.size()); }
   Shape image_shape() const override { return {3, Format::side, Format::side}; }
@@ -74,13 +77,14 @@ fs::path find_folder(const fs::path& directory) {
 }
 
 // Reads the whole file once, block by block: what can't be read is better known before training than after an hour.
-void append_labels(const WatchedFile& file, std::vector<uint8_t>& labels) {
+void append_records(const WatchedFile& file, Records& all) {
   constexpr int64_t block_records = 512;
   std::vector<uint8_t> block(size_t(block_records * Format::record_bytes));
   const int64_t records = file.bytes() / Format::record_bytes;
   for (int64_t first = 0; first < records; first += block_records) {
     const int64_t count = std::min(block_records, records - first);
     file.read(first * Format::record_bytes, {block.data(), size_t(count * Format::record_bytes)}, first);
+    all.hash.add({reinterpret_cast<const char*>(block.data()), size_t(count * Format::record_bytes)});
     for (int64_t r = 0; r < count; ++r) {
       const uint8_t label = block[size_t(r * Format::record_bytes)];
       if (label >= Format::classes) {
@@ -88,7 +92,7 @@ void append_labels(const WatchedFile& file, std::vector<uint8_t>& labels) {
                                 label, Format::classes - 1),
                     "the file is damaged or of another data set");
       }
-      labels.push_back(label);
+      all.labels.push_back(label);
     }
   }
 }
@@ -107,7 +111,7 @@ void append_file(const fs::path& path, Records& records) {
                 "fetch or unpack the data set again");
   }
   const auto first = int64_t(records.labels.size());
-  append_labels(*file, records.labels);
+  append_records(*file, records);
   records.parts.push_back({std::move(file), first});
 }
 

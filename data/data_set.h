@@ -30,6 +30,9 @@ class DataSet {
   virtual void image(int64_t index, std::span<uint8_t> out) const = 0;
   virtual int label(int64_t index) const = 0;  // 0 … classes − 1
   virtual Normalisation normalisation() const { return {}; }
+  // A hash of all labels and images, in their order, with the images' size. Where images are more than 256 MiB, they are
+  // those that are evenly spread over them and make 256 MiB; a set that is read as a whole anyway hashes all.
+  virtual uint64_t contents() const;
   // A sentence naming the file when another one has taken its name since it was opened; "" where all is as it was.
   virtual std::string replaced() const { return ""; }
 

@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "framework/context.h"
@@ -51,6 +52,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;         // "cpu"
   virtual std::string description() const = 0;  // "AMD EPYC …, AVX-512, oneDNN 2.6.3": goes into profiles
+  // What it chooses layouts and kernels by, as names and values. Ranks that exchange tensors must have all of it alike, or they
+  // would read each other's in another order; with it their last bits are alike, too.
+  virtual std::vector<std::pair<std::string, std::string>> chooses_by() const { return {}; }
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) const = 0;
   // Whether the host can read and write what `allocate` gives.
   virtual bool host_memory() const { return true; }

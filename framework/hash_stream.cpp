@@ -11,6 +11,7 @@ struct HashStream::State {
 
 HashStream::HashStream() : state_(std::make_unique<State>()) { XXH3_64bits_reset(&state_->xxh3); }
 HashStream::~HashStream() = default;
+HashStream::HashStream(HashStream&&) noexcept = default;
 void HashStream::add(std::string_view bytes) {
   XXH3_64bits_update(&state_->xxh3, bytes.data(), bytes.size());
 }

@@ -11,7 +11,7 @@ class HashStream {
  public:
   HashStream();
   ~HashStream();
-  HashStream(const HashStream&) = delete;
+  HashStream(HashStream&&) noexcept;
   void add(std::string_view);
   uint64_t value() const;
 

@@ -4,8 +4,10 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "framework/error.h"
 #include "pipeline/transport.h"
 
 namespace antichain {
@@ -15,8 +17,15 @@ namespace antichain {
 std::string describe_odd(const std::vector<std::string>& values, const std::string& has,
                          const std::string& have);
 
-// Collective. Error on every rank, naming `what` and the ranks whose `value` differs from most.
-void agree(Transport&, const std::string& what, const std::string& value);
+// Names and values, in the order in which they are compared: {"the plan", "1f0c"}.
+using Held = std::vector<std::pair<std::string, std::string>>;
+// Given the name that ranks hold differently and the values of all ranks: what to do about it.
+using Advice = std::function<std::string(const std::string& name, const std::vector<std::string>& values)>;
+
+// Collective. Error on every rank that names the first thing that is not alike on all of them, with the odd ranks, their
+// hosts and the values: "the plan is 1f0c on rank 2 (node3), but 77aa on the others".
+void agree(Transport&, const Held&, const Advice&, ExitCode = ExitCode::bad_input);
+void agree(Transport&, const std::string& name, const std::string& value);
 
 // Collective. Rank 0 runs `work`; an Error there is thrown on every rank, else all get its text.
 std::string on_rank_zero(Transport&, const std::function<std::string()>& work);

@@ -10,6 +10,7 @@
 #include "framework/sgd.h"
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
+#include "layers/cpu/cpu_isa.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain {
@@ -27,6 +28,22 @@ std::string cpu_model() {
 std::string version() {
   const dnnl_version_t* v = dnnl_version();
   return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
+}
+
+// Whether float32 may be multiplied as less, and which registers are preferred: ONEDNN_DEFAULT_FPMATH_MODE and
+// ONEDNN_CPU_ISA_HINTS can say so.
+std::string modes() {
+  dnnl_fpmath_mode_t arithmetic = dnnl_fpmath_mode_strict;
+  dnnl_get_default_fpmath_mode(&arithmetic);
+  return fmt::format("{}, {}", int(arithmetic), int(dnnl_get_cpu_isa_hints()));
+}
+
+// "AVX-512" of "avx512_core_bf16": one name for those whose float32 kernels are the same.
+std::string usual_name(const std::string& isa) {
+  if (isa == "avx512_core_amx") return "AVX-512 with AMX";
+  if (isa.starts_with("avx512")) return "AVX-512";
+  if (isa.starts_with("avx2")) return "AVX2";
+  return isa == "avx" ? "AVX" : isa == "sse41" ? "SSE4.1" : "other instructions";
 }
 
 // w, dw and v element by element, so that neither threads nor vector width change a bit. `has_v` without
@@ -66,7 +83,12 @@ class CpuBackend : public Backend {
 
   std::string name() const override { return "cpu"; }
   std::string description() const override {
-    return fmt::format("{}, {}, {}", cpu_model(), cpu::has_avx512() ? "AVX-512" : "AVX2 or older", version());
+    return fmt::format("{}, {}, {}", cpu_model(), usual_name(cpu_isa()), version());
+  }
+  std::vector<std::pair<std::string, std::string>> chooses_by() const override {
+    return {{"the instruction set", cpu_isa()},
+            {"the library", fmt::format("{} ({})", version(), dnnl_version()->hash)},
+            {"oneDNN's mode of arithmetic and its hints", modes()}};
   }
   void require(Precision precision) const override {
     if (precision == Precision::float32 || cpu::has_bf16()) return;

@@ -68,6 +68,7 @@ const dnnl::engine& engine() {
 }
 
 bool has_avx512() { return uses(dnnl::cpu_isa::avx512_core); }
+bool has_avx2() { return uses(dnnl::cpu_isa::avx2); }
 bool has_bf16() { return uses(dnnl::cpu_isa::avx512_core_bf16); }
 
 Layout blocked() { return has_avx512() ? Layout::nChw16c : Layout::nChw8c; }

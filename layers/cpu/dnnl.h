@@ -23,8 +23,9 @@ using Desc = dnnl::memory::desc;
 
 const dnnl::engine& engine();
 
-// Whether oneDNN uses AVX-512 on this machine (ONEDNN_MAX_CPU_ISA can say no).
+// Whether oneDNN uses AVX-512, or AVX2, on this machine (layers/cpu/cpu_isa.h and ONEDNN_MAX_CPU_ISA can say no).
 bool has_avx512();
+bool has_avx2();
 // Whether it multiplies bf16 numbers by instructions made for it (AVX512_BF16): oneDNN's emulation without them is slower
 // than float32.
 bool has_bf16();

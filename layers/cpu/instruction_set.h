@@ -15,7 +15,7 @@ template <class T>
 T best(const PerInstructionSet<T>& of) {
 #ifdef __x86_64__
   if (has_avx512()) return of.avx512;
-  if (__builtin_cpu_supports("avx2")) return of.avx2;
+  if (has_avx2()) return of.avx2;
 #endif
   return of.baseline;
 }

@@ -70,6 +70,19 @@ void expect_refused(const Content& content, std::initializer_list<std::string> p
   expect_error([&] { read_hdf5_set(file); }, parts);
 }
 
+TEST(Hdf5Set, ContentsTellPixelsAndLabelsApart) {
+  const auto contents = [](const Content& content) {
+    const TemporaryFolder folder;
+    return read_hdf5_set(write(folder, content)).train->contents();
+  };
+  const uint64_t plain = contents({});
+  EXPECT_EQ(plain, contents({})) << "equal data in another file";
+  EXPECT_EQ(plain, contents({.compressed = true}));
+  EXPECT_NE(plain, contents({.train_labels = {0, 1, 2, 1, 1}}));
+  EXPECT_NE(plain, contents({.train_shape = {5, 3, 6, 4}, .test_shape = {2, 3, 6, 4}}));
+  EXPECT_NE(plain, contents({.train_shape = {6, 3, 4, 6}, .train_labels = {0, 1, 2, 1, 0, 0}}));
+}
+
 TEST(Hdf5Set, ReadsPlanesPixelsAndGrey) {
   struct Case {
     std::vector<int64_t> train, test;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/error.h"
+#include "pipeline/launch.h"
 #include "pipeline/thread_transport.h"
 
 namespace antichain {
@@ -26,9 +27,30 @@ std::vector<std::string> refusals(const std::vector<std::string>& values) {
 TEST(Agree, NamesTheOddRanksOnEveryRank) {
   EXPECT_EQ(refusals({"1", "1", "1"}), std::vector<std::string>(3));
   for (const std::string& text : refusals({"1", "2", "1", "3"}))
-    EXPECT_NE(text.find("the version of the program of ranks 1, 3 differs"), std::string::npos) << text;
-  for (const std::string& text : refusals({"2", "1", "1"}))
-    EXPECT_NE(text.find("of rank 0 differs"), std::string::npos) << text;
+    EXPECT_EQ(
+        text.find("the version of the program is 2 on rank 1 (" + host_name() + "), but 1 on the others"), 0u)
+        << text;
+  for (const std::string& text : refusals({"2", "1", "1", "2", "1"}))
+    EXPECT_EQ(text.find("the version of the program is 2 on ranks 0, 3 ("), 0u) << text;
+}
+
+TEST(Agree, ComparesOneThingAfterTheOtherAndAsksWhatToDo) {
+  run_ranks(3, [](Transport& transport) {
+    const bool odd = transport.rank() == 1;
+    const Held held = {{"the size", "3"}, {"the hash", odd ? "b" : "a"}, {"the rest", odd ? "y" : "x"}};
+    const auto advice = [](const std::string& name, const std::vector<std::string>& values) {
+      return name + " of " + std::to_string(values.size());
+    };
+    try {
+      agree(transport, held, advice, ExitCode::usage);
+      ADD_FAILURE() << "ranks that differ are taken";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(),
+                "the hash is b on rank 1 (" + host_name() + "), but a on the others: the hash of 3");
+      EXPECT_EQ(error.code(), ExitCode::usage);
+    }
+    agree(transport, {{"the size", "3"}, {"nothing", ""}}, advice);
+  });
 }
 
 TEST(Agree, DescribesWhatIsOdd) {
