@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdio>
-
 #include "framework/backend.h"
+#include "framework/say.h"
 #include "layers/cpu/cpu_isa.h"
 #include "pipeline/agree.h"
 #include "pipeline/launch.h"
@@ -26,13 +25,9 @@ std::string kernel_advice(const std::string& name, const std::vector<std::string
 // Kernels are the same, but what oneDNN and cuDNN divide by the size of a cache may be divided otherwise.
 void warn_of_other_processors(const Rank& rank) {
   const auto all = rank.transport.gather(rank.context.backend().description());
+  if (!rank.prints()) return;
   const std::string odd = describe_odd(all, "computes on", "compute on");
-  if (odd.empty()) return;
-  std::fputs(fmt::format("antichain: warning: {}: the last bits of the numbers may depend on where the "
-                         "network is cut\n",
-                         odd)
-                 .c_str(),
-             stderr);
+  if (!odd.empty()) warn(odd + ": the last bits of the numbers may depend on where the network is cut");
 }
 
 // Cheap things first: what differs in size differs in its hash as well.

@@ -4,9 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
+#include "app/agreement.h"
 #include "app/table.h"
+#include "app/train_option_kinds.h"
 #include "framework/checkpoint_folder.h"
 #include "framework/error.h"
 #include "framework/random.h"
@@ -20,6 +23,7 @@ namespace {
 constexpr int64_t most_hashed = 4096;  // images
 constexpr const char* length = "steps in all";
 constexpr const char* course_length = "steps of the learning rate's course";  // where it outlasts the run
+constexpr const char* normalisation = "mean and deviation";
 constexpr const char* replicas_setting = "replicas";
 constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
 const std::set<std::string> kept_by_same_bits = {"device",
@@ -108,16 +112,55 @@ bool check_length(const Manifest& m, const RunFacts& run) {
          run.recipe.at("learning rate") != "constant";
 }
 
+// What manifests had no word for once, with what every run had then that did not say otherwise.
+Facts once_unsaid() {
+  Facts facts = {{normalisation, describe(Normalisation())}};
+  for (const TrainOption& option : train_option_kinds())
+    if (*option.default_before) facts[option.fact] = option.default_before;
+  return facts;
+}
+
+// The facts of an older checkpoint: what it does not say is taken to be as it is here, with a warning where that is not
+// what every run had then.
+Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
+  for (const auto& [name, usual] : once_unsaid()) {
+    const auto now = here.find(name);
+    if (there.contains(name) || now == here.end()) continue;
+    there[name] = now->second;
+    if (now->second != usual)
+      warn(fmt::format("{} is of an older version and does not say its {}: it is taken to be {}, as here",
+                       checkpoint, name, now->second));
+  }
+  return there;
+}
+
+// Where it stands, in a run of so many steps an epoch. A manifest is sealed, so only a forged one is refused here.
+void check_position(const TrainPosition& p, int64_t steps_per_epoch, const std::string& checkpoint) {
+  const int64_t in_epoch = p.batch == 0 ? steps_per_epoch : p.batch;  // steps that its sums can hold
+  const bool right = p.step >= 0 && p.epoch == p.step / steps_per_epoch &&
+                     p.batch == p.step % steps_per_epoch && p.epoch_steps >= 0 && p.epoch_steps <= in_epoch &&
+                     std::isfinite(p.epoch_loss) && p.epoch_correct >= 0 &&
+                     p.epoch_correct <= double(INT64_MAX) && p.epoch_s >= 0;
+  if (!right)
+    throw Damaged(
+        fmt::format("{} says that it is at step {}, epoch {}, batch {} with {} counted, which contradict "
+                    "each other where an epoch has {}",
+                    checkpoint, p.step, p.epoch, p.batch, counted(p.epoch_steps, "step"),
+                    counted(steps_per_epoch, "step")),
+        "take an older checkpoint; a manifest can't be edited");
+}
+
 void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph,
                    const std::string& checkpoint) {
-  std::vector<std::string> all = differences(m.model, run.model);
-  Facts there = m.recipe, here = run.recipe;
+  std::vector<std::string> all = differences(completed(m.model, run.model, checkpoint), run.model);
+  Facts there = completed(m.recipe, run.recipe, checkpoint), here = run.recipe;
   for (const char* own : {length, course_length}) there.erase(own), here.erase(own);
   for (std::string& sentence : differences(there, here)) all.push_back(std::move(sentence));
   if (all.empty()) all = tensor_differences(m, graph);
   if (!all.empty())
     throw Error(fmt::format("{} does not belong to this run: {}", checkpoint, some(all)),
                 "resume with the options it was trained with");
+  check_position(m.position, run.steps_per_epoch, checkpoint);
   if (check_length(m, run))
     warn(
         fmt::format("the run was to have {} steps and now has {}: the learning rate follows the new length "
@@ -151,32 +194,21 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   const int64_t per_epoch = data.train->size() / o.network.batch;
   const TrainOptions training = train_options(o, per_epoch);
   const RateCourse course = rate_course(o, per_epoch);
-  const int64_t warmup_steps =  // those of --warmup-epochs are told as epochs
-      o.recipe_warmup_steps > 0 ? course.options.warmup_steps : o.rate.warmup_steps;
+  for (const TrainOption& option : train_option_kinds()) {
+    if (option.value == nullptr) continue;
+    Facts& facts = option.kind == OptionKind::network ? run.model : run.recipe;
+    facts[option.fact] = option.value(o, per_epoch);
+  }
   const auto text = [](const auto& x) { return fmt::format("{}", x); };
-  run.model = {{"model", o.network.model},
-               {"form", o.network.form},
-               {"classes", text(o.network.classes)},
-               {"image", data.train->image_shape().str()},
-               {"auxiliary loss", text(o.network.aux)},
-               {"label smoothing", text(o.network.label_smoothing)},
-               {"precision", o.network.precision}};
-  run.recipe = {{"batch", text(o.network.batch)},
-                {"micro-batches", text(o.network.microbatches)},
-                {"seed", text(o.seed)},
-                {"peak learning rate", text(o.rate.peak)},
-                {"learning rate", o.rate.schedule},
-                {"warm-up steps", text(warmup_steps)},
-                {"warm-up epochs", text(o.warmup_epochs)},
-                {"momentum", text(training.sgd.momentum)},
-                {"weight decay", text(training.sgd.weight_decay)},
-                {"nesterov", text(training.sgd.nesterov)},
-                {length, text(total_steps(training, per_epoch))},
-                {"data", data.train->name()},
-                {"training images", text(data.train->size())},
-                {"test images", text(data.test->size())},
-                {"training data", fingerprint(*data.train)},
-                {"test data", fingerprint(*data.test)}};
+  run.model["image"] = data.train->image_shape().str();
+  run.recipe[length] = text(total_steps(training, per_epoch));
+  run.recipe["data"] = data.train->name();
+  run.recipe["training images"] = text(data.train->size());
+  run.recipe["test images"] = text(data.test->size());
+  run.recipe["training data"] = fingerprint(*data.train);
+  run.recipe["test data"] = fingerprint(*data.test);
+  run.recipe[normalisation] = describe(data.train->normalisation());
+  run.steps_per_epoch = per_epoch;
   if (text(course.steps) != run.recipe.at(length)) run.recipe[course_length] = text(course.steps);
   run.setting = {{"device", rank.context.backend().description()},
                  {"threads", text(rank.context.threads())},

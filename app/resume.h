@@ -17,6 +17,7 @@ namespace antichain {
 struct RunFacts {
   Facts model, recipe;  // a run that goes on must have the same
   Facts setting;        // may differ
+  int64_t steps_per_epoch = 1;
 };
 RunFacts run_facts(const TrainCommandOptions&, const DataSplits&, const Rank&);
 // How the run's plan divides the network, which it may otherwise than its checkpoint's; the bits depend on replicas.

@@ -22,6 +22,7 @@
 #include "app/run_record.h"
 #include "app/table.h"
 #include "app/time_report.h"
+#include "app/train_option_kinds.h"
 #include "app/train_options.h"
 #include "app/train_report.h"
 #include "framework/error.h"
@@ -199,6 +200,7 @@ void add_train(CLI::App& app) {
       app, "train", "profile, plan and train",
       "mpirun -n 4 antichain train --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 2");
   add_train_options(command, *options);
+  check_train_option_kinds(command);
   command.callback([options, &command] {
     options->settings = settings_of(command);
     follow_recipe(command, *options);

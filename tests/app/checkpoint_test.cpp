@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "framework/checkpoint.h"
+#include "framework/hdf5_arrays.h"
 #include "framework/json.h"
 #include "tests/app/program.h"
 #include "tests/data/temporary_folder.h"
@@ -69,6 +73,14 @@ class Checkpoints : public testing::Test {
     std::string bytes = read_file(path(file));
     bytes[bytes.size() / 2] ^= 1;
     write_file(path(file), bytes);
+  }
+
+  // Changes what a manifest says, and gives it the right hash.
+  static void reseal(const std::string& checkpoint, const std::function<void(Manifest&)>& change) {
+    const std::string file = path(checkpoint + "/manifest.json");
+    Manifest manifest = manifest_from_json(read_file(file), file);
+    change(manifest);
+    write_file(file, to_json(manifest));
   }
 
   static TemporaryFolder* folder_;
@@ -167,7 +179,58 @@ TEST_F(Checkpoints, AnotherRunsAreRefusedNamingEachDifference) {
   refused_with("--data-dir data", "--data-dir other", 3, "training data is ");
   refused_with("--resume", "--label-smoothing 0.1 --resume", 3,
                "label smoothing is 0 in the checkpoint, but 0.1 here");
+  refused_with("--resume", "--dropout 0.1 --resume", 3, "dropout is 0.5 in the checkpoint, but 0.1 here");
   refused_with("--epochs 2", "--steps 5", 2, "6 steps already");
+}
+
+// A data set of one's own whose pixels stay, but not the mean that is taken off them.
+TEST_F(Checkpoints, AnotherMeanIsOtherData) {
+  const auto write_set = [](double mean) {
+    std::vector<ArraySpec> specs;
+    for (const std::string split : {"train", "test"}) {
+      specs.push_back({.path = split + "/images", .shape = {16, 3, 32, 32}});
+      specs.push_back({.path = split + "/labels", .shape = {16}, .type = ArrayType::i64});
+    }
+    ArrayWriter writer(path("set.h5"), specs);
+    writer.set({"mean", std::vector<double>{mean}});
+    writer.set({"std", std::vector<double>{0.25}});
+    for (size_t i = 0; i < specs.size(); ++i)
+      writer.append(i, std::vector<std::byte>(size_t(16 * specs[i].row_bytes())));
+    writer.finish();
+  };
+  const std::string words =
+      "train --model resnet20 --batch 16 --microbatches 4 --dataset hdf5:set.h5 --profile p.json --classes "
+      "10 "
+      "--lr-schedule constant --checkpoint own --steps ";
+  write_set(0.5);
+  EXPECT_EQ(run(words + "1").code, 0);
+  write_set(0.1);
+  expect_refused(run(words + "2 --resume auto"), 3,
+                 "mean and deviation is 0.5 0.5 0.5, 0.25 0.25 0.25 in the", "another mean");
+}
+
+TEST_F(Checkpoints, OlderOnesThatSayLessAreTaken) {
+  reseal(step(6), [](Manifest& m) { m.model.erase("dropout"), m.recipe.erase("mean and deviation"); });
+  const ProgramRun usual = resume("--resume " + step(6));
+  EXPECT_EQ(usual.code, 0) << usual.err;
+  EXPECT_THAT(usual.err, Not(HasSubstr("older version")));
+  const ProgramRun other = resume("--dropout 0.1 --resume " + step(6));
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("does not say its dropout: it is taken to be 0.1, as here"));
+}
+
+TEST_F(Checkpoints, WhatContradictsItselfIsRefusedHoweverItIsSealed) {
+  const std::vector<std::function<void(TrainPosition&)>> forgeries = {
+      [](TrainPosition& p) { p.batch = 3; },                 // an epoch has three: 0 to 2
+      [](TrainPosition& p) { p.epoch = int64_t(1) << 62; },  //
+      [](TrainPosition& p) { p.step = 5; },                  // of the sixth it says all else
+      [](TrainPosition& p) { p.epoch_steps = 4; },           //
+      [](TrainPosition& p) { p.epoch_loss = std::nan(""); }};
+  for (const auto& forge : forgeries) {
+    SetUp();
+    reseal(step(6), [&](Manifest& m) { forge(m.position); });
+    refused("--resume " + step(6), 3, "contradict each other");
+  }
 }
 
 TEST_F(Checkpoints, ALongerRunSaysWhatItDoesToTheRate) {
