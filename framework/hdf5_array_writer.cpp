@@ -43,12 +43,20 @@ hid_t create_file(const std::string& file) {
   return written(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, access), file, "HDF5 can't make the file");
 }
 
+// "train" of "train/images", where it is not there yet.
+void make_group_of(const std::string& path, hid_t file, const std::string& name) {
+  const std::string group = path.substr(0, path.rfind('/'));
+  if (group == path || H5Lexists(file, group.c_str(), H5P_DEFAULT) > 0) return;
+  const Object made(
+      written(create_group(file, group.c_str()), name, fmt::format("HDF5 can't make the group '{}'", group)));
+}
+
 hid_t create_array(hid_t file, const ArraySpec& spec, const std::string& name) {
+  make_group_of(spec.path, file, name);
   const std::vector<hsize_t> extents(spec.shape.begin(), spec.shape.end());
   const Space space(H5Screate_simple(int(extents.size()), extents.data(), nullptr));
-  const Properties creation(H5Pcreate(H5P_DATASET_CREATE)), links(H5Pcreate(H5P_LINK_CREATE));
+  const Properties creation(H5Pcreate(H5P_DATASET_CREATE));
   H5Pset_obj_track_times(creation, 0);
-  H5Pset_create_intermediate_group(links, 1);
   if (spec.compressed) {
     std::vector<hsize_t> chunk = extents;
     chunk[0] = 1;
@@ -57,8 +65,8 @@ hid_t create_array(hid_t file, const ArraySpec& spec, const std::string& name) {
     H5Pset_deflate(creation, deflate_level);
   }
   return written(
-      H5Dcreate2(file, spec.path.c_str(), type_in_file(spec.type), space, links, creation, H5P_DEFAULT), name,
-      fmt::format("HDF5 can't make the dataset '{}'", spec.path));
+      H5Dcreate2(file, spec.path.c_str(), type_in_file(spec.type), space, H5P_DEFAULT, creation, H5P_DEFAULT),
+      name, fmt::format("HDF5 can't make the dataset '{}'", spec.path));
 }
 
 void write_strings(hid_t file, const std::string& name, const std::vector<std::string>& values, bool scalar,

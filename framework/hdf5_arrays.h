@@ -19,7 +19,7 @@ namespace antichain {
 enum class ArrayType { u8, i64, f32 };
 
 struct ArraySpec {
-  std::string path;            // "train/images": groups are made
+  std::string path;            // "train/images": its group is made
   std::vector<int64_t> shape;  // rows first
   ArrayType type = ArrayType::u8;
   bool compressed = false;  // each row by itself, so that any one is read alone

@@ -11,6 +11,12 @@ std::mutex& Session::mutex() {
   return one;
 }
 
+hid_t create_group(hid_t parent, const char* name) {
+  const Properties creation(H5Pcreate(H5P_GROUP_CREATE));
+  H5Pset_obj_track_times(creation, 0);
+  return H5Gcreate2(parent, name, H5P_DEFAULT, creation, H5P_DEFAULT);
+}
+
 std::string reason() {
   std::string text;
   const auto keep_last = [](unsigned, const H5E_error2_t* error, void* out) -> herr_t {

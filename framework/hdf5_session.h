@@ -49,6 +49,9 @@ class Session {
   void* data_ = nullptr;
 };
 
+// A group without dates: the same contents are the same bytes. Negative where HDF5 can't make it.
+hid_t create_group(hid_t parent, const char* name);
+
 // What HDF5 found at the bottom of the call that failed, " (in brackets)".
 std::string reason();
 

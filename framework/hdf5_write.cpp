@@ -79,8 +79,7 @@ Outline outline(const std::vector<Hdf5Item>& items) {
       std::unique_ptr<Object>& group = groups[item.group];
       if (!group)
         group = std::make_unique<Object>(written(
-            item.group.empty() ? H5Oopen(file, "/", H5P_DEFAULT)
-                               : H5Gcreate2(file, item.group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT),
+            item.group.empty() ? H5Oopen(file, "/", H5P_DEFAULT) : create_group(file, item.group.c_str()),
             fmt::format("the group '{}'", item.group)));
       if (item.count)
         write_tensor(*group, {item.name, {}, std::vector<int64_t>{*item.count}});

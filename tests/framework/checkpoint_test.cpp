@@ -17,6 +17,7 @@
 #include "framework/hdf5.h"
 #include "framework/json.h"
 #include "framework/random.h"
+#include "tests/another_second.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
@@ -84,6 +85,18 @@ TEST_F(Checkpoint, ReadsBackAsWritten) {
                                  {"momentum/conv1.weight", "bn1.count"}, "stage-1.h5");
   EXPECT_EQ(std::get<0>(tensors[0].values)[1], 7 + 1.0f / 7);
   EXPECT_EQ(std::get<1>(tensors[1].values)[0], 7);
+}
+
+TEST_F(Checkpoint, EqualStatesAreEqualFiles) {
+  const std::vector<CheckpointFile> first = write_checkpoint(folder_, 7).files;
+  Weights weights;
+  weights.add({"conv.weight", {2}, std::vector<float>{1, 2}});
+  const std::string exported = encode(weights, WeightFormat::hdf5);
+  wait_for_another_second();
+  const std::vector<CheckpointFile> second = write_checkpoint(folder_, 7).files;
+  for (size_t i = 0; i < first.size(); ++i)
+    EXPECT_EQ(first[i].hash, second[i].hash) << first[i].name << " has a date";
+  EXPECT_EQ(encode(weights, WeightFormat::hdf5), exported);
 }
 
 TEST_F(Checkpoint, KeepsNumbersThatAreNone) {
