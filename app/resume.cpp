@@ -221,6 +221,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
                          const Rank& rank) {
   Beginning beginning;
   if (o.checkpoint.folder.empty() && o.checkpoint.resume.empty()) return beginning;
+  const Progress::Disk disk(rank.transport.activity(), "looking for checkpoints");
   const std::string found = on_rank_zero(rank.transport, [&] {
     const CheckpointFolder folder(without_slash(o.checkpoint.folder));
     if (!folder.path().empty()) {
@@ -258,7 +259,10 @@ void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
 }
 
 void go_on_from(const Beginning& beginning, const RunFacts& run, Stage& stage, const Rank& rank) {
-  restore(stage, beginning.checkpoint, beginning.manifest);
+  {
+    const Progress::Disk disk(rank.transport.activity(), "reading " + beginning.checkpoint);
+    restore(stage, beginning.checkpoint, beginning.manifest);
+  }
   if (!rank.prints()) return;
   const auto before = beginning.manifest.setting.find(replicas_setting);
   const std::string had = before == beginning.manifest.setting.end() ? "1" : before->second;

@@ -74,7 +74,8 @@ void Checkpointer::begin(const TrainPosition& position) {
   writer_.start(
       [this, name = checkpoint_file_name(share_.stage)](const auto& beat) { return write(name, beat); });
   if (alias) {
-    transport_.activity().doing("writing a checkpoint, for whose copy there is no memory");
+    const Progress::Disk disk(transport_.activity(),
+                              "writing a checkpoint, for whose copy there is no memory");
     written_ = writer_.take(transport_.activity());
   }
   held_up_s_ = seconds_since(start);
@@ -132,9 +133,14 @@ void Checkpointer::tend() {
   });
 }
 
-void Checkpointer::conclude(const std::string& failure, const std::string& warning) {
+void Checkpointer::conclude(const std::string& failure, std::string warning) {
   verdict_ = failure;
   last_s_ = seconds_since(begin_);
+  const double limit_s = transport_.activity().limit_s();
+  if (limit_s > 0 && last_s_ > limit_s)
+    warning += fmt::format(
+        "{}the disk of {} is slow: this checkpoint took {:.0f} s, which is longer than --watchdog",
+        warning.empty() ? "" : "; ", folder_.path(), last_s_);
   if (!failure.empty()) folder_.discard(position_.step);
   listener_({.step = position_.step,
              .bytes = bytes_,
@@ -147,7 +153,8 @@ void Checkpointer::conclude(const std::string& failure, const std::string& warni
 
 std::string Checkpointer::finish() {
   if (!begun_) return "";
-  transport_.activity().doing(fmt::format("finishing the checkpoint of step {}", position_.step));
+  const Progress::Disk disk(transport_.activity(), fmt::format("writing the checkpoint of step {} to {}",
+                                                               position_.step, folder_.path()));
   if (!told_ && !written_) written_ = writer_.take(transport_.activity());
   const auto all = transport_.gather(news());
   for (size_t rank = 0; rank < all.size(); ++rank) hear(int(rank), all[rank]);
@@ -164,7 +171,7 @@ std::string Checkpointer::finish() {
 std::optional<TrainPosition> Checkpointer::rewind() {
   finish();
   if (newest_.empty()) return {};
-  transport_.activity().doing("going back to " + newest_);
+  const Progress::Disk disk(transport_.activity(), "going back to " + newest_);
   const std::string text = on_rank_zero(transport_, [&] { return read_manifest(newest_); });
   restore(stage_, newest_, manifest_from_json(text, newest_ + "/manifest.json"));
   return newest_position_;

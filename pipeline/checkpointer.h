@@ -34,7 +34,7 @@ struct CheckpointReport {
   std::string path;
   double seconds = 0, held_up_s = 0;  // from its begin to its end; that training waited
   std::string failure;                // "" when it is complete
-  std::string warning;                // complete, but an older one could not be removed
+  std::string warning;                // complete, but an older one could not be removed, or the disk is slow
 };
 
 class Checkpointer {
@@ -70,7 +70,7 @@ class Checkpointer {
   using Clock = std::chrono::steady_clock;
   bool memory_allows_copy() const;
   std::string write(const std::string& name, const std::function<void()>& beat) const;
-  void conclude(const std::string& failure, const std::string& warning);
+  void conclude(const std::string& failure, std::string warning);
 
   const CheckpointOptions& options_;
   const Share share_;

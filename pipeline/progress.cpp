@@ -76,9 +76,22 @@ void Progress::end_wait() {
   waiting_for_.store(RankState::not_waiting, std::memory_order_release);
 }
 
+Progress::Disk::Disk(Progress& progress, std::string_view action)
+    : progress_(progress), before_s_(progress.patience_s_.load(std::memory_order_relaxed)) {
+  progress.doing(action);
+  progress.patience_s_.store(disk_patience_s, std::memory_order_release);
+}
+
+// The beat comes first, as at the end of a wait.
+Progress::Disk::~Disk() {
+  progress_.beat();
+  progress_.patience_s_.store(before_s_, std::memory_order_release);
+}
+
 RankState Progress::read() const {
   RankState state;
   state.waiting_for = waiting_for_.load(std::memory_order_acquire);
+  state.patience_s = patience_s_.load(std::memory_order_acquire);
   state.beats = beats_.load(std::memory_order_acquire);
   state.limit_s = limit_s();
   state.finished = finished_.load(std::memory_order_relaxed);

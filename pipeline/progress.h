@@ -23,6 +23,7 @@ struct RankState {
   double limit_s = 0;  // how long this phase may go without a beat; 0: for ever
   double starved_s =
       0;  // of the time since its last beat, ready to run but without a core (pipeline/standstill.h)
+  double patience_s = 0;  // so much longer than the limit, while a disk works for the rank
   int32_t waiting_for = not_waiting;
   int32_t finished = 0;             // 1: the rank has left its work, well or not
   std::array<char, 128> action{};   // zero-terminated, such as "0F3 forward of micro-batch 3 on stage 0"
@@ -78,13 +79,27 @@ class Progress {
     Progress& progress_;
   };
 
+  // Held while the rank's thread waits for a disk. A file server that stalls is no hang: the watchdog waits so much longer
+  // before it takes it for one.
+  static constexpr double disk_patience_s = 1800;
+  class Disk {
+   public:
+    Disk(Progress&, std::string_view action);
+    ~Disk();
+    Disk(const Disk&) = delete;
+
+   private:
+    Progress& progress_;
+    const double before_s_;
+  };
+
  private:
   void begin_wait(int peer);
   void explain(std::string_view text);
   void end_wait();
 
   std::atomic<uint64_t> beats_{0};
-  std::atomic<double> limit_s_{0};
+  std::atomic<double> limit_s_{0}, patience_s_{0};
   std::atomic<int32_t> waiting_for_{RankState::not_waiting};
   std::atomic<bool> explained_{false}, finished_{false};
   SharedText action_, waiting_;

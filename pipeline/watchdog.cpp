@@ -36,7 +36,9 @@ bool failed(const RankView& v) { return v.state.failure[0] != 0; }
 bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.state); }
 // A rank whose heartbeats have just stopped may hang or be lost: time will tell.
 bool heard(const RankView& v) { return v.unheard_s < 1; }
-bool hung(const RankView& v) { return heard(v) && !v.state.is_waiting() && over(v.still_s, v.state); }
+bool hung(const RankView& v) {
+  return heard(v) && !v.state.is_waiting() && over(v.still_s - v.state.patience_s, v.state);
+}
 bool waits_too_long(const RankView& v) {
   return v.state.is_waiting() && (v.state.finished || over(v.still_s, v.state));
 }
@@ -60,8 +62,10 @@ std::string what_is_wrong(const RankView& v) {
   if (lost(v))
     return fmt::format("has not been heard from (stopped, lost, or cut off) for {:.1f} s (limit {:g} s)",
                        v.unheard_s, v.state.limit_s);
-  return fmt::format("has made no progress for {:.1f} s (limit {:g} s){}", v.still_s, v.state.limit_s,
-                     besides(v));
+  const std::string patience =
+      v.state.patience_s > 0 ? fmt::format(", and {:g} s while a disk works", v.state.patience_s) : "";
+  return fmt::format("has made no progress for {:.1f} s (limit {:g} s{}){}", v.still_s, v.state.limit_s,
+                     patience, besides(v));
 }
 
 std::string waits_for(const RankState& s) {

@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "framework/checkpoint_folder.h"
 #include "partition/planner.h"
@@ -31,6 +32,8 @@ struct Disk {
   std::string folder;  // "": nothing is counted
   int error = 0, fails_at = 0, calls = 0;
   bool stays_broken = false;
+  std::vector<const antichain::Progress*> stalls_until_told;  // of each rank: a sync waits for one that is
+  int told = 0, untold = 0;
   std::map<int, bool> open;  // files of the folder: whether written to, or a folder to be synced
 } disk;
 
@@ -52,6 +55,19 @@ bool strikes(int file, bool closing = false) {
   const std::lock_guard lock(disk.mutex);
   const auto it = disk.open.find(file);
   return it != disk.open.end() && (it->second || !closing) && strikes();
+}
+
+bool watchdog_was_told() {
+  const std::lock_guard lock(disk.mutex);
+  return std::ranges::any_of(disk.stalls_until_told, [](auto* rank) { return rank->read().patience_s > 0; });
+}
+
+void stall() {
+  if (disk.stalls_until_told.empty()) return;
+  for (int i = 0; i < 20'000 && !watchdog_was_told(); ++i) ::usleep(1000);
+  const bool told = watchdog_was_told();
+  const std::lock_guard lock(disk.mutex);
+  ++(told ? disk.told : disk.untold);
 }
 
 template <class Function>
@@ -90,7 +106,10 @@ ssize_t write(int file, const void* bytes, size_t count) {
   return -1;
 }
 
-int fsync(int file) { return strikes(file) ? -1 : real<int(int)>("fsync")(file); }
+int fsync(int file) {
+  stall();
+  return strikes(file) ? -1 : real<int(int)>("fsync")(file);
+}
 
 int close(int file) {
   const bool bad = strikes(file, true);
@@ -193,6 +212,24 @@ TEST_P(DiskFaults, AtEveryCallCostNoMoreThanTheCheckpoint) {
   // Two checkpoints of two files, a manifest, two folders and a name each.
   EXPECT_GE(n - 2, 30) << "the calls are not taken over";
   fmt::print("{}: every one of {} calls\n", std::strerror(error), n - 2);
+}
+
+// A file server that stalls: every sync waits until the watchdog has been told that a disk works, as it is once a rank has
+// nothing else to do.
+TEST(SlowDisk, IsNoHang) {
+  const TemporaryFolder folder;
+  TrainingCase c{.model = "resnet20", .microbatch = 1, .microbatches = 2, .steps = 1, .rate = 0.01f};
+  c.checkpoint = folder.str();
+  c.over = [](Transport& job, const Context&) {
+    const std::lock_guard lock(disk.mutex);
+    disk.stalls_until_told.push_back(&job.activity());
+    return nullptr;
+  };
+  const TrainingRun run = train_on_threads(c, 2, by_antichains, by_policy(Policy::one_f_one_b));
+  disk.stalls_until_told.clear();
+  EXPECT_EQ(disk.untold, 0);
+  EXPECT_GE(disk.told, 3) << "two files and a manifest";
+  EXPECT_EQ(run.checkpoints.at(0).failure, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Errors, DiskFaults, ::testing::Values(ENOSPC, EIO),

@@ -25,6 +25,11 @@ RankView computing(double still_s, const char* action = "0F3") {
   std::strcpy(v.state.action.data(), action);
   return v;
 }
+RankView writing(double still_s) {
+  RankView v = computing(still_s, "writing the checkpoint of step 4 to run");
+  v.state.patience_s = 100;
+  return v;
+}
 RankView waiting(double still_s, int peer, const char* text = "") {
   RankView v = view(still_s);
   v.state.waiting_for = peer;
@@ -130,6 +135,11 @@ std::vector<Situation> situations() {
        {starving(11, 40), waiting(12, 0)},
        true,
        {"rank 0 has made no progress for 11.0 s (limit 10 s), besides 40.0 s without a core: its last"}},
+      {"ADiskThatWorksIsNoHang", {waiting(109, 1), writing(109)}, false},
+      {"ADiskThatNeverEnds",
+       {waiting(111, 1), writing(111)},
+       true,
+       {"rank 1 has made no progress for 111.0 s (limit 10 s, and 100 s while a disk works)", "to run"}},
       {"NoLimit", {unlimited, waiting(1e6, 0)}, false},
   };
 }
@@ -163,6 +173,17 @@ TEST(Progress, AWaitIsSeenAndItsTextOnlyWhenExplained) {
     EXPECT_STREQ(progress.read().waiting.data(), "");
   }
   EXPECT_STREQ(progress.read().action.data(), "forward");
+}
+
+TEST(Progress, ADiskHasItsTime) {
+  Progress progress;
+  {
+    const Progress::Disk outer(progress, "writing a checkpoint");
+    { const Progress::Disk inner(progress, "syncing"); }
+    EXPECT_EQ(progress.read().patience_s, Progress::disk_patience_s);
+    EXPECT_STREQ(progress.read().action.data(), "syncing");
+  }
+  EXPECT_EQ(progress.read().patience_s, 0);
 }
 
 TEST(SharedText, LongTextsAreCutAndReadWholeWhileTheyChange) {
