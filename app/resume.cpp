@@ -15,6 +15,7 @@
 #include "framework/random.h"
 #include "framework/say.h"
 #include "pipeline/agree.h"
+#include "pipeline/shared_folder.h"
 #include "pipeline/stage_state.h"
 
 namespace antichain {
@@ -47,29 +48,13 @@ void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) 
                 "name an empty folder for those to come", ExitCode::usage);
 }
 
-// The newest whole one of them, newest first. Warns about every damaged one it passes.
-std::string newest_whole(const std::vector<std::string>& checkpoints, const std::string& folder) {
-  std::vector<std::string> problems;
-  for (const std::string& checkpoint : checkpoints) try {
-      verify_checkpoint(checkpoint);
-      for (const std::string& problem : problems)
-        warn(fmt::format("{}; going on from the older {}", problem, checkpoint));
-      return checkpoint;
-    } catch (const Damaged& damaged) {
-      problems.push_back(damaged.what());
-    }
-  throw Error(fmt::format("no checkpoint in {} can be used: {}", folder, fmt::join(problems, "; ")),
-              "start anew in another folder");
-}
-
 std::string find_checkpoint(const CheckpointCommandOptions& o) {
   if (o.resume.empty()) return "";
   const bool automatic = o.resume == "auto";
   const std::string place = without_slash(automatic ? o.folder : o.resume);
   if (!automatic && is_checkpoint(place)) return verify_checkpoint(place), place;
-  const std::vector<std::string> there = CheckpointFolder(place).list();
-  if (!there.empty()) return newest_whole(there, place);
-  if (automatic) return "";
+  const std::string whole = newest_whole_checkpoint(place);
+  if (automatic || !whole.empty()) return whole;
   throw Error(fmt::format("there is no checkpoint in {}", place),
               "name a folder that --checkpoint was given, or one of the folders step-… in it");
 }
@@ -222,12 +207,16 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   Beginning beginning;
   if (o.checkpoint.folder.empty() && o.checkpoint.resume.empty()) return beginning;
   const Progress::Disk disk(rank.transport.activity(), "looking for checkpoints");
-  const std::string found = on_rank_zero(rank.transport, [&] {
-    const CheckpointFolder folder(without_slash(o.checkpoint.folder));
-    if (!folder.path().empty()) {
+  const CheckpointFolder folder(without_slash(o.checkpoint.folder));
+  if (!folder.path().empty()) {
+    on_rank_zero(rank.transport, [&] {
       beginning.lock = FolderLock(folder.path());
       folder.clean();
-    }
+      return "";
+    });
+    check_shared_folder(folder.path(), rank.transport);
+  }
+  const std::string found = on_rank_zero(rank.transport, [&] {
     const std::string checkpoint = find_checkpoint(o.checkpoint);
     refuse_foreign(folder, checkpoint);
     if (checkpoint.empty()) return std::string();

@@ -34,7 +34,7 @@ struct Beginning {
   int64_t step() const { return checkpoint.empty() ? 0 : manifest.position.step; }  // done
 };
 
-// Collective. Locks the folder for checkpoints and clears it of what torn attempts left; finds the checkpoint to resume from,
+// Collective. Locks the folder for checkpoints, clears it of what torn attempts left, and makes sure that all ranks share it; finds the checkpoint to resume from,
 // which is read and checked as a whole, an older one where the newest is damaged. Error on every rank when the folder is in
 // use, holds another run, or the checkpoint does not belong to this run (each difference is named).
 Beginning find_beginning(const TrainCommandOptions&, const RunFacts&, const Graph&, const Rank&);

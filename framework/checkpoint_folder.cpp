@@ -7,14 +7,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
+#include "framework/file_handle.h"
 #include "framework/hash_stream.h"
-#include "framework/random.h"
 
 namespace antichain {
 
@@ -23,24 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view complete = "step-", partial = ".partial-", removed = ".removed-";
-constexpr const char* manifest_name = "manifest.json";
-constexpr int64_t most_manifest_bytes = 256 << 20;
 constexpr size_t written_at_once = 8 << 20;
-
-// Closes when the scope ends.
-class Handle {
- public:
-  explicit Handle(int id) : id_(id) {}
-  ~Handle() {
-    if (id_ >= 0) ::close(id_);
-  }
-  Handle(const Handle&) = delete;
-  operator int() const { return id_; }
-  int release() { return std::exchange(id_, -1); }
-
- private:
-  int id_;
-};
 
 [[noreturn]] void fail(const std::string& what, const std::string& path) {
   throw Error(fmt::format("can't {} {}: {}", what, path, std::strerror(errno)),
@@ -48,7 +32,7 @@ class Handle {
 }
 
 void sync_folder(const std::string& path) {
-  const Handle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems can't sync a folder; then the names are as safe as they get.
   if (folder < 0 || (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP)) fail("sync", path);
 }
@@ -76,43 +60,37 @@ std::vector<std::string> names(const std::string& path, std::string_view prefix)
   return all;
 }
 
+int remove_tokens(const std::string& path) {
+  std::vector<fs::path> tokens;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored))
+    if (entry.path().filename().string().starts_with(CheckpointFolder::token_prefix))
+      tokens.push_back(entry.path());
+  for (const fs::path& token : tokens) fs::remove(token, ignored);
+  return int(tokens.size());
+}
+
 // The manifest first, so that what is left of a removal that is cut short is no checkpoint.
 void remove_all(const std::string& path) {
   std::error_code ignored;
-  fs::remove(path + "/" + manifest_name, ignored);
+  fs::remove(path + "/" + checkpoint_manifest_name, ignored);
   fs::remove_all(path, ignored);
 }
 
-// Reads a plain file that is no link, of at most `most` bytes, or says why not.
-std::string read_plain(const std::string& path, int64_t least, int64_t most) {
-  const Handle file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status {};
-  if (file < 0 && errno == ELOOP)
-    throw Damaged(fmt::format("{} is a link, which a checkpoint has none of", path));
-  if (file < 0 || ::fstat(file, &status) != 0)
-    throw Damaged(fmt::format("can't read {}: {}", path, std::strerror(errno)));
-  if (!S_ISREG(status.st_mode)) throw Damaged(fmt::format("{} is no plain file", path));
-  if (status.st_size < least || status.st_size > most)
-    throw Damaged(fmt::format("{} has {} bytes, but {} {} were written", path, status.st_size,
-                              least == most ? "exactly" : "at most", most));
-  std::string bytes(size_t(status.st_size), '\0');
-  for (size_t at = 0; at < bytes.size();) {
-    const ssize_t n = ::read(file, bytes.data() + at, bytes.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0)
-      throw Damaged(fmt::format("can't read {}: {}", path, n == 0 ? "it ends early" : std::strerror(errno)));
-    at += size_t(n);
-  }
-  return bytes;
-}
-
-void check_is_folder(const std::string& checkpoint) {
-  struct stat status {};
-  if (::lstat(checkpoint.c_str(), &status) != 0)
-    throw Damaged(fmt::format("can't read {}: {}", checkpoint, std::strerror(errno)));
-  if (S_ISLNK(status.st_mode))
-    throw Damaged(fmt::format("{} is a link, not a checkpoint's folder", checkpoint));
-  if (!S_ISDIR(status.st_mode)) throw Damaged(fmt::format("{} is no folder", checkpoint));
+// Another rank may have written it, on another host. Listing the folder makes a client of a file server ask for its state.
+void wait_until_whole(const std::string& folder, const CheckpointFile& file, double patience_s) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) try {
+      return check_checkpoint_file(folder, file);
+    } catch (const Damaged& damaged) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+      if (waited.count() >= patience_s)
+        throw Error(fmt::format("a file is not here as its rank wrote it: {}", damaged.what()),
+                    "do all hosts share this folder?");
+      std::error_code ignored;
+      for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder, ignored)) continue;
+      ::usleep(100'000);
+    }
 }
 
 std::string without_slash(std::string path) {
@@ -132,7 +110,7 @@ std::string CheckpointFolder::of_step(int64_t step) const { return path_ + "/" +
 std::string CheckpointFolder::partial_of(int64_t step) const { return path_ + "/" + name_of(partial, step); }
 
 int CheckpointFolder::clean() const {
-  int count = 0;
+  int count = remove_tokens(path_);
   for (const std::string_view prefix : {partial, removed})
     for (const std::string& name : names(path_, prefix)) remove_all(path_ + "/" + name), ++count;
   return count;
@@ -146,7 +124,8 @@ void CheckpointFolder::begin(int64_t step) const {
 void CheckpointFolder::publish(const Manifest& manifest) const {
   const int64_t step = manifest.position.step;
   const std::string from = partial_of(step), to = of_step(step);
-  write_synced(from + "/" + manifest_name, to_json(manifest));
+  for (const CheckpointFile& file : manifest.files) wait_until_whole(from, file, patience_s_);
+  write_synced(from + "/" + checkpoint_manifest_name, to_json(manifest));
   sync_folder(from);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
@@ -178,13 +157,13 @@ void CheckpointFolder::prune(int64_t step, int keep) const {
 
 bool is_checkpoint(const std::string& path) {
   const std::string plain = without_slash(path);
-  return step_of(fs::path(plain).filename(), complete) || fs::exists(plain + "/" + manifest_name);
+  return step_of(fs::path(plain).filename(), complete) || fs::exists(plain + "/" + checkpoint_manifest_name);
 }
 
 struct SyncedFile::State {
   std::string path;
   std::function<void()> beat;
-  Handle file;
+  FileHandle file;
   std::string small;  // pieces that wait for more
   int64_t bytes = 0, begun = 0;
   HashStream hash;
@@ -204,7 +183,7 @@ struct SyncedFile::State {
 SyncedFile::SyncedFile(const std::string& path, std::function<void()> beat)
     : state_(new State{
           path, std::move(beat),
-          Handle(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644))}) {
+          FileHandle(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644))}) {
   if (state_->file < 0) fail("create", path);
 }
 
@@ -235,28 +214,6 @@ void write_synced(const std::string& path, const std::string& bytes) {
   SyncedFile file(path, [] {});
   file.write(bytes);
   file.finish();
-}
-
-std::string read_manifest(const std::string& checkpoint) {
-  check_is_folder(checkpoint);
-  const std::string path = checkpoint + "/" + manifest_name;
-  if (!fs::exists(fs::symlink_status(path)))
-    throw Damaged(fmt::format("{} has no {}", checkpoint, manifest_name), "it is no complete checkpoint");
-  return read_plain(path, 0, most_manifest_bytes);
-}
-
-std::string read_checkpoint_file(const std::string& checkpoint, const CheckpointFile& file) {
-  const std::string path = checkpoint + "/" + file.name;
-  std::string bytes = read_plain(path, file.bytes, file.bytes);
-  if (hash_bytes(bytes) != file.hash)
-    throw Damaged(fmt::format("{} is damaged: it does not have the hash that the manifest says", path));
-  return bytes;
-}
-
-Manifest verify_checkpoint(const std::string& checkpoint) {
-  Manifest manifest = manifest_from_json(read_manifest(checkpoint), checkpoint + "/" + manifest_name);
-  for (const CheckpointFile& file : manifest.files) read_checkpoint_file(checkpoint, file);
-  return manifest;
 }
 
 }  // namespace antichain

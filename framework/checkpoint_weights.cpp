@@ -8,12 +8,12 @@ namespace {
 
 std::string newest(const std::string& path) {
   if (is_checkpoint(path)) return path;
-  const std::vector<std::string> there = CheckpointFolder(path).list();
-  if (there.empty())
+  const std::string whole = newest_whole_checkpoint(path);
+  if (whole.empty())
     throw Error(
         "there is no checkpoint in " + path,
         "name a weight file, a folder that --checkpoint was given, or one of the folders step-… in it");
-  return there.front();
+  return whole;
 }
 
 }  // namespace

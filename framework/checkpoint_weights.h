@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-// Parameters and buffers, without momentum, of a checkpoint (RUN/step-…) or of the newest one of a folder of them (RUN).
+// Parameters and buffers, without momentum, of a checkpoint (RUN/step-…) or of the newest whole one of a folder of them (RUN).
 // Damaged when a file is not what was written; Error when there is none.
 Weights read_checkpoint_weights(const std::string& path);
 

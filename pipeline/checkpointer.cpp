@@ -161,6 +161,7 @@ std::string Checkpointer::finish() {
   for (tend(); transport_.rank() == 0 && !verdict_; tend()) ::usleep(500);
   const std::string failure = transport_.broadcast(verdict_.value_or(""));
   begun_ = false;
+  if (!failure.empty()) folder_.discard(position_.step);  // where this rank's folder is another one
   if (failure.empty()) {
     newest_ = folder_.of_step(position_.step);
     newest_position_ = position_;

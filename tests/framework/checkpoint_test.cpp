@@ -9,8 +9,11 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <map>
 #include <random>
+#include <thread>
 
 #include "framework/checkpoint_folder.h"
 #include "framework/folder_lock.h"
@@ -46,7 +49,9 @@ CheckpointFile write_stage(const CheckpointFolder& folder, int64_t step, int sta
            {"bn" + std::to_string(stage) + ".count", {}, false}}};
 }
 
-Manifest write_checkpoint(const CheckpointFolder& folder, int64_t step) {
+// `spoil` is what happens to the folder before rank 0 looks at it.
+Manifest write_checkpoint(const CheckpointFolder& folder, int64_t step,
+                          const std::function<void(const std::string& partial)>& spoil = {}) {
   folder.begin(step);
   Manifest manifest{.program = "0.1.0",
                     .model = {{"model", "resnet20"}, {"classes", "10"}},
@@ -61,6 +66,7 @@ Manifest write_checkpoint(const CheckpointFolder& folder, int64_t step) {
                                  .epoch_s = 1.5,
                                  .loss = 2.25}};
   for (int stage = 0; stage < 2; ++stage) manifest.files.push_back(write_stage(folder, step, stage));
+  if (spoil) spoil(folder.partial_of(step));
   folder.publish(manifest);
   return manifest;
 }
@@ -97,6 +103,52 @@ TEST_F(Checkpoint, EqualStatesAreEqualFiles) {
   for (size_t i = 0; i < first.size(); ++i)
     EXPECT_EQ(first[i].hash, second[i].hash) << first[i].name << " has a date";
   EXPECT_EQ(encode(weights, WeightFormat::hdf5), exported);
+}
+
+// As where a rank's host has another disk under the folder's name.
+TEST_F(Checkpoint, IsNotCompleteWhereAFileIsNotAsItWasWritten) {
+  const CheckpointFolder folder(temporary_.str(), 0.1);
+  write_checkpoint(folder, 1);
+  const std::map<std::string, std::function<void(const std::string&)>> ways = {
+      {"No such file", [](const std::string& path) { fs::remove(path); }},
+      {"exactly", [](const std::string& path) { fs::resize_file(path, 100); }},
+      {"does not have the hash", [](const std::string& path) {
+         std::string bytes = bytes_of(path);
+         bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 1);
+         overwrite(path, bytes);
+       }}};
+  for (const auto& [reason, spoil] : ways) {
+    expect_error(
+        [&] { write_checkpoint(folder, 2, [&](const std::string& p) { spoil(p + "/stage-1.h5"); }); },
+        {"stage-1.h5", reason, "do all hosts share this folder?"});
+    folder.discard(2);
+    EXPECT_EQ(folder.list(), std::vector<std::string>{folder.of_step(1)});
+  }
+}
+
+// A file server may tell of a file late.
+TEST_F(Checkpoint, WaitsForAFileThatComesLate) {
+  std::thread server;
+  write_checkpoint(folder_, 2, [&](const std::string& partial) {
+    fs::rename(partial + "/stage-1.h5", partial + "/late");
+    server = std::thread([=] {
+      ::usleep(50'000);
+      fs::rename(partial + "/late", partial + "/stage-1.h5");
+    });
+  });
+  server.join();
+  EXPECT_NO_THROW(verify_checkpoint(folder_.of_step(2)));
+}
+
+TEST_F(Checkpoint, TheNewestWholeOneIsTaken) {
+  EXPECT_EQ(newest_whole_checkpoint(folder_.path()), "");
+  for (const int64_t step : {1, 2, 3}) write_checkpoint(folder_, step);
+  fs::resize_file(folder_.of_step(3) + "/stage-0.h5", 100);
+  fs::remove(folder_.of_step(2) + "/manifest.json");
+  EXPECT_EQ(newest_whole_checkpoint(folder_.path()), folder_.of_step(1));
+  fs::remove_all(folder_.of_step(1));
+  expect_error([&] { newest_whole_checkpoint(folder_.path()); },
+               {"no checkpoint in", "stage-0.h5 has 100 bytes", "has no manifest.json"});
 }
 
 TEST_F(Checkpoint, KeepsNumbersThatAreNone) {

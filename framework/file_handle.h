@@ -1,0 +1,24 @@
+// A file that is open while the scope lasts.
+#pragma once
+
+#include <unistd.h>
+
+#include <utility>
+
+namespace antichain {
+
+class FileHandle {
+ public:
+  explicit FileHandle(int id) : id_(id) {}
+  ~FileHandle() {
+    if (id_ >= 0) ::close(id_);
+  }
+  FileHandle(const FileHandle&) = delete;
+  operator int() const { return id_; }
+  int release() { return std::exchange(id_, -1); }
+
+ private:
+  int id_;
+};
+
+}  // namespace antichain
