@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <memory>
 
 #include "app/checks.h"
@@ -13,6 +14,8 @@
 #include "app/table.h"
 #include "app/tensor_stream.h"
 #include "data/loader.h"
+#include "framework/error.h"
+#include "framework/say.h"
 #include "pipeline/launch.h"
 
 namespace antichain {
@@ -30,21 +33,37 @@ BatchPosition position_of(int64_t step, const Sampler& sampler) {
   return {.epoch = step / sampler.batches(), .batch = step % sampler.batches()};
 }
 
-std::vector<int64_t> labels_of(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o) {
+void write_labels(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, TensorStream& file) {
   Loader loader(data, {.batch = o.batch, .seed = o.seed, .images = false});
   const Tensor batch = Tensor::host({.shape = {o.batch}, .dtype = DType::i32});
-  std::vector<int64_t> labels;
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_labels(position_of(step, loader.sampler()), 0, batch);
-    labels.insert(labels.end(), batch.data<int32_t>(), batch.data<int32_t>() + o.batch);
+    const std::vector<int64_t> labels(batch.data<int32_t>(), batch.data<int32_t>() + o.batch);
+    file.append_labels(labels);
+    StopSignals::end_if_requested();
   }
-  return labels;
+}
+
+// Refused where the disk has no room for it; without HDF5's own structures.
+void check_room(const Shape& chw, const BatchesOptions& o) {
+  const double bytes = double(o.steps) * double(o.batch) * double(4 * chw.elements() + 8);
+  const std::filesystem::path folder = std::filesystem::path(o.out_file).parent_path();
+  std::error_code unknown;
+  const auto space = std::filesystem::space(folder.empty() ? "." : folder, unknown);
+  constexpr double GiB = 1 << 30;
+  if (!unknown && bytes > double(space.available))
+    throw Error(fmt::format("{} would have {:.1f} GiB, but there are {:.1f} GiB free", o.out_file,
+                            bytes / GiB, double(space.available) / GiB),
+                "ask for fewer --steps");
+  if (bytes > GiB) note(fmt::format("{} will have {:.1f} GiB", o.out_file, bytes / GiB));
 }
 
 void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
   const Shape chw = data->image_shape();
   const StopSignals stop;  // so that no part of a file is left
-  TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]}, labels_of(data, o));
+  check_room(chw, o);
+  TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]});
+  write_labels(data, o, file);
   const Sampler sampler(data->size(), {.batch = o.batch});
   Loader loader(data,
                 {.batch = o.batch, .seed = o.seed, .ahead = 2, .first = position_of(o.first_step, sampler)});

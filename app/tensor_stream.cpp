@@ -27,27 +27,28 @@ std::string safetensors_header(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-TensorStream::TensorStream(const std::string& file, WeightFormat format, std::vector<int64_t> shape,
-                           const std::vector<int64_t>& labels)
+TensorStream::TensorStream(const std::string& file, WeightFormat format, std::vector<int64_t> shape)
     : name_(file), part_(file) {
-  const auto label_bytes = std::as_bytes(std::span(labels));
   if (format == WeightFormat::hdf5) {
     hdf5_ = std::make_unique<ArrayWriter>(
         part_.path(),
         std::vector<ArraySpec>{{.path = "images", .shape = shape, .type = ArrayType::f32},
                                {.path = "labels", .shape = {shape[0]}, .type = ArrayType::i64}});
-    hdf5_->append(1, label_bytes);
     return;
   }
   plain_.open(part_.path(), std::ios::binary | std::ios::trunc);
   const std::string header = safetensors_header(shape);
   write(std::as_bytes(std::span(header)));
-  write(label_bytes);
 }
 
 void TensorStream::write(std::span<const std::byte> bytes) {
   plain_.write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
   if (!plain_) throw Error("can't write " + name_, "is the disk full, or the folder read-only?");
+}
+
+void TensorStream::append_labels(std::span<const int64_t> labels) {
+  if (hdf5_) return hdf5_->append(1, std::as_bytes(labels));
+  write(std::as_bytes(labels));
 }
 
 void TensorStream::append(std::span<const float> images) {

@@ -17,9 +17,9 @@ namespace antichain {
 
 class TensorStream {
  public:
-  // All labels first; images follow by whole ones.
-  TensorStream(const std::string& file, WeightFormat, std::vector<int64_t> images_shape,
-               const std::vector<int64_t>& labels);
+  // All labels come first, piece by piece; then images, by whole ones.
+  TensorStream(const std::string& file, WeightFormat, std::vector<int64_t> images_shape);
+  void append_labels(std::span<const int64_t>);
   void append(std::span<const float> images);
   void finish();  // the file has its name from here on. Error when it can't be written.
 
