@@ -11,10 +11,12 @@
 #include "app/commands.h"
 #include "app/data_options.h"
 #include "app/output_file.h"
+#include "framework/checkpoint_folder.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/agree.h"
 #include "pipeline/launch.h"
+#include "pipeline/shared_folder.h"
 
 namespace antichain {
 namespace {
@@ -36,6 +38,30 @@ void look_at_data(const std::string& data_dir, JobFacts& job) {
   }
 }
 
+// Whether a run could go on from what is saved there.
+void look_at_checkpoints(const std::string& folder, JobFacts& job) {
+  const std::vector<std::string> there = CheckpointFolder(folder).list();
+  job.checkpoints = int(there.size());
+  for (const std::string& checkpoint : there) try {
+      verify_checkpoint(checkpoint);
+      job.whole = checkpoint;
+      return;
+    } catch (const Damaged& damaged) {
+      if (job.damaged.empty()) job.damaged = damaged.what();
+    }
+}
+
+// Collective. Why the folder is not one for all ranks, or "".
+std::string why_not_shared(const std::string& folder, Transport& transport) {
+  if (folder.empty()) return "";
+  try {
+    check_shared_folder(folder, transport);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
 // Training makes a folder that is not there: then what counts is where it would be made.
 std::string nearest_there(const std::string& folder) {
   if (folder.empty()) return "";
@@ -49,8 +75,10 @@ void examine_job(const DoctorOptions& options, Rank& rank) {
   const std::string folder =
       on_rank_zero(rank.transport, [&] { return nearest_there(options.checkpoint_folder); });
   JobFacts job = examine(rank, folder);
+  job.not_shared = why_not_shared(folder, rank.transport);
   job.threads_of_one_process = options.machine.local > 1;
   on_rank_zero(rank.transport, [&]() -> std::string {
+    if (!folder.empty()) look_at_checkpoints(options.checkpoint_folder, job);
     look_at_data(options.data_dir, job);
     const std::vector<Finding> findings = diagnose(job);
     fmt::print("{}", describe(findings));

@@ -32,6 +32,10 @@ struct JobFacts {
   std::vector<double> clock_offset_s;   // of each rank against rank 0
   std::string folder;                   // of checkpoints; "" when none is given
   double folder_bytes_per_s = 0;        // written and synced, by rank 0
+  std::string not_shared;               // why it is not one folder for all ranks, or ""
+  int checkpoints = 0;                  // in it
+  std::string damaged;                  // what is wrong with the newest of them, or ""
+  std::string whole;                    // the newest whole one, "" where there is none
   bool threads_of_one_process = false;  // or processes
   std::string data;                     // what was found of the data; "" when not asked for
   std::string data_problem;

@@ -155,6 +155,22 @@ Finding disk(const JobFacts& job) {
   return {Health::ok, "checkpoints", what, ""};
 }
 
+Finding shared(const JobFacts& job) {
+  if (job.not_shared.empty()) return {Health::ok, "shared folder", "all ranks see what the others write", ""};
+  return {Health::problem, "shared folder", job.not_shared,
+          "name a folder for checkpoints on a file system that all hosts share"};
+}
+
+Finding checkpoints(const JobFacts& job) {
+  const std::string count = counted(job.checkpoints, "checkpoint");
+  if (job.damaged.empty()) return {Health::ok, "saved runs", "the newest of " + count + " is whole", ""};
+  if (job.whole.empty())
+    return {Health::problem, "saved runs",
+            fmt::format("no checkpoint in {} can be used: {}", job.folder, job.damaged),
+            "start anew in another folder"};
+  return {Health::warning, "saved runs", job.damaged, "--resume goes on from the older " + job.whole};
+}
+
 Finding locale(const JobFacts& job) {
   return {Health::ok, "locale", job.ranks[0].locale + "; files and options always have a decimal point", ""};
 }
@@ -207,6 +223,8 @@ std::vector<Finding> diagnose(const JobFacts& job) {
   all.push_back(limits(job));
   all.push_back(locale(job));
   if (!job.folder.empty()) all.push_back(disk(job));
+  if (!job.folder.empty() && job.ranks.size() > 1) all.push_back(shared(job));
+  if (job.checkpoints > 0) all.push_back(checkpoints(job));
   if (!job.data_problem.empty()) all.push_back({Health::problem, "data", job.data_problem, "see --data-dir"});
   if (!job.data.empty()) all.push_back({Health::ok, "data", job.data, ""});
   return all;
