@@ -8,6 +8,7 @@
 #include <cctype>
 
 #include "app/checks.h"
+#include "app/overwriting.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/launch.h"
@@ -149,6 +150,7 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
       .add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
       ->type_name("FILE")
       ->group("Output");
+  command.parse_complete_callback([&command] { check_nothing_is_overwritten(command); });
   return command;
 }
 

@@ -63,12 +63,25 @@ void add(const std::string& bytes, Evaluation& all) {
   std::memcpy(all.logits.data() + before, bytes.data() + sizeof sums, logits);
 }
 
+// Collective. Ends the job where a rank found numbers that are none: the first batch's are named.
+void end_at_first_bad(const std::string& mine, Transport& transport) {
+  const auto all = transport.gather(mine);
+  std::string first;
+  for (const std::string& bad : all)
+    if (!bad.empty() && (first.empty() || bad < first)) first = bad;
+  first = transport.broadcast(first);
+  if (!first.empty())
+    throw Error(first.substr(first.find(' ') + 1), "take weights from before they went wrong",
+                ExitCode::not_a_number);
+}
+
 // Collective; on rank 0, in file order. The last batches are padded with samples that count nothing.
 Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test, const Rank& rank) {
   Evaluation all;
   std::optional<ProgressBar> bar;
   if (rank.prints()) bar.emplace(stdout);
   const int own = rank.transport.rank(), ranks = rank.transport.size();
+  std::string bad;  // the number of the batch, and what is wrong
   LoaderSource source(test, {.batch = network.batch(),
                              .microbatches = ranks,
                              .first_microbatch = own,
@@ -79,11 +92,17 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
     const WholeNetwork::Output part = network.run(source);
     const int64_t left = source.sampler().real_samples(source.position.batch) - own * network.microbatch();
     const int64_t real = std::clamp<int64_t>(left, 0, network.microbatch());
+    if (bad.empty() && !WholeNetwork::finite(part)) {
+      const int64_t image = source.position.batch * network.batch() + own * network.microbatch();
+      bad = fmt::format("{:012} among the {} test images from number {} on, {}", image, network.microbatch(),
+                        image, network.describe_first_bad(source));
+    }
     rank.transport.activity().doing("telling rank 0 the loss of a batch");
     for (const std::string& bytes : rank.transport.gather(to_bytes(part, real * network.classes())))
       add(bytes, all);
     if (bar) bar->show(source.position.batch + 1, source.sampler().batches(), "evaluating");
   }
+  end_at_first_bad(bad, rank.transport);
   all.loss /= double(test->size()), all.accuracy /= double(test->size());
   return all;
 }

@@ -17,6 +17,7 @@
 #include "app/table.h"
 #include "app/whole_network.h"
 #include "framework/error.h"
+#include "framework/finite_weights.h"
 #include "framework/json.h"
 #include "pipeline/weights_io.h"
 
@@ -39,6 +40,8 @@ class GivenBatch : public BatchSource {
     if (x.shape.size() != 4 || x.shape[1] != 3 || x.shape[2] != x.shape[3] || x.elements() == 0)
       refuse(x, "N x 3 x H x H");
     if (samples() > 1'000'000 || side() > 100'000) refuse(x, "smaller");
+    if (const std::string bad = describe_bad_number(x); !bad.empty())
+      throw Error(fmt::format("{}: {}", file, bad), "give finite images", ExitCode::not_a_number);
     const NamedTensor& y = tensor("labels", false);
     if (y.shape != std::vector<int64_t>{samples()}) refuse(y, std::to_string(samples()));
   }
@@ -110,6 +113,12 @@ void run(const GradientsOptions& options, Rank& rank) {
   const WholeNetwork::Output output = network.run(batch);
   const double loss = output.sums.loss / batch.samples();
   Weights gradients = gradients_of(network.stage());
+  if (!WholeNetwork::finite(output))
+    throw Error(network.describe_first_bad(batch), "are the weights those of this network?",
+                ExitCode::not_a_number);
+  for (const NamedTensor& gradient : gradients)
+    if (const std::string bad = describe_bad_number(gradient); !bad.empty())
+      throw Error("the gradient of " + bad, "are the weights those of this network?", ExitCode::not_a_number);
 
   nlohmann::ordered_json json = {{"model", model.model()}, {"images", batch.samples()}, {"loss", loss}};
   for (const NamedTensor& gradient : gradients) json["gradients"].push_back(summary(gradient));

@@ -40,9 +40,11 @@ std::string now_in_utc() {
   return text;
 }
 
-std::string line(const std::string& head, const std::string& text) { return hanging(head, 10, text) + "\n"; }
-
 }  // namespace
+
+std::string log_line(const std::string& head, const std::string& text) {
+  return hanging(head, 10, text) + "\n";
+}
 
 std::string hosts_in_short(const std::vector<std::string>& host_of_rank) {
   std::vector<std::string> hosts;
@@ -73,14 +75,14 @@ std::string describe(const JobStart& facts) {
   for (size_t r = 0; r < facts.cores.size(); ++r)
     if (r == 0 || facts.cores[r] != facts.cores[r - 1]) cores.push_back(std::to_string(facts.cores[r]));
   const std::string mpi = mpi_version();
-  std::string text = line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(), revision(),
-                                                 facts.device, mpi.substr(0, mpi.find(','))));
-  text += line("Command", shell_words(facts.command));
-  text += line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
-                                    counted(facts.threads, "thread"), fmt::join(cores, ", "),
-                                    cores == std::vector<std::string>{"1"} ? "" : "s"));
-  text += line("Started", facts.started);
-  if (const std::string job = slurm_job(); !job.empty()) text += line("Slurm", job);
+  std::string text = log_line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(),
+                                                     revision(), facts.device, mpi.substr(0, mpi.find(','))));
+  text += log_line("Command", shell_words(facts.command));
+  text += log_line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
+                                        counted(facts.threads, "thread"), fmt::join(cores, ", "),
+                                        cores == std::vector<std::string>{"1"} ? "" : "s"));
+  text += log_line("Started", facts.started);
+  if (const std::string job = slurm_job(); !job.empty()) text += log_line("Slurm", job);
   return text;
 }
 

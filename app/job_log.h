@@ -17,6 +17,9 @@ struct JobStart {
   std::string device, started;       // "2026-11-21 14:22:16 UTC"
 };
 
+// "Command   antichain train …": a line of that beginning.
+std::string log_line(const std::string& head, const std::string& text);
+
 // Collective; of rank 0 it is whole.
 JobStart job_start(const Rank&);
 

@@ -9,6 +9,7 @@
 #include <iostream>
 
 #include "app/output_file.h"
+#include "framework/printed.h"
 #include "framework/stream_write.h"
 
 namespace antichain {
@@ -47,6 +48,7 @@ ssize_t StandardStreams::write(void* self, const char* bytes, size_t count) {
 }
 
 void StandardStreams::write_all(const char* bytes, size_t count) {
+  printed({bytes, count});
   if (printing_descriptor() == STDERR_FILENO)
     write_to_stream(STDERR_FILENO, bytes, count);  // where what fails is dropped
   else if (error_ == 0)

@@ -27,6 +27,7 @@
 #include "app/train_report.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/printed.h"
 #include "framework/say.h"
 #include "pipeline/agree.h"
 #include "pipeline/choose_transport.h"
@@ -79,6 +80,18 @@ void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
     warn(warning);
 }
 
+// Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no success.
+void end_as_it_went(const TrainResult& result, const std::string& lost_weights) {
+  if (!result.bad_test.empty()) throw Error(result.bad_test, "use a smaller --lr", ExitCode::not_a_number);
+  if (!result.unsaved.empty())
+    throw Error(
+        fmt::format("training is done, but its last checkpoint could not be saved: {}", result.unsaved));
+  if (!lost_weights.empty())
+    throw Error(fmt::format("training is done, but its weights could not be kept: {}", lost_weights));
+  if (const std::string reason = why_print_is_lost(); !reason.empty())
+    throw Error(fmt::format("training is done, but its log is not complete: {}", reason));
+}
+
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
@@ -91,7 +104,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
       read_given_files(planning, options.schedule.schedule,
                        {options.metrics_file, options.trace_file, options.json_file}, transport);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
-  if (rank.prints()) fmt::print("{}\n", describe(job));
+  if (rank.prints()) fmt::print("{}{}\n", describe(job), describe_keeping(options));
   const Weights initial = read_initial(options.init, graph, transport);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
   if (rank.prints()) fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
@@ -150,7 +163,8 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   // 6. What came of it, beside what was predicted.
   const StateHash state = state_hash(stage, transport);
   const std::vector<ProcessMemory> processes = memory.compare(rank);
-  if (!rank.prints()) return;
+  const std::string lost_weights = record.keep_weights(stage, transport);
+  if (!rank.prints()) return end_as_it_went(result, lost_weights);
   reporter.finish();
   warn_of_starving(rank, reporter.times(), job.hosts);
   const TrainSummary summary{.model = graph.model(),
@@ -167,6 +181,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
                              .measured_step_s = result.step_s,
                              .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,
                              .loss = result.loss,
+                             .accuracy = result.accuracy,
                              .times = reporter.times(),
                              .epoch = reporter.last_epoch()};
   fmt::print("{}", describe(summary));
@@ -175,9 +190,10 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   metrics.summary(to_json(summary, -1));
   write_output(options.json_file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, "measured: " + graph.model() + ", " + data.train->name());
+  end_as_it_went(result, lost_weights);
 }
 
-void run(TrainCommandOptions options) {
+void run(TrainCommandOptions& options, CLI::App& command) {
   if (is_rehearsal(options.machine.device))
     return rehearse(
         rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
@@ -188,6 +204,7 @@ void run(TrainCommandOptions options) {
   const StopRequests signals;
   SharedData shared;
   fit_network(options.network, options.data, shared);
+  note_settings(options, command);
   const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) { train_rank(options, graph, rank, shared); });
 }
@@ -204,7 +221,7 @@ void add_train(CLI::App& app) {
   command.callback([options, &command] {
     options->settings = settings_of(command);
     follow_recipe(command, *options);
-    run(*options);
+    run(*options, command);
   });
 }
 

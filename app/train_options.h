@@ -36,6 +36,7 @@ struct TrainCommandOptions {
   std::string on_nan = "abort";
   std::string augment = "auto";  // where: host, device, or the device if it has memory of its own
   std::string settings;          // what was said on the command line: all ranks must have been told the same
+  std::string in_force, given;   // the same for --results: with all defaults, as JSON, and as a settings file
   CheckpointCommandOptions checkpoint;
   std::string results, metrics_file, trace_file, json_file;
 };

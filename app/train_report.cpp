@@ -69,11 +69,13 @@ std::string describe(const TrainSummary& s) {
                         milliseconds(s.measured_step_s), (s.measured_step_s / s.predicted_step_s - 1) * 100,
                         s.images_per_s)
           : "not measured: every step was done before";
+  const std::string trained = s.accuracy ? fmt::format(", accuracy {:.2f} %", *s.accuracy * 100) : "";
   return fmt::format(
+      "Last step      loss {:.4f}{}\n"
       "Test accuracy  {}\n"
       "Step time      predicted {} ms, {}\n"
       "Final state    {} (hash of all weights and statistics)\n",
-      accuracy, milliseconds(s.predicted_step_s), measured, s.state);
+      s.loss, trained, accuracy, milliseconds(s.predicted_step_s), measured, s.state);
 }
 
 std::string to_json(const TrainSummary& s, int indent) {
@@ -89,6 +91,7 @@ std::string to_json(const TrainSummary& s, int indent) {
                                  {"median_images_per_s", s.images_per_s},
                                  {"rank_0_memory_bytes", s.memory_bytes},
                                  {"state", s.state}};
+  if (s.accuracy) json["final_accuracy"] = *s.accuracy;
   for (const ProcessMemory& p : s.processes)
     json["process_memory"].push_back(
         {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});

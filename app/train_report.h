@@ -44,8 +44,9 @@ struct TrainSummary {
   std::vector<ProcessMemory> processes;
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
-  double loss = 0;               // of the last step
-  std::vector<TimeSheet> times;  // by rank
+  double loss = 0;                 // of the last step
+  std::optional<double> accuracy;  // of it; nothing where it was done before
+  std::vector<TimeSheet> times;    // by rank
   std::optional<EpochReport> epoch;
 };
 std::string describe(const TrainSummary&);

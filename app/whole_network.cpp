@@ -1,8 +1,14 @@
 #include "app/whole_network.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
 
 #include "framework/error.h"
+#include "pipeline/finite.h"
 #include "pipeline/weights_io.h"
 
 namespace antichain {
@@ -60,6 +66,21 @@ WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
   });
   output.sums = runner_.run({.batch = batch(), .rate = 0}, source);
   return output;
+}
+
+bool WholeNetwork::finite(const Output& output) {
+  return std::isfinite(output.sums.loss) && all_finite(output.logits.data(), int64_t(output.logits.size()));
+}
+
+std::string WholeNetwork::describe_first_bad(BatchSource& source) {
+  std::optional<std::pair<int, NodeId>> first;
+  runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
+    const std::pair place(m, id);
+    if ((!first || place < *first) && !all_finite(stage_.context(), y)) first = place;
+  });
+  runner_.run({.batch = batch(), .rate = 0}, source);
+  return first ? fmt::format("the output of node {} is not finite", graph_[first->second].name)
+               : "the loss is not finite";
 }
 
 }  // namespace antichain

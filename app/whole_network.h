@@ -30,6 +30,10 @@ class WholeNetwork {
     std::vector<float> logits;
   };
   Output run(BatchSource&);
+  // Whether all that came of it is finite.
+  static bool finite(const Output&);
+  // Runs the batch again: "the output of node layer1.0.conv1 is not finite" of the first node for which that is so.
+  std::string describe_first_bad(BatchSource&);
 
  private:
   NodeId logits_node() const;

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "framework/printable.h"
+#include "framework/printed.h"
 #include "framework/stream_write.h"
 
 namespace antichain {
@@ -20,6 +21,7 @@ std::string plain(Tone tone, const std::string& sentence) {
 std::atomic<SentenceShape> shape{&plain};
 
 void write(const std::string& text, double patience_s) {
+  printed("\r" + text);  // in a log, in the place of a bar that is not finished
   write_to_stream(STDERR_FILENO, text.data(), text.size(), patience_s);
 }
 

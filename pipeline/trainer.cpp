@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <utility>
 
 #include "framework/backend.h"
@@ -15,6 +16,7 @@
 #include "pipeline/starved_time.h"
 #include "pipeline/step_gather.h"
 #include "pipeline/stop_signals.h"
+#include "pipeline/weights_io.h"
 
 namespace antichain {
 namespace {
@@ -35,7 +37,8 @@ class Trainer {
  public:
   Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
-      : transport_(transport),
+      : stage_(stage),
+        transport_(transport),
         options_(options),
         observer_(observer),
         schedule_(schedule),
@@ -76,10 +79,14 @@ class Trainer {
     }
     if (checkpointer_.on() && !checkpointer_.has(total_)) save();
     if (checkpointer_.on()) time_.enter(Spent::checkpoint);
-    checkpointer_.finish();
+    result.unsaved = checkpointer_.finish();
+    if (!result.unsaved.empty() && !checkpointer_.newest().empty())
+      result.unsaved += "; the newest complete checkpoint is " + checkpointer_.newest();
     tell_times();
     result.step_s = median_after_first(std::move(step_seconds));
     result.loss = position_.loss;
+    result.accuracy = accuracy_;
+    result.bad_test = bad_test_;
     return result;
   }
 
@@ -146,6 +153,7 @@ class Trainer {
   // Into the epoch's sums, where the step was not skipped.
   void count(const StepResult& sum) {
     position_.loss = sum.loss / options_.batch;
+    accuracy_ = sum.correct / options_.batch;
     if (!nan_policy_.skipped_because().empty()) return;
     position_.epoch_loss += sum.loss;
     position_.epoch_correct += sum.correct;
@@ -232,6 +240,19 @@ class Trainer {
     report.test_loss = test.loss / double(test_size_);
     report.test_accuracy = test.correct / double(test_size_);
     if (transport_.rank() == 0) observer_.on_epoch(report);
+    look_at_test(report);
+  }
+
+  // A test loss that is no finite number, while every step's was: a weight or a statistic must have gone wrong.
+  void look_at_test(const EpochReport& report) {
+    const bool bad = !transport_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
+    bad_test_ = bad ? first_bad_number(stage_, transport_) : "";
+    if (!bad) return;
+    bad_test_ = fmt::format("the test loss after epoch {} is no finite number: {}", report.epoch + 1,
+                            bad_test_.empty() ? "the network's outputs are too large" : bad_test_);
+    if (options_.on_nan == OnNan::abort)
+      throw Error(bad_test_, "use a smaller --lr, or go on all the same with --on-nan skip",
+                  ExitCode::not_a_number);
   }
 
   // Every image of the test set once; the last batch is padded with samples that count nothing.
@@ -250,6 +271,7 @@ class Trainer {
     return gather_sums(transport_, sum, boundary_).sum;
   }
 
+  Stage& stage_;
   Transport& transport_;
   const TrainOptions& options_;
   TrainObserver& observer_;
@@ -262,6 +284,8 @@ class Trainer {
   NanPolicy nan_policy_;
   const int64_t per_epoch_, total_;  // steps
   TrainPosition position_;
+  std::optional<double> accuracy_;  // of the last step
+  std::string bad_test_;
   Checkpointer checkpointer_;
   StepBoundary boundary_;
   Clock::time_point epoch_start_ = Clock::now();

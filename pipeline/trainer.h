@@ -58,10 +58,13 @@ class TrainObserver {
 
 struct TrainResult {
   int64_t steps = 0;
-  double step_s = 0;          // median of the steps after the first; 0 when there was none left to do
-  double loss = 0;            // mean of the last step, on rank 0
-  std::vector<Event> events;  // of the traced step, all ranks (on rank 0)
-  int64_t memory_bytes = 0;   // tensors of a training step on this rank, besides weights and their state
+  double step_s = 0;               // median of the steps after the first; 0 when there was none left to do
+  double loss = 0;                 // mean of the last step, on rank 0
+  std::optional<double> accuracy;  // of that step, on rank 0; nothing where there was none left to do
+  std::string unsaved;             // why the last checkpoint is not there, or ""; on every rank
+  std::string bad_test;            // why the last evaluation's loss is no finite number, or ""; on every rank
+  std::vector<Event> events;       // of the traced step, all ranks (on rank 0)
+  int64_t memory_bytes = 0;        // tensors of a training step on this rank, besides weights and their state
 };
 
 // Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and all is saved;

@@ -1,7 +1,12 @@
 #include "pipeline/weights_io.h"
 
-#include <filesystem>
+#include <fmt/format.h>
 
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "framework/finite_weights.h"
 #include "framework/json.h"
 #include "framework/safetensors.h"
 #include "pipeline/agree.h"
@@ -48,9 +53,16 @@ Weights share_weights(const std::string& file, Transport& transport) {
   return decode(on_rank_zero(transport, bytes), file);
 }
 
+void check_numbers(const Fitted& fitted, const Weights& weights, const std::string& origin) {
+  std::vector<std::string> names;
+  for (const StateEntry& entry : fitted.entries) names.push_back(entry.name);
+  check_numbers(weights, names, origin);
+}
+
 std::vector<std::string> load_weights(Stage& stage, const Weights& weights, Fit how,
                                       const std::string& origin) {
   const Fitted fitted = fit(stage.graph(), weights, how, origin);
+  check_numbers(fitted, weights, origin);
   for (const StateEntry& entry : fitted.entries) {
     const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
     from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
@@ -68,17 +80,34 @@ Weights gradients_of(Stage& stage) {
   });
 }
 
+std::string first_bad_number(Stage& stage, Transport& transport) {
+  std::map<std::string, std::string> mine;
+  for (const NamedTensor& tensor : weights_of(stage))
+    if (const std::string bad = describe_bad_number(tensor); !bad.empty()) mine[tensor.name] = bad;
+  std::string first;
+  size_t place = 0;
+  const std::vector<StateEntry> entries = state_entries(stage.graph());
+  while (place < entries.size() && !mine.contains(entries[place].name)) ++place;
+  const std::string text =
+      place == entries.size() ? "" : fmt::format("{:012}{}", place, mine.at(entries[place].name));
+  for (const std::string& other : transport.gather(text))
+    if (!other.empty() && (first.empty() || other < first)) first = other;
+  first = transport.broadcast(first);
+  return first.empty() ? "" : first.substr(12);
+}
+
 Weights gather_weights(Stage& stage, Transport& transport) {
   Weights all;
-  const std::vector<std::string> parts = transport.gather(to_safetensors(weights_of(stage)));
+  std::vector<std::string> parts = transport.gather(to_safetensors(weights_of(stage)));
   if (parts.empty()) return all;
-  std::vector<Weights> stages;
-  for (size_t rank = 0; rank < parts.size(); ++rank)
-    stages.push_back(from_safetensors(parts[rank], "rank " + std::to_string(rank)));
+  std::map<std::string, NamedTensor> found;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    const std::string part = std::exchange(parts[rank], {});  // whose memory is free again right away
+    for (const NamedTensor& tensor : from_safetensors(part, "rank " + std::to_string(rank)))
+      found.try_emplace(tensor.name, tensor);
+  }
   for (const StateEntry& entry : state_entries(stage.graph()))
-    for (const Weights& part : stages)
-      if (const NamedTensor* tensor = part.find(entry.name); tensor && !all.find(entry.name))
-        all.add(*tensor);
+    if (const auto tensor = found.find(entry.name); tensor != found.end()) all.add(std::move(tensor->second));
   return all;
 }
 

@@ -14,7 +14,10 @@ namespace antichain {
 // Collective. Rank 0 reads the file; the others need not have it. Error on every rank.
 Weights share_weights(const std::string& file, Transport&);
 
-// Sets the parameters and buffers of this stage. The file is compared with the whole network, so every rank throws the
+// Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which nothing can be computed.
+void check_numbers(const Fitted&, const Weights&, const std::string& origin);
+
+// Sets the parameters and buffers of this stage, which are looked at as above. The file is compared with the whole network, so every rank throws the
 // same Error, or returns the same list of what was skipped (framework/state_dict.h).
 std::vector<std::string> load_weights(Stage&, const Weights&, Fit, const std::string& origin);
 
@@ -22,6 +25,9 @@ std::vector<std::string> load_weights(Stage&, const Weights&, Fit, const std::st
 Weights weights_of(Stage&);
 // The gradients of its parameters, by their names.
 Weights gradients_of(Stage&);
+
+// Collective. What is wrong with the first tensor of the whole network that has such a number, or "".
+std::string first_bad_number(Stage&, Transport&);
 
 // Collective. Those of all stages in the network's order, on rank 0; nothing elsewhere.
 Weights gather_weights(Stage&, Transport&);

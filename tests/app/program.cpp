@@ -17,8 +17,10 @@ std::string text_of(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
+}  // namespace
+
 // The environment's own data folder would take the place of what a test gives.
-ProgramRun run(const std::string& folder, const std::string& launcher, const std::string& words) {
+ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words) {
   const std::string command =
       fmt::format("cd '{}' && CIFAR10_DIR= timeout 60 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null", folder,
                   launcher, ANTICHAIN_PROGRAM, words);
@@ -28,8 +30,6 @@ ProgramRun run(const std::string& folder, const std::string& launcher, const std
           .err = text_of(folder + "/stderr.txt")};
 }
 
-}  // namespace
-
 std::vector<std::string> ProgramRun::sentences() const {
   std::vector<std::string> lines;
   std::istringstream in(err);
@@ -38,13 +38,15 @@ std::vector<std::string> ProgramRun::sentences() const {
   return lines;
 }
 
-ProgramRun run_program(const std::string& folder, const std::string& words) { return run(folder, "", words); }
+ProgramRun run_program(const std::string& folder, const std::string& words) {
+  return run_behind(folder, "", words);
+}
 
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words) {
   const std::string launcher =
       fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n {}",
                   ANTICHAIN_MPIEXEC, ranks);
-  return run(folder, launcher, words);
+  return run_behind(folder, launcher, words);
 }
 
 void expect_refused(const ProgramRun& result, int code, const std::string& part, const std::string& words) {

@@ -15,6 +15,8 @@ struct ProgramRun {
 
 // Words are parted by blanks; none may hold one. `folder` is where it runs and what relative names are relative to.
 ProgramRun run_program(const std::string& folder, const std::string& words);
+// `launcher` is what stands before the program's name in the shell's line.
+ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words);
 ProgramRun run_under_mpi(const std::string& folder, int ranks, const std::string& words);
 
 // Ended with the code, and with one sentence of the program's own that holds `part`.

@@ -34,7 +34,7 @@ TEST_F(Results, AFolderSaysWhatMadeItsNumbers) {
   const Json record = json("r/run.json");
   EXPECT_EQ(record["model"], "resnet20");
   EXPECT_EQ(record["seed"], 7);
-  EXPECT_EQ(record["settings"]["lr"], "0.01");
+  EXPECT_EQ(record["settings"]["lr"], 0.01);
   ASSERT_EQ(record["starts"].size(), 1u);
   const Json& start = record["starts"][0];
   EXPECT_THAT(start["program"].get<std::string>(), HasSubstr("antichain "));
