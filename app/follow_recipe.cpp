@@ -60,6 +60,13 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
                              update_rule(training.sgd), o.network.model, but));
 }
 
+WatchedRun watched_run(const TrainCommandOptions& o) {
+  return {.model = o.network.model,
+          .classes = o.network.classes,
+          .peak = o.rate.peak,
+          .recipe_peak = peak_for(recipe_of(o.network.model), o.network.batch)};
+}
+
 std::string describe(const Recipe& r) {
   return fmt::format("batch {}, rate {:g}, {}, {}, {} ({})", r.batch, r.rate.peak,
                      course(r.rate.schedule, r.rate.warmup_steps), update_rule(r.sgd),

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "app/loss_watch.h"
 #include "app/train_options.h"
 #include "models/recipe.h"
 
@@ -17,6 +18,9 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions&);
 
 // The line that tells all of it as it came to be; `batches` are those of an epoch.
 std::string describe_recipe(const TrainCommandOptions&, int64_t batches);
+
+// What the watch over the losses has to know.
+WatchedRun watched_run(const TrainCommandOptions&);
 
 // "batch 128, rate 0.3, one-cycle, momentum 0.9, weight decay 0.0005, 10 epochs (runs of 3 and 10 epochs on CIFAR-10)"
 std::string describe(const Recipe&);

@@ -153,7 +153,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   else
     go_on_from(beginning, facts, stage, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
-  TrainReporter reporter(metrics, *data.train, job.hosts);
+  TrainReporter reporter(metrics, *data.train, job.hosts, LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);

@@ -10,11 +10,13 @@
 
 namespace antichain {
 
-TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vector<std::string> host_of_rank)
+TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vector<std::string> host_of_rank,
+                             LossWatch loss_watch)
     : metrics_(metrics),
       data_(data),
       host_of_rank_(std::move(host_of_rank)),
       note_(data.name().starts_with("generated") ? data.name() : ""),
+      loss_watch_(std::move(loss_watch)),
       bar_(stdout) {}
 
 void TrainReporter::on_step(const StepReport& r) {
@@ -22,6 +24,8 @@ void TrainReporter::on_step(const StepReport& r) {
   if (!r.skipped_because.empty())
     bar_.say(
         fmt::format("warning: {}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
+  else if (const std::string warning = loss_watch_.see(r.loss); !warning.empty())
+    bar_.say("warning: " + warning);
   if (!before_) before_ = r.step;
   bar_.show({.done = r.step + 1,
              .total = r.total_steps,

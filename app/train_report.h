@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/loss_watch.h"
 #include "app/metrics.h"
 #include "app/preflight.h"
 #include "app/progress_bar.h"
@@ -16,7 +17,7 @@ namespace antichain {
 // Progress bar and metrics, on rank 0.
 class TrainReporter : public TrainObserver {
  public:
-  TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank);
+  TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank, LossWatch);
   void on_step(const StepReport&) override;
   void on_epoch(const EpochReport&) override;
   void on_checkpoint(const CheckpointReport&) override;
@@ -31,6 +32,7 @@ class TrainReporter : public TrainObserver {
   const DataSet& data_;
   const std::vector<std::string> host_of_rank_;
   std::string note_;
+  LossWatch loss_watch_;
   ProgressBar bar_;
   std::optional<int64_t> before_;  // steps done before this start
   std::vector<TimeSheet> times_;
