@@ -46,6 +46,15 @@ class WorkFolder {
     fs::remove_all(path_, ignored);
   }
   const fs::path& path() const { return path_; }
+  // What is in the final place goes into this folder, and with it. A job that reads it has its files open.
+  void take_from_target(const char* name) const {
+    std::error_code failed;
+    fs::rename(target_, path_ / name, failed);
+    if (failed && fs::exists(fs::symlink_status(target_)))
+      throw Error(
+          fmt::format("{} is not whole and can't be replaced ({})", target_.string(), failed.message()),
+          "remove it");
+  }
   // Another job on this machine may have been faster: then its result serves as well.
   void move_to_target(const fs::path& inner) const {
     std::error_code failed;
@@ -96,12 +105,19 @@ Obtained obtain_synthetic(const ObtainOptions& options) {
   const SyntheticOptions& set = options.synthetic;
   const fs::path folder = cache_folder(options.cache_dir) /
                           fmt::format("generated-{}-{}-{}", set.train_images, set.test_images, set.seed);
-  if (!fs::is_directory(folder)) {
+  if (is_whole_synthetic(folder.string(), set)) return {.directory = folder.string(), .note = ""};
+  const bool damaged = fs::exists(fs::symlink_status(folder));
+  {
     const WorkFolder work(folder);
     write_synthetic((work.path() / "set").string(), set);
+    if (damaged && !is_whole_synthetic(folder.string(), set))  // another job may have been faster
+      work.take_from_target("damaged");
     work.move_to_target(work.path() / "set");
   }
-  return {.directory = folder.string(), .note = ""};
+  return {.directory = folder.string(),
+          .note = damaged ? fmt::format("the generated images in {} were not whole: they are made anew",
+                                        folder.string())
+                          : ""};
 }
 
 Obtained obtain_cifar10(const ObtainOptions& options) {

@@ -100,7 +100,34 @@ void write_text(const fs::path& file, const std::string& text) {
   }
 }
 
+struct Split {
+  std::string file;
+  int64_t first, images;
+};
+
+std::vector<Split> splits(const SyntheticOptions& options) {
+  std::vector<Split> all;
+  for (int number = 1; number <= Format::train_files; ++number) {
+    const int64_t first = (number - 1) * Format::images_per_file;
+    const int64_t images = std::min(options.train_images - first, Format::images_per_file);
+    if (images > 0) all.push_back({Format::train_file(number), first, images});
+  }
+  all.push_back({Format::test_file(), Format::train_images, options.test_images});
+  return all;
+}
+
 }  // namespace
+
+bool is_whole_synthetic(const std::string& folder, const SyntheticOptions& options) {
+  std::error_code failed;
+  const fs::path path(folder);
+  for (const std::string_view file : {Format::generated_marker, Format::names_file})
+    if (!fs::is_regular_file(path / file, failed)) return false;
+  return std::ranges::all_of(splits(options), [&](const Split& split) {
+    return fs::is_regular_file(path / split.file, failed) &&
+           fs::file_size(path / split.file, failed) == uintmax_t(split.images * Format::record_bytes);
+  });
+}
 
 void draw_synthetic(uint64_t seed, int64_t index, int label, std::span<uint8_t> pixels) {
   ANTICHAIN_CHECK(int64_t(pixels.size()) == Format::pixel_bytes, "a generated image is 3 x 32 x 32 bytes");
@@ -149,12 +176,8 @@ void write_synthetic(const std::string& folder, const SyntheticOptions& options)
   std::string names;
   for (const ClassFigure& figure : figures) names += std::string(figure.name) + "\n";
   write_text(fs::path(folder) / Format::names_file, names);
-  for (int number = 1; number <= Format::train_files; ++number) {
-    const int64_t first = (number - 1) * Format::images_per_file;
-    const int64_t images = std::min(options.train_images - first, Format::images_per_file);
-    if (images > 0) write_split(folder, Format::train_file(number), first, images, options.seed);
-  }
-  write_split(folder, Format::test_file(), Format::train_images, options.test_images, options.seed);
+  for (const Split& split : splits(options))
+    write_split(folder, split.file, split.first, split.images, options.seed);
 }
 
 }  // namespace antichain

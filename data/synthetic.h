@@ -18,6 +18,9 @@ struct SyntheticOptions {
 // The same options write the same bytes. Error naming the path when it can't be written.
 void write_synthetic(const std::string& folder, const SyntheticOptions& options = {});
 
+// Whether `folder` has all the files that these options write, with all their bytes.
+bool is_whole_synthetic(const std::string& folder, const SyntheticOptions& options);
+
 // One image: 3 planes of 32 x 32, a pure function of its arguments. `index` counts over both splits.
 void draw_synthetic(uint64_t seed, int64_t index, int label, std::span<uint8_t> pixels);
 

@@ -30,11 +30,18 @@ WatchedFile::WatchedFile(std::string path) : path_(std::move(path)) {
 
 WatchedFile::~WatchedFile() { ::close(descriptor_); }
 
+// Writing sets both times, and a program can put only the first one back. The second one also changes with a file's name,
+// links, owner and mode, which do no harm and can be seen.
+bool WatchedFile::same_contents(const struct stat& now) const {
+  if (now.st_size != opened_.st_size || !same_time(now.st_mtim, opened_.st_mtim)) return false;
+  if (same_time(now.st_ctim, opened_.st_ctim)) return true;
+  return now.st_nlink != opened_.st_nlink || now.st_mode != opened_.st_mode || now.st_uid != opened_.st_uid ||
+         now.st_gid != opened_.st_gid || replaced();
+}
+
 void WatchedFile::check_unchanged(int64_t record) const {
   struct stat now {};
-  if (::fstat(descriptor_, &now) == 0 && now.st_size == opened_.st_size &&
-      same_time(now.st_mtim, opened_.st_mtim))
-    return;
+  if (::fstat(descriptor_, &now) == 0 && same_contents(now)) return;
   throw Error(fmt::format("{} has been changed while it was trained on: record {} may not be what it was",
                           path_, record),
               "put the data set back as it was and resume, or start again");

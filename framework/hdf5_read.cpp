@@ -39,11 +39,16 @@ std::vector<std::string> link_names(hid_t file, const std::string& origin) {
 
 // Links that lead out of the file, and data kept outside of it, are refused: a weight file is one file.
 void check_is_dataset(hid_t file, const std::string& name, const std::string& origin) {
-  H5L_info_t link;
-  if (H5Lget_info(file, name.c_str(), &link, H5P_DEFAULT) < 0)
-    fail(origin, fmt::format("HDF5 can't find '{}'", name));
-  if (link.type != H5L_TYPE_HARD) {
-    throw Error(fmt::format("{}: '{}' is a link, not a dataset", origin, name), "store the tensor itself");
+  for (size_t end = 0; end != std::string::npos;) {  // each group on the way to it, then itself
+    end = name.find('/', end + 1);
+    const std::string part = name.substr(0, end);
+    H5L_info_t link;
+    if (H5Lget_info(file, part.c_str(), &link, H5P_DEFAULT) < 0)
+      fail(origin, fmt::format("HDF5 can't find '{}'", part));
+    if (link.type != H5L_TYPE_HARD)
+      throw Error(fmt::format("{}: '{}' is a link, not a {}", origin, part,
+                              end == std::string::npos ? "dataset" : "group"),
+                  "store the tensor itself");
   }
   const Object object(H5Oopen(file, name.c_str(), H5P_DEFAULT));
   if (object < 0) fail(origin, fmt::format("HDF5 can't open '{}'", name));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <functional>
 
 #include "data/cifar10.h"
 #include "data/command.h"
@@ -60,6 +61,25 @@ TEST_F(Obtain, AUsersFolderIsTakenAsItIs) {
   EXPECT_EQ(obtain_cifar10({.data_dir = "/somewhere"}).directory, "/somewhere");
   EXPECT_EQ(obtain_cifar10({}).directory, "/elsewhere");
   unsetenv("CIFAR10_DIR");
+}
+
+TEST_F(Obtain, AGeneratedSetThatLostSomethingIsMadeAnew) {
+  const Obtained first = obtain_synthetic(options("", ""));
+  const uint64_t contents = read_cifar10(first.directory).train->contents();
+  const fs::path folder = first.directory;
+  const std::vector<std::function<void()>> losses = {
+      [&] { fs::resize_file(folder / "data_batch_1.bin", 3073 * 6); },
+      [&] { fs::remove(folder / "test_batch.bin"); }, [&] { fs::remove(folder / "GENERATED"); },
+      [&] { fs::remove_all(folder), write_bytes(folder, {1}); }};
+  for (const auto& lose : losses) {
+    lose();
+    const Obtained again = obtain_synthetic(options("", ""));
+    EXPECT_NE(again.note.find("were not whole: they are made anew"), std::string::npos) << again.note;
+    EXPECT_EQ(read_cifar10(again.directory).train->contents(), contents);
+    EXPECT_EQ(read_cifar10(again.directory).train->name(), "generated (not CIFAR-10)");
+    EXPECT_EQ(parts_left(), 0);
+    EXPECT_EQ(obtain_synthetic(options("", "")).note, "");
+  }
 }
 
 TEST_F(Obtain, UnpacksAVerifiedArchiveIntoTheCacheOnce) {

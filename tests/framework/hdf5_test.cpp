@@ -82,6 +82,13 @@ TEST(Hdf5, RefusesGroupsAndLinks) {
     H5Lcreate_soft("/a", file, "b", H5P_DEFAULT, H5P_DEFAULT);
   });
   expect_error([&] { from_hdf5(soft, "w.h5"); }, {"'b' is a link"});
+  const std::string root_as_group = file_of([](hid_t file) {
+    write_dataset(file, "a", H5T_IEEE_F32LE);
+    H5Lcreate_soft("/", file, "momentum", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  EXPECT_EQ(std::get<0>(read_hdf5(root_as_group, {"a"}, "w.h5")[0].values), values);
+  expect_error([&] { read_hdf5(root_as_group, {"momentum/a"}, "w.h5"); },
+               {"'momentum' is a link, not a group"});
   const std::string external =
       file_of([](hid_t file) { H5Lcreate_external("other.h5", "/a", file, "c", H5P_DEFAULT, H5P_DEFAULT); });
   expect_error([&] { from_hdf5(external, "w.h5"); }, {"'c' is a link"});
