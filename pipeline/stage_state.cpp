@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "framework/checkpoint_folder.h"
+#include "framework/finite_weights.h"
 #include "framework/hdf5.h"
 #include "framework/state_dict.h"
 
@@ -158,7 +159,12 @@ void restore(Stage& stage, const std::string& checkpoint, const Manifest& manife
     std::vector<std::string> paths;
     for (const Entry& entry : in_file) paths.push_back(entry.path());
     const auto tensors = read_hdf5(read_checkpoint_file(checkpoint, *file), paths, origin);
-    for (size_t i = 0; i < tensors.size(); ++i) set(in_file[i], tensors[i], stage.context(), origin);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (const std::string bad = describe_bad_number(tensors[i]); !bad.empty())
+        throw Error(fmt::format("{}: {}, with which no training can go on", origin, bad),
+                    "resume from an older checkpoint", ExitCode::not_a_number);
+      set(in_file[i], tensors[i], stage.context(), origin);
+    }
   }
   stage.prepare();
 }

@@ -4,13 +4,18 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "framework/hdf5.h"
+#include "framework/json.h"
+#include "framework/random.h"
 #include "partition/planner.h"
 #include "pipeline/stop_signals.h"
 #include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
 #include "tests/pipeline/training_run.h"
 
 namespace antichain {
@@ -113,6 +118,30 @@ TEST_F(Checkpointing, HoldPlainTensorsByTheirNames) {
   EXPECT_EQ(all.at("momentum/conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
   EXPECT_EQ(std::get<1>(all.at("bn1.num_batches_tracked").values)[0], 2);  // micro-batches
   EXPECT_FALSE(all.contains("momentum/bn1.running_mean"));
+}
+
+// Whoever makes the hashes anew can write any number: what nothing can be computed with is refused all the same.
+TEST_F(Checkpointing, NumbersThatAreNoneAreRefused) {
+  for (const float number : {std::nanf(""), -1.0f}) {
+    TrainingCase c = two_epochs("resnet20");
+    c.checkpoint = folder(std::to_string(number));
+    c.until = 1;
+    train(c, 1);
+    const std::string checkpoint = CheckpointFolder(c.checkpoint).of_step(1);
+    const std::vector<float> variances = std::get<0>(contents(checkpoint).at("bn1.running_var").values);
+    Manifest manifest = verify_checkpoint(checkpoint);
+    const std::string file = checkpoint + "/" + manifest.files[0].name;
+    std::string bytes = read_checkpoint_file(checkpoint, manifest.files[0]);
+    const size_t place = bytes.find(
+        std::string_view(reinterpret_cast<const char*>(variances.data()), variances.size() * sizeof(float)));
+    ASSERT_NE(place, std::string::npos);
+    std::memcpy(bytes.data() + place, &number, sizeof number);
+    manifest.files[0].hash = hash_bytes(bytes);
+    write_file(file, bytes);
+    write_file(checkpoint + "/manifest.json", to_json(manifest));
+    c.until = 0;
+    expect_error([&] { train(c, 1); }, {file, "'bn1.running_var' has", "resume from an older checkpoint"});
+  }
 }
 
 // Back to the state of the newest checkpoint, on with the batch after the spoilt one: the same bits as a run that was
