@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <new>
+#include <string>
+#include <system_error>
+#include <vector>
 
 #include "framework/backend.h"
 #include "framework/error.h"
@@ -11,7 +14,9 @@
 #include "framework/stream_write.h"
 #include "framework/version.h"
 #include "pipeline/agree.h"
+#include "pipeline/host_memory.h"
 #include "pipeline/launch.h"
+#include "pipeline/launcher_watch.h"
 #include "pipeline/mpi_transport.h"
 #include "pipeline/thread_transport.h"
 
@@ -43,6 +48,8 @@ void work_as(Transport& transport, const MachineOptions& machine, const std::fun
   } catch (const std::bad_alloc&) {
     throw out_of_memory(rank,
                         "there is no memory left: use a smaller --batch, more --microbatches, or more ranks");
+  } catch (const std::system_error& error) {
+    throw beyond_limits(error);
   } catch (const Error& error) {
     if (error.code() != ExitCode::out_of_memory || rank.transport.size() == 1) throw;
     throw out_of_memory(rank, error.what());
@@ -51,12 +58,28 @@ void work_as(Transport& transport, const MachineOptions& machine, const std::fun
 
 std::string program() { return fmt::format("antichain {} (revision {})", version(), revision()); }
 
+void check_same_command(Transport& transport, const std::string& command) {
+  const std::vector<std::string> all = transport.gather("antichain " + command);
+  on_rank_zero(transport, [&]() -> std::string {
+    if (const std::string odd = describe_odd(all, "runs", "run"); !odd.empty())
+      throw Error(odd, "start every rank with the same command", ExitCode::usage);
+    return "";
+  });
+}
+
+// Commands of one process need not be told of such limits: they take little.
+void check_threads(const MachineOptions& machine, int ranks) {
+  constexpr int beside_each = 2;  // what reads ahead, and what writes a checkpoint
+  check_address_space(ranks * (machine.threads + beside_each));
+}
+
 void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   check_launch();
   MpiSession session(machine.watchdog_s);
   try {
     check_launch(session.transport().size());
     agree(session.transport(), "the program", program());
+    check_same_command(session.transport(), machine.command);
     work_as(session.transport(), machine, work);
   } catch (const Error& error) {
     session.end_job(error.what(), int(error.code()));
@@ -74,6 +97,7 @@ void warn_of_crowding(const Rank& rank) {
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   say_why_cpu(machine);
+  check_threads(machine, std::max(machine.local, 1));
   if (launched_in_parallel()) {
     if (machine.local > 0) {
       throw Error("--local runs all ranks in one process, but several processes were started",
@@ -81,6 +105,7 @@ void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& wo
     }
     return run_processes(machine, work);
   }
+  const LauncherWatch launcher;
   run_ranks(std::max(machine.local, 1), [&](Transport& transport) { work_as(transport, machine, work); },
             {.watchdog_s = machine.watchdog_s});
 }

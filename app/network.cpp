@@ -1,12 +1,12 @@
 #include "app/network.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "app/checks.h"
+#include "app/preflight.h"
 #include "app/profile_cache.h"
 #include "app/table.h"
 #include "framework/backend.h"
@@ -63,20 +63,6 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
           profile.graph_hash, lowered.model(), name_of(lowered.precision()), lowered.microbatch(),
           lowered.hash()),
       "profile this network on this machine");
-}
-
-// What forward keeps for backward of one micro-batch, spread evenly over the ranks, has to fit into this host at the very
-// least: better said before measuring than answered by the system with a killed process.
-void check_memory(const Graph& lowered, const Transport& transport) {
-  double kept_bytes = 0;
-  for (const ProfileNode& node : unpriced(lowered, "").nodes)
-    kept_bytes += node.cost.keeps_output ? double(node.cost.output_bytes) : 0;
-  const double wanted = kept_bytes / transport.size() * transport.local_size();
-  const double there = double(::sysconf(_SC_PHYS_PAGES)) * double(::sysconf(_SC_PAGESIZE));
-  if (wanted <= there) return;
-  throw Error(fmt::format("micro-batches of {} need more than {:.0f} GiB on a host of {:.0f} GiB",
-                          lowered.microbatch(), wanted / (1 << 30), there / (1 << 30)),
-              "use a smaller --batch or more --microbatches");
 }
 
 // Its text, or nothing, on all ranks.
@@ -149,7 +135,9 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
 
 Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
                          Context& context, Transport& transport, double seconds) {
-  check_memory(lowered, transport);
+  if (context.backend().host_memory())
+    check_memory(transport, MemoryOf::profiling,
+                 profiling_need(lowered, context.backend(), network.microbatches));
   MeasureOptions options{.microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   if (seconds > 0) options.budget_s = seconds;
@@ -198,6 +186,15 @@ Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const
                 "write it again by antichain simulate --write-schedule", ExitCode::usage);
   }
   validate(schedule, profile, plan);
+  return schedule;
+}
+
+Schedule obtain_training_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,
+                                  const Plan& plan, int microbatches) {
+  const Schedule schedule = obtain_schedule(given, name, profile, plan, microbatches);
+  if (!learns(schedule))
+    throw Error(fmt::format("{} has no backward: it evaluates, and trains nothing", name),
+                "write a schedule to train with by antichain simulate --write-schedule");
   return schedule;
 }
 

@@ -43,5 +43,8 @@ bool is_policy(const std::string& schedule);
 // The given schedule, validated, else that of the policy `name`.
 Schedule obtain_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
                          int microbatches);
+// And an Error where it has no backwards.
+Schedule obtain_training_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
+                                  int microbatches);
 
 }  // namespace antichain

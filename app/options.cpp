@@ -142,6 +142,7 @@ CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {
 }
 
 void add_watchdog_option(CLI::App& app, MachineOptions& o) {
+  o.command = app.get_name();
   CLI::Option* watchdog =
       app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
   check_number(watchdog, 0.1, most_watchdog_s)->type_name("SECONDS")->capture_default_str()->group("Machine");

@@ -23,6 +23,7 @@ struct NetworkOptions {  // which network, and how it is fed
 };
 
 struct MachineOptions {  // where it runs
+  std::string command;   // what runs, "train"
   int local = 0;         // ranks as threads of this process; 0: as mpirun started us
   std::string device = "cpu";
   std::string why_cpu;                 // where "auto" found no GPU

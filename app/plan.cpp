@@ -18,6 +18,7 @@
 #include "framework/json.h"
 #include "partition/dot.h"
 #include "partition/read_profile.h"
+#include "pipeline/computing_beats.h"
 #include "pipeline/launch.h"
 
 namespace antichain {
@@ -106,6 +107,7 @@ void run(const PlanCommandOptions& options) {
     const Profile profile =
         obtain_profile(given, options.planning, options.network, graph, rank.context, rank.transport);
     // 3. The plan.
+    const ComputingBeats beats(rank.transport.activity());
     if (rank.prints()) make_plan(options, given, profile, rank.transport.size());
   });
 }

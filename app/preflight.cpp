@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -51,27 +52,27 @@ std::string odd_ranks(const std::vector<Settings>& ranks) {
 }
 
 struct RankNeed {
-  std::string host;
-  int64_t available = 0;
+  std::string host, process;
+  int64_t available = 0, address_space = 0;
   MemoryNeed need;
 };
 
 std::string to_text(const RankNeed& r) {
   const MemoryNeed& n = r.need;
-  return fmt::format("{} {} {} {} {} {} {} {} {}", r.host, r.available, n.weights, n.activations,
-                     n.evaluation, n.scratch, n.images, n.code, n.copy);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", r.host, r.process, r.available, r.address_space,
+                     n.weights, n.activations, n.evaluation, n.scratch, n.images, n.code, n.copy);
 }
 
 RankNeed rank_need(const std::string& text) {
   RankNeed r;
   std::istringstream in(text);
-  in >> r.host >> r.available >> r.need.weights >> r.need.activations >> r.need.evaluation >>
-      r.need.scratch >> r.need.images >> r.need.code >> r.need.copy;
+  in >> r.host >> r.process >> r.available >> r.address_space >> r.need.weights >> r.need.activations >>
+      r.need.evaluation >> r.need.scratch >> r.need.images >> r.need.code >> r.need.copy;
   return r;
 }
 
-std::string table_of(const std::vector<RankNeed>& ranks) {
-  Table table({{"stage"},
+std::string table_of(const std::vector<RankNeed>& ranks, MemoryOf subject) {
+  Table table({{subject == MemoryOf::plan ? "stage" : "rank"},
                {"host", Table::Align::left, 24},
                {"weights\nMiB"},
                {"activations\nMiB"},
@@ -89,23 +90,42 @@ std::string table_of(const std::vector<RankNeed>& ranks) {
   return table.str();
 }
 
-// Ranks of one host share what it has; ranks in groups of their own may have less.
-void refuse_too_much(const std::vector<RankNeed>& ranks) {
-  std::map<std::string, std::pair<int64_t, int64_t>> hosts;  // needed, available
+// Ranks of one host share what it has, and ranks that are threads what their process may take; ranks in
+// groups of their own may have less.
+struct Share {
+  int64_t needed = 0, left = std::numeric_limits<int64_t>::max();
+  void add(int64_t bytes, int64_t available) {
+    needed += bytes;
+    left = std::min(left, available);
+  }
+};
+
+Error too_much(MemoryOf subject, const std::string& where, const Share& share, const std::string& advice,
+               const std::vector<RankNeed>& ranks) {
+  return Error(
+      fmt::format("{} needs {} MiB {} {} MiB left",
+                  subject == MemoryOf::plan ? "this plan" : "measuring this network", mebibytes(share.needed),
+                  where, mebibytes(share.left)),
+      fmt::format("use a smaller --batch, more --microbatches, {}\n\n{}", advice, table_of(ranks, subject)),
+      ExitCode::out_of_memory);
+}
+
+void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
+  std::map<std::string, Share> hosts, processes;
   for (const RankNeed& r : ranks) {
-    const auto [it, first] = hosts.try_emplace(r.host, 0, r.available);
-    it->second.first += r.need.total();
-    it->second.second = std::min(it->second.second, r.available);
+    hosts[r.host].add(r.need.total(), r.available);
+    processes[r.host + ':' + r.process].add(r.need.total(), r.address_space);
   }
-  for (const auto& [host, bytes] : hosts) {
-    const auto [needed, available] = bytes;
-    if (needed <= available) continue;
-    throw Error(fmt::format("this plan needs {} MiB on {}, which has {} MiB left", mebibytes(needed), host,
-                            mebibytes(available)),
-                "use a smaller --batch, more --microbatches, more hosts, or plan with --memory-bytes\n\n" +
-                    table_of(ranks),
-                ExitCode::out_of_memory);
-  }
+  const char* advice = subject == MemoryOf::plan
+                           ? "more hosts, or plan with --memory-bytes"
+                           : "fewer ranks on a host, or give the --profile of a machine that has more";
+  for (const auto& [host, share] : hosts)
+    if (share.needed > share.left)
+      throw too_much(subject, fmt::format("on {}, which has", host), share, advice, ranks);
+  for (const auto& [process, share] : processes)
+    if (share.needed > share.left)
+      throw too_much(subject, "of address space in one process, which has", share, "or a larger ulimit -v",
+                     ranks);
 }
 
 }  // namespace
@@ -151,12 +171,13 @@ void check_same_settings(Rank& rank, const std::string& settings) {
   });
 }
 
-void check_memory(Rank& rank, const MemoryNeed& need) {
-  const RankNeed mine{rank.transport.host(), available_memory_bytes(), need};
+void check_memory(Transport& transport, MemoryOf subject, const MemoryNeed& need) {
+  const RankNeed mine{transport.host(), std::to_string(::getpid()), available_memory_bytes(),
+                      address_space_bytes(), need};
   std::vector<RankNeed> ranks;
-  for (const std::string& text : rank.transport.gather(to_text(mine))) ranks.push_back(rank_need(text));
-  on_rank_zero(rank.transport, [&]() -> std::string {
-    refuse_too_much(ranks);
+  for (const std::string& text : transport.gather(to_text(mine))) ranks.push_back(rank_need(text));
+  on_rank_zero(transport, [&]() -> std::string {
+    refuse_too_much(ranks, subject);
     return "";
   });
 }

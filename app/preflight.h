@@ -17,8 +17,10 @@ std::string settings_of(const CLI::App& command);
 // Error naming the settings that differ, and the ranks that differ from most.
 void check_same_settings(Rank&, const std::string& settings);
 
-// Error (ExitCode::out_of_memory) with a table of all stages where the ranks of one host need more than it has left.
-void check_memory(Rank&, const MemoryNeed&);
+// Collective. Error (ExitCode::out_of_memory) with a table of all ranks where those of one host need more
+// memory than it has left, or those of one process more address space than it may still take.
+enum class MemoryOf { profiling, plan };
+void check_memory(Transport&, MemoryOf, const MemoryNeed& of_this_rank);
 
 // How the estimate came out: of each process of the job, in the order of ranks.
 struct ProcessMemory {

@@ -20,6 +20,7 @@
 #include "framework/json.h"
 #include "partition/read_profile.h"
 #include "pipeline/agree.h"
+#include "pipeline/computing_beats.h"
 #include "pipeline/fault.h"
 #include "pipeline/launch.h"
 #include "pipeline/rehearse.h"
@@ -47,7 +48,8 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
     planning.stages = ranks;
   task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);
-  task.schedule = obtain_schedule(given, o.schedule.schedule, task.profile, task.plan, o.microbatches);
+  task.schedule =
+      obtain_training_schedule(given, o.schedule.schedule, task.profile, task.plan, o.microbatches);
   task.time_scale = o.time_scale > 0
                         ? o.time_scale
                         : comfortable_time_scale(task.profile, task.plan, task.planned.options.cluster);
@@ -136,6 +138,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
   std::optional<Plan> shared = plan;
   if (!shared) {
     const std::string text = on_rank_zero(transport, [&] {
+      const ComputingBeats beats(transport.activity());
       const Task mine = make_task(o, given, transport.size(), {});
       return to_json(mine.plan, mine.profile);
     });

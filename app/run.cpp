@@ -5,8 +5,11 @@
 #include <CLI/CLI.hpp>
 
 #include <chrono>
+#include <csignal>
+#include <limits>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "app/commands.h"
@@ -16,6 +19,7 @@
 #include "framework/say.h"
 #include "framework/version.h"
 #include "layers/cpu/backend.h"
+#include "pipeline/host_memory.h"
 #include "pipeline/launch.h"
 
 namespace antichain {
@@ -64,7 +68,11 @@ int run(int argc, char** argv, const std::vector<NamedModel>& models) {
   // What is freed goes back to the system. Left alone, glibc keeps tens of MiB of the weights' first draft for a need that
   // never comes; nothing large is allocated in a step.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f is an error like any other
   try {
+    if (address_space_bytes() < std::numeric_limits<int64_t>::max())
+      ::mallopt(M_ARENA_MAX, 1);  // 64 MiB each
+    check_address_space(1);
     for (const NamedModel& model : models) register_model(model);
     run_command({argv + 1, argv + argc});
     const std::string reason = streams.lost();
@@ -73,6 +81,9 @@ int run(int argc, char** argv, const std::vector<NamedModel>& models) {
     return fail(error.what(), error.code());
   } catch (const std::bad_alloc&) {
     return fail(out_of_memory_sentence, ExitCode::out_of_memory);
+  } catch (const std::system_error& error) {
+    const Error limits = beyond_limits(error);
+    return fail(limits.what(), limits.code());
   } catch (const std::exception& error) {
     return fail(error.what(), ExitCode::failure);
   }

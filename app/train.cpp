@@ -31,6 +31,7 @@
 #include "framework/say.h"
 #include "pipeline/agree.h"
 #include "pipeline/choose_transport.h"
+#include "pipeline/computing_beats.h"
 #include "pipeline/launch.h"
 #include "pipeline/message_order.h"
 #include "pipeline/stage_state.h"
@@ -52,6 +53,8 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
                 const PlanTask& task, Rank& rank) {
   const int ranks = rank.transport.size();
   const std::string text = on_rank_zero(rank.transport, [&] {
+    rank.transport.activity().doing("planning");
+    const ComputingBeats beats(rank.transport.activity());
     const Plan plan = obtain_plan(planning, given, profile, task);
     return to_json(plan, profile);
   });
@@ -122,7 +125,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
-      obtain_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
+      obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
   const Cluster& cluster = task.options.cluster;
   const Timeline predicted = tensors.over(transport).ordered()
@@ -139,7 +142,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const MemoryNeed need =
       memory_need(graph, profile, plan, schedule, transport.rank(),
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
-  check_memory(rank, need);
+  check_memory(transport, MemoryOf::plan, need);
   const MemoryRecord memory(need);
   on_rank_zero(transport, [&] {
     record.begin(options, job, beginning.checkpoint, profile, plan);
@@ -201,7 +204,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
   complete_outputs(options);
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
-  const StopRequests signals;
+  const StopRequests signals(StopRequests::Life::process);
   SharedData shared;
   fit_network(options.network, options.data, shared);
   note_settings(options, command);

@@ -51,8 +51,8 @@ bool Checkpointer::has(int64_t step) const {
 }
 
 bool Checkpointer::memory_allows_copy() const {
-  return copied_ ||
-         checkpoint_memory_bytes(state_bytes_) * transport_.local_size() <= available_memory_bytes();
+  return copied_ || checkpoint_memory_bytes(state_bytes_) * transport_.local_size() <=
+                        std::min(available_memory_bytes(), address_space_bytes());
 }
 
 void Checkpointer::begin(const TrainPosition& position) {

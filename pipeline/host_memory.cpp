@@ -1,5 +1,8 @@
 #include "pipeline/host_memory.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>
@@ -61,7 +64,40 @@ int64_t left_in_groups() {
   return left;
 }
 
+// Code that oneDNN generates, HDF5's and MPI's buffers, blocks that are too small to return.
+constexpr int64_t by_the_way_bytes = 64 << 20;
+
+int64_t stack_bytes() {
+  struct rlimit limit {};
+  const bool known = ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return known ? int64_t(limit.rlim_cur) : 8 << 20;
+}
+
 }  // namespace
+
+int64_t address_space_bytes() {
+  struct rlimit limit {};
+  if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return unlimited;
+  return std::max<int64_t>(
+      int64_t(limit.rlim_cur) - field_bytes("/proc/self/status", "VmSize", 0) - by_the_way_bytes, 0);
+}
+
+void check_address_space(int threads) {
+  const int64_t left = address_space_bytes(), needed = threads * stack_bytes();
+  if (left > needed) return;
+  throw Error(
+      fmt::format("the addresses that this process may take (ulimit -v) are too few for its libraries and {} "
+                  "more thread(s): it lacks {} MiB at least",
+                  threads, (needed - left) / (1 << 20) + 1),
+      "raise ulimit -v", ExitCode::out_of_memory);
+}
+
+Error beyond_limits(const std::system_error& error) {
+  const bool threads = error.code() == std::errc::resource_unavailable_try_again;
+  if (!threads) return Error(error.what(), "", ExitCode::failure);
+  return Error(fmt::format("the system starts no more threads for this process ({})", error.code().message()),
+               "raise ulimit -u or ulimit -v, or use fewer ranks and --threads", ExitCode::out_of_memory);
+}
 
 int64_t available_memory_bytes() {
   return std::min(field_bytes("/proc/meminfo", "MemAvailable", unlimited), left_in_groups());

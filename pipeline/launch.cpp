@@ -30,6 +30,16 @@ bool launched_in_parallel() {
          (std::getenv("SLURM_STEP_ID") && number("SLURM_STEP_NUM_TASKS", 1) > 1);
 }
 
+bool has_launcher() {
+  for (char** variable = environ; *variable; ++variable)
+    for (const std::string_view manager : {"OMPI_", "PMIX_", "PMI_", "PALS_"})
+      if (std::string_view(*variable).starts_with(manager) &&
+          !std::string_view(*variable).starts_with("OMPI_MCA_") &&
+          !std::string_view(*variable).starts_with("OMPI_ALLOW_"))
+        return true;
+  return false;
+}
+
 std::string host_name() {
   char name[256] = "";
   ::gethostname(name, sizeof name - 1);
@@ -46,13 +56,7 @@ int available_cores() {
 int available_cores_on_host() { return int(::sysconf(_SC_NPROCESSORS_ONLN)); }
 
 void check_launch() {
-  bool managed = false;
-  for (char** variable = environ; *variable && !managed; ++variable)
-    for (const std::string_view manager : {"OMPI_", "PMIX_", "PMI_", "PALS_"})
-      managed |= std::string_view(*variable).starts_with(manager) &&
-                 !std::string_view(*variable).starts_with("OMPI_MCA_") &&
-                 !std::string_view(*variable).starts_with("OMPI_ALLOW_");
-  if (!managed) check_launch(1);
+  if (!has_launcher()) check_launch(1);
 }
 
 void check_launch(int world_size) {

@@ -11,6 +11,9 @@ int rank_hint();
 // Whether a launcher started more than one process of this job.
 bool launched_in_parallel();
 
+// Whether a process manager started this one, alone or not.
+bool has_launcher();
+
 std::string host_name();
 
 int available_cores();          // that this process may run on

@@ -48,20 +48,27 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 }  // namespace
 
-MemoryNeed memory_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
-                       int rank, int64_t image_bytes) {
+MemoryNeed step_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
+                     int rank) {
   const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
-  const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
-  MemoryNeed need{
-      .activations = StageMemory::bytes_needed(graph, nodes, network, plan, training, rank, Mode::train),
-      .evaluation = StageMemory::bytes_needed(graph, nodes, network, plan, evaluation, rank, Mode::evaluate)};
+  MemoryNeed need{.activations =
+                      StageMemory::bytes_needed(graph, nodes, network, plan, training, rank, Mode::train)};
   need.code = library_bytes;
-  need.copy = copy_bytes(graph, nodes);
   for (const NodeId id : nodes) {
     need.weights += weight_bytes(graph[id]);
     need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
     if (graph[id].op->type() == "conv2d") need.code += code_bytes_per_convolution;
   }
+  return need;
+}
+
+MemoryNeed memory_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
+                       int rank, int64_t image_bytes) {
+  const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
+  const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
+  MemoryNeed need = step_need(graph, network, plan, training, rank);
+  need.evaluation = StageMemory::bytes_needed(graph, nodes, network, plan, evaluation, rank, Mode::evaluate);
+  need.copy = copy_bytes(graph, nodes);
   if (reads_images(graph, nodes))  // one loader for training, one for evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;
   return need;

@@ -18,6 +18,7 @@
 #include "pipeline/launch.h"
 #include "pipeline/mpi_check.h"
 #include "pipeline/mpi_heartbeat.h"
+#include "pipeline/time_limit.h"
 
 namespace antichain {
 namespace {
@@ -246,11 +247,24 @@ void stand_by(int rank) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
 }
 
+// No watchdog of another rank is there yet, and nobody knows who is missing.
+[[noreturn]] void end_beginning(double limit_s) {
+  if (rank_hint() > 0) stand_by(rank_hint());
+  say_last(fmt::format(
+      "MPI has not begun for {:g} s: another process of this job was not started, is stopped, or runs "
+      "another command, which begins no MPI",
+      limit_s));
+  std::_Exit(int(ExitCode::watchdog));
+}
+
 }  // namespace
 
 MpiSession::MpiSession(double watchdog_s) {
   int level = MPI_THREAD_SINGLE;
-  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  {
+    const TimeLimit limit(watchdog_s, [watchdog_s] { end_beginning(watchdog_s); });
+    MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level);
+  }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (level < MPI_THREAD_MULTIPLE)
     throw Error("this MPI has no MPI_THREAD_MULTIPLE, which the watchdog needs",

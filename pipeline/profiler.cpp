@@ -178,6 +178,14 @@ int profiled_microbatches(const Backend& device, int of_run) {
   return std::min(of_run, device.host_memory() ? 2 : 8);
 }
 
+MemoryNeed profiling_need(const Graph& lowered, const Backend& device, int of_run) {
+  const Profile network = unpriced(lowered, "");
+  const Plan plan = whole_model(network);
+  const Schedule schedule =
+      make_schedule(network, plan, Policy::one_f_one_b, profiled_microbatches(device, of_run));
+  return step_need(lowered, network, plan, schedule, 0);
+}
+
 Profile measure(const Graph& lowered, Context& context, Transport& job, const MeasureOptions& options) {
   Profile network = unpriced(lowered, context.backend().description());
   network.threads = context.threads();

@@ -7,6 +7,7 @@
 
 #include "framework/backend.h"
 #include "partition/profile.h"
+#include "pipeline/memory_need.h"
 #include "pipeline/transport.h"
 
 namespace antichain {
@@ -21,6 +22,9 @@ struct MeasureOptions {
 // In a step that is measured for a run of so many: two in host memory, where one node is timed after the other; up to eight on a
 // device, where what a step takes besides its actions is spread over them.
 int profiled_microbatches(const Backend&, int of_run);
+
+// What each rank allocates while it measures: the whole network, whatever its share of the run will be.
+MemoryNeed profiling_need(const Graph& lowered, const Backend&, int microbatches_of_run);
 
 // Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured between
 // neighbouring ranks.

@@ -15,7 +15,7 @@
 namespace antichain {
 namespace {
 
-constexpr std::array signals = {SIGUSR1, SIGTERM, SIGINT};
+constexpr std::array signals = {SIGUSR1, SIGXCPU, SIGTERM, SIGINT};
 
 // A launcher and a batch system may both pass one signal on: what comes so soon after is the same one.
 constexpr int64_t same_within_ns = 200'000'000;
@@ -40,7 +40,7 @@ void say(std::string_view text) {
 void hear(int signal) {
   int nobody = 0;
   first.compare_exchange_strong(nobody, signal);
-  if (signal == SIGUSR1) return;
+  if (signal == SIGUSR1 || signal == SIGXCPU) return;
   const int64_t now = now_ns();
   int64_t never = 0;
   const bool again = !ended_ns.compare_exchange_strong(never, now) && now - never > same_within_ns;
@@ -53,7 +53,7 @@ void hear(int signal) {
 
 }  // namespace
 
-StopRequests::StopRequests() {
+StopRequests::StopRequests(Life life) : life_(life) {
   first = 0, ended_ns = 0, training = false, launched = launched_in_parallel();
   struct sigaction action {};
   action.sa_handler = hear;
@@ -63,6 +63,10 @@ StopRequests::StopRequests() {
 }
 
 StopRequests::~StopRequests() {
+  if (life_ == Life::process) {
+    training = true;
+    return;
+  }
   for (size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before[i], nullptr);
   first = 0;
 }
@@ -74,6 +78,8 @@ std::string signal_name(int signal) {
   switch (signal) {
     case SIGUSR1:
       return "SIGUSR1";
+    case SIGXCPU:
+      return "SIGXCPU";
     case SIGTERM:
       return "SIGTERM";
     case SIGINT:

@@ -17,6 +17,7 @@
 #include "framework/error.h"
 #include "framework/say.h"
 #include "pipeline/first_error.h"
+#include "pipeline/host_memory.h"
 #include "pipeline/launch.h"
 #include "pipeline/watchdog.h"
 
@@ -284,17 +285,25 @@ void run_ranks(int n, const std::function<void(Transport&)>& body, const RunRank
   }
   FirstError error;
   Watchdog watchdog(states_of_threads(records), end_stuck);
+  const auto end_with = [&](int r, const std::exception_ptr& why) {
+    error.note(why);
+    transports[r]->abort(int(ExitCode::failure));
+  };
+  const auto work = [&](int r) {
+    try {
+      body(*transports[r]);
+    } catch (...) {
+      end_with(r, std::current_exception());
+    }
+    transports[r]->activity().finish();
+  };
   std::vector<std::thread> threads;
-  for (int r = 0; r < n; ++r)
-    threads.emplace_back([&, r] {
-      try {
-        body(*transports[r]);
-      } catch (...) {
-        error.note(std::current_exception());
-        transports[r]->abort(int(ExitCode::failure));
-      }
+  for (int r = 0; r < n; ++r) try {
+      threads.emplace_back(work, r);
+    } catch (const std::system_error& none) {
+      end_with(r, std::make_exception_ptr(beyond_limits(none)));
       transports[r]->activity().finish();
-    });
+    }
   for (auto& thread : threads) thread.join();
   error.rethrow();
 }

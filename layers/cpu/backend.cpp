@@ -62,6 +62,21 @@ void sgd_pass(const SgdOptions& o, float rate, int64_t n, float* w, const float*
   }
 }
 
+// A kernel that waits for a thread which never comes would wait for ever.
+void check_team(int wanted) {
+  if (wanted == 1) return;
+  int team = 0;
+#pragma omp parallel
+#pragma omp single
+  team = omp_get_num_threads();
+  if (team == wanted) return;
+  throw Error(
+      fmt::format("OpenMP gives a rank {} thread(s), but --threads asks for {} (OMP_THREAD_LIMIT is {}, "
+                  "OMP_MAX_ACTIVE_LEVELS {})",
+                  team, wanted, omp_get_thread_limit(), omp_get_max_active_levels()),
+      fmt::format("unset these variables, or give --threads {}", team), ExitCode::usage);
+}
+
 class CpuBackend : public Backend {
  public:
   CpuBackend() {
@@ -104,7 +119,12 @@ class CpuBackend : public Backend {
     std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
   }
 
-  void enter(const Context& context) const override { omp_set_num_threads(context.threads()); }
+  void enter(const Context& context) const override {
+    omp_set_dynamic(
+        0);  // fewer threads where the machine is busy would be other bits, and kernels count on theirs
+    omp_set_num_threads(context.threads());
+    check_team(context.threads());
+  }
 
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     ANTICHAIN_CHECK(x.spec() == y.spec(), "add takes two tensors of one form");

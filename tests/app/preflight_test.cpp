@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "framework/error.h"
-#include "layers/cpu/backend.h"
 #include "pipeline/host_memory.h"
 #include "pipeline/thread_transport.h"
 
@@ -16,14 +15,11 @@ using testing::HasSubstr;
 
 // Of each rank: what it was refused with, or "".
 std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
-  register_cpu_backend();
   std::vector<std::string> all(needs.size());
   run_ranks(int(needs.size()), [&](Transport& transport) {
-    Context context(backend("cpu"));
-    Rank rank{transport, context};
     const auto r = size_t(transport.rank());
     try {
-      check_memory(rank, needs[r]);
+      check_memory(transport, MemoryOf::plan, needs[r]);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::out_of_memory);
       all[r] = error.what();
@@ -44,6 +40,20 @@ TEST(CheckMemory, RefusesWithATableOfAllStages) {
     EXPECT_THAT(text, testing::ContainsRegex("\n +0  .* 8\\.00")) << "stage 0 and what it needs";
     EXPECT_THAT(text, testing::ContainsRegex("\n +1  "));
   }
+}
+
+// The same for all ranks, so far.
+TEST(CheckMemory, OfProfilingNamesRanks) {
+  run_ranks(2, [&](Transport& transport) {
+    try {
+      check_memory(transport, MemoryOf::profiling, {.weights = available_memory_bytes()});
+      ADD_FAILURE() << "not refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::out_of_memory);
+      EXPECT_THAT(error.what(), HasSubstr("measuring this network needs "));
+      EXPECT_THAT(error.what(), HasSubstr("rank  host"));
+    }
+  });
 }
 
 // Each fits alone, but they share the host.
