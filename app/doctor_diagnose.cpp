@@ -209,7 +209,7 @@ std::vector<Finding> diagnose(const JobFacts& job) {
       sameness(
           job, "device", &RankFacts::device, Health::warning,
           "different processors round differently and wait for the slowest: use equal hosts, or name their "
-          "speeds in --cluster"),
+          "speeds in --cluster; where their instructions differ, --cpu-isa makes them alike"),
       cuda(job)};
   if (job.ranks.size() > 1) {
     all.push_back({Health::ok, "threads",

@@ -30,6 +30,9 @@ images() {
   head -c $((3073 * 16)) "$1/data_batch_1.bin" >"$1/test_batch.bin"
 }
 
+# profile OPTIONS…: p.json, sooner measured than by train itself.
+profile() { "$program" profile --model resnet20 --batch 16 --microbatches 4 --seconds 0.05 --json p.json "$@" >out 2>err || fail "no profile"; }
+
 case $case in
   instructions)
     [ "$(uname -m)" = x86_64 ] || { echo "SKIPPED: this is about instruction sets of x86-64"; exit 77; }
@@ -45,7 +48,8 @@ case $case in
       code=$?; expect_refused "the instruction set is sse41 on rank 1"
     done
     # With the option all take the lesser one, and compute what one rank with it does.
-    train+=(--cpu-isa sse41)
+    profile --cpu-isa sse41
+    train+=(--cpu-isa sse41 --profile p.json)
     "${train[@]}" --json alone.json >out 2>err || fail "alone: $?"
     grep -q "Every rank uses the instructions sse41" out || fail "not said: $(cat out)"
     "${mpirun[@]}" -n 1 "${train[@]}" --json together.json : \
@@ -53,7 +57,8 @@ case $case in
     [ -n "$(state_of alone.json)" ] && [ "$(state_of alone.json)" = "$(state_of together.json)" ] || fail "other numbers" ;;
   revision)  # the same program and version, but for the revision in its library
     images data 32
-    train=("$program" train "${network[@]}" --data-dir data)
+    profile
+    train=("$program" train "${network[@]}" --data-dir data --profile p.json)
     "${train[@]}" >out 2>err || fail "alone: $?"
     revision=$(sed -n 's/.*(revision \([^)]*\)).*/\1/p' out | head -1)
     [ -n "$revision" ] || fail "no revision in: $(cat out)"
@@ -64,7 +69,8 @@ case $case in
     expect_refused "the program is antichain .* (revision ${revision%?}X) on rank 2 (.*), but antichain .* (revision $revision) on the others" ;;
   data)  # the same name leads to other files on the second host, as another working folder does here
     for place in here there; do images $place/data 64; done
-    train=("$program" train "${network[@]}" --data-dir data)
+    profile
+    train=("$program" train "${network[@]}" --data-dir data --profile "$folder/p.json")
     together() { "${mpirun[@]}" -n 1 -wdir "$folder/here" "${train[@]}" : -n 1 -wdir "$folder/there" "${train[@]}" >out 2>err; code=$?; }
     together
     [ "$code" = 0 ] || fail "equal data are refused: $code"
