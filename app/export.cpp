@@ -27,7 +27,7 @@ struct ExportOptions {
 Weights weights_to_export(const Graph& graph, const ExportOptions& options) {
   const std::string& file = options.init.file();
   if (file.empty()) return initial_weights(graph, options.seed);
-  const Weights given = read_weights(file);
+  const Weights given = read_weights(file, file_bytes(graph));
   const Fitted fitted = fit(graph, given, options.init.fit(), file);
   print_skipped(fitted.skipped);
   return complete(graph, given, fitted, options.seed, file);

@@ -27,7 +27,7 @@ void print_skipped(const std::vector<std::string>& sentences) {
 
 Weights read_initial(const InitOptions& options, const Graph& graph, Transport& transport) {
   if (options.file().empty()) return {};
-  Weights weights = share_weights(options.file(), transport);
+  Weights weights = share_weights(options.file(), graph, transport);
   check_numbers(fit(graph, weights, options.fit(), options.file()), weights, options.file());
   return weights;
 }

@@ -22,7 +22,8 @@ namespace antichain {
 
 class RunRecord {
  public:
-  // Collective: rank 0 makes and locks the folder, and keeps what is printed from then on. "": none. Error when another run works in it.
+  // Collective: rank 0 makes and locks the folder, and keeps what is printed from then on. "": none. Error
+  // when another run works in it.
   RunRecord(const std::string& folder, const Rank&);
 
   // On rank 0, before anything is measured. `checkpoint`: which it goes on from, or "". Error where the folder holds the
@@ -31,7 +32,8 @@ class RunRecord {
   // On rank 0, before the first step.
   void begin(const TrainCommandOptions&, const JobStart&, const std::string& checkpoint, const Profile&,
              const Plan&) const;
-  // Collective, after the last step: the weights of all stages. Why they could not be written, or ""; on every rank.
+  // Collective, after the last step: the weights of all stages. Why they could not be written, or ""; on
+  // every rank.
   std::string keep_weights(Stage&, Transport&) const;
 
  private:
@@ -39,7 +41,8 @@ class RunRecord {
   FolderLock lock_;
 };
 
-// Where the weights and the log of a run are kept, or with which option they would be: a line of the log's beginning.
+// Where the weights and the log of a run are kept, or with which option they would be: a line of the log's
+// beginning.
 std::string describe_keeping(const TrainCommandOptions&);
 
 // For run.json and config.toml, once the options are all filled in.

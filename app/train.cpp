@@ -83,7 +83,8 @@ void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
     warn(warning);
 }
 
-// Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no success.
+// Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no
+// success.
 void end_as_it_went(const TrainResult& result, const std::string& lost_weights) {
   if (!result.bad_test.empty()) throw Error(result.bad_test, "use a smaller --lr", ExitCode::not_a_number);
   if (!result.unsaved.empty())
@@ -145,6 +146,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   check_memory(transport, MemoryOf::plan, need);
   const MemoryRecord memory(need);
   on_rank_zero(transport, [&] {
+    const Progress::Disk disk(transport.activity(), "writing the results folder");
     record.begin(options, job, beginning.checkpoint, profile, plan);
     return "";
   });
@@ -168,6 +170,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   const std::vector<ProcessMemory> processes = memory.compare(rank);
   const std::string lost_weights = record.keep_weights(stage, transport);
   if (!rank.prints()) return end_as_it_went(result, lost_weights);
+  const Progress::Disk disk(transport.activity(), "writing what came of it");
   reporter.finish();
   warn_of_starving(rank, reporter.times(), job.hosts);
   const TrainSummary summary{.model = graph.model(),

@@ -33,7 +33,7 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       share_(share_of(plan_, rank.transport.rank(), microbatches)),
       stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
       runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {
-  load_weights(stage_, share_weights(weights_file, rank.transport), Fit::whole, weights_file);
+  load_weights(stage_, share_weights(weights_file, graph_, rank.transport), Fit::whole, weights_file);
 }
 
 Plan WholeNetwork::one_stage(int replicas) const {

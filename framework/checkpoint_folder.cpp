@@ -77,7 +77,8 @@ void remove_all(const std::string& path) {
   fs::remove_all(path, ignored);
 }
 
-// Another rank may have written it, on another host. Listing the folder makes a client of a file server ask for its state.
+// Another rank may have written it, on another host. Listing the folder makes a client of a file server ask
+// for its state.
 void wait_until_whole(const std::string& folder, const CheckpointFile& file, double patience_s) {
   const auto start = std::chrono::steady_clock::now();
   for (;;) try {

@@ -24,7 +24,8 @@ class CheckpointFolder {
  public:
   static constexpr std::string_view token_prefix = ".token-";  // of names that clean() removes
 
-  // `patience_s`: for how long a file that another rank wrote is waited for, because file servers tell of it late.
+  // `patience_s`: for how long a file that another rank wrote is waited for, because file servers tell of it
+  // late.
   explicit CheckpointFolder(std::string path, double patience_s = 10)
       : path_(std::move(path)), patience_s_(patience_s) {}
   const std::string& path() const { return path_; }
@@ -38,9 +39,9 @@ class CheckpointFolder {
   int clean() const;
   // Makes the folder for a new one, by any rank. Error with the system's reason.
   void begin(int64_t step) const;
-  // All files are written and safe: reads each as a restart would, adds the manifest, and renames the folder, in whose place a
-  // checkpoint of the same step may stand. Error with the file that is not here as it was written, or the system's reason;
-  // the others are as they were.
+  // All files are written and safe: reads each as a restart would, adds the manifest, and renames the folder,
+  // in whose place a checkpoint of the same step may stand. Error with the file that is not here as it was
+  // written, or the system's reason; the others are as they were.
   void publish(const Manifest&) const;
   // Removes the partial one of this step, as far as that is possible.
   void discard(int64_t step) const;
@@ -83,8 +84,8 @@ std::string read_checkpoint_file(const std::string& checkpoint, const Checkpoint
 void check_checkpoint_file(const std::string& checkpoint, const CheckpointFile&);
 Manifest verify_checkpoint(const std::string& checkpoint);
 
-// The newest one of a folder that is whole, after a warning for each newer one that is not. "" where the folder has none at
-// all, Error where none of them is whole.
+// The newest one of a folder that is whole, after a warning for each newer one that is not. "" where the
+// folder has none at all, Error where none of them is whole.
 std::string newest_whole_checkpoint(const std::string& folder);
 
 }  // namespace antichain

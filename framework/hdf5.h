@@ -18,9 +18,10 @@ namespace antichain {
 
 bool is_hdf5(const std::string& bytes);  // begins like one
 std::string to_hdf5(const Weights&);
-// In the order of creation where the file keeps it, else by name. Error naming `origin` and the dataset. The library
-// itself is trusted with the bytes: files of unknown origin are safer as safetensors.
-Weights from_hdf5(const std::string& bytes, const std::string& origin);
+// In the order of creation where the file keeps it, else by name. Error naming `origin` and the dataset. The
+// library itself is trusted with the bytes: files of unknown origin are safer as safetensors. Unpacked, the
+// tensors may have `most_bytes` together, and are not read beyond that.
+Weights from_hdf5(const std::string& bytes, const std::string& origin, int64_t most_bytes = INT64_MAX);
 
 // A file of large tensors, for checkpoints: it is never held as a whole. HDF5 lays the file out and makes its structures in
 // memory, where nothing fails; the values are passed on as they are reached, so that what writes them sees every failure of a

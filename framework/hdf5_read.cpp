@@ -1,5 +1,6 @@
 // Weights out of HDF5: whatever a file claims is checked against its size before it is made room for.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -96,13 +97,25 @@ int64_t most_bytes(hid_t dataset, int64_t file_bytes, const std::string& name, c
   return layout == H5D_CHUNKED && H5Pget_nfilters(creation) > 0 ? stored * most_compression : file_bytes;
 }
 
-NamedTensor read_tensor(hid_t file, const std::string& name, int64_t file_bytes, const std::string& origin) {
+int64_t bytes_of(const std::vector<int64_t>& shape, int64_t each) {
+  double bytes = double(each);
+  for (const int64_t extent : shape) bytes *= double(extent);
+  return bytes < 1e18 ? int64_t(bytes) : INT64_MAX;
+}
+
+NamedTensor read_tensor(hid_t file, const std::string& name, int64_t file_bytes, const std::string& origin,
+                        int64_t room = INT64_MAX) {
   check_is_dataset(file, name, origin);
   const Object dataset(H5Dopen2(file, name.c_str(), H5P_DEFAULT));
   if (dataset < 0) fail(origin, fmt::format("HDF5 can't open the dataset '{}'", name));
   const int64_t most = most_bytes(dataset, file_bytes, name, origin);
-  NamedTensor tensor =
-      make_tensor(name, shape_of(dataset, name, origin), is_float(dataset, name, origin), most, origin);
+  const bool is_real = is_float(dataset, name, origin);
+  const std::vector<int64_t> shape = shape_of(dataset, name, origin);
+  if (bytes_of(shape, is_real ? 4 : 8) > room)
+    throw Error(fmt::format("{}: with the tensor '{}' of {} it has far more than the network", origin, name,
+                            fmt::join(shape, " x ")),
+                "choose the model it was made for");
+  NamedTensor tensor = make_tensor(name, shape, is_real, most, origin);
   if (tensor.elements() == 0) return tensor;
   const hid_t in_memory = tensor.is_float() ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT64;
   if (H5Dget_storage_size(dataset) == 0 ||
@@ -120,12 +133,14 @@ bool is_hdf5(const std::string& bytes) {
   return false;
 }
 
-Weights from_hdf5(const std::string& bytes, const std::string& origin) {
+Weights from_hdf5(const std::string& bytes, const std::string& origin, int64_t most_bytes) {
   const Session session;
   const File file(open_in_memory(const_cast<std::string&>(bytes), origin));
   Weights weights;
-  for (const std::string& name : link_names(file, origin))
-    weights.add(read_tensor(file, name, int64_t(bytes.size()), origin));
+  for (const std::string& name : link_names(file, origin)) {
+    weights.add(read_tensor(file, name, int64_t(bytes.size()), origin, most_bytes));
+    most_bytes -= weights[weights.size() - 1].bytes();
+  }
   return weights;
 }
 

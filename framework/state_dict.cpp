@@ -75,6 +75,13 @@ void from_named(const NamedTensor& tensor, const Tensor& plain, const std::strin
   *plain.data<int32_t>() = int32_t(count);
 }
 
+int64_t file_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const StateEntry& entry : state_entries(graph))
+    bytes += entry.spec->dtype == DType::i32 ? 8 : 4 * entry.spec->shape.elements();
+  return bytes;
+}
+
 Weights initial_weights(const Graph& graph, uint64_t seed) {
   Weights weights;
   for (const StateEntry& entry : state_entries(graph)) weights.add(to_named(entry.name, drawn(entry, seed)));

@@ -19,6 +19,7 @@ struct StateEntry {
   std::string name;                 // full
 };
 std::vector<StateEntry> state_entries(const Graph&);
+int64_t file_bytes(const Graph&);  // of all their values
 
 // As a file has it. `plain` is host memory in plain layout, f32 or i32.
 NamedTensor to_named(const std::string& name, const Tensor& plain);

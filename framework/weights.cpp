@@ -92,8 +92,10 @@ std::string encode(const Weights& weights, WeightFormat format) {
   return format == WeightFormat::hdf5 ? to_hdf5(weights) : to_safetensors(weights);
 }
 
-Weights decode(const std::string& bytes, const std::string& origin) {
-  if (is_hdf5(bytes)) return from_hdf5(bytes, origin);
+Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes) {
+  constexpr int64_t packed = 8;  // what shrinks weights that mean something is less
+  const int64_t most = network_bytes > 0 ? 2 * network_bytes + packed * int64_t(bytes.size()) : INT64_MAX;
+  if (is_hdf5(bytes)) return from_hdf5(bytes, origin, most);
   if (is_safetensors(bytes)) return from_safetensors(bytes, origin);
   const bool zip = bytes.starts_with("PK\x03\x04");  // torch.save
   throw Error(fmt::format("{} is neither an HDF5 nor a safetensors file", origin),
@@ -102,9 +104,9 @@ Weights decode(const std::string& bytes, const std::string& origin) {
                             : "antichain export writes either");
 }
 
-Weights read_weights(const std::string& file) {
+Weights read_weights(const std::string& file, int64_t network_bytes) {
   if (std::filesystem::is_directory(file)) return read_checkpoint_weights(file);
-  return decode(read_file(file), file);
+  return decode(read_file(file), file, network_bytes);
 }
 
 void write_weights(const std::string& file, const Weights& weights, WeightFormat format) {

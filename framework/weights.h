@@ -55,10 +55,12 @@ enum class WeightFormat { hdf5, safetensors };
 // The bytes of a file, and back. The format is recognised by content, whatever the name; `origin` is what errors call
 // it. Error when it is neither format, damaged, or holds anything but f32 and i64 tensors.
 std::string encode(const Weights&, WeightFormat);
-Weights decode(const std::string& bytes, const std::string& origin);
+// A compressed file may unpack to thousands of times its size: where `network_bytes`, those of the network
+// that it is for, are known, to some times these and its own at most.
+Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes = 0);
 
 // A folder: that of a checkpoint, or of several, whose newest counts (framework/checkpoint_weights.h).
-Weights read_weights(const std::string& file);
+Weights read_weights(const std::string& file, int64_t network_bytes = 0);
 void write_weights(const std::string& file, const Weights&, WeightFormat);
 
 }  // namespace antichain

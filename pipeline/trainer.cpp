@@ -243,7 +243,8 @@ class Trainer {
     look_at_test(report);
   }
 
-  // A test loss that is no finite number, while every step's was: a weight or a statistic must have gone wrong.
+  // A test loss that is no finite number, while every step's was: a weight or a statistic must have gone
+  // wrong.
   void look_at_test(const EpochReport& report) {
     const bool bad = !transport_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
     bad_test_ = bad ? first_bad_number(stage_, transport_) : "";

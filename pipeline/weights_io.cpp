@@ -45,12 +45,12 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 }  // namespace
 
-Weights share_weights(const std::string& file, Transport& transport) {
+Weights share_weights(const std::string& file, const Graph& network, Transport& transport) {
   const auto bytes = [&] {
     return std::filesystem::is_directory(file) ? encode(read_weights(file), WeightFormat::safetensors)
                                                : read_file(file);
   };
-  return decode(on_rank_zero(transport, bytes), file);
+  return decode(on_rank_zero(transport, bytes), file, file_bytes(network));
 }
 
 void check_numbers(const Fitted& fitted, const Weights& weights, const std::string& origin) {

@@ -12,7 +12,7 @@
 namespace antichain {
 
 // Collective. Rank 0 reads the file; the others need not have it. Error on every rank.
-Weights share_weights(const std::string& file, Transport&);
+Weights share_weights(const std::string& file, const Graph& network, Transport&);
 
 // Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which nothing can be computed.
 void check_numbers(const Fitted&, const Weights&, const std::string& origin);

@@ -8,9 +8,12 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <span>
 
 #include "framework/hdf5.h"
+#include "framework/hdf5_arrays.h"
 #include "framework/safetensors.h"
+#include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
 namespace antichain {
@@ -62,6 +65,20 @@ TEST_P(WeightFiles, GiveBackEveryBit) {
   expect_same(decode(across, "g"), w);
   const std::string back = encode(decode(across, "g"), GetParam());
   expect_same(decode(back, "h"), w);
+}
+
+// 64 MiB of zeros in some 100 kB.
+TEST(PackedWeights, AreNotUnpackedBeyondWhatTheNetworkCouldHave) {
+  const TemporaryFolder folder;
+  const std::string file = folder.str() + "/bomb.h5";
+  ArrayWriter writer(
+      file, {{.path = "conv1.weight", .shape = {1024, 16384}, .type = ArrayType::f32, .compressed = true}});
+  const std::vector<float> zeros(1024 * 16384);
+  writer.append(0, std::as_bytes(std::span(zeros)));
+  writer.finish();
+  EXPECT_EQ(read_weights(file).size(), 1u) << "as such it is a good file";
+  expect_error([&] { read_weights(file, 1 << 20); },
+               {"bomb.h5", "'conv1.weight' of 1024 x 16384", "far more than the network"});
 }
 
 TEST_P(WeightFiles, HoldNothingAndHundreds) {

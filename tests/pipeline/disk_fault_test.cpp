@@ -205,6 +205,8 @@ TEST_P(DiskFaults, AtEveryCallCostNoMoreThanTheCheckpoint) {
     EXPECT_EQ(std::ranges::count(list, checkpoints.of_step(3)), 1) << what;
     for (const std::string& checkpoint : list) EXPECT_NO_THROW(verify_checkpoint(checkpoint)) << what;
     EXPECT_EQ(checkpoints.clean(), 0) << what << ": something half done is left";
+    EXPECT_EQ(run.unsaved.empty(), !run.checkpoints.empty() && run.checkpoints.back().failure.empty())
+        << what << ": " << run.unsaved;
     std::string said;
     for (const CheckpointReport& report : run.checkpoints) said += report.failure + report.warning;
     EXPECT_EQ(said.find(std::strerror(error)) != std::string::npos, struck) << what << ": " << said;
@@ -214,8 +216,8 @@ TEST_P(DiskFaults, AtEveryCallCostNoMoreThanTheCheckpoint) {
   fmt::print("{}: every one of {} calls\n", std::strerror(error), n - 2);
 }
 
-// A file server that stalls: every sync waits until the watchdog has been told that a disk works, as it is once a rank has
-// nothing else to do.
+// A file server that stalls: every sync waits until the watchdog has been told that a disk works, as it is
+// once a rank has nothing else to do.
 TEST(SlowDisk, IsNoHang) {
   const TemporaryFolder folder;
   TrainingCase c{.model = "resnet20", .microbatch = 1, .microbatches = 2, .steps = 1, .rate = 0.01f};

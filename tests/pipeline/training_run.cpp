@@ -98,11 +98,12 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
       }
     }
     transport.barrier();  // nobody writes while others look
-    train(stage, network, plan, schedule, data, transport, options, recorder);
+    const TrainResult result = train(stage, network, plan, schedule, data, transport, options, recorder);
     const StateHash state = state_hash(stage, transport);
     Weights weights = gather_weights(stage, transport);
     if (transport.rank() != 0) return;
     run.state = state.all;
+    run.unsaved = result.unsaved;
     run.weights = std::move(weights);
   });
   return run;

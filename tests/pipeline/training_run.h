@@ -20,6 +20,7 @@ struct TrainingRun {
   std::vector<double> epoch_losses;  // of training, by epoch that ended
   int64_t first_step = 0;            // done before, in a run that went on
   std::vector<CheckpointReport> checkpoints;
+  std::string unsaved;  // why the last one is not there
 };
 
 struct TrainingCase {

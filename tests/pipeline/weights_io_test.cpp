@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <mutex>
 
@@ -79,7 +80,7 @@ TEST(WeightsIo, EveryStageLoadsItsOwnAndAllGiveTheFileBack) {
     const TemporaryFile file(given, format);
     for (const int ranks : {1, 2, 3}) {
       on_stages(ranks, [&](Stage& stage, Transport& transport) {
-        const Weights shared = share_weights(file.path(), transport);
+        const Weights shared = share_weights(file.path(), stage.graph(), transport);
         EXPECT_TRUE(load_weights(stage, shared, Fit::whole, file.path()).empty());
         const Weights all = gather_weights(stage, transport);
         expect_same(all, transport.rank() == 0 ? given : Weights());
@@ -112,15 +113,31 @@ TEST(WeightsIo, APartialLoadListsTheSameOnEveryRankAndKeepsTheRest) {
   on_stages(3, work, 12);
 }
 
+// Of several, on whichever ranks they are, the first in the network's order; all ranks are told.
+TEST(WeightsIo, TheFirstBadNumberIsFoundWhereverItIs) {
+  on_stages(3, [](Stage& stage, Transport& transport) {
+    EXPECT_EQ(first_bad_number(stage, transport), "");
+    for (const StateEntry& entry : state_entries(stage.graph())) {
+      const bool spoilt = entry.name == "layer2.0.bn1.running_var" || entry.name == "fc.bias";
+      if (!spoilt || !stage.owns(entry.node)) continue;
+      NodeState& state = stage[entry.node];
+      (entry.buffer ? state.buffers : state.params)[size_t(entry.index)].data<float>()[0] =
+          entry.buffer ? -1 : std::nanf("");
+    }
+    EXPECT_EQ(first_bad_number(stage, transport),
+              "'layer2.0.bn1.running_var' has the variance -1 (element 1 of 32)");
+  });
+}
+
 TEST(WeightsIo, AFileThatIsMissingOrSpoiltIsTheSameErrorEverywhere) {
   const TemporaryFile file(trained(), WeightFormat::safetensors);
   std::filesystem::resize_file(file.path(), 4000);
   std::mutex mutex;
   std::vector<std::string> sentences;
-  on_stages(2, [&](Stage&, Transport& transport) {
+  on_stages(2, [&](Stage& stage, Transport& transport) {
     for (const std::string& path : {file.path(), file.path() + ".missing"}) {
       try {
-        share_weights(path, transport);
+        share_weights(path, stage.graph(), transport);
       } catch (const Error& error) {
         const std::lock_guard lock(mutex);
         sentences.push_back(error.what());
