@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Whether the defaults train: each model by its own recipe, told nothing but the data.
 
-    tests/benchmarks/defaults_train.py PROGRAM FOLDER [--data-dir D | --dataset synthetic] [--models resnet20 vgg16 …] [--steps 200]
+    tests/benchmarks/defaults_train.py PROGRAM FOLDER [--data-dir D | --dataset synthetic] [--models resnet20 vgg16 …] [--steps 200] [--anew]
 
 A model passes where the mean loss of its last 20 steps is at most 2.0 (2.2 for the three without batch norm), and no step's loss is
 above 1.5 times the first one's. ln 10, the loss of a guess, is 2.303. The metrics of finished models stay in FOLDER: the same
-command goes on with the others. The exit code is 1 where a model does not pass.
+command goes on with the others, unless --anew trains all of them. The exit code is 1 where a model does not pass.
 """
 import argparse, json, os, subprocess, sys, time
 
@@ -27,7 +27,7 @@ def losses(metrics):
 
 def train(args, model, metrics):
     """Seconds that it took, or None where it had been trained before."""
-    if len(losses(metrics)) == args.steps:
+    if len(losses(metrics)) == args.steps and not args.anew:
         return None
     data = ["--dataset", args.dataset] if args.dataset else ["--data-dir", args.data_dir] if args.data_dir else []
     start = time.monotonic()
@@ -52,6 +52,7 @@ def main():
     parser.add_argument("--dataset", default="")
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--anew", action="store_true")
     args = parser.parse_args()
     os.makedirs(args.folder, exist_ok=True)
     print("| model | first | largest (step) | mean of the last 20 | passes | seconds |\n|---|---|---|---|---|---|")
