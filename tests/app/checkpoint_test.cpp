@@ -281,7 +281,7 @@ ProgramRun signalled(const std::string& folder, const std::string& launcher, con
                          "{}\nwait $job\n",
                          launcher, ANTICHAIN_PROGRAM, words, signals));
   const int status = std::system(
-      fmt::format("cd '{}' && CIFAR10_DIR= timeout 60 bash signal.sh >stdout.txt 2>stderr.txt </dev/null",
+      fmt::format("cd '{}' && CIFAR10_DIR= timeout 240 bash signal.sh >stdout.txt 2>stderr.txt </dev/null",
                   folder)
           .c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
@@ -329,7 +329,7 @@ TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
   const ProgramRun result =
       signalled(folder_->str(), "env ANTICHAIN_FAULT=hang:rank=0:step=3",
                 std::string(train) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
-                "sleep 0.5; kill -TERM $job; kill -TERM $job; sleep 1; kill -0 $job && touch still-there; "
+                "sleep 0.5; kill -TERM $job $job; sleep 1; kill -0 $job && touch still-there; "
                 "kill -INT $job");
   EXPECT_EQ(result.code, 128 + 2) << result.err;
   EXPECT_TRUE(fs::exists(path("still-there"))) << "one signal, told twice, ended it";

@@ -226,7 +226,7 @@ TEST_F(ExperimentProgram, AnInterruptedSweepGoesOn) {
   int at_least = 0;
   for (const int signal : {SIGTERM, SIGINT, SIGKILL}) {
     const pid_t pid = start(folder_.str(), rehearsed);
-    for (int i = 0; i < 300 && cells_in(path("study/cells")) <= at_least; ++i)
+    for (int i = 0; i < 2400 && cells_in(path("study/cells")) <= at_least; ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
     ::kill(pid, signal);
     int status = 0;

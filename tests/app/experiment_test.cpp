@@ -224,15 +224,19 @@ TEST(ChildProcess, HearsFewSignalsAndNoneOfTheTerminals) {
   EXPECT_EQ(group.substr(0, group.find('\n')), group.substr(group.find('\n') + 1, group.find('\n')))
       << "the leader of a group of its own";
   StopSignals stop;
-  std::thread later([] {
+  std::thread later([&] {
+    while (read_file(log) != "ready\n") std::this_thread::sleep_for(std::chrono::milliseconds(20));
     for (int i = 0; i < 4; ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(150));
       ::kill(::getpid(), SIGINT);
     }
   });
-  run_child({"sh", "-c", "trap 'echo heard' TERM; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done"}, log);
+  write_file(log, "");
+  run_child(
+      {"sh", "-c", "trap 'echo heard' TERM; echo ready; for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; done"},
+      log);
   later.join();
-  const std::string heard = read_file(log);
+  const std::string heard = read_file(log).substr(std::string("ready\n").size());
   EXPECT_LE(heard.size(), 2 * std::string("heard\n").size()) << heard;
   EXPECT_GE(heard.size(), std::string("heard\n").size());
   expect_error([] { StopSignals::end_if_requested(); }, {"stopped by SIGINT"});

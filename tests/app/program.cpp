@@ -22,8 +22,8 @@ std::string text_of(const std::string& file) {
 // The environment's own data folder would take the place of what a test gives.
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words) {
   const std::string command =
-      fmt::format("cd '{}' && CIFAR10_DIR= timeout 60 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null", folder,
-                  launcher, ANTICHAIN_PROGRAM, words);
+      fmt::format("cd '{}' && CIFAR10_DIR= timeout 240 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null",
+                  folder, launcher, ANTICHAIN_PROGRAM, words);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = text_of(folder + "/stdout.txt"),
