@@ -101,8 +101,8 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_transport_option(app, o.machine);
   add_augment_option(app, o);
   add_output_option(app, "--results", o.results,
-                    "a folder for all of it: run.json (program, command, ranks), profile, plan, metrics, "
-                    "summary")
+                    "a folder for all of it: the trained weights, run.json (program, command, all settings), "
+                    "log, profile, plan, metrics, summary")
       ->type_name("DIR");
   add_output_option(app, "--metrics", o.metrics_file, "write one JSON line per step and epoch");
   add_output_option(app, "--trace", o.trace_file,
