@@ -101,6 +101,19 @@ TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
   }
 }
 
+// By --steps alone, the learning rate's course is the recipe's, wherever the run ends.
+TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
+  const auto trained = [](const std::string& words) {
+    const ProgramRun result = run(std::string(train) + words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err, Not(HasSubstr("learning rate")));
+  };
+  trained("--steps 4 --metrics at_once");
+  trained("--steps 2 --metrics in_two --checkpoint two");
+  trained("--steps 4 --metrics in_two --checkpoint two --resume auto");
+  EXPECT_EQ(metrics(path("in_two")), metrics(path("at_once")));
+}
+
 TEST_F(Checkpoints, MpiGoOnOnTwoProcesses) {
   fs::remove_all(path(step(6)));
   write_file(path("metrics"), read_file(path("whole")));
