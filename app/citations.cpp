@@ -1,11 +1,15 @@
 #include "app/citations.h"
 
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <string_view>
 #include <utility>
 
+#include "app/commands.h"
+#include "app/table.h"
 #include "framework/version.h"
+#include "pipeline/launch.h"
 
 namespace antichain {
 namespace {
@@ -51,7 +55,32 @@ void add(const Work (&works)[n], const std::string& name, std::vector<std::strin
     if (name.starts_with(beginning)) lines.emplace_back(work);
 }
 
+template <size_t n>
+void print(const char* what, const Work (&works)[n]) {
+  fmt::print("\n{}\n", styled(Style::heading, what));
+  for (const auto& [beginning, work] : works)
+    fmt::print("{}", hanging(fmt::format("  {}", beginning), 14, std::string(work)));
+}
+
+void print_all() {
+  if (rank_hint() > 0) return;  // under mpirun one speaks
+  fmt::print("antichain {}, revision {}\n", version(), revision());
+  print("Models", models);
+  print("Planning methods", methods);
+  print("Schedules", schedules);
+  print("Data sets", data_sets);
+}
+
 }  // namespace
+
+std::string in_short(const std::string& work) {
+  const size_t title = work.find(", \""), end = work.rfind("\", ");
+  return title < end && end != std::string::npos ? work.substr(0, title) + work.substr(end + 1) : work;
+}
+
+void add_citations(CLI::App& app) {
+  app.add_subcommand("citations", "the works that results rest on, in full")->callback(&print_all);
+}
 
 std::vector<std::string> citations(const Cited& cited) {
   std::vector<std::string> lines = {fmt::format("antichain {}, revision {}", version(), revision())};

@@ -17,5 +17,6 @@ void add_export(CLI::App&);
 void add_evaluate(CLI::App&);
 void add_gradients(CLI::App&);
 void add_data(CLI::App&);
+void add_citations(CLI::App&);
 
 }  // namespace antichain

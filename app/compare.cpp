@@ -106,17 +106,18 @@ std::vector<std::string> Comparison::cells(const Row& row) const {
 std::string Comparison::legend() const {
   const Row &exact = row("antichain"), &replicated = row("data-parallel");
   std::string text;
+  const auto explain = [&](const std::string& sentence) { text += hanging("", 0, sentence); };
   if (exact.plan)
-    text += fmt::format("gap: above {} ms, the lower bound of {} that antichain proved{}\n",
+    explain(fmt::format("gap: above {} ms, the lower bound of {} that antichain proved{}",
                         milliseconds(exact.plan->lower_bound_s), exact.plan->objective,
-                        exact.plan->proved_optimal() ? ", and met" : "");
-  if (best()) text += fmt::format("*: the best by {}, among equals by the step\n", task_.options.objective);
+                        exact.plan->proved_optimal() ? ", and met" : ""));
+  if (best()) explain(fmt::format("*: the best by {}, among equals by the step", task_.options.objective));
   const auto replicates = [](const Row& row) {
     return row.plan && row.plan->ranks() > int(row.plan->stages.size());
   };
-  if (std::ranges::any_of(rows_, replicates)) text += "stages: 2+3x1 is a stage of 2 devices, then 3 of 1\n";
+  if (std::ranges::any_of(rows_, replicates)) explain("stages: 2+3x1 is a stage of 2 devices, then 3 of 1");
   if (replicated.plan && !replicated.asked)
-    text += "data-parallel makes every device a replica and is not ranked; its gap is above its own bound\n";
+    explain("data-parallel makes every device a replica and is not ranked; its gap is above its own bound");
   return text;
 }
 
@@ -143,13 +144,13 @@ std::string Comparison::memory_table() const {
     }
     table.add(cells);
   }
-  return "\n" + table.str(200) + "\n";
+  return "\n" + table.str() + "\n";
 }
 
 std::string Comparison::str() const {
   using enum Table::Align;
   Table table({{"  method", left},
-               {"stages", right, 16},
+               {"stages"},
                {"planning\nms"},
                {"slowest\nms"},
                {"imbalance\nmax/mean"},
@@ -158,9 +159,11 @@ std::string Comparison::str() const {
                {"step\nms"},
                {"speedup"},
                {"gap\n%"}});
-  for (const Row& row : rows_) table.add(cells(row));
-  std::string text = fmt::format("Methods for {} on {}\n{}\n{}\n", subject(profile_),
-                                 counted(task_.devices(), "device"), describe(task_), table.str(200));
+  for (const Row& row : rows_) table.add(cells(row), &row == best() ? Style::good : Style::plain);
+  std::string text = fmt::format("{}\n{}\n{}\n",
+                                 styled(Style::heading, fmt::format("Methods for {} on {}", subject(profile_),
+                                                                    counted(task_.devices(), "device"))),
+                                 describe(task_), table.str());
   text += legend();
   text += memory_table();
   for (const Row& row : rows_)

@@ -50,7 +50,8 @@ void run(const std::string& path) {
     const Normalisation found = measured(*set);
     splits.add({name, grouped(set->size()), three(found.mean), three(found.deviation)});
   }
-  Table classes({{"label"}, {"class", Table::Align::left, 40}, {"train\nimages"}, {"test\nimages"}});
+  Table classes(
+      {{"label"}, {"class", Table::Align::left, Table::Role::key}, {"train\nimages"}, {"test\nimages"}});
   const std::vector<int64_t> train = counts_of(*data.train), test = counts_of(*data.test);
   for (size_t label = 0; label < train.size(); ++label)
     classes.add({std::to_string(label), data.train->class_names()[label], grouped(train[label]),

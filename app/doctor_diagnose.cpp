@@ -179,6 +179,12 @@ std::string mark(Health health) {
   constexpr const char* marks[] = {"ok", "warning", "problem"};
   return marks[size_t(health)];
 }
+constexpr size_t mark_width = 7;
+
+Style style(Health health) {
+  constexpr Style styles[] = {Style::good, Style::doubtful, Style::bad};
+  return styles[size_t(health)];
+}
 
 // A rank that has a GPU and can't use it is worth a warning; a host without one is not.
 Finding cuda(const JobFacts& job) {
@@ -237,14 +243,17 @@ Health worst(const std::vector<Finding>& findings) {
 }
 
 std::string describe(const std::vector<Finding>& findings) {
-  using enum Table::Align;
-  Table table({{"", left}, {"about", left}, {"finding", left}});
-  std::string advice;
+  size_t about = 0;
+  for (const Finding& f : findings) about = std::max(about, f.about.size());
+  const size_t indent = 2 + mark_width + 2 + about + 2;
+  std::string text, advice;
   for (const Finding& f : findings) {
-    table.add({mark(f.health), f.about, f.what});
+    const std::string blanks(mark_width - mark(f.health).size(), ' ');
+    text += hanging(fmt::format("  {}{}  {}", styled(style(f.health), mark(f.health)), blanks, f.about),
+                    indent, f.what);
     if (!f.advice.empty()) advice += hanging("  " + f.about, 15, f.advice);
   }
-  return table.str(200) + (advice.empty() ? "" : "\nAdvice\n" + advice);
+  return text + (advice.empty() ? "" : "\n" + styled(Style::heading, "Advice") + "\n" + advice);
 }
 
 std::string to_json(const std::vector<Finding>& findings) {

@@ -276,7 +276,7 @@ std::string speedup_summary(const SpeedupOptions& o, const std::vector<Cell>& ce
       }
       table.add(row);
     }
-  return fmt::format("Speedup over one rank, {}\n{}", participle(o.mode), table.str(200));
+  return fmt::format("Speedup over one rank, {}\n{}", participle(o.mode), table.str());
 }
 
 }  // namespace antichain

@@ -99,7 +99,7 @@ std::string text_table(const std::vector<Row>& rows) {
   columns.push_back({"proved"});
   Table table(columns);
   for (const Row& row : rows) table.add(cells(row));
-  return table.str(200);
+  return table.str();
 }
 
 std::string beside_the_paper(const std::vector<Row>& rows) {

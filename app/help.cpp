@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -12,7 +13,7 @@
 namespace antichain {
 namespace {
 
-constexpr size_t text_width = 100, option_width = 26;
+constexpr size_t text_width = 80, option_width = 26;
 
 std::string entry(const std::string& head, const std::string& text) {
   return hanging("  " + head, option_width, text, text_width);
@@ -62,14 +63,28 @@ std::string options_of(const CLI::App& command) {
   return text;
 }
 
+// The example of a footer, so that it can be copied to a shell: longer lines go on below, behind a backslash.
+std::string footer_of(const CLI::App& app) {
+  std::istringstream lines(app.get_footer());
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    for (size_t blank; line.size() > text_width &&
+                       (blank = line.rfind(" --", text_width - 2)) != std::string::npos && blank > 4;
+         line = "   " + line.substr(blank))
+      text += line.substr(0, blank) + " \\\n";
+    text += line + "\n";
+  }
+  return text.empty() ? "" : "\n" + text;
+}
+
 class Help : public CLI::FormatterBase {
  public:
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     const bool group = !app->get_subcommands({}).empty();
     const std::string name = words_of(*app);
-    return fmt::format("{}: {}\n\nUsage: {} {}[OPTIONS]\n{}{}", name, app->get_description(), name,
-                       group ? "COMMAND " : "", group ? commands_of(*app, name) : options_of(*app),
-                       app->get_footer().empty() ? "" : "\n" + app->get_footer() + "\n");
+    return fmt::format(
+        "{}\nUsage: {} {}[OPTIONS]\n{}{}", hanging("", 0, name + ": " + app->get_description(), text_width),
+        name, group ? "COMMAND " : "", group ? commands_of(*app, name) : options_of(*app), footer_of(*app));
   }
 };
 

@@ -66,7 +66,8 @@ void list_models(const InfoOptions& options) {
                       {"weights", sum.parameters},
                       {"forward_flops_per_image", sum.flops}});
   }
-  fmt::print("antichain {}\n\nModels\n{}\nDevices\n", version(), table.str());
+  fmt::print("antichain {}\n\n{}\n{}\n{}\n", version(), styled(Style::heading, "Models"), table.str(),
+             styled(Style::heading, "Devices"));
   for (const std::string& name : backend_names()) {
     fmt::print("  {}: {}\n", name, backend(name).description());
     devices.push_back({{"device", name}, {"description", backend(name).description()}});
@@ -79,8 +80,8 @@ void list_models(const InfoOptions& options) {
 Table node_table(const Graph& graph) {
   using enum Table::Align;
   Table table({{"node"},
-               {"name", left, 24},
-               {"operator", left, 14},
+               {"name", left, Table::Role::key},
+               {"operator", left},
                {"inputs", left},
                {"output", left},
                {"layout", left},

@@ -43,7 +43,7 @@ std::string now_in_utc() {
 }  // namespace
 
 std::string log_line(const std::string& head, const std::string& text) {
-  return hanging(head, 10, text) + "\n";
+  return hanging(head, 10, text);
 }
 
 std::string hosts_in_short(const std::vector<std::string>& host_of_rank) {

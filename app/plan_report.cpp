@@ -35,13 +35,18 @@ struct Shown {
   }
 };
 
+// "14: conv1 to layer1.1.conv2"
+std::string nodes_in_short(const PlanStage& stage, const Profile& profile) {
+  const std::string &first = profile.nodes[size_t(stage.nodes.front())].name,
+                    &last = profile.nodes[size_t(stage.nodes.back())].name;
+  return fmt::format("{}: {}{}", stage.nodes.size(), first, stage.nodes.size() > 1 ? " to " + last : "");
+}
+
 Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& all, const Shown& shown) {
   using enum Table::Align;
-  std::vector<Table::Column> columns = {{"stage"}, {"rank", right, 16}};
-  if (shown.devices) columns.push_back({"device", right, 16});
-  for (const Table::Column& column : std::vector<Table::Column>{{"nodes"},
-                                                                {"first\nnode", left, 24},
-                                                                {"last\nnode", left, 24},
+  std::vector<Table::Column> columns = {{"stage"}, {"rank"}};
+  if (shown.devices) columns.push_back({"device"});
+  for (const Table::Column& column : std::vector<Table::Column>{{"nodes", left, Table::Role::below},
                                                                 {"forward\nms"},
                                                                 {"backward\nms"},
                                                                 {"compute\nms"},
@@ -55,11 +60,9 @@ Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& a
     const StagePrice& sum = all.stages[s];
     std::vector<std::string> row = {std::to_string(s), ranges(stage.ranks)};
     if (shown.devices) row.push_back(ranges(stage.devices.empty() ? stage.ranks : stage.devices));
-    for (const std::string& cell :
-         {std::to_string(stage.nodes.size()), profile.nodes[size_t(stage.nodes.front())].name,
-          profile.nodes[size_t(stage.nodes.back())].name, milliseconds(sum.forward_s),
-          milliseconds(sum.backward_s), milliseconds(double(sum.stage_ns) * 1e-9),
-          short_mebibytes(sum.boundary.bytes), short_mebibytes(sum.memory_bytes)})
+    for (const std::string& cell : {nodes_in_short(stage, profile), milliseconds(sum.forward_s),
+                                    milliseconds(sum.backward_s), milliseconds(double(sum.stage_ns) * 1e-9),
+                                    short_mebibytes(sum.boundary.bytes), short_mebibytes(sum.memory_bytes)})
       row.push_back(cell);
     if (shown.limits) row.push_back(short_mebibytes(sum.limit_bytes));
     table.add(row);
@@ -81,8 +84,12 @@ std::string bound(const Plan& plan) {
   const char* what = plan.objective == "makespan"  ? "a step"
                      : plan.objective == "compute" ? "the slowest stage"
                                                    : "the slowest stage or boundary";
-  return fmt::format("{} ms for {}, gap {:.2f} %: {}", milliseconds(plan.lower_bound_s), what,
-                     plan.gap() * 100, plan.proved_optimal() ? "proved optimal" : "not proved optimal");
+  return fmt::format("{} ms for {}", milliseconds(plan.lower_bound_s), what);
+}
+
+std::string gap(const Plan& plan) {
+  return fmt::format("{:.2f} %: {}", plan.gap() * 100,
+                     plan.proved_optimal() ? "proved optimal" : "not proved optimal");
 }
 
 }  // namespace
@@ -119,12 +126,16 @@ std::string describe(const PlanTask& task) {
 std::string describe(const Plan& plan, const Profile& profile, const PlanTask& task) {
   const PlanFigures all = figures(plan, profile, task.options);
   const Shown shown(plan, all);
-  std::string text = fmt::format("Plan for {}: {}, method {}\n{}\n{}", subject(profile),
-                                 counted(int64_t(plan.stages.size()), "stage"), printable(plan.method),
-                                 describe(task), stage_table(plan, profile, all, shown).str());
+  const std::string heading =
+      fmt::format("Plan for {}: {}, method {}", subject(profile),
+                  counted(int64_t(plan.stages.size()), "stage"), printable(plan.method));
+  std::string text = styled(Style::heading, heading) + "\n" + describe(task) + "\n" +
+                     stage_table(plan, profile, all, shown).str();
   if (shown.shares)
-    text += "  (compute: of each replica for one micro-batch of all, with its part of the all-reduce)\n";
-  text += "\n" + labelled("Slowest stage", slowest(plan, all)) + labelled("Lower bound", bound(plan));
+    text += hanging("", 2,
+                    "(compute: of each replica for one micro-batch of all, with its part of the all-reduce)");
+  text += "\n" + labelled("Slowest stage", slowest(plan, all)) + labelled("Lower bound", bound(plan)) +
+          labelled("Gap", gap(plan));
   if (plan.states > 0)
     text += labelled("Search", fmt::format("{} in {} ms", counted(plan.states, "antichain"),
                                            milliseconds(plan.planning_s)));

@@ -73,7 +73,7 @@ RankNeed rank_need(const std::string& text) {
 
 std::string table_of(const std::vector<RankNeed>& ranks, MemoryOf subject) {
   Table table({{subject == MemoryOf::plan ? "stage" : "rank"},
-               {"host", Table::Align::left, 24},
+               {"host", Table::Align::left},
                {"weights\nMiB"},
                {"activations\nMiB"},
                {"evaluation\nMiB"},

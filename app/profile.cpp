@@ -34,8 +34,8 @@ struct ProfileOptions {
 Table node_table(const Profile& profile) {
   using enum Table::Align;
   Table table({{"node"},
-               {"name", left, 24},
-               {"operator", left, 14},
+               {"name", left, Table::Role::key},
+               {"operator", left},
                {"forward\nms"},
                {"input\ngrad. ms"},
                {"weight\ngrad. ms"},

@@ -1,40 +1,17 @@
 #include "app/progress_bar.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 
-#include "app/output_file.h"
-#include "pipeline/launch.h"
+#include "app/terminal.h"
 
 namespace antichain {
 namespace {
 
-constexpr int widest_bar = 30, narrowest_bar = 8, usual_columns = 80;
-
-// A stream without a number of its own stands for what is printed (app/standard_streams.h).
-int number_of(std::FILE* out) { return ::fileno(out) < 0 ? printing_descriptor() : ::fileno(out); }
-
-int columns_of(int file) {
-  winsize size{};
-  if (isatty(file) != 1) return 0;
-  return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual_columns;
-}
+constexpr int widest_bar = 30, narrowest_bar = 8;
 
 }  // namespace
-
-int terminal_columns(std::FILE* out) {
-  if (columns_of(number_of(out)) == 0 || !launched_in_parallel()) return columns_of(number_of(out));
-  const int launcher =
-      ::open(fmt::format("/proc/{}/fd/1", getppid()).c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK);
-  if (launcher < 0) return 0;
-  const int columns = columns_of(launcher);
-  ::close(launcher);
-  return columns;
-}
 
 std::string duration(double seconds) {
   const auto all = int64_t(std::max(seconds, 0.0) + 0.5);

@@ -45,10 +45,6 @@ class ProgressBar {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
-// The terminal's width, or 0 where `out` is none. mpirun gives every rank a terminal of its own, of no width, whatever
-// its own output goes to: then it is mpirun's output that counts.
-int terminal_columns(std::FILE* out);
-
 // "3:07", "1:02:45"
 std::string duration(double seconds);
 

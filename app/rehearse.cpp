@@ -15,6 +15,7 @@
 #include "app/output_file.h"
 #include "app/plan_figures.h"
 #include "app/plan_report.h"
+#include "app/report.h"
 #include "app/table.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -158,7 +159,8 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
   if (!rank.prints()) return;
   // 3. Predicted beside rehearsed.
   const Timeline& rehearsed = steps.median();
-  fmt::print("\n{}\n{}", draw(rehearsed, task.plan.ranks(), o.width), table(task, predicted, rehearsed));
+  fmt::print("\n{}\n{}", draw(rehearsed, task.plan.ranks(), grid_width(o.width)),
+             table(task, predicted, rehearsed));
   if (!o.json_file.empty()) write_output(o.json_file, json_of(task, o, predicted, rehearsed, steps));
   if (!o.trace_file.empty())
     write_output(o.trace_file, to_chrome_trace(to_trace(rehearsed), "rehearsed: " + task.profile.model));
@@ -224,8 +226,9 @@ void add_rehearse(CLI::App& app) {
   add_output_option(command, "--json", options->json_file, "write predicted and rehearsed figures");
   add_output_option(command, "--trace", options->trace_file,
                     "write the rehearsed step for ui.perfetto.dev or chrome://tracing");
-  CLI::Option* width = command.add_option("--width", options->width, "of the drawn grid, in characters");
-  check_whole(width, 40, 1000)->type_name("N")->capture_default_str()->group("Output");
+  CLI::Option* width = command.add_option("--width", options->width,
+                                          "of the drawn grid, in characters [the terminal's, else 80]");
+  check_whole(width, 40, 1000)->type_name("N")->group("Output");
   command.callback([options] { rehearse(*options); });
 }
 

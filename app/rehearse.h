@@ -12,9 +12,9 @@ struct RehearseCommandOptions {
   PlanningOptions planning{.objective = "makespan"};  // as train
   ScheduleOptions schedule;
   MachineOptions machine;
-  int microbatches = 8, steps = 3, width = 100;
-  double time_scale = 0;          // 0: comfortable_time_scale()
-  std::string payload = "token";  // or "true"
+  int microbatches = 8, steps = 3, width = 0;  // of the grid; 0: the terminal's
+  double time_scale = 0;                       // 0: comfortable_time_scale()
+  std::string payload = "token";               // or "true"
   std::string json_file, trace_file;
 };
 

@@ -10,6 +10,8 @@
 
 namespace antichain {
 
+int grid_width(int asked) { return asked > 0 ? asked : int(text_columns()); }
+
 std::string describe(const Timeline& timeline, const Plan& plan, const Profile& profile,
                      const Schedule& schedule, const PlanTask& task) {
   const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
@@ -23,7 +25,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
   }
   const double images = double(profile.microbatch) * schedule.microbatches;
   const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.step_s) : "";
-  return fmt::format("Predicted step of {}: {} ms{}\nBubble share {} %, speedup over {} {:.2f}\n{}",
+  return fmt::format("Predicted step of {}: {} ms{}\nBubble share {} %, speedup over {} {:.2f}\n\n{}",
                      counted(schedule.microbatches, "micro-batch", "micro-batches"),
                      milliseconds(timeline.step_s), rate, percent(timeline.bubble_share()),
                      one_device(task.options.cluster), speedup(timeline.step_s, profile, task.options),

@@ -8,6 +8,9 @@
 
 namespace antichain {
 
+// Of a drawn timeline, in characters: the asked one, or for 0 as text_columns() says.
+int grid_width(int asked);
+
 // Step time, bubble share, speedup over one device, and peak memory per stage.
 std::string describe(const Timeline&, const Plan&, const Profile&, const Schedule&, const PlanTask&);
 

@@ -14,6 +14,7 @@
 
 #include "app/commands.h"
 #include "app/help.h"
+#include "app/sentences.h"
 #include "app/standard_streams.h"
 #include "framework/error.h"
 #include "framework/say.h"
@@ -37,8 +38,9 @@ void run_command(const std::vector<std::string>& words) {
       "  antichain train    --model resnet18 --profile profile.json --plan plan.json --local 4");
   app.set_version_flag("--version", version());
   app.require_subcommand(1);
-  for (const auto add : {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_experiment,
-                         add_train, add_doctor, add_export, add_evaluate, add_gradients, add_data})
+  for (const auto add :
+       {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_experiment, add_train, add_doctor,
+        add_export, add_evaluate, add_gradients, add_data, add_citations})
     add(app);
   parse_and_run(app, words);
 }
@@ -65,6 +67,7 @@ int lost_output(const std::string& reason) {
 
 int run(int argc, char** argv, const std::vector<NamedModel>& models) {
   StandardStreams streams;
+  shape_sentences(&shaped);
   // What is freed goes back to the system. Left alone, glibc keeps tens of MiB of the weights' first draft for a need that
   // never comes; nothing large is allocated in a step.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);

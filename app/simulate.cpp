@@ -21,7 +21,7 @@ namespace {
 struct SimulateOptions {
   PlanningOptions planning{.objective = "makespan"};  // as train
   ScheduleOptions schedule;
-  int microbatches = 8, width = 100;
+  int microbatches = 8, width = 0;  // 0: the terminal's
   std::string json_file, trace_file, schedule_file;
 };
 
@@ -57,7 +57,8 @@ void run(const SimulateOptions& options) {
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.microbatches);
   // 3. How long that takes.
   const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
-  fmt::print("{}\n{}\n{}", describe(plan, profile, task), draw(timeline, plan.ranks(), options.width),
+  fmt::print("{}\n{}\n{}", describe(plan, profile, task),
+             draw(timeline, plan.ranks(), grid_width(options.width)),
              describe(timeline, plan, profile, schedule, task));
   // 4. Files.
   write_results(options, profile, plan, schedule, timeline);
@@ -76,8 +77,9 @@ void add_simulate(CLI::App& app) {
       ->description("the prices (of antichain profile --json, or graph.txt)");
   add_schedule_option(command, options->schedule);
   add_microbatches_option(command, options->microbatches, "Schedule");
-  CLI::Option* width = command.add_option("--width", options->width, "of the drawn grid, in characters");
-  check_whole(width, 40, 1000)->type_name("N")->capture_default_str()->group("Output");
+  CLI::Option* width = command.add_option("--width", options->width,
+                                          "of the drawn grid, in characters [the terminal's, else 80]");
+  check_whole(width, 40, 1000)->type_name("N")->group("Output");
   add_output_option(command, "--json", options->json_file, "write the prediction");
   add_output_option(command, "--trace", options->trace_file,
                     "write the predicted step for ui.perfetto.dev or chrome://tracing");

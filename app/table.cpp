@@ -11,9 +11,16 @@
 namespace antichain {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no place.
+// Characters, not bytes: continuation bytes of UTF-8 take no place, nor do the codes of colours (app/terminal.h).
 size_t width_of(const std::string& text) {
-  return size_t(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+  size_t width = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b')
+      i = std::min(text.find('m', i), text.size() - 1);
+    else
+      width += (text[i] & 0xC0) != 0x80;
+  }
+  return width;
 }
 
 std::string padded(const std::string& text, size_t width, Table::Align align) {
@@ -21,62 +28,86 @@ std::string padded(const std::string& text, size_t width, Table::Align align) {
   return align == Table::Align::left ? text + blanks : blanks + text;
 }
 
-std::string shortened(const std::string& text, size_t most) {
-  if (width_of(text) <= most) return text;
-  size_t end = 0;
-  for (size_t begun = 0; end < text.size(); ++end)
-    if ((text[end] & 0xC0) != 0x80 && ++begun == most) break;
-  return text.substr(0, end) + "…";
-}
+constexpr size_t table_indent = 2, readable_columns = 100;
 
 }  // namespace
 
-void Table::add(std::vector<std::string> cells) {
+void Table::add(std::vector<std::string> cells, Style style) {
   ANTICHAIN_CHECK(cells.size() == columns_.size(), "a table row has one cell per column");
-  for (size_t c = 0; c < cells.size(); ++c) cells[c] = shortened(printable(cells[c]), columns_[c].most);
-  rows_.push_back(std::move(cells));
+  for (std::string& cell : cells) cell = printable(cell);
+  rows_.push_back({std::move(cells), style});
 }
 
-size_t Table::header_width(size_t column) const {
-  return std::max(width_of(header(column, 0)), width_of(header(column, 1)));
+size_t Table::column_width(size_t column) const {
+  size_t width = std::max(width_of(header(column, 0)), width_of(header(column, 1)));
+  for (const Row& row : rows_) width = std::max(width, width_of(row.cells[column]));
+  return width;
 }
 
-std::vector<size_t> Table::widths(size_t width) const {
-  std::vector<size_t> widths;
-  size_t all = 0;
+size_t Table::line_width(const Columns& columns, size_t gap) const {
+  size_t width = table_indent;
+  for (const size_t c : columns) width += column_width(c) + gap;
+  return width - (columns.empty() ? 0 : gap);
+}
+
+std::vector<Table::Columns> Table::in_parts(const Columns& columns, size_t width) const {
+  Columns keys;
+  for (const size_t c : columns)
+    if (c == columns.front() || columns_[c].role == Role::key) keys.push_back(c);
+  std::vector<Columns> parts = {keys};
+  for (const size_t c : columns) {
+    if (std::ranges::find(keys, c) != keys.end()) continue;
+    Columns wider = parts.back();
+    wider.push_back(c);
+    if (parts.back().size() == keys.size() || line_width(wider, 2) <= width)
+      parts.back() = wider;
+    else
+      (parts.emplace_back(keys)).push_back(c);
+  }
+  return parts;
+}
+
+Table::Layout Table::layout(size_t width) const {
+  Columns all, in_row, below;
   for (size_t c = 0; c < columns_.size(); ++c) {
-    widths.push_back(header_width(c));
-    for (const auto& row : rows_) widths[c] = std::max(widths[c], width_of(row[c]));
-    all += 2 + widths[c];
+    all.push_back(c);
+    (columns_[c].role == Role::below ? below : in_row).push_back(c);
   }
-  for (; all > width; --all) {
-    const auto spare = [&](size_t c) {
-      const size_t least = std::max<size_t>(header_width(c), 8);
-      return columns_[c].align == Align::left && widths[c] > least ? widths[c] - least : 0;
-    };
-    size_t widest = 0;
-    for (size_t c = 1; c < columns_.size(); ++c)
-      if (spare(c) > spare(widest)) widest = c;
-    if (columns_.empty() || spare(widest) == 0) break;
-    --widths[widest];
+  for (const size_t gap : {2, 1})
+    if (line_width(all, gap) <= width) return {.parts = {all}, .below = {}, .gap = gap};
+  for (const size_t gap : {2, 1})
+    if (line_width(in_row, gap) <= width) return {.parts = {in_row}, .below = below, .gap = gap};
+  return {.parts = in_parts(in_row, width), .below = below};
+}
+
+std::string Table::part(const Columns& columns, const Columns& below, size_t gap) const {
+  std::string text;
+  std::vector<size_t> widths;
+  for (size_t c = 0; c < columns_.size(); ++c) widths.push_back(column_width(c));
+  const auto line = [&](Style style, auto&& cell) {
+    std::string row;
+    for (const size_t c : columns)
+      row += (row.empty() ? "" : std::string(gap, ' ')) + padded(cell(c), widths[c], columns_[c].align);
+    row.erase(row.find_last_not_of(' ') + 1);
+    if (!row.empty()) text += std::string(table_indent, ' ') + styled(style, row) + "\n";
+  };
+  line(Style::heading, [&](size_t c) { return header(c, 0); });
+  line(Style::heading, [&](size_t c) { return header(c, 1); });
+  line(Style::plain, [&](size_t c) { return std::string(widths[c], '-'); });
+  for (const Row& row : rows_) {
+    line(row.style, [&](size_t c) { return row.cells[c]; });
+    for (const size_t c : below)
+      text += fmt::format("{:{}}{} {}\n", "", table_indent + widths[columns.front()] + gap, header(c, 0),
+                          row.cells[c]);
   }
-  return widths;
+  return text;
 }
 
 std::string Table::str(size_t width) const {
-  const std::vector<size_t> widths = this->widths(width);
+  const Layout all = layout(width == 0 ? text_columns() : width);
   std::string text;
-  const auto line = [&](auto&& cell) {
-    std::string row;
-    for (size_t c = 0; c < columns_.size(); ++c)
-      row += "  " + padded(shortened(cell(c), widths[c]), widths[c], columns_[c].align);
-    row.erase(row.find_last_not_of(' ') + 1);
-    text += row.empty() ? "" : row + "\n";
-  };
-  line([&](size_t c) { return header(c, 0); });
-  line([&](size_t c) { return header(c, 1); });
-  line([&](size_t c) { return std::string(widths[c], '-'); });
-  for (const auto& row : rows_) line([&](size_t c) { return row[c]; });
+  for (const Columns& columns : all.parts)
+    text += (text.empty() ? "" : "\n") + part(columns, text.empty() ? all.below : Columns(), all.gap);
   return text;
 }
 
@@ -88,9 +119,10 @@ std::string Table::header(size_t column, int line) const {
 }
 
 std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width) {
+  if (width == 0) width = std::min(text_columns(), readable_columns);
   const std::string blanks(indent, ' ');
   std::string result, line = head + std::string(indent - std::min(indent, width_of(head)), ' ');
-  if (width_of(head) >= indent) {
+  if (!head.empty() && width_of(head) >= indent) {
     result = head + "\n";
     line = blanks;
   }

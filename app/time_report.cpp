@@ -48,7 +48,7 @@ double load_imbalance(const std::vector<TimeSheet>& ranks) {
 
 std::string describe(const std::vector<TimeSheet>& ranks, const std::vector<std::string>& host_of_rank) {
   const std::vector<Spent> columns = kinds(ranks);
-  std::vector<Table::Column> header = {{"rank"}, {"host", Table::Align::left, 20}};
+  std::vector<Table::Column> header = {{"rank"}, {"host", Table::Align::left}};
   for (const Spent kind : columns) header.push_back({fmt::format("{}\ns", name_of(kind))});
   header.push_back({"sum\ns"});
   header.push_back({"computing\n%"});
@@ -65,9 +65,10 @@ std::string describe(const std::vector<TimeSheet>& ranks, const std::vector<std:
     total_s += rank_s;
   }
   return fmt::format(
-      "Where the time went\n{}\n"
-      "Load           the busiest rank computes {:.2f} times the mean; all together {} % of their time\n",
-      table.str(), load_imbalance(ranks), percent(total_s > 0 ? computing_s / total_s : 0));
+      "{}\n{}\n{}", styled(Style::heading, "Where the time went"), table.str(),
+      hanging("Load", 15,
+              fmt::format("busiest rank computes {:.2f} times the mean; all {} % of the time",
+                          load_imbalance(ranks), percent(total_s > 0 ? computing_s / total_s : 0))));
 }
 
 nlohmann::ordered_json to_json(const std::vector<TimeSheet>& ranks) {

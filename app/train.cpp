@@ -96,6 +96,12 @@ void end_as_it_went(const TrainResult& result, const std::string& lost_weights) 
     throw Error(fmt::format("training is done, but its log is not complete: {}", reason));
 }
 
+std::string please_cite(const Cited& cited) {
+  std::vector<std::string> works = citations(cited);
+  for (std::string& work : works) work = in_short(work);
+  return hanging("Please cite", 15, fmt::format("{} (antichain citations)", fmt::join(works, "; ")));
+}
+
 void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
@@ -192,7 +198,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
                              .epoch = reporter.last_epoch()};
   fmt::print("{}", describe(summary));
   const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
-  fmt::print("\nPlease cite\n  {}\n", fmt::join(citations(cited), "\n  "));
+  if (summary.epoch) fmt::print("{}", please_cite(cited));  // what is shorter is a trial
   metrics.summary(to_json(summary, -1));
   write_output(options.json_file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, "measured: " + graph.model() + ", " + data.train->name());

@@ -59,6 +59,7 @@ void TrainReporter::on_checkpoint(const CheckpointReport& r) {
 
 void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
   times_ = times;
+  bar_.finish();  // the last loss and accuracy stay
   bar_.say("\n" + describe(times, host_of_rank_));
 }
 
@@ -74,12 +75,12 @@ std::string describe(const TrainSummary& s) {
                         s.images_per_s)
           : "not measured: every step was done before";
   const std::string trained = s.accuracy ? fmt::format(", accuracy {:.2f} %", *s.accuracy * 100) : "";
-  return fmt::format(
-      "Last step      loss {:.4f}{}\n"
-      "Test accuracy  {}\n"
-      "Step time      predicted {} ms, {}\n"
-      "Final state    {} (hash of all weights and statistics)\n",
-      s.loss, trained, accuracy, milliseconds(s.predicted_step_s), measured, s.state);
+  const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
+  return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
+         labelled("Test accuracy", accuracy) +
+         labelled("Step time",
+                  fmt::format("predicted {} ms, {}", milliseconds(s.predicted_step_s), measured)) +
+         labelled("Final state", s.state + " (hash of all weights and statistics)");
 }
 
 std::string to_json(const TrainSummary& s, int indent) {

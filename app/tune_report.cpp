@@ -13,13 +13,13 @@ std::string microseconds(double s) { return fmt::format("{:.1f}", s * 1e6); }
 
 std::string describe(const std::vector<TunedPass>& passes) {
   using enum Table::Align;
-  Table table({{"node", left, 24},
+  Table table({{"node", left},
                {"input", left},
                {"nodes"},
                {"pass", left},
-               {"by rule", left, 30},
+               {"by rule", left},
                {"us"},
-               {"fastest", left, 30},
+               {"fastest", left},
                {"us"},
                {"ratio"}});
   double by_rule_s = 0, fastest_s = 0;
@@ -35,7 +35,7 @@ std::string describe(const std::vector<TunedPass>& passes) {
       "All of them, one micro-batch: {} ms by the rule, {} ms by the fastest ({:.2f} times as fast).\n"
       "Training goes by the rule: what is timed here may come out otherwise the next time, and bits with "
       "it.\n",
-      table.str(140), milliseconds(by_rule_s), milliseconds(fastest_s), by_rule_s / fastest_s);
+      table.str(), milliseconds(by_rule_s), milliseconds(fastest_s), by_rule_s / fastest_s);
 }
 
 }  // namespace antichain

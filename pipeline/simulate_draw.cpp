@@ -88,17 +88,27 @@ std::string axis(int cells, double cell_s) {
   return line + " ms";
 }
 
-std::string legend(const Timeline& timeline) {
+// Parted by three blanks; what does not fit the line begins another one.
+std::string legend(const Timeline& timeline, size_t margin, size_t width) {
   const auto has = [&](Verb verb) {
     return std::any_of(timeline.events.begin(), timeline.events.end(),
                        [&](const Event& e) { return e.action.verb == verb; });
   };
-  std::string text = "0-9 forward of micro-batch m mod 10";
-  if (has(Verb::backward)) text += "   a-j its backward";
-  if (has(Verb::backward_input)) text += "   a-j its input half   A-J its weight half";
-  if (has(Verb::reduce)) text += "   = all-reduce";
-  if (has(Verb::step)) text += "   # update";
-  return text + "   . idle";
+  std::vector<std::string> marks = {"0-9 forward of micro-batch m mod 10"};
+  if (has(Verb::backward)) marks.emplace_back("a-j its backward");
+  if (has(Verb::backward_input)) marks.insert(marks.end(), {"a-j its input half", "A-J its weight half"});
+  if (has(Verb::reduce)) marks.emplace_back("= all-reduce");
+  if (has(Verb::step)) marks.emplace_back("# update");
+  marks.emplace_back(". idle");
+  std::string text, line;
+  for (const std::string& mark : marks) {
+    if (!line.empty() && margin + line.size() + 3 + mark.size() > width) {
+      text += std::string(margin, ' ') + line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : "   ") + mark;
+  }
+  return text + std::string(margin, ' ') + line + "\n";
 }
 
 }  // namespace
@@ -117,7 +127,7 @@ std::string draw(const Timeline& timeline, int ranks, int width) {
   for (int r = 0; r < ranks; ++r)
     text += fmt::format("{:<{}}|{}|\n", fmt::format("rank {}", r), margin, rows[r].text());
   if (cell_s > 0) text += std::string(margin, ' ') + axis(cells + 2, cell_s) + "\n";
-  return text + std::string(margin, ' ') + legend(timeline) + "\n";
+  return text + legend(timeline, size_t(margin), size_t(std::max(width, least_width)));
 }
 
 }  // namespace antichain

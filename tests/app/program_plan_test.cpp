@@ -252,6 +252,7 @@ TEST_F(PlanProgram, Drawings) {
 }
 
 TEST_F(PlanProgram, ComparesEveryMethodInOneTable) {
+  ::setenv("COLUMNS", "200", 1);  // for rows in one part
   const std::string text = printed("plan --profile small.txt --stages 2 --compare --json c.json");
   for (const char* method :
        {"antichain", "cudasize", "hashrate", "uniform", "block", "pipedream", "data-parallel"}) {
@@ -270,6 +271,7 @@ TEST_F(PlanProgram, ComparesEveryMethodInOneTable) {
   EXPECT_EQ(row(text, "data-parallel")[1], "1x2");
   EXPECT_EQ(row(text, "data-parallel")[7], "208.0") << "16 x 13 ms";
   EXPECT_EQ(Json::parse(read_file(path("c.json")))["method"], "antichain");
+  ::unsetenv("COLUMNS");
 }
 
 TEST_F(PlanProgram, ComparisonsGoOnWithoutAMethodThatRefuses) {

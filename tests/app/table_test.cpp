@@ -19,30 +19,62 @@ TEST(Table, AlignsByCharactersNotBytes) {
   EXPECT_THROW(table.add({"one cell"}), Error);
 }
 
-TEST(Table, UnitsStandInASecondLineAndLongCellsAreCut) {
-  Table table({{"name", Table::Align::left, 6}, {"forward\nms"}});
+TEST(Table, UnitsStandInASecondLine) {
+  Table table({{"name", Table::Align::left}, {"forward\nms"}});
   table.add({"convolution", "1.50"});
-  table.add({"conv12", "2.50"});
   EXPECT_EQ(table.str(),
-            "  name    forward\n"
-            "               ms\n"
-            "  ------  -------\n"
-            "  convo…     1.50\n"
-            "  conv12     2.50\n");
+            "  name         forward\n"
+            "                    ms\n"
+            "  -----------  -------\n"
+            "  convolution     1.50\n");
 }
 
-TEST(Table, TextsGiveWayWhereLinesAreTooLongAndNumbersNever) {
-  Table table({{"name", Table::Align::left}, {"place", Table::Align::left}, {"ms"}});
-  table.add({"a-long-convolution", "everywhere", "123456.50"});
-  EXPECT_EQ(table.str(33),
-            "  name       place             ms\n"
-            "  ---------  ---------  ---------\n"
-            "  a-long-c…  everywhe…  123456.50\n");
-  EXPECT_EQ(table.str(1),
-            "  name      place            ms\n"
-            "  --------  --------  ---------\n"
-            "  a-long-…  everywh…  123456.50\n")
-      << "8 characters of a text are kept";
+TEST(Table, NarrowLinesHaveNarrowGaps) {
+  Table table({{"name", Table::Align::left}, {"ms"}});
+  table.add({"convolution", "1.50"});
+  EXPECT_EQ(table.str(18),
+            "  name          ms\n"
+            "  ----------- ----\n"
+            "  convolution 1.50\n");
+}
+
+TEST(Table, ColumnsThatMayStandBelowLeaveTheRow) {
+  Table table({{"stage"}, {"nodes\nof it", Table::Align::left, Table::Role::below}, {"ms"}});
+  table.add({"0", "3: convolution to relu", "1.50"});
+  EXPECT_EQ(table.str(40),
+            "  stage  nodes                     ms\n"
+            "         of it\n"
+            "  -----  ----------------------  ----\n"
+            "      0  3: convolution to relu  1.50\n");
+  EXPECT_EQ(table.str(30),
+            "  stage    ms\n"
+            "  -----  ----\n"
+            "      0  1.50\n"
+            "         nodes 3: convolution to relu\n")
+      << "names are whole, however narrow the line";
+}
+
+TEST(Table, WideOnesComeInPartsThatBeginWithTheirKeysAndNothingIsCut) {
+  Table table(
+      {{"node"}, {"name", Table::Align::left, Table::Role::key}, {"forward"}, {"backward"}, {"memory"}});
+  table.add({"0", "a-long-convolution", "123456.50", "2.50", "17.00"});
+  EXPECT_EQ(table.str(40),
+            "  node  name                  forward\n"
+            "  ----  ------------------  ---------\n"
+            "     0  a-long-convolution  123456.50\n"
+            "\n"
+            "  node  name                backward\n"
+            "  ----  ------------------  --------\n"
+            "     0  a-long-convolution      2.50\n"
+            "\n"
+            "  node  name                memory\n"
+            "  ----  ------------------  ------\n"
+            "     0  a-long-convolution   17.00\n");
+  EXPECT_EQ(table.str(1), table.str(40)) << "a column a part is the least";
+}
+
+TEST(Table, CodesOfColoursTakeNoPlace) {
+  EXPECT_EQ(hanging("\x1b[1;32mok\x1b[0m", 4, "two", 13), "\x1b[1;32mok\x1b[0m  two\n");
 }
 
 TEST(Table, NamesOfFilesAreShownPrintableAndCutBetweenCharacters) {
@@ -61,6 +93,7 @@ TEST(Table, HangingTextWrapsAtBlanks) {
   EXPECT_EQ(hanging("longer", 5, "two", 13), "longer\n     two\n");
   EXPECT_EQ(hanging("µ", 3, "two three", 12), "µ  two three\n") << "characters count, not bytes";
   EXPECT_EQ(hanging("a", 3, "unbreakable", 5), "a  unbreakable\n") << "a word is never cut";
+  EXPECT_EQ(hanging("", 0, "two three four", 9), "two three\nfour\n");
 }
 
 TEST(Table, Numbers) {
