@@ -87,7 +87,7 @@ std::string table_of(const std::vector<RankNeed>& ranks, MemoryOf subject) {
                mebibytes(n.evaluation), mebibytes(n.scratch), mebibytes(n.images), mebibytes(n.code),
                mebibytes(n.total())});
   }
-  return table.str();
+  return table.str(0, Table::Look::plain);  // within an Error, whose text is made printable
 }
 
 // Ranks of one host share what it has, and ranks that are threads what their process may take; ranks in

@@ -80,7 +80,7 @@ Table::Layout Table::layout(size_t width) const {
   return {.parts = in_parts(in_row, width), .below = below};
 }
 
-std::string Table::part(const Columns& columns, const Columns& below, size_t gap) const {
+std::string Table::part(const Columns& columns, const Columns& below, size_t gap, Look look) const {
   std::string text;
   std::vector<size_t> widths;
   for (size_t c = 0; c < columns_.size(); ++c) widths.push_back(column_width(c));
@@ -89,7 +89,8 @@ std::string Table::part(const Columns& columns, const Columns& below, size_t gap
     for (const size_t c : columns)
       row += (row.empty() ? "" : std::string(gap, ' ')) + padded(cell(c), widths[c], columns_[c].align);
     row.erase(row.find_last_not_of(' ') + 1);
-    if (!row.empty()) text += std::string(table_indent, ' ') + styled(style, row) + "\n";
+    if (!row.empty())
+      text += std::string(table_indent, ' ') + (look == Look::plain ? row : styled(style, row)) + "\n";
   };
   line(Style::heading, [&](size_t c) { return header(c, 0); });
   line(Style::heading, [&](size_t c) { return header(c, 1); });
@@ -103,11 +104,11 @@ std::string Table::part(const Columns& columns, const Columns& below, size_t gap
   return text;
 }
 
-std::string Table::str(size_t width) const {
+std::string Table::str(size_t width, Look look) const {
   const Layout all = layout(width == 0 ? text_columns() : width);
   std::string text;
   for (const Columns& columns : all.parts)
-    text += (text.empty() ? "" : "\n") + part(columns, text.empty() ? all.below : Columns(), all.gap);
+    text += (text.empty() ? "" : "\n") + part(columns, text.empty() ? all.below : Columns(), all.gap, look);
   return text;
 }
 

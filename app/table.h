@@ -28,7 +28,8 @@ class Table {
   void add(std::vector<std::string> cells, Style = Style::plain);  // one per column
   // Lines indented by two blanks, the header underlined, at most `width` characters wide; 0: as text_columns() says. Only a
   // part of a single column may be wider.
-  std::string str(size_t width = 0) const;
+  enum class Look { plain, coloured };  // where there are colours
+  std::string str(size_t width = 0, Look = Look::coloured) const;
 
  private:
   using Columns = std::vector<size_t>;  // their numbers
@@ -46,7 +47,7 @@ class Table {
   size_t line_width(const Columns&, size_t gap) const;
   std::vector<Columns> in_parts(const Columns&, size_t width) const;
   Layout layout(size_t width) const;
-  std::string part(const Columns&, const Columns& below, size_t gap) const;
+  std::string part(const Columns&, const Columns& below, size_t gap, Look) const;
   std::vector<Column> columns_;
   std::vector<Row> rows_;
 };

@@ -36,9 +36,9 @@ TEST(CheckMemory, RefusesWithATableOfAllStages) {
   EXPECT_THAT(refusals({small, small}), testing::Each(""));
   for (const std::string& text : refusals({small, large})) {
     EXPECT_THAT(text, HasSubstr("this plan needs "));
-    EXPECT_THAT(text, HasSubstr("stage  host"));
-    EXPECT_THAT(text, testing::ContainsRegex("\n +0  .* 8\\.00")) << "stage 0 and what it needs";
-    EXPECT_THAT(text, testing::ContainsRegex("\n +1  "));
+    EXPECT_THAT(text, testing::ContainsRegex("stage +host"));
+    EXPECT_THAT(text, testing::ContainsRegex("\n +0 .* 8\\.00")) << "stage 0 and what it needs";
+    EXPECT_THAT(text, testing::ContainsRegex("\n +1 "));
   }
 }
 
