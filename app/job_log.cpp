@@ -42,9 +42,7 @@ std::string now_in_utc() {
 
 }  // namespace
 
-std::string log_line(const std::string& head, const std::string& text) {
-  return hanging(head, 10, text);
-}
+std::string log_line(const std::string& head, const std::string& text) { return hanging(head, 10, text); }
 
 std::string hosts_in_short(const std::vector<std::string>& host_of_rank) {
   std::vector<std::string> hosts;
