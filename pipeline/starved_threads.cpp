@@ -61,10 +61,10 @@ void StarvedThreads::look() {
 void StarvedThreads::read(pid_t id, double since_last_s) {
   const std::string folder = fmt::format("/proc/{}/task/{}", process_, id);
   const CoreTime now = core_time(folder + "/schedstat");
-  const auto [it, is_new] = threads_.try_emplace(id);
-  Thread& thread = it->second;
-  if (!is_new && now.ran_s > 0 && now.ran_s == thread.ran_s && is_ready(folder))
-    thread.unserved_s += since_last_s;
+  Thread& thread = threads_[id];
+  const bool ready = is_ready(folder);
+  if (ready && thread.ready && now.ran_s > 0 && now.ran_s == thread.ran_s) thread.unserved_s += since_last_s;
+  thread.ready = ready;
   thread.waited_s = now.waited_s;
   thread.ran_s = now.ran_s;
 }

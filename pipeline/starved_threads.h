@@ -25,6 +25,7 @@ class StarvedThreads {
     double waited_before_s = 0;  // when counting began
     double waited_s = 0;         // without a core; the system adds a wait once it is over
     double ran_s = 0;
+    bool ready = false;     // when last looked at
     double unserved_s = 0;  // ready from one look to the next, and given no core in between
   };
   void read(pid_t thread, double since_last_s);

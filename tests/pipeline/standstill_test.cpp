@@ -37,8 +37,8 @@ TEST_F(StandstillTest, AThreadWithoutACoreIsCountedAlsoWhileItWaits) {
 }
 
 TEST_F(StandstillTest, WhoSleepsHasNoNeedOfACore) {
-  StarvedThreads starved(::getpid());
   const double begin_s = now_s();
+  StarvedThreads starved(::getpid());
   std::atomic<bool> done{false};
   std::thread sleeper([&] {
     std::this_thread::sleep_for(150ms);
