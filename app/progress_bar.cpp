@@ -37,12 +37,19 @@ std::string with_bar(const std::string& text, int64_t done, int64_t total, int c
 }  // namespace
 
 std::string ProgressBar::render(const ProgressState& s, double elapsed_s, int columns) {
-  const std::string text =
-      fmt::format("epoch {}  step {}/{}  loss {:.4f}  accuracy {:.1f} %  {:.0f} images/s  left {}{}", s.epoch,
-                  s.done, s.total, s.loss, s.accuracy * 100, s.images_per_s,
-                  duration(seconds_left(s.done - s.before, s.total - s.before, elapsed_s)),
-                  s.note.empty() ? "" : "  " + s.note);
-  return with_bar(text, s.done, s.total, columns);
+  const auto text = [&](const std::string& loss) {
+    return fmt::format("epoch {}  step {}/{}  {}  {:.0f} images/s  left {}{}", s.epoch, s.done, s.total, loss,
+                       s.images_per_s,
+                       duration(seconds_left(s.done - s.before, s.total - s.before, elapsed_s)),
+                       s.note.empty() ? "" : "  " + s.note);
+  };
+  const std::string mean = s.mean_loss ? fmt::format(" (mean {:.4f})", *s.mean_loss) : "";
+  const std::string all =
+      text(fmt::format("loss {:.4f}{}  accuracy {:.1f} %", s.loss, mean, s.accuracy * 100));
+  if (columns == 0 || int(all.size()) <= columns || !s.mean_loss)
+    return with_bar(all, s.done, s.total, columns);
+  return with_bar(text(fmt::format("mean loss {:.4f}  {:.1f} %", *s.mean_loss, s.accuracy * 100)), s.done,
+                  s.total, columns);
 }
 
 std::string ProgressBar::render(int64_t done, int64_t total, const std::string& text, double elapsed_s,

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 namespace antichain {
@@ -14,7 +15,8 @@ struct ProgressState {
   int64_t before = 0;           // of those done: by an earlier start
   int64_t epoch = 0;
   double loss = 0, accuracy = 0, images_per_s = 0;
-  std::string note;  // stands at the end: what must not be forgotten about this run
+  std::optional<double> mean_loss;  // of the last steps: a batch alone says little
+  std::string note;                 // stands at the end: what must not be forgotten about this run
 };
 
 class ProgressBar {

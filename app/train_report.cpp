@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "app/table.h"
 #include "app/time_report.h"
@@ -19,6 +21,14 @@ TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vec
       loss_watch_(std::move(loss_watch)),
       bar_(stdout) {}
 
+double TrainReporter::mean_loss(double newest) {
+  constexpr size_t most = 20;
+  if (!std::isfinite(newest)) return newest;
+  losses_.push_back(newest);
+  if (losses_.size() > most) losses_.pop_front();
+  return std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size());
+}
+
 void TrainReporter::on_step(const StepReport& r) {
   metrics_.step(r);
   if (!r.skipped_because.empty())
@@ -34,6 +44,7 @@ void TrainReporter::on_step(const StepReport& r) {
              .loss = r.loss,
              .accuracy = r.accuracy,
              .images_per_s = r.images_per_s,
+             .mean_loss = mean_loss(r.loss),
              .note = note_});
 }
 

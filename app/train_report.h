@@ -1,6 +1,7 @@
 // What a run of `antichain train` tells while it goes on, and at its end.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,12 +29,14 @@ class TrainReporter : public TrainObserver {
   const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
 
  private:
+  double mean_loss(double newest);  // over the last 20 steps
   MetricsFile& metrics_;
   const DataSet& data_;
   const std::vector<std::string> host_of_rank_;
   std::string note_;
   LossWatch loss_watch_;
   ProgressBar bar_;
+  std::deque<double> losses_;      // of the last steps
   std::optional<int64_t> before_;  // steps done before this start
   std::vector<TimeSheet> times_;
   std::optional<EpochReport> epoch_;

@@ -10,6 +10,10 @@ TEST(ProgressBar, ShowsHowFarAndHowLong) {
       .done = 50, .total = 200, .epoch = 2, .loss = 1.23456, .accuracy = 0.5, .images_per_s = 812};
   const std::string text = "epoch 2  step 50/200  loss 1.2346  accuracy 50.0 %  812 images/s  left 3:00";
   EXPECT_EQ(ProgressBar::render(state, 60, 0), text);
+  ProgressState averaged = state;
+  averaged.mean_loss = 1.5;
+  EXPECT_NE(ProgressBar::render(averaged, 60, 0).find("loss 1.2346 (mean 1.5000)  accuracy"),
+            std::string::npos);
   const int columns = int(text.size());
   EXPECT_EQ(ProgressBar::render(state, 60, columns + 11), "[==      ] " + text);
   EXPECT_EQ(ProgressBar::render(state, 60, columns + 10), text) << "no room for a bar worth drawing";
