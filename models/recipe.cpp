@@ -27,7 +27,7 @@ constexpr Row rows[] = {
     {"alexnet", 64, 0.02, "cosine", 50, 30, measured},
     {"densenet121", 64, 0.02, "cosine", 100, 30, careful},
     {"inception_v3", 64, 0.02, "cosine", 100, 30, careful},
-    {"resnet18", 64, 0.03, "cosine", 200, 30, careful},
+    {"resnet18", 64, 0.03, "cosine", 200, 30, measured},
     {"resnet20", 128, 0.3, "one-cycle", 0, 10, "from runs of 3 and 10 epochs on CIFAR-10"},
     {"resnet32", 128, 0.3, "one-cycle", 0, 10, shared},
     {"resnet50", 64, 0.01, "cosine", 200, 30, careful},
