@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "framework/bounded_file.h"
 #include "framework/error.h"
 #include "framework/json.h"
 
@@ -22,7 +23,7 @@ bool stays(const Json& line, int64_t step) {
 
 // The lines that stay. The last one may have been cut short.
 std::string up_to(int64_t step, const std::string& file) {
-  const std::string text = read_file(file);
+  const std::string text = read_bounded(file, most_metrics_bytes);
   std::string kept;
   for (size_t at = 0, number = 1; at < text.size(); ++number) {
     const size_t end = text.find('\n', at);
@@ -47,7 +48,9 @@ MetricsFile::MetricsFile(const std::string& file, std::string data, int64_t step
     stream_.emplace(file);
     return;
   }
-  const bool goes_on = step > 0 && std::filesystem::exists(file);
+  std::error_code ignored;
+  const bool goes_on =
+      step > 0 && std::filesystem::status(file, ignored).type() != std::filesystem::file_type::not_found;
   if (goes_on) write_file(file, up_to(step, file));
   out_.open(file, goes_on ? std::ios::app : std::ios::trunc);
   if (!out_) throw Error("can't write the metrics file " + file, "does its folder exist?");

@@ -29,7 +29,8 @@ const std::vector<std::string> training_policies = {"1f1b", "gpipe"};
 
 std::string read_schedule(const std::string& name) {
   if (is_policy(name)) return "";
-  if (!std::filesystem::exists(name)) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(name, ignored)) {
     std::vector<std::string> known = training_policies;
     known.push_back("schedule files");
     refuse_name("schedule", name, known);
@@ -41,7 +42,8 @@ std::string read_if_given(const std::string& file) { return file.empty() ? "" : 
 
 // Node names are taken for a file where there is one of that name.
 std::string read_cuts(const std::string& cuts) {
-  if (cuts.empty() || !std::filesystem::is_regular_file(cuts)) return "";
+  std::error_code ignored;
+  if (cuts.empty() || !std::filesystem::exists(cuts, ignored)) return "";
   const std::string text = read_file(cuts);
   if (parse_cuts(text, cuts).empty()) throw Error(cuts + " has no cuts", "write lines such as \"2: node\"");
   return text;

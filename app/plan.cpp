@@ -42,7 +42,8 @@ void check(const PlanCommandOptions& o) {
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
-  if (!is_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule))
+  std::error_code ignored;
+  if (!is_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
     throw Error(
         o.schedule.schedule + " is a schedule of one plan, but plan compares many: it takes 1f1b or gpipe",
         "give the file to antichain simulate", ExitCode::usage);

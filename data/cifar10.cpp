@@ -121,7 +121,7 @@ Records read_train_files(const fs::path& folder) {
   bool ended = false;  // a subset may lack the last files, but none before one that is there
   for (int number = 2; number <= Format::train_files; ++number) {
     const fs::path file = folder / Format::train_file(number);
-    if (!fs::exists(file)) {
+    if (std::error_code none; fs::status(file, none).type() == fs::file_type::not_found) {
       ended = true;
     } else if (ended) {
       throw Error(fmt::format("{} is missing though {} is there",
@@ -148,7 +148,8 @@ std::vector<std::string> read_class_names(const fs::path& folder) {
 }
 
 std::string name_of(const fs::path& folder, size_t train_images, size_t test_images) {
-  if (fs::exists(folder / Format::generated_marker)) return "generated (not CIFAR-10)";
+  if (std::error_code none; fs::exists(folder / Format::generated_marker, none))
+    return "generated (not CIFAR-10)";
   const bool whole = train_images == Format::train_images && test_images == Format::test_images;
   return whole ? "CIFAR-10" : "CIFAR-10 (a subset)";
 }

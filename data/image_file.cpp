@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "framework/bounded_file.h"
 #include "framework/error.h"
-#include "framework/json.h"
 
 namespace antichain {
 namespace {
@@ -95,7 +95,7 @@ Image decode_image(std::span<const uint8_t> bytes, const std::string& origin, in
 }
 
 Image read_image(const std::string& file) {
-  const std::string bytes = read_file(file);
+  const std::string bytes = read_bounded(file, most_image_bytes);
   return decode_image({reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}, file);
 }
 

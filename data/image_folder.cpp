@@ -75,8 +75,10 @@ std::vector<std::string> class_folders(const fs::path& folder) {
     throw Error(fmt::format("can't read the folder {} ({})", folder.string(), failed.message()),
                 "give a folder with one sub-folder of images per class");
   std::vector<std::string> names;
-  for (const fs::path& path :
-       sorted(begin, [](const fs::directory_entry& entry) { return entry.is_directory(); }))
+  for (const fs::path& path : sorted(begin, [](const fs::directory_entry& entry) {
+         std::error_code ignored;
+         return entry.is_directory(ignored);
+       }))
     names.push_back(path.filename().string());
   if (names.empty())
     throw Error(folder.string() + " has no sub-folders", "there is one sub-folder of images per class");
@@ -91,8 +93,10 @@ bool looks_like_an_image(const fs::path& path) {
 
 // The images of one class, by name; `others` counts the rest.
 std::vector<ImageFile> images_of(const fs::path& folder, int label, int64_t& others) {
-  const auto files = sorted(fs::recursive_directory_iterator(folder),
-                            [](const fs::directory_entry& entry) { return entry.is_regular_file(); });
+  const auto files = sorted(fs::recursive_directory_iterator(folder), [](const fs::directory_entry& entry) {
+    std::error_code none;  // a link that leads nowhere is a file that can't be read
+    return entry.is_regular_file(none) || !entry.exists(none);
+  });
   std::vector<ImageFile> images;
   for (const fs::path& file : files) {
     if (looks_like_an_image(file))

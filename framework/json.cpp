@@ -9,10 +9,9 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
+#include "framework/bounded_file.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -132,16 +131,7 @@ void JsonReader::done() const {
       fail(fmt::format("unknown field \"{}\"", key));
 }
 
-std::string read_file(const std::string& path) {
-  if (std::filesystem::is_directory(path))
-    throw Error(fmt::format("{} is a folder, not a file", path), "name the file");
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  // Reading an empty stream sets failbit on the sink, so only the source is asked.
-  if (in) text << in.rdbuf();
-  if (!in) throw Error(fmt::format("can't read {}: {}", path, std::strerror(errno)), "check the path");
-  return text.str();
-}
+std::string read_file(const std::string& path) { return read_bounded(path, most_text_bytes); }
 
 namespace {
 

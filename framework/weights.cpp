@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "framework/bounded_file.h"
 #include "framework/checkpoint_weights.h"
 #include "framework/error.h"
 #include "framework/hdf5.h"
@@ -105,8 +106,9 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
 }
 
 Weights read_weights(const std::string& file, int64_t network_bytes) {
-  if (std::filesystem::is_directory(file)) return read_checkpoint_weights(file);
-  return decode(read_file(file), file, network_bytes);
+  std::error_code ignored;  // reading says what is wrong
+  if (std::filesystem::is_directory(file, ignored)) return read_checkpoint_weights(file);
+  return decode(read_bounded(file, most_weights_bytes), file, network_bytes);
 }
 
 void write_weights(const std::string& file, const Weights& weights, WeightFormat format) {

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
+#include "framework/bounded_file.h"
 #include "framework/finite_weights.h"
-#include "framework/json.h"
 #include "framework/safetensors.h"
 #include "pipeline/agree.h"
 
@@ -47,8 +47,10 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 Weights share_weights(const std::string& file, const Graph& network, Transport& transport) {
   const auto bytes = [&] {
-    return std::filesystem::is_directory(file) ? encode(read_weights(file), WeightFormat::safetensors)
-                                               : read_file(file);
+    std::error_code ignored;  // reading says what is wrong
+    return std::filesystem::is_directory(file, ignored)
+               ? encode(read_weights(file), WeightFormat::safetensors)
+               : read_bounded(file, most_weights_bytes);
   };
   return decode(on_rank_zero(transport, bytes), file, file_bytes(network));
 }
