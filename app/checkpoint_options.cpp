@@ -5,11 +5,11 @@
 
 #include <cctype>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 
 #include "app/checks.h"
 #include "framework/error.h"
+#include "framework/units.h"
 
 namespace antichain {
 namespace {
@@ -17,26 +17,6 @@ namespace {
 constexpr const char* group = "Checkpoints";
 constexpr double most_seconds = 1e9;
 constexpr int64_t most_steps = 1'000'000'000;
-
-// A number at the begin of `text`, which loses it; nothing when there is none, or it is below 0.
-std::optional<double> take_number(std::string_view& text) {
-  double x = 0;
-  const auto [end, error] =
-      std::from_chars(text.data(), text.data() + text.size(), x, std::chars_format::fixed);
-  if (error != std::errc() || !std::isfinite(x) || x < 0 || text.starts_with("-")) return {};
-  text.remove_prefix(size_t(end - text.data()));
-  return x;
-}
-
-std::optional<double> take_unit(std::string_view& text) {
-  struct Unit {
-    std::string_view name;
-    double seconds;
-  };
-  for (const Unit& unit : {Unit{"min", 60}, Unit{"m", 60}, Unit{"h", 3600}, Unit{"s", 1}, Unit{"d", 86400}})
-    if (text.starts_with(unit.name)) return text.remove_prefix(unit.name.size()), unit.seconds;
-  return {};
-}
 
 // The number of steps, where the text is one.
 std::optional<int64_t> as_steps(const std::string& text) {
@@ -79,19 +59,11 @@ void add_checkpoint_options(CLI::App& app, CheckpointCommandOptions& o) {
 }
 
 double parse_duration(const std::string& given, const std::string& option) {
-  std::string_view text = given;
-  double sum = 0;
-  bool good = !text.empty();
-  while (good && !text.empty()) {
-    const auto number = take_number(text);
-    const auto unit = text.empty() && sum == 0 ? std::optional(1.0) : take_unit(text);
-    good = number && unit;
-    if (good) sum += *number * *unit;
-  }
-  if (!good || sum <= 0 || sum > most_seconds)
+  const std::optional<double> seconds = parse_time(given);
+  if (!seconds || *seconds <= 0 || *seconds > most_seconds)
     throw Error(fmt::format("{} {} is no time", option, given),
                 "write 1h30m, 90min, 45s, or a number of seconds", ExitCode::usage);
-  return sum;
+  return *seconds;
 }
 
 Every parse_every(const std::string& text) {

@@ -7,14 +7,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <numeric>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "app/output_file.h"
 #include "app/table.h"
 #include "framework/error.h"
+#include "framework/units.h"
 
 namespace antichain {
 namespace {
@@ -72,6 +77,47 @@ CLI::Option* check_number(CLI::Option* option, double least, double most) {
       refuse_value(name, fmt::format("a number from {:g} to {:g}", least, most), text);
     return std::string();
   });
+}
+
+namespace {
+
+// What the words mean, as a plain number, in which the option reads it.
+CLI::Option* check_unit(CLI::Option* option, double least, double most, const std::string& wanted,
+                        std::optional<double> (*parse)(std::string_view)) {
+  const auto plain = [=, name = option->get_name()](std::string text) {
+    const std::optional<double> value = parse(text);
+    if (!value || *value < least || *value > most) refuse_value(name, wanted, text);
+    return fmt::format("{}", *value);
+  };
+  return option->transform(std::function<std::string(std::string)>(plain));
+}
+
+std::optional<double> parse_whole_size(std::string_view text) {
+  const auto bytes = parse_size(text);
+  return bytes && *bytes == std::floor(*bytes) ? bytes : std::nullopt;
+}
+
+std::optional<double> parse_rate(std::string_view text) {
+  if (text.ends_with("/s")) text.remove_suffix(2);
+  return parse_size(text);
+}
+
+}  // namespace
+
+CLI::Option* check_size(CLI::Option* option, int64_t most) {
+  return check_unit(option, 0, double(most),
+                    fmt::format("a size up to {} such as 512M or 64GiB", size_text(double(most))),
+                    parse_whole_size);
+}
+
+CLI::Option* check_rate(CLI::Option* option, double most) {
+  return check_unit(option, 0, most, "bytes a second such as 12GB/s or 1e9", parse_rate);
+}
+
+CLI::Option* check_time(CLI::Option* option, double least, double most) {
+  return check_unit(option, least, most,
+                    fmt::format("a time from {:g} to {:g} seconds such as 90, 30min or 20us", least, most),
+                    parse_time);
 }
 
 CLI::Option* check_name(CLI::Option* option, const std::string& what, std::vector<std::string> known) {

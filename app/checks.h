@@ -13,6 +13,10 @@ namespace antichain {
 // Each returns the option, for chaining, and throws an Error (ExitCode::usage) while the command line is parsed.
 CLI::Option* check_whole(CLI::Option*, int64_t least, int64_t most);  // a whole number, both ends included
 CLI::Option* check_number(CLI::Option*, double least, double most);   // finite, both ends included
+// The same with units (framework/units.h); the option itself gets bytes, bytes a second, and seconds.
+CLI::Option* check_size(CLI::Option*, int64_t most);               // 10M, 64GiB: whole bytes from 0
+CLI::Option* check_rate(CLI::Option*, double most);                // 12GB, 12GB/s; from 0
+CLI::Option* check_time(CLI::Option*, double least, double most);  // 90, 2h, 1h30m, 20us
 // One of `known`; else the nearest is suggested. `what` names the kind: "model".
 CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::string> known);
 

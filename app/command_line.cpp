@@ -5,12 +5,14 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <cctype>
+#include <map>
+#include <span>
+#include <string_view>
 
 #include "app/checks.h"
 #include "app/overwriting.h"
+#include "app/settings_words.h"
 #include "framework/error.h"
-#include "framework/json.h"
 #include "pipeline/launch.h"
 
 namespace antichain {
@@ -33,47 +35,16 @@ NamedCommand named_command(const CLI::App& app, const std::vector<std::string>& 
   return named;
 }
 
-bool names_option(const std::string& word, const std::string& option) {
-  return word == option || word.starts_with(option + "=");
+// "--batch"; also those that no settings file may give: --help, --config.
+bool is_option(const CLI::App& command, const std::string& word) {
+  return word.starts_with("--") && command.get_option_no_throw(word) != nullptr;
+}
+bool takes_value(const CLI::App& command, const std::string& word) {
+  return is_option(command, word) && command.get_option_no_throw(word)->get_items_expected_max() > 0;
 }
 
-std::vector<std::string> option_names(const CLI::App& command) {
-  std::vector<std::string> names;
-  for (const CLI::Option* option : command.get_options())
-    for (const std::string& name : option->get_lnames()) names.push_back(name);
-  return names;
-}
-
-void check_setting(const CLI::ConfigItem& item, const std::string& file, const CLI::App& command) {
-  const bool plain =
-      std::ranges::all_of(item.name, [](unsigned char c) { return std::isalnum(c) || c == '-'; });
-  if (!plain)
-    throw Error(file + " is no settings file", "write lines of the form name = value", ExitCode::usage);
-  const std::vector<std::string> known = option_names(command);
-  if (std::ranges::find(known, item.name) == known.end()) {
-    const std::string near = nearest(item.name, known);
-    throw Error(fmt::format("{}: {} has no option '{}'", file, command.get_name(), item.name),
-                near.empty() ? "" : fmt::format("did you mean '{}'?", near), ExitCode::usage);
-  }
-  if (item.inputs.size() != 1)
-    throw Error(fmt::format("{}: '{}' must have one value", file, item.name), "", ExitCode::usage);
-}
-
-// What the file says for this subcommand, as --name=value words; what the command line says itself is left out.
-std::vector<std::string> settings(const std::string& file, const NamedCommand& command,
-                                  const std::vector<std::string>& words) {
-  const std::vector<std::string> path(words.begin(), words.begin() + std::ptrdiff_t(command.words));
-  std::istringstream text(read_file(file));
-  std::vector<std::string> result;
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(text)) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's begin and end
-    if (!item.parents.empty() && item.parents != path) continue;
-    check_setting(item, file, *command.app);
-    const std::string option = "--" + item.name;
-    if (std::ranges::any_of(words, [&](const std::string& w) { return names_option(w, option); })) continue;
-    result.push_back(option + "=" + item.inputs[0]);
-  }
-  return result;
+[[noreturn]] void refuse_empty(const std::string& what) {
+  throw Error(what, "is a variable of your script not set?", ExitCode::usage);
 }
 
 std::vector<std::string> command_names(const CLI::App& app) {
@@ -107,6 +78,24 @@ std::string path_of(const CLI::App& command) {
 
 std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
 
+// The nearest of the names, as "--name": by letters; else as other programs call it; else one that the word goes on from, as
+// --batch-size does from --batch.
+std::string nearest_option(const std::string& word, const std::vector<std::string>& known) {
+  static const std::map<std::string, std::string> elsewhere = {
+      {"--learning-rate", "lr"}, {"--wd", "weight-decay"},   {"--arch", "model"},
+      {"--network", "model"},    {"--data", "data-dir"},     {"--data-path", "data-dir"},
+      {"--output", "out"},       {"--num-epochs", "epochs"}, {"--np", "local"},
+      {"--gpu", "device"},       {"--nproc", "local"},       {"--load", "init"}};
+  const auto among = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
+  if (const auto other = elsewhere.find(word); other != elsewhere.end() && among(other->second))
+    return "--" + other->second;
+  if (const std::string near = nearest(word.substr(std::min<size_t>(2, word.size())), known); !near.empty())
+    return "--" + near;
+  for (size_t end = word.rfind('-'); end != std::string::npos && end > 2; end = word.rfind('-', end - 1))
+    if (among(word.substr(2, end - 2))) return word.substr(0, end);
+  return "";
+}
+
 // Unknown words are reported with the nearest option of the subcommand.
 [[noreturn]] void refuse_extras(const CLI::App& app) {
   const CLI::App& command = parsed_command(app);
@@ -115,9 +104,7 @@ std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path
     throw Error(fmt::format("{} has no use for the word '{}'", path_of(command), word), hint(app),
                 ExitCode::usage);
   }
-  std::vector<std::string> known = option_names(command);
-  for (std::string& name : known) name = "--" + name;
-  const std::string near = nearest(word, known);
+  const std::string near = nearest_option(word, option_names(command));
   throw Error(fmt::format("there is no option '{}'", word),
               near.empty() ? hint(app) : fmt::format("did you mean {}?", near), ExitCode::usage);
 }
@@ -133,6 +120,29 @@ std::vector<std::string> with_flags_for_words(std::vector<std::string> words) {
   words.erase(words.begin());
   words.push_back("--help");
   return words;
+}
+
+// CLI11 would take the next word for the value of "--json=", and any word for that of "--json".
+void check_values(const CLI::App& command, std::span<const std::string> words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    const std::string option = words[i].substr(0, equals);
+    if (words[i].empty()) refuse_empty("there is an empty word in the command line");
+    if (!option.starts_with("--")) continue;
+    if (equals + 1 == words[i].size()) refuse_empty(option + " has an empty value");
+    if (equals != std::string::npos || i + 1 == words.size() || !takes_value(command, option)) continue;
+    const std::string& value = words[++i];
+    if (value.empty()) refuse_empty(option + " has an empty value");
+    if (const std::string next = value.substr(0, value.find('=')); is_option(command, next))
+      throw Error(fmt::format("{} takes one value, but the option {} follows", option, next),
+                  fmt::format("write {0}=VALUE, or leave {0} out", option), ExitCode::usage);
+  }
+}
+
+// A later word overrides an earlier one, and the settings file's words come first: scripts append what they change.
+void let_last_win(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  for (CLI::App* command : app.get_subcommands(nullptr)) let_last_win(*command);
 }
 
 // CLI11 says "--batch: 1 required INT missing".
@@ -155,22 +165,26 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
 }
 
 std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words) {
-  for (size_t i = 1; i < words.size(); ++i) {
-    if (!names_option(words[i], "--config")) continue;
-    const bool joined = words[i].starts_with("--config=");
-    if (!joined && i + 1 == words.size()) break;  // the parser says what is missing
-    const std::string file = joined ? words[i].substr(9) : words[i + 1];
-    const NamedCommand command = named_command(app, words);
-    const std::vector<std::string> more = settings(file, command, words);
-    words.insert(words.begin() + std::ptrdiff_t(command.words), more.begin(), more.end());
-    break;
+  const NamedCommand command = named_command(app, words);
+  std::string file;
+  for (size_t i = command.words; i < words.size(); ++i) {
+    if (words[i].starts_with("--config=")) file = words[i].substr(std::string_view("--config=").size());
+    if (words[i] == "--config" && i + 1 < words.size())
+      file = words[++i];  // else the parser says what is missing
   }
+  if (file.empty()) return words;
+  const auto flags = words.begin() + std::ptrdiff_t(command.words);
+  const std::vector<std::string> more = settings_words(app, {words.begin(), flags}, file);
+  words.insert(flags, more.begin(), more.end());
   return words;
 }
 
 void parse_and_run(CLI::App& app, const std::vector<std::string>& given) {
   const std::vector<std::string> words = with_flags_for_words(given);
   check_command(app, words);
+  let_last_win(app);
+  const NamedCommand command = named_command(app, words);
+  check_values(*command.app, std::span(words).subspan(command.words));
   std::vector<std::string> reversed = with_config(app, words);
   std::ranges::reverse(reversed);  // CLI11 takes the words last to first
   try {

@@ -14,9 +14,8 @@ namespace antichain {
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example);
 
-// The words with the settings of `--config FILE` put in front of the flags, which override them: a TOML file of
-// `name = value` lines, bare or in a section named as the subcommand. Error naming the file when it has an option that
-// the subcommand has not.
+// The words with the settings of `--config FILE` put in front of the flags, which override them (app/settings_words.h): a
+// TOML file of `name = value` lines, bare or in a section named as the subcommand.
 std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words);
 
 // Parses and runs. Usage mistakes become an Error with a hint; --help and --version, or help COMMAND and version, print and return.

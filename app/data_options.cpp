@@ -46,6 +46,21 @@ void fit(NetworkOptions& network, const ImageForm& data, const std::string& name
   if (network.classes == 0) network.classes = data.classes;
 }
 
+// Images of one's own are one step away.
+void hint_at_files(const std::string& name) {
+  std::error_code ignored;
+  const bool folder = std::filesystem::is_directory(name, ignored);
+  if (!folder && !std::filesystem::is_regular_file(name, ignored)) return;
+  throw Error(
+      fmt::format("--dataset takes the name of a data set, and {} is a {}", name, folder ? "folder" : "file"),
+      folder ? fmt::format(
+                   "antichain data pack --images {} --size N --out set.h5 makes one of images, for --dataset "
+                   "hdf5:set.h5; --data-dir names a folder of CIFAR-10's",
+                   name)
+             : fmt::format("write --dataset hdf5:{}", name),
+      ExitCode::usage);
+}
+
 }  // namespace
 
 void add_data_options(CLI::App& app, DataOptions& o) {
@@ -55,8 +70,10 @@ void add_data_options(CLI::App& app, DataOptions& o) {
                      "writes it");
   dataset
       ->check([](const std::string& name) {
-        if (!name.starts_with(hdf5_prefix) && name != "cifar10" && name != "synthetic")
+        if (!name.starts_with(hdf5_prefix) && name != "cifar10" && name != "synthetic") {
+          hint_at_files(name);
           refuse_name("data set", name, {"cifar10", "synthetic", "hdf5:FILE"});
+        }
         return std::string();
       })
       ->type_name("NAME")

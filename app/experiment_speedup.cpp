@@ -144,14 +144,15 @@ void add_step_options(CLI::App& app, SpeedupOptions& o, Words& words) {
   check_name(option(app, "--objective", o.objective, "NAME", group, "what plans make small, as for plan"),
              "objective", objective_names())
       ->capture_default_str();
-  check_number(option(app, "--link-bytes-per-s", o.link_bytes_per_s, "X", group,
-                      "bandwidth between ranks, 0: infinite [the profile's]"),
-               0, 1e15);
-  check_number(option(app, "--link-latency-s", o.link_latency_s, "SECONDS", group,
-                      "latency between ranks [the profile's]"),
-               0, 1e6);
-  check_whole(option(app, "--memory-bytes", o.memory_bytes, "N", group, "of each device, 0: no limit"), 0,
-              int64_t(1) << 50)
+  check_rate(option(app, "--link-bytes-per-s", o.link_bytes_per_s, "SIZE", group,
+                    "bandwidth between ranks, such as 12GB; 0: infinite [the profile's]"),
+             1e15);
+  check_time(option(app, "--link-latency-s", o.link_latency_s, "TIME", group,
+                    "latency between ranks, such as 20us [the profile's]"),
+             0, 1e6);
+  check_size(option(app, "--memory-bytes", o.memory_bytes, "SIZE", group,
+                    "of each device, such as 64GiB; 0: no limit"),
+             int64_t(1) << 50)
       ->capture_default_str();
 }
 

@@ -145,7 +145,7 @@ void add_watchdog_option(CLI::App& app, MachineOptions& o) {
   o.command = app.get_name();
   CLI::Option* watchdog =
       app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
-  check_number(watchdog, 0.1, most_watchdog_s)->type_name("SECONDS")->capture_default_str()->group("Machine");
+  check_time(watchdog, 0.1, most_watchdog_s)->type_name("TIME")->capture_default_str()->group("Machine");
 }
 
 void add_threads_option(CLI::App& app, MachineOptions& o) {

@@ -7,6 +7,7 @@
 
 #include "app/table.h"
 #include "framework/error.h"
+#include "framework/units.h"
 #include "partition/cut_file.h"
 #include "partition/finish_plan.h"
 #include "pipeline/planning.h"
@@ -101,8 +102,8 @@ void check_memory(const Plan& plan, const Cluster& cluster) {
     const int64_t bytes = cluster.device(plan.device_of(rank)).memory_bytes;
     if (bytes > 0 && (limit == 0 || bytes < limit)) limit = bytes;
   }
-  throw Error(fmt::format("stage {} of the plan needs {} bytes of memory, but its device has {}", s,
-                          stage.memory_bytes, limit),
+  throw Error(fmt::format("stage {} of the plan needs {} of memory, but its device has {}", s,
+                          size_text(double(stage.memory_bytes)), size_text(double(limit))),
               "plan again for this memory, or use larger devices");
 }
 

@@ -75,16 +75,20 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
 void add_hardware(CLI::App& app, PlanningOptions& o) {
   in_group(app.add_option("--cluster", o.cluster_file, "devices and links [equal devices, one link]"),
            "FILE");
-  CLI::Option* memory = app.add_option("--memory-bytes", o.memory_bytes,
-                                       "a hard limit for each device, 0: none [the cluster's, else none]");
-  in_group(check_whole(memory, 0, most_bytes), "N");
+  CLI::Option* memory =
+      app.add_option("--memory-bytes", o.memory_bytes,
+                     "a hard limit for each device, such as 64GiB; 0: none [the cluster's, else "
+                     "none]");
+  in_group(check_size(memory, most_bytes), "SIZE");
   CLI::Option* speed =
       app.add_option("--link-bytes-per-s", o.link_bytes_per_s,
-                     "bandwidth between devices, 0: infinite [the cluster's, else the profile's]");
-  in_group(check_number(speed, 0, 1e15), "X");
-  CLI::Option* latency = app.add_option("--link-latency-s", o.link_latency_s,
-                                        "latency between devices [the cluster's, else the profile's]");
-  in_group(check_number(latency, 0, 1e6), "SECONDS");
+                     "bandwidth between devices, such as 12GB; 0: infinite [the cluster's, else "
+                     "the profile's]");
+  in_group(check_rate(speed, 1e15), "SIZE");
+  CLI::Option* latency =
+      app.add_option("--link-latency-s", o.link_latency_s,
+                     "latency between devices, such as 20us [the cluster's, else the profile's]");
+  in_group(check_time(latency, 0, 1e6), "TIME");
 }
 
 }  // namespace

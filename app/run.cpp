@@ -4,8 +4,10 @@
 #include <malloc.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <limits>
 #include <new>
 #include <string>
@@ -48,11 +50,12 @@ void run_command(const std::vector<std::string>& words) {
 constexpr const char* out_of_memory_sentence =
     "there is no memory left: use a smaller --batch, more --microbatches, or more ranks";
 
-// Before the ranks know each other, what goes wrong goes wrong on all of them: one speaks. The others let it end first,
-// because mpirun kills all that are left when the first one ends.
+// Before the ranks know each other, what goes wrong mostly goes wrong on all of them: rank 0 speaks, and mpirun ends the
+// others with it. One that is still there after a while has a trouble of its own, such as a file that its host has not.
 int fail(const std::string& sentence, ExitCode code) {
-  if (rank_hint() > 0) std::this_thread::sleep_for(std::chrono::seconds(1));
-  if (rank_hint() == 0) say(Tone::error, sentence);
+  const int rank = rank_hint();
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(3000 + 100 * std::min(rank, 20)));
+  say(Tone::error, rank > 0 ? fmt::format("rank {} on {}: {}", rank, host_name(), sentence) : sentence);
   return int(code);
 }
 
@@ -82,6 +85,9 @@ int run(int argc, char** argv, const std::vector<NamedModel>& models) {
     return reason.empty() ? int(ExitCode::ok) : lost_output(reason);
   } catch (const Error& error) {
     return fail(error.what(), error.code());
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail(fmt::format("can't use {}: {}", error.path1().string(), error.code().message()),
+                ExitCode::bad_input);
   } catch (const std::bad_alloc&) {
     return fail(out_of_memory_sentence, ExitCode::out_of_memory);
   } catch (const std::system_error& error) {

@@ -80,6 +80,15 @@ TEST_F(HostileText, OfPlansClustersAndSchedules) {
   expect_shown("simulate --profile p.json --plan plan.json --microbatches 2 --schedule schedule.txt", 3);
 }
 
+TEST_F(HostileText, OfSettingsFiles) {
+  write_file(path("c.toml"), "device = \"" + in_json + "\"\n");
+  expect_shown("train --config c.toml", 2);
+  write_file(path("c.toml"), "\"" + in_json + "\" = 1\n");
+  expect_shown("train --config c.toml", 2);
+  write_file(path("c.toml"), "[\"" + in_json + "\"]\n");
+  expect_shown("train --config c.toml", 2);
+}
+
 TEST_F(HostileText, OfWeightFiles) {
   const auto write = [](const std::string& name, const std::string& dtype) {
     const std::string header =

@@ -332,10 +332,10 @@ TEST_F(PlanProgram, RefusesWhatMakesNoSense) {
   refused(with + "--schedule s.txt", 2, "s.txt is a schedule of one plan");
   refused(with + "--schedule 1f2b", 2, "did you mean '1f1b'");
   refused(with + "--max-states 0", 2, "--max-states takes a whole number");
-  refused(with + "--memory-bytes -1", 2, "--memory-bytes takes a whole number");
+  refused(with + "--memory-bytes -1", 2, "--memory-bytes takes a size");
   refused(with + "--memory-bytes 1000000", 3, "the smallest that would do");
   refused(with + "--method uniform --memory-bytes 10000000", 3, "stage 1");
-  refused(with + "--link-bytes-per-s nan", 2, "--link-bytes-per-s takes a number");
+  refused(with + "--link-bytes-per-s nan", 2, "--link-bytes-per-s takes bytes a second");
   refused(with + "--microbatches 0", 2, "--microbatches takes a whole number");
   refused(with + "--compare --plan p.json", 2, "--compare makes a plan by every method");
   refused("plan --profile small.txt --stages 6", 2, "only 5 nodes");

@@ -1,5 +1,6 @@
 // The program from outside: every mistake is answered by one sentence and a documented code, started alone, as threads
 // and under mpirun; and every file it writes can be passed back in.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -149,6 +150,14 @@ TEST_F(Program, RefusesFilesThatCantBeUsed) {
   expect_refused("plan --profile p.json --stages 1000", 2, "1000 stages");
   expect_refused("plan --profile malformed.json", 3, "malformed.json:2");
   expect_refused("train --config nowhere.toml", 3, "nowhere.toml");
+  std::filesystem::create_symlink("loop", path("loop"));
+  const std::string long_name(300, 'n');
+  for (const std::string& file :
+       {std::string("loop"), long_name, std::string("/dev/zero"), std::string("/proc/self/mem")})
+    for (const char* option : {"--config ", "--plan ", "--cluster ", "--init ", "--profile "})
+      expect_refused(
+          "train " + std::string(option == std::string("--profile ") ? network : given) + " " + option + file,
+          3, file == long_name ? "File name too long" : file);
   expect_refused("train --model vgg16 --batch 16 --microbatches 4 --data-dir data --profile p.json", 3,
                  "the profile of resnet20");
   expect_refused("simulate --profile p.json --plan plan.json --schedule p.json", 3, "p.json");
@@ -185,6 +194,19 @@ TEST_F(Program, SaysTheSameUnderMpi) {
   refused("train --local 2", 2, "--local");
   refused("simulate --profile nowhere.json --stages 2", 3, "nowhere.json");
   refused("experiment speedup --profiles data --out study", 2, "starts its ranks itself");
+}
+
+// The settings file of one host is missing there, or one rank has another option.
+TEST_F(Program, ATroubleOfOneRankAloneIsSaidByItUnderMpi) {
+  const std::string words =
+      "train --model resnet20 --batch 8 --microbatches 2 --dataset synthetic --steps 1 ";
+  for (const auto& [own, code, part] :
+       {std::tuple("--config gone.toml", 3, "gone.toml"), std::tuple("--bogus", 2, "'--bogus'")}) {
+    const ProgramRun result =
+        run_mpi(1, fmt::format("{} : -n 1 '{}' {} {}", words, ANTICHAIN_PROGRAM, words, own));
+    antichain::expect_refused(result, code, part, own);
+    EXPECT_THAT(result.err, HasSubstr("antichain: rank 1 on "));
+  }
 }
 
 // What needs no ranks is done by one process, whoever starts several.

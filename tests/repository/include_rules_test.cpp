@@ -75,6 +75,7 @@ std::string objection(const Include& include) {
            {"^(cuda|cudnn|cublas|nvtx)", "(^|/)cuda/|^pipeline/nccl"},
            {"^hdf5", "^framework/hdf5"},
            {"^CLI/", "^app/"},
+           {"^toml\\+\\+", "^app/settings_file\\.cpp$"},
        }) {
     if (const std::string why = only_in(pattern, places); !why.empty()) return why;
   }
