@@ -156,7 +156,7 @@ std::string settings_of(const CLI::App& command) {
   std::string text;
   for (const CLI::Option* option : command.get_options()) {
     if (option->get_group() == "Output" || option->count() == 0 || option->get_lnames().empty()) continue;
-    text += fmt::format("{} {}\n", option->get_lnames().front(), fmt::join(option->results(), " "));
+    text += fmt::format("{} {}\n", option->get_lnames().front(), fmt::join(option->reduced_results(), " "));
   }
   return text;
 }

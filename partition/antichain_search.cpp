@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "framework/units.h"
 #include "partition/contract.h"
 #include "partition/topological_orders.h"
 
@@ -270,8 +271,9 @@ Solution AntichainSearch::least_memory() {
     throw Error(
         fmt::format(
             "{} does not fit the memory of {}{} devices, however it is cut: the smallest that would do "
-            "is {} bytes on each",
-            profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least),
+            "is {} bytes ({}) on each",
+            profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least,
+            size_text(double(least))),
         "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
   fitting->bottleneck_ns = std::llround(plan(*fitting, Clock::now()).bottleneck_s * 1e9);
   return *fitting;

@@ -280,7 +280,7 @@ TEST_F(Checkpoints, OptionsThatMakeNoSense) {
   refused("--max-time 5", 2, "--max-time needs a folder");
   for (const char* every : {"0", "-1", "x", "5x", "1.5", "10 min", "99999999999"})
     EXPECT_EQ(resume(fmt::format("--checkpoint fresh2 --checkpoint-every={}", every)).code, 2) << every;
-  for (const char* time : {"0", "-1", "h", "5x", "1h30", "nan", "1e3"})
+  for (const char* time : {"0", "-1", "h", "5x", "1h30", "nan"})
     EXPECT_EQ(resume(fmt::format("--checkpoint fresh2 --max-time={}", time)).code, 2) << time;
   refused("--checkpoint data/data_batch_1.bin", 3, "can't write to the folder");
 }

@@ -8,6 +8,7 @@
 
 #include "app/checks.h"
 #include "app/commands.h"
+#include "app/preflight.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "tests/data/temporary_folder.h"
@@ -22,7 +23,7 @@ using Words = std::vector<std::string>;
 struct Given {
   int batch = 1;
   bool plain = false;
-  std::string name = "-";
+  std::string name = "-", settings;  // as ranks compare them
 };
 Given parse(const Words& words) {
   Given given;
@@ -33,6 +34,7 @@ Given parse(const Words& words) {
   command.add_flag("--plain", given.plain);
   int stages = 1;
   add_command(app, "plan", "plans", "test plan").add_option("--stages", stages);
+  command.callback([&] { given.settings = settings_of(command); });
   app.require_subcommand(1);
   parse_and_run(app, words);
   return given;
@@ -142,7 +144,9 @@ TEST(CommandLine, SettingsAreTextsOfToml) {
 }
 
 TEST(CommandLine, TheLastOfTwoValuesCounts) {
-  EXPECT_EQ(parse({"train", "--batch", "3", "--batch=4"}).batch, 4);
+  const Given given = parse({"train", "--batch", "3", "--batch=4"});
+  EXPECT_EQ(given.batch, 4);
+  EXPECT_EQ(given.settings, "batch 4\n");
   EXPECT_TRUE(parse({"train", "--plain", "--plain"}).plain);
 }
 

@@ -1,6 +1,8 @@
 // antichain data, and training on what it packs.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include <nlohmann/json.hpp>
 
 #include "framework/json.h"
@@ -74,6 +76,15 @@ TEST_F(DataCommands, EvaluateTakesAFileOfOnesOwn) {
   EXPECT_GT(loss("a.json"), 0);
   EXPECT_EQ(loss("a.json"), loss("b.json"));
   expect_refused(run(how + "--dataset hdf5:nowhere.h5"), 3, "nowhere.h5", "a missing file");
+}
+
+TEST_F(DataCommands, ALinkToItselfIsAnImageThatCantBeRead) {
+  write_bytes(folder_.path() / "photos" / "a" / "damaged.png", {});
+  std::filesystem::create_symlink("x.png", folder_.path() / "photos" / "a" / "x.png");
+  std::filesystem::create_symlink("a", folder_.path() / "photos" / "link");  // a class, too
+  std::filesystem::create_symlink("y", folder_.path() / "photos" / "y");
+  expect_refused(run("data pack --images photos --out x.h5"), 3, "photos/a/", "links");
+  expect_refused(run("data pack --images photos --skip-damaged --out x.h5"), 3, "photos", "nothing is left");
 }
 
 TEST_F(DataCommands, RefusesInOneSentence) {

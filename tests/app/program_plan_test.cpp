@@ -317,6 +317,15 @@ TEST_F(PlanProgram, EveryOptionCanStandInAFile) {
   EXPECT_TRUE(std::filesystem::exists(path("toml.dot")) && std::filesystem::exists(path("toml-states.dot")));
 }
 
+TEST_F(PlanProgram, OptionsTakeUnitsAndTheLastOfTwoValues) {
+  const ProgramRun result =
+      run("plan --profile small.txt --stages 3 --stages 2 --memory-bytes 64GiB --link-bytes-per-s 12GB/s "
+          "--link-latency-s 20us");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("2 stages"));
+  EXPECT_THAT(result.out, HasSubstr("Link 12 GB/s, latency 20 us (as given)"));
+}
+
 TEST_F(PlanProgram, RefusesWhatMakesNoSense) {
   const std::string with = "plan --profile small.txt --stages 2 ";
   refused(with + "--method antichian", 2, "did you mean 'antichain'");
