@@ -54,7 +54,7 @@ constexpr const char* out_of_memory_sentence =
 // others with it. One that is still there after a while has a trouble of its own, such as a file that its host has not.
 int fail(const std::string& sentence, ExitCode code) {
   const int rank = rank_hint();
-  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(3000 + 100 * std::min(rank, 20)));
+  if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5000 + 100 * std::min(rank, 20)));
   say(Tone::error, rank > 0 ? fmt::format("rank {} on {}: {}", rank, host_name(), sentence) : sentence);
   return int(code);
 }
