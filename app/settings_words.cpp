@@ -21,9 +21,9 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
 }
 
 // A file's place to which a complaint refers.
-class Place {
+class SettingPlace {
  public:
-  Place(const std::string& file, int line) : text_(fmt::format("{}:{}", file, line)) {}
+  SettingPlace(const std::string& file, int line) : text_(fmt::format("{}:{}", file, line)) {}
   [[noreturn]] void refuse(const std::string& why, const std::string& hint = "") const {
     throw Error(fmt::format("{}: {}", text_, why), hint, ExitCode::usage);
   }
@@ -37,7 +37,8 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
   return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
 }
 
-const CLI::App& command_of(const CLI::App& program, const SettingsSection& section, const Place& place) {
+const CLI::App& command_of(const CLI::App& program, const SettingsSection& section,
+                           const SettingPlace& place) {
   const CLI::App* app = &program;
   for (const std::string& name : section.path) {
     const CLI::App* const next = find_command(*app, name);
@@ -53,7 +54,7 @@ const CLI::App& command_of(const CLI::App& program, const SettingsSection& secti
 }
 
 // Whether the value is of the kind that the option takes, by what its help calls it.
-void check_kind(const CLI::Option& option, const Setting& setting, const Place& place) {
+void check_kind(const CLI::Option& option, const Setting& setting, const SettingPlace& place) {
   using enum Setting::Kind;
   const bool flag = option.get_items_expected_max() == 0;
   const std::string type = option.get_type_name();
@@ -68,7 +69,7 @@ void check_kind(const CLI::Option& option, const Setting& setting, const Place& 
 }
 
 // What the option's own check says of the value.
-void check_value(CLI::Option& option, const Setting& setting, const Place& place) {
+void check_value(CLI::Option& option, const Setting& setting, const SettingPlace& place) {
   std::string why;
   try {
     option.add_result(setting.value);
@@ -86,7 +87,7 @@ std::vector<std::string> names_of_settings(const CLI::App& command) {
   return names;
 }
 
-void check_setting(const CLI::App& command, const Setting& setting, const Place& place) {
+void check_setting(const CLI::App& command, const Setting& setting, const SettingPlace& place) {
   CLI::Option* const option = find_option(command, setting.name);
   if (option == nullptr) {
     place.refuse(fmt::format("{} has no option '{}'", command.get_name(), setting.name),
@@ -121,9 +122,9 @@ std::vector<std::string> settings_words(const CLI::App& program, const std::vect
     const bool for_all = section.path.empty();
     SettingsSection meant = section;
     if (for_all) meant.path = path;
-    const CLI::App& command = command_of(program, meant, Place(file, section.line));
+    const CLI::App& command = command_of(program, meant, SettingPlace(file, section.line));
     for (const Setting& setting : section.settings) {
-      check_setting(command, setting, Place(file, setting.line));
+      check_setting(command, setting, SettingPlace(file, setting.line));
       if (meant.path == path)
         (for_all ? above : own).push_back(fmt::format("--{}={}", setting.name, setting.value));
     }
