@@ -160,11 +160,16 @@ Cell cell_from_json(const std::string& text, const std::string& origin) {
   return c;
 }
 
-double speedup(const std::vector<Cell>& cells, const Cell& cell) {
+const Cell* one_rank_of(const std::vector<Cell>& cells, const Cell& cell) {
+  const Cell* found = nullptr;
   for (const Cell& one : cells)
-    if (one.key.model == cell.key.model && one.key.method == cell.key.method && one.key.ranks == 1 &&
-        one.measured && cell.measured)
-      return one.measured->step_s / cell.measured->step_s;
+    if (one.key.model == cell.key.model && one.key.ranks == 1 && one.measured && cell.measured)
+      if (!found || one.key.method == cell.key.method) found = &one;
+  return found;
+}
+
+double speedup(const std::vector<Cell>& cells, const Cell& cell) {
+  if (const Cell* one = one_rank_of(cells, cell)) return one->measured->step_s / cell.measured->step_s;
   return cell.one_device_s / cell.step_s();
 }
 

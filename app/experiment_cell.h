@@ -67,7 +67,10 @@ std::string to_json(const Cell&);
 // Error as JsonReader.
 Cell cell_from_json(const std::string& text, const std::string& origin);
 
-// Over a measured step of one rank by the same method where the study has it, else over the predicted one.
+// The measured cell of one rank that a measured cell is compared with: of the same method, else of any other (on one rank
+// they all do the same); null where the study has none.
+const Cell* one_rank_of(const std::vector<Cell>&, const Cell&);
+// Over that one's measured step, else over the predicted step of one rank.
 double speedup(const std::vector<Cell>&, const Cell&);
 
 }  // namespace antichain

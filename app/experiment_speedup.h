@@ -9,6 +9,7 @@
 #include "app/experiment_networks.h"
 #include "app/experiment_record.h"
 #include "app/options.h"
+#include "app/planning_options.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {
@@ -20,9 +21,9 @@ struct SpeedupOptions {
   StudyMode mode = StudyMode::simulate;
   std::string profiles;  // a folder; "": measured
   // A step, and what it is planned for.
-  int microbatches = 32, microbatch = 8;  // samples in one: of what is measured here
+  int microbatches = default_microbatches, microbatch = 8;  // samples in one: of what is measured here
   Policy policy = Policy::one_f_one_b;
-  std::string objective = "makespan";
+  std::string objective = default_objective;
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile says
   int64_t memory_bytes = 0;
   // How ranks are started: "mpirun -n {}"; "": as threads.

@@ -183,12 +183,15 @@ class CellMaker {
   const Profile& profile_;
 };
 
-std::string progress(const Cell& cell, size_t number, size_t of) {
+std::string progress(const std::vector<Cell>& cells, const Cell& cell, size_t number, size_t of) {
   const std::string head =
       fmt::format("[{}/{}] {} on {} by {}", number, of, cell.key.model, cell.key.ranks, cell.key.method);
   if (!cell.refusal.empty()) return head + ": " + cell.refusal;
+  // A speedup of a measured step is over a measured one, as in the report; until there is one, the step itself is said.
+  const bool comparable = !cell.measured || one_rank_of(cells, cell);
   const std::string speed =
-      fmt::format("{} {:.2f} times one rank", participle(cell.key.mode), cell.one_device_s / cell.step_s());
+      comparable ? fmt::format("{} {:.2f} times one rank", participle(cell.key.mode), speedup(cells, cell))
+                 : fmt::format("{} {} ms a step", participle(cell.key.mode), milliseconds(cell.step_s()));
   if (cell.key.mode == StudyMode::simulate) return head + ": " + speed;
   const std::string doubt = starved(cell) ? fmt::format("; without a core for {} % of the time",
                                                         percent(cell.measured->starved_share))
@@ -248,7 +251,7 @@ Sweep sweep(const SpeedupOptions& o, const ResultsFolder& out,
           if (!network) network = std::make_unique<StudyNetwork>(study_network(o, out, model, ranks));
           result.cells.push_back(CellMaker(o, out, *network).make(key));
           write_file(file, to_json(result.cells.back()));
-          say(progress(result.cells.back(), number, all));
+          say(progress(result.cells, result.cells.back(), number, all));
           ++done;
         } catch (const ChildFailed& failed) {
           result.failures.push_back(failed.sentence);

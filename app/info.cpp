@@ -34,12 +34,14 @@ int64_t parameters(const Node& node) {
 }
 
 struct Totals {
+  int64_t nodes = 0;  // that compute: what a plan shares out; inputs are not among them
   int64_t parameters = 0;
   double flops = 0;
 };
 Totals totals(const Graph& graph) {
   Totals sum;
   for (const Node& node : graph) {
+    sum.nodes += node.op->type() != "input";
     sum.parameters += parameters(node);
     sum.flops += node.signature.forward_flops;
   }
@@ -58,11 +60,12 @@ void list_models(const InfoOptions& options) {
   Table table({{"model", Table::Align::left}, {"nodes"}, {"weights"}, {"forward\nMFLOP/image"}});
   nlohmann::ordered_json models = nlohmann::ordered_json::array(), devices = models;
   for (const std::string& name : model_names()) {
-    const Graph graph = make_model(name, {.microbatch = 1});
-    const Totals sum = totals(graph);
-    table.add({name, std::to_string(graph.size()), grouped(sum.parameters), megaflops(sum.flops)});
+    NetworkOptions network = options.network;
+    network.model = name;
+    const Totals sum = totals(lowered_network(network, options.machine));
+    table.add({name, std::to_string(sum.nodes), grouped(sum.parameters), megaflops(sum.flops)});
     models.push_back({{"model", name},
-                      {"nodes", graph.size()},
+                      {"nodes", sum.nodes},
                       {"weights", sum.parameters},
                       {"forward_flops_per_image", sum.flops}});
   }
@@ -102,8 +105,9 @@ void list_nodes(const InfoOptions& options) {
   say_why_cpu(options.machine);
   const Graph graph = lowered_network(options.network, options.machine);
   const Totals sum = totals(graph);
-  fmt::print("{} in micro-batches of {} on {}, graph {}\n{}, {}, forward {} MFLOP\n{}\n{}", graph.model(),
-             graph.microbatch(), options.machine.device, graph.hash(), counted(graph.size(), "node"),
+  fmt::print("{} in micro-batches of {} on {}, graph {}\n{} and {}, {}, forward {} MFLOP\n{}\n{}",
+             graph.model(), graph.microbatch(), options.machine.device, graph.hash(),
+             counted(sum.nodes, "node"), counted(graph.size() - sum.nodes, "input"),
              counted(sum.parameters, "weight"), megaflops(sum.flops),
              hanging("Recipe", 10, describe(recipe_of(options.network.model))), node_table(graph).str());
   write_output(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));

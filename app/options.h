@@ -8,10 +8,12 @@
 
 namespace antichain {
 
+constexpr int default_microbatches = 8;  // of a step, for every command
+
 struct NetworkOptions {  // which network, and how it is fed
   std::string model = "resnet20";
   int batch = 0;  // 0, until settled: the model's recipe's
-  int microbatches = 8;
+  int microbatches = default_microbatches;
   double label_smoothing = 0;  // part of the network: its last node depends on it
   std::string form = "cifar";  // or "imagenet"
   double aux = 0;              // weight of an auxiliary loss, where the model has one

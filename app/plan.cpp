@@ -27,7 +27,7 @@ namespace {
 constexpr int drawn_antichains = 1000;  // Graphviz takes minutes for more, and nobody reads them
 
 struct PlanCommandOptions {
-  NetworkOptions network{.microbatches = 32};
+  NetworkOptions network;
   MachineOptions machine;
   PlanningOptions planning;
   ScheduleOptions schedule;
@@ -127,17 +127,12 @@ void add_plan(CLI::App& app) {
       ->group("Planning");
   add_schedule_option(command, options->schedule)->description("what a step is predicted for: 1f1b or gpipe");
   add_network_options(command, options->network);
-  CLI::Option* microbatches = command.get_option("--microbatches");
-  microbatches->default_str("32; where it measures 8, as train");
   add_machine_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
   add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");
   add_output_option(command, "--dot-antichains", options->antichains_file,
                     fmt::format("draw the antichain DAG, its first {} states", grouped(drawn_antichains)));
-  command.callback([options, microbatches] {
-    // What measures itself measures what train would run.
-    if (options->planning.profile_file.empty() && microbatches->count() == 0)
-      options->network.microbatches = NetworkOptions().microbatches;
+  command.callback([options] {
     settle_batch(options->network);
     run(*options);
   });

@@ -10,6 +10,7 @@
 #include "framework/units.h"
 #include "partition/cut_file.h"
 #include "partition/finish_plan.h"
+#include "pipeline/makespan_bound.h"
 #include "pipeline/planning.h"
 #include "pipeline/simulate.h"
 
@@ -107,13 +108,36 @@ void check_memory(const Plan& plan, const Cluster& cluster) {
               "plan again for this memory, or use larger devices");
 }
 
+// What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
+PlanTask task_behind(const Plan& plan, const PlanTask& given) {
+  PlanTask task = given;
+  const bool replicated = plan.ranks() > int(plan.stages.size());
+  task.method = "antichain";
+  task.options.stages = plan.ranks();
+  task.options.replicas = {.automatic = replicated};
+  task.options.at_most = false;
+  return task;
+}
+
+// A gap means the same for a plan from a file and for one that is made here: it is above the bound that the exact planner
+// proves for the objective. Where that planner refuses, the bound that needs no search stays.
+void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
+  try {
+    const Plan exact = make_plan(profile, task);
+    priced.lower_bound_s = but_for_rounding(exact.lower_bound_s, priced.objective_s());
+    priced.states = exact.states;
+    priced.planning_s = exact.planning_s;
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::failure) throw;
+  }
+}
+
 // A plan from a file says what is done where; what that costs depends on the cluster and the step, and an edited plan's
 // figures are out of date.
 Plan price(const Plan& plan, const Profile& profile, const PlanTask& task) {
   PlanOptions options = task.options;
   const bool makespan = options.objective == "makespan";
   if (makespan) options.objective = "compute";
-  options.replicas.automatic = plan.ranks() > int(plan.stages.size());
   Plan priced = finish_plan(profile, options, plan.stages, plan.method, 0, Clock::now());
   priced.planning_s = 0;
   priced.step_s = step_s(profile, priced, task.policy, options.microbatches, options.cluster);
@@ -170,8 +194,10 @@ Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const
   const Plan plan = read_plan(planning, given, profile);
   check_stages(plan, planning);
   check_devices(plan, task.options.cluster);
-  const Plan priced = price(plan, profile, task);
+  const PlanTask bounding = task_behind(plan, task);
+  Plan priced = price(plan, profile, bounding);
   check_memory(priced, task.options.cluster);
+  bound(priced, profile, bounding);
   return priced;
 }
 

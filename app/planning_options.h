@@ -11,12 +11,14 @@
 
 namespace antichain {
 
+constexpr const char* default_objective = "makespan";  // the step that training takes
+
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/profile_cache.h
   int stages = 0;  // 0: as replicas or cuts say, else one per device of the cluster, else one per rank
   bool at_most = false;
-  std::string method = "antichain", objective = "compute-or-transfer";
+  std::string method = "antichain", objective = default_objective;
   std::string replicas = "off";                       // or auto, or a count for every stage
   std::string cuts;                                   // node names, or the name of a file
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says

@@ -9,12 +9,13 @@
 namespace antichain {
 
 struct RehearseCommandOptions {
-  PlanningOptions planning{.objective = "makespan"};  // as train
+  PlanningOptions planning;
   ScheduleOptions schedule;
   MachineOptions machine;
-  int microbatches = 8, steps = 3, width = 0;  // of the grid; 0: the terminal's
-  double time_scale = 0;                       // 0: comfortable_time_scale()
-  std::string payload = "token";               // or "true"
+  int microbatches = default_microbatches, steps = 3;
+  int width = 0;                  // of the grid; 0: the terminal's
+  double time_scale = 0;          // 0: comfortable_time_scale()
+  std::string payload = "token";  // or "true"
   std::string json_file, trace_file;
 };
 

@@ -19,9 +19,9 @@ namespace antichain {
 namespace {
 
 struct SimulateOptions {
-  PlanningOptions planning{.objective = "makespan"};  // as train
+  PlanningOptions planning;
   ScheduleOptions schedule;
-  int microbatches = 8, width = 0;  // 0: the terminal's
+  int microbatches = default_microbatches, width = 0;  // 0: the terminal's
   std::string json_file, trace_file, schedule_file;
 };
 

@@ -19,7 +19,7 @@ namespace antichain {
 struct TrainCommandOptions {
   NetworkOptions network;
   MachineOptions machine;
-  PlanningOptions planning{.objective = "makespan"};
+  PlanningOptions planning;
   ScheduleOptions schedule;
   DataOptions data;
   int epochs = 0;     // 0: as many as `steps` needs

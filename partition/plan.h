@@ -21,7 +21,9 @@ struct PlanStage {
 };
 
 struct Plan {
-  std::string model, graph_hash, method, objective;
+  std::string model, graph_hash;
+  std::string method;  // that made these stages; "by hand" where they were written or edited in a file
+  std::string objective;
   std::vector<PlanStage> stages;
   double bottleneck_s =
       0;              // the slowest stage; where the objective counts transfers, or the slowest boundary

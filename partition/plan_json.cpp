@@ -18,6 +18,7 @@ namespace antichain {
 namespace {
 
 constexpr const char* format_name = "antichain plan 1";
+constexpr const char* by_hand = "by hand";
 constexpr int most = std::numeric_limits<int>::max();
 
 // A stage's nodes as the file lists them.
@@ -154,7 +155,6 @@ double seconds_of(JsonReader& file, const char* field) {
 }
 
 void read_figures(JsonReader& file, Plan& plan) {
-  plan.method = file.has("method") ? file.at("method").string() : "by hand";
   plan.objective = file.has("objective") ? file.at("objective").string() : "";
   plan.bottleneck_s = seconds_of(file, "bottleneck_ms");
   plan.step_s = seconds_of(file, "step_ms");
@@ -163,6 +163,13 @@ void read_figures(JsonReader& file, Plan& plan) {
   if (file.has("states")) plan.states = file.at("states").integer();
   for (const char* follows : {"gap", "proved_optimal"})  // from the above
     if (file.has(follows)) file.at(follows);
+}
+
+// A method made the stages that the file was written with, and no others.
+std::string read_method(JsonReader& file, const Plan& plan) {
+  const std::string method = file.has("method") ? file.at("method").string() : by_hand;
+  const bool same = file.has("stages_hash") && file.at("stages_hash").string() == plan_hash(plan);
+  return same ? method : by_hand;
 }
 
 Plan read_plan(const std::string& text, const std::string& origin, const Profile* profile) {
@@ -177,6 +184,7 @@ Plan read_plan(const std::string& text, const std::string& origin, const Profile
   StageReader stages(profile);
   for (const JsonReader& element : file.at("stages").elements())
     plan.stages.push_back(stages.read(element, int(plan.stages.size())));
+  plan.method = read_method(file, plan);
   file.done();
   return plan;
 }
@@ -195,6 +203,7 @@ std::string to_json(const Plan& plan, const Profile& profile) {
   "model": {},
   "graph_hash": {},
   "method": {},
+  "stages_hash": {},
   "objective": {},
   "bottleneck_ms": {},
   "step_ms": {},
@@ -208,8 +217,8 @@ std::string to_json(const Plan& plan, const Profile& profile) {
   ]
 }}
 )",
-      format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan.objective),
-      json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s),
+      format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan_hash(plan)),
+      quoted(plan.objective), json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s),
       json_milliseconds(plan.lower_bound_s), plan.gap(), plan.proved_optimal(), plan.states,
       plan.planning_s * 1e3, fmt::join(stages, ",\n"));
 }

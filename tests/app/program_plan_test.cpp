@@ -71,11 +71,21 @@ class PlanProgram : public testing::Test {
     EXPECT_EQ(result.code, 0) << words << "\n" << result.err;
     return Json::parse(read_file(path("out.json")));
   }
-  static Json plan(const std::string& words) { return json_of("plan --profile small.txt " + words); }
+  // Of a step of 32 micro-batches and by the slowest stage or boundary, which is what can be worked out by hand.
+  static std::string by_hand(const std::string& words) {
+    const auto unless = [&](const char* option, const char* value) {
+      return words.find(option) == std::string::npos ? std::string(" ") + option + " " + value : "";
+    };
+    return words + unless("--objective", "compute-or-transfer") + unless("--microbatches", "32");
+  }
+  static Json plan(const std::string& words) { return json_of(by_hand("plan --profile small.txt " + words)); }
   static std::string printed(const std::string& words) {
     const ProgramRun result = run(words);
     EXPECT_EQ(result.code, 0) << words << "\n" << result.err;
     return result.out;
+  }
+  static std::string printed_plan(const std::string& words) {
+    return printed(by_hand("plan --profile small.txt " + words));
   }
   // The row of a table that begins with `name`, its cells.
   static std::vector<std::string> row(const std::string& text, const std::string& name) {
@@ -146,8 +156,37 @@ TEST_F(PlanProgram, JsonHasEveryNameAndTheFigures) {
       << "3 x weights, and the outputs of 2 micro-batches";
 }
 
+// What one command finds is what the next one says of it: the same step, the same gap, and the same proof.
+TEST_F(PlanProgram, NeighbouringCommandsAgree) {
+  ASSERT_EQ(run("plan --profile small.txt --stages 2 --json p.json").code, 0);
+  const Json made = Json::parse(read_file(path("p.json")));
+  EXPECT_EQ(made["objective"], "makespan");
+  EXPECT_EQ(made["proved_optimal"], true);
+  const std::string said = printed("plan --profile small.txt --stages 2");
+  const std::string proof = said.substr(said.find("Lower bound"), 40);
+  EXPECT_THAT(said, HasSubstr("8 micro-batches under 1f1b"));
+  EXPECT_THAT(printed("simulate --profile small.txt --stages 2"), HasSubstr(proof));
+  const std::string again = printed("simulate --profile small.txt --plan p.json");
+  EXPECT_THAT(again, HasSubstr(proof));
+  EXPECT_THAT(again, HasSubstr("method antichain"));
+}
+
+TEST_F(PlanProgram, AnEditedPlanIsByHandAndHasTheSameBound) {
+  Json edited = plan("--stages 2");
+  const double bound = edited["lower_bound_ms"];
+  Json& first = edited["stages"][0]["nodes"];
+  edited["stages"][1]["nodes"].push_back(first.back());
+  first.erase(first.size() - 1);
+  write_file(path("edited.json"), edited.dump());
+  const Json priced = plan("--plan edited.json");
+  EXPECT_EQ(priced["method"], "by hand");
+  EXPECT_EQ(priced["lower_bound_ms"], bound);
+  EXPECT_GT(priced["gap"], 0);
+  EXPECT_EQ(priced["proved_optimal"], false);
+}
+
 TEST_F(PlanProgram, TellsNothingItDoesNotKnow) {
-  const std::string text = printed("plan --profile small.txt --stages 2");
+  const std::string text = printed_plan("--stages 2");
   EXPECT_THAT(text, HasSubstr("Plan for small: 2 stages, method antichain\n"));
   EXPECT_THAT(text, HasSubstr("Link free (the profile has none)"));
   EXPECT_THAT(text, HasSubstr("32 micro-batches under 1f1b"));
@@ -181,7 +220,7 @@ TEST_F(PlanProgram, LinksAndMemory) {
   EXPECT_NEAR(slow["bottleneck_ms"], 10, 1e-6);  // printed with fewer digits
   EXPECT_EQ(plan("--stages 2 --objective compute --link-bytes-per-s 1 --method uniform")["bottleneck_ms"],
             8.);
-  EXPECT_THAT(printed("plan --profile small.txt --stages 2 --link-bytes-per-s 2e9"),
+  EXPECT_THAT(printed_plan("--stages 2 --link-bytes-per-s 2e9"),
               HasSubstr("Link 2 GB/s, latency 0 us (bandwidth as given; else the profile has none)"));
   const Json tight = plan("--stages 2 --memory-bytes 19922944");  // 19 MiB; the fastest plan needs 19.5
   EXPECT_EQ(tight["bottleneck_ms"], 9.);
@@ -198,7 +237,7 @@ TEST_F(PlanProgram, ClustersWithDifferentDevices) {
   EXPECT_EQ(json["stages"][0]["devices"], Json{1});
   EXPECT_EQ(json["stages"][1]["devices"], Json{0});
   EXPECT_EQ(json["stages"][0]["ranks"], Json{0});
-  const std::string text = printed("plan --profile small.txt --cluster cluster.json");
+  const std::string text = printed_plan("--cluster cluster.json");
   EXPECT_THAT(text, HasSubstr("within a node 20 GB/s, latency 3 us; between nodes 1 GB/s, latency 20 us (of "
                               "cluster.json)"));
   EXPECT_THAT(text, HasSubstr("device"));
@@ -220,7 +259,7 @@ TEST_F(PlanProgram, Replicas) {
   const Json automatic = plan("--stages 3 --replicas auto");
   EXPECT_LE(automatic["bottleneck_ms"], 4.334) << "a third of all, rounded up to a ns";
   EXPECT_LE(automatic["bottleneck_ms"], plan("--stages 3 --method data-parallel")["bottleneck_ms"]);
-  EXPECT_THAT(printed("plan --profile small.txt --replicas 2,1"), HasSubstr("0-1"));
+  EXPECT_THAT(printed_plan("--replicas 2,1"), HasSubstr("0-1"));
 
   const ProgramRun drawn =
       run("simulate --profile small.txt --replicas 2,1 --microbatches 4 --link-bytes-per-s 1e7");
@@ -253,7 +292,7 @@ TEST_F(PlanProgram, Drawings) {
 
 TEST_F(PlanProgram, ComparesEveryMethodInOneTable) {
   ::setenv("COLUMNS", "200", 1);  // for rows in one part
-  const std::string text = printed("plan --profile small.txt --stages 2 --compare --json c.json");
+  const std::string text = printed_plan("--stages 2 --compare --json c.json");
   for (const char* method :
        {"antichain", "cudasize", "hashrate", "uniform", "block", "pipedream", "data-parallel"}) {
     const std::vector<std::string> cells = row(text, method);
@@ -275,13 +314,12 @@ TEST_F(PlanProgram, ComparesEveryMethodInOneTable) {
 }
 
 TEST_F(PlanProgram, ComparisonsGoOnWithoutAMethodThatRefuses) {
-  std::string text = printed("plan --profile small.txt --stages 2 --compare");
+  std::string text = printed_plan("--stages 2 --compare");
   EXPECT_THAT(text, HasSubstr("handsplit      no plan: no cuts are shipped for small\n"));
-  text =
-      printed("plan --profile small.txt --stages 2 --compare --cuts node4 --method handsplit --json h.json");
+  text = printed_plan("--stages 2 --compare --cuts node4 --method handsplit --json h.json");
   EXPECT_EQ(row(text, "handsplit")[3], "9.00");
   EXPECT_EQ(Json::parse(read_file(path("h.json")))["method"], "handsplit");
-  text = printed("plan --profile small.txt --stages 2 --compare --memory-bytes 19922944");
+  text = printed_plan("--stages 2 --compare --memory-bytes 19922944");
   EXPECT_EQ(row(text, "antichain")[3], "9.00");
   EXPECT_THAT(text, HasSubstr("uniform        no plan: stage 1"));
   EXPECT_THAT(text, HasSubstr("data-parallel  no plan: stage 0"));
@@ -293,7 +331,7 @@ TEST_F(PlanProgram, ComparisonsGoOnWithoutAMethodThatRefuses) {
   refused("plan --profile small.txt --stages 2 --compare --memory-bytes 1000", 3, "smallest that would do");
   refused("plan --profile small.txt --stages 40 --compare", 2, "only 5 nodes");
 
-  const std::string replicated = printed("plan --profile small.txt --stages 3 --compare --replicas auto");
+  const std::string replicated = printed_plan("--stages 3 --compare --replicas auto");
   EXPECT_THAT(replicated, Not(HasSubstr("not ranked")));
   EXPECT_EQ(row(replicated, "uniform")[1], "3") << "one device a stage";
   EXPECT_EQ(row(replicated, "antichain")[3], "4.33");
@@ -383,7 +421,7 @@ TEST_F(PlanProgram, TablesFitAHundredColumns) {
        {"--stages 3 --compare --link-bytes-per-s 1e6 --method uniform",
         "--cluster cluster.json --compare --memory-bytes 900000000", "--stages 3 --replicas auto --compare",
         "--cluster cluster.json", "--stages 5 --memory-bytes 900000000"}) {
-    std::istringstream lines(printed("plan --profile small.txt " + words));
+    std::istringstream lines(printed_plan(words));
     for (std::string line; std::getline(lines, line);) {
       const auto characters = std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; });
       EXPECT_LE(characters, 100) << words << ": " << line;
@@ -399,7 +437,7 @@ TEST_F(PlanProgram, TheOrderOfLinesMeansNothing) {
   for (auto line = lines.rbegin(); line != lines.rend(); ++line) reversed += *line + "\n";
   std::filesystem::create_directory(path("again"));
   write_file(path("again/small.txt"), reversed);
-  Json one = plan("--stages 3"), other = json_of("plan --profile again/small.txt --stages 3");
+  Json one = plan("--stages 3"), other = json_of(by_hand("plan --profile again/small.txt --stages 3"));
   one.erase("planning_ms");
   other.erase("planning_ms");
   EXPECT_EQ(one, other);

@@ -194,6 +194,19 @@ TEST_F(PlanJson, AFileByHandNeedsOnlyTheChoices) {
   EXPECT_EQ(back.gap(), 0);
 }
 
+TEST_F(PlanJson, OtherStagesThanAMethodMadeAreByHand) {
+  const std::string method = plan_from_json(text, "plan.json").method;
+  EXPECT_NE(method, "by hand");
+  json edited = json::parse(text);
+  edited["stages"][0]["nodes"].push_back(99);
+  EXPECT_EQ(plan_from_json(edited.dump(), "plan.json").method, "by hand");
+  json other = json::parse(text);
+  other["step_ms"] = 7;
+  EXPECT_EQ(plan_from_json(other.dump(), "plan.json").method, method) << "figures are no choice";
+  other.erase("stages_hash");
+  EXPECT_EQ(plan_from_json(other.dump(), "plan.json").method, "by hand") << "nobody knows";
+}
+
 TEST_F(PlanJson, RefusesWhatIsNoPlan) {
   expect_has(error_of([] { plan_from_json("", "plan.json"); }), "plan.json");
   expect_has(error_of([] { plan_from_json("{\"format\": ", "plan.json"); }), "plan.json");
