@@ -9,9 +9,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "app/agreement.h"
 #include "app/checks.h"
@@ -23,6 +25,7 @@
 #include "app/progress_bar.h"
 #include "app/table.h"
 #include "app/whole_network.h"
+#include "framework/checkpoint_weights.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "pipeline/agree.h"
@@ -33,6 +36,7 @@ namespace {
 
 struct EvaluateOptions {
   NetworkForm network;
+  bool model_given = false;
   MachineOptions machine;
   int batch = 100;
   DataOptions data;
@@ -116,14 +120,29 @@ Weights logits_file(const Evaluation& result, const DataSet& test, int64_t class
   return file;
 }
 
+// Collective: what was given, else what the checkpoint says of its model.
+NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
+  if (options.model_given) return options.network;
+  const std::string said = on_rank_zero(rank.transport, [&] {
+    if (!std::filesystem::is_directory(options.weights_file))
+      throw Error(options.weights_file + " does not say of which model these weights are", "give --model",
+                  ExitCode::usage);
+    Facts facts = read_checkpoint_model(options.weights_file);
+    return fmt::format("{} {} {} {}", facts["model"], facts["form"], facts["classes"],
+                       facts["auxiliary loss"]);
+  });
+  NetworkForm form = options.network;
+  std::istringstream(said) >> form.model >> form.form >> form.classes >> form.aux;
+  return form;
+}
+
 // The network as the data set wants it: its image size, and its classes where it is a file of one's own.
-Graph network_for(const DataSet& test, const EvaluateOptions& options) {
+Graph network_for(const DataSet& test, NetworkForm form, const EvaluateOptions& options) {
   const Shape chw = test.image_shape();
   if (chw[1] != chw[2])
     throw Error(fmt::format("{} has images of {} x {} pixels, but networks take square ones", test.name(),
                             chw[1], chw[2]),
                 "antichain data pack --size N makes them square");
-  NetworkForm form = options.network;
   if (form.classes == 0 && options.data.dataset.starts_with("hdf5:")) form.classes = test.classes();
   return make_model(form.model, form.options(options.batch, int(chw[1])));
 }
@@ -136,7 +155,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   });
   warn_of_crowding(rank);
   const std::shared_ptr<const DataSet> test = obtain_data(options.data, rank, shared).test;
-  const Graph model = network_for(*test, options);
+  const Graph model = network_for(*test, form_of(options, rank), options);
   WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.transport.size(),
                        Mode::evaluate, rank);
   check_same_kernels(rank, options.machine, network.stage().graph());
@@ -167,6 +186,8 @@ void add_evaluate(CLI::App& app) {
       add_command(app, "evaluate", "test a network whose weights are in a file",
                   "mpirun -n 4 antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D");
   add_form_options(command, options->network);
+  CLI::Option* model = command.get_option("--model");
+  model->required(false)->description(model->get_description() + " [a checkpoint's own]");
   command
       .add_option("--weights", options->weights_file,
                   "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints")
@@ -181,7 +202,8 @@ void add_evaluate(CLI::App& app) {
   add_format_option(command, options->format);
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
-  command.callback([options, &command] {
+  command.callback([options, &command, model] {
+    options->model_given = model->count() > 0;
     check(options->data);
     if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
     options->settings = settings_of(command);

@@ -18,6 +18,11 @@ std::string newest(const std::string& path) {
 
 }  // namespace
 
+Facts read_checkpoint_model(const std::string& path) {
+  const std::string checkpoint = newest(path);
+  return manifest_from_json(read_manifest(checkpoint), checkpoint).model;
+}
+
 Weights read_checkpoint_weights(const std::string& path) {
   const std::string checkpoint = newest(path);
   const Manifest manifest = manifest_from_json(read_manifest(checkpoint), checkpoint);

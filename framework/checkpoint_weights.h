@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "framework/checkpoint.h"
 #include "framework/weights.h"
 
 namespace antichain {
@@ -10,5 +11,8 @@ namespace antichain {
 // Parameters and buffers, without momentum, of a checkpoint (RUN/step-…) or of the newest whole one of a folder of them (RUN).
 // Damaged when a file is not what was written; Error when there is none.
 Weights read_checkpoint_weights(const std::string& path);
+
+// What the checkpoint says of its model: name, form, classes, … Error likewise.
+Facts read_checkpoint_model(const std::string& path);
 
 }  // namespace antichain

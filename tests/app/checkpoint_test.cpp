@@ -133,6 +133,16 @@ TEST_F(Checkpoints, AFinishedRunIsEvaluatedAgain) {
   EXPECT_EQ(metrics(path("metrics")), metrics(path("whole")));
 }
 
+TEST_F(Checkpoints, SayOfWhichModelTheyAre) {
+  const ProgramRun named = run("evaluate --model resnet20 --weights now --data-dir data --json named.json");
+  ASSERT_EQ(named.code, 0) << named.err;
+  const ProgramRun result = run("evaluate --weights now --data-dir data --json own.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(read_file(path("own.json")), read_file(path("named.json")));
+  ASSERT_EQ(run("export --model resnet20 --init now --out w.h5").code, 0);
+  expect_refused(run("evaluate --weights w.h5 --data-dir data"), 2, "w.h5 does not say of which model", "");
+}
+
 TEST_F(Checkpoints, AutoBeginsANewWhereThereIsNone) {
   const ProgramRun first = resume("--steps 1 --checkpoint fresh --resume auto");
   EXPECT_EQ(first.code, 0) << first.err;
