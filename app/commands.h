@@ -18,5 +18,6 @@ void add_evaluate(CLI::App&);
 void add_gradients(CLI::App&);
 void add_data(CLI::App&);
 void add_citations(CLI::App&);
+void add_compare(CLI::App&);
 
 }  // namespace antichain

@@ -9,6 +9,7 @@
 
 #include "app/child_process.h"
 #include "app/gnuplot_script.h"
+#include "app/timeline_figure.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/dot.h"
@@ -36,26 +37,13 @@ std::string bar_style(size_t i) {
   return fmt::format("lc rgb '{}' fill {}", plot_colour(i), i < plot_colours ? "solid 0.9" : "pattern 2");
 }
 
-constexpr const char* bars =
-    "set style data histograms\nset style histogram clustered gap 1.5\nset boxwidth 0.95 relative\n"
-    "set datafile missing 'NaN'\nset yrange [0:*]\nset xtics rotate by -20\n";
-
-struct Box {
-  int rank;
-  std::string kind;  // as category_of()
-  double start_s, end_s;
-};
-
-// Plots of one picture, with commas between them.
-class Plots {
- public:
-  void add(const std::string& plot) { text_ += (text_.empty() ? "plot " : ", ") + plot; }
-  bool empty() const { return text_.empty(); }
-  const std::string& str() const { return text_; }
-
- private:
-  std::string text_;
-};
+// Bars of several methods or ranks, as many groups as there are names below. The highest bar, `most`, leaves room above it.
+std::string bars(size_t groups, double most) {
+  return fmt::format(
+      "set style data histograms\nset style histogram clustered gap 1.5\nset boxwidth 0.95 relative\n"
+      "set datafile missing 'NaN'\nset yrange [0:{:.6g}]\nset xtics {}\n",
+      most > 0 ? most * 1.08 : 1, groups > 5 ? "rotate by -20" : "norotate");
+}
 
 class Painter {
  public:
@@ -65,7 +53,7 @@ class Painter {
   }
 
   StudyFigures draw() {
-    StudyFigures figures{.overview = overview()};
+    StudyFigures figures{.overviews = {overview(true), overview(false)}};
     for (const std::string& model : o_.models)
       figures.models.push_back({.model = model,
                                 .speedup = speedup_lines(model),
@@ -96,7 +84,7 @@ class Painter {
 
   std::string speedup_lines(const std::string& model) {
     if (ranks_.size() < 2) return "";
-    Plots plots;
+    PlotList plots;
     plots.add("x with lines lc rgb '#999999' dt 3 title 'as many times as ranks'");
     bool any = false;
     for (const std::string& method : o_.methods) {
@@ -124,16 +112,22 @@ class Painter {
   // What is missing to the longest bar of a method is imbalance.
   std::string stage_bars(const std::string& model) {
     std::string rows;
+    size_t groups = 0;
+    double most_ms = 0;
     for (const std::string& method : o_.methods) {
       const Cell* cell = find(model, method, most_ranks());
       if (!cell) continue;
+      ++groups;
       rows += gnuplot_string(method);
-      for (const double s : cell->shares().busy_s) rows += fmt::format(" {:.5g}", s * 1e3);
+      for (const double s : cell->shares().busy_s) {
+        rows += fmt::format(" {:.5g}", s * 1e3);
+        most_ms = std::max(most_ms, s * 1e3);
+      }
       rows += "\n";
     }
     if (rows.empty()) return "";
     const std::string data = script_.data(rows);
-    Plots plots;
+    PlotList plots;
     for (int rank = 0; rank < most_ranks(); ++rank)
       plots.add(fmt::format("{} using {}{} {} title 'rank {}'", data, rank + 2, rank == 0 ? ":xtic(1)" : "",
                             bar_style(size_t(rank)), rank));
@@ -144,7 +138,7 @@ class Painter {
          .x = "method",
          .y = "busy, ms",
          .width = 1000});
-    script_.add(bars + plots.str());
+    script_.add(bars(groups, most_ms) + plots.str());
     return file;
   }
 
@@ -152,41 +146,15 @@ class Painter {
     const Cell* cell = shown(model);
     if (!cell) return "";
     std::string how;
-    const std::vector<Box> boxes = boxes_of(*cell, how);
-    Plots plots;
-    constexpr std::array<std::array<const char*, 3>, 4> kinds = {{{"forward", "forward", "#56B4E9"},
-                                                                  {"backward", "backward", "#E69F00"},
-                                                                  {"step", "update", "#009E73"},
-                                                                  {"reduce", "all-reduce", "#CC79A7"}}};
-    for (const auto& [kind, title, paint] : kinds) {
-      std::string rows;
-      for (const Box& box : boxes)
-        if (box.kind == kind && box.end_s > box.start_s)
-          rows += fmt::format("{:.6g} {:.6g} {}\n", box.start_s * 1e3, box.end_s * 1e3, box.rank);
-      if (rows.empty()) continue;
-      plots.add(
-          fmt::format("{} using (($1+$2)/2):3:1:2:($3-0.4):($3+0.4) with boxxyerror lc rgb '{}' title '{}'",
-                      script_.data(rows), paint, title));
-    }
-    if (plots.empty()) return "";
-    const std::string file =
-        script_.begin({.name = "timeline-" + model,
-                       .title = fmt::format("{}: a step of {} micro-batches on {} ranks by {}, {}", model,
-                                            o_.microbatches, cell->key.ranks, cell->key.method, how),
-                       .x = "time, ms",
-                       .y = "rank",
-                       .width = 1100,
-                       .height = 140 + 34 * cell->key.ranks});
-    script_.add(
-        fmt::format("unset grid\nset style fill solid 1 border rgb 'white'\nset yrange [{}:-0.6]\nset ytics "
-                    "1\nset xrange [0:*]\nset autoscale xfixmax\n{}",
-                    cell->key.ranks - 0.4, plots.str()));
-    return file;
+    const std::vector<TimelineBox> boxes = boxes_of(*cell, how);
+    return draw_timeline(script_, boxes, cell->key.ranks, "timeline-" + model,
+                         fmt::format("{}: a step of {} micro-batches on {} ranks by {}, {}", model,
+                                     o_.microbatches, cell->key.ranks, cell->key.method, how));
   }
 
   // Of a rehearsal or a training what it recorded, else as simulated.
-  std::vector<Box> boxes_of(const Cell& cell, std::string& how) const {
-    std::vector<Box> boxes;
+  std::vector<TimelineBox> boxes_of(const Cell& cell, std::string& how) const {
+    std::vector<TimelineBox> boxes;
     const std::string trace = out_.path() + "/work/" + cell.key.name() + ".trace.json";
     if ((cell.rehearsed || cell.measured) && fs::exists(trace)) {
       how = participle(cell.key.mode);
@@ -194,7 +162,8 @@ class Painter {
       for (const nlohmann::json& e : recorded.at("traceEvents"))
         if (e.value("ph", "") == "X") {
           const double start_s = e.at("ts").get<double>() * 1e-6;
-          boxes.push_back({e.at("tid").get<int>(), e.at("cat").get<std::string>(), start_s,
+          boxes.push_back({e.at("tid").get<int>(), e.at("cat").get<std::string>(),
+                           microbatch_of(e.at("name").get<std::string>()), start_s,
                            start_s + e.at("dur").get<double>() * 1e-6});
         }
       return boxes;
@@ -206,12 +175,13 @@ class Painter {
     const PlanOptions options =
         plan_options(o_, network.profile, study_method(cell.key.method), cell.key.ranks);
     for (const Event& e : simulate(schedule, plan, network.profile, options.cluster).events)
-      boxes.push_back({e.rank, std::string(category_of(e.action.verb)), e.start_s, e.end_s});
+      boxes.push_back(
+          {e.rank, std::string(category_of(e.action.verb)), e.action.microbatch, e.start_s, e.end_s});
     return boxes;
   }
 
   std::string loss_lines(const std::string& model) {
-    Plots plots;
+    PlotList plots;
     size_t line = 0;
     for (const Cell& cell : cells_) {
       if (cell.key.model != model || !cell.measured || cell.measured->loss.size() < 2) continue;
@@ -232,28 +202,36 @@ class Painter {
     return file;
   }
 
-  std::string overview() {
+  // Straight pipelines and those with replicas in pictures of their own: ten bars a model can't be told apart.
+  std::string overview(bool straight) {
+    std::vector<std::string> methods;
+    for (const std::string& method : o_.methods)
+      if ((study_method(method).kind == StudyMethod::Kind::straight) == straight) methods.push_back(method);
+    if (methods.empty()) return "";
+    double most = 0;
     std::string rows;
     for (const std::string& model : o_.models) {
       rows += gnuplot_string(model);
-      for (const std::string& method : o_.methods) {
+      for (const std::string& method : methods) {
         const Cell* cell = find(model, method, most_ranks());
         rows += cell ? fmt::format(" {:.5g}", speedup(cells_, *cell)) : " NaN";
+        if (cell) most = std::max(most, speedup(cells_, *cell));
       }
       rows += "\n";
     }
     const std::string data = script_.data(rows);
-    Plots plots;
-    for (size_t m = 0; m < o_.methods.size(); ++m)
+    PlotList plots;
+    for (size_t m = 0; m < methods.size(); ++m)
       plots.add(fmt::format("{} using {}{} {} title {}", data, m + 2, m == 0 ? ":xtic(1)" : "",
-                            bar_style(number_of(o_.methods[m])), gnuplot_string(o_.methods[m])));
+                            bar_style(number_of(methods[m])), gnuplot_string(methods[m])));
     const std::string file = script_.begin(
-        {.name = "overview",
-         .title = fmt::format("Speedup on {} ranks, {}", most_ranks(), label_),
+        {.name = straight ? "overview" : "overview-replicas",
+         .title = fmt::format("Speedup on {} ranks, {}{}", most_ranks(), label_,
+                              straight ? "" : ", with replicas"),
          .x = "model",
          .y = "speedup over one rank",
-         .width = int(std::min<size_t>(400 + 12 * o_.models.size() * o_.methods.size(), 1600))});
-    script_.add(bars + plots.str());
+         .width = int(std::clamp<size_t>(400 + 12 * o_.models.size() * methods.size(), 700, 1200))});
+    script_.add(bars(o_.models.size(), most) + plots.str());
     return file;
   }
 
@@ -267,7 +245,7 @@ class Painter {
       why = fmt::format("No plots: gnuplot ended with code {}: {}", code, last_line(log));
     if (why.empty()) return;
     figures.missing.push_back(why);
-    figures.overview.clear();
+    figures.overviews.clear();
     for (ModelFigures& of : figures.models) of.speedup = of.stages = of.timeline = of.loss = "";
   }
 

@@ -19,7 +19,8 @@ struct ModelFigures {
   std::string loss;      // against steps, where it was measured
 };
 struct StudyFigures {
-  std::string overview;  // speedup of every model on the most ranks
+  std::vector<std::string>
+      overviews;  // speedup of every model on the most ranks: straight, with replicas; "": none
   std::vector<ModelFigures> models;
   std::vector<std::string> missing;  // why pictures are not there: a sentence each
 };

@@ -6,18 +6,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/published_table1.h"
 #include "app/table.h"
 #include "pipeline/starved_time.h"
 
 namespace antichain {
 namespace {
-
-// CIFAR-10 on GPUs, as the paper's abstract has it.
-struct Headline {
-  int ranks;
-  double speedup;
-};
-constexpr Headline paper_headlines[] = {{4, 3.4}, {8, 3.76}};
 
 const Cell* find(const std::vector<Cell>& cells, const std::string& model, const std::string& method,
                  int ranks) {
@@ -114,17 +108,24 @@ class Report {
     return number(std::exp(sum / double(all.size())));
   }
 
+  // Only where the study has what the publication printed.
   void headline() {
-    document_.heading("Beside the paper");
-    std::vector<std::string> header = {"speedup over one device"};
-    for (const auto& [ranks, _] : paper_headlines) header.push_back(fmt::format("{} devices", ranks));
-    std::vector<std::vector<std::string>> rows = {{"the paper, on GPUs, its headline"}};
-    for (const auto& [_, value] : paper_headlines) rows[0].push_back(number(value));
+    std::vector<PublishedSpeedup> columns;
+    for (const PublishedSpeedup& published : published_speedups)
+      if (std::ranges::count(o_.ranks, published.devices) > 0) columns.push_back(published);
+    if (columns.empty()) return;
+    document_.heading("Beside the publication");
+    std::vector<std::string> header = {"speedup over one device"}, theirs = {"the publication, on GPUs"};
+    for (const auto& [ranks, value] : columns) {
+      header.push_back(fmt::format("{} devices", ranks));
+      theirs.push_back(number(value));
+    }
+    std::vector<std::vector<std::string>> rows = {theirs};
     for (const std::string& method : o_.methods) {
       std::vector<std::string> row = {fmt::format("{}, {}: mean of {} (and the best)", method,
                                                   participle(o_.mode),
                                                   counted(int64_t(o_.models.size()), "model"))};
-      for (const auto& [ranks, _] : paper_headlines) {
+      for (const auto& [ranks, _] : columns) {
         const std::vector<double> all = speedups(method, ranks);
         row.push_back(
             all.empty() ? "-" : fmt::format("{} ({})", geometric_mean(all), number(std::ranges::max(all))));
@@ -133,15 +134,16 @@ class Report {
     }
     document_.table(header, rows);
     document_.paragraph(
-        "Means are geometric, over the models that the method has a plan for. The paper's figures are of its "
-        "own "
-        "hardware and of training on CIFAR-10: they are there to place these, not to be compared digit by "
-        "digit.");
+        "Means are geometric, over the models that the method has a plan for. The publication's figures are "
+        "of "
+        "its own hardware and of training on CIFAR-10: they are there to place these, not to be compared "
+        "digit "
+        "by digit.");
   }
 
   void all_methods() {
-    if (!figures_.overview.empty())
-      document_.picture(figures_.overview, "Speedup of every model on the most ranks, by method");
+    for (const std::string& file : figures_.overviews)
+      if (!file.empty()) document_.picture(file, "Speedup of every model on the most ranks, by method");
     for (const int ranks : o_.ranks) {
       if (ranks == 1) continue;
       document_.heading(fmt::format("Speedup on {} ranks", ranks));
@@ -154,15 +156,27 @@ class Report {
     document_.paragraph(
         "Straight pipelines (one device a stage) have plain names; with `+replicas` the method also shares "
         "out "
-        "replicas; `data-parallel` makes every device one. Bold: the best straight pipeline. -: no plan.");
+        "replicas; `data-parallel` makes every device one. Bold: the best of the row. *: the best straight "
+        "pipeline. -: no plan.");
   }
 
-  std::vector<std::string> speedup_row(const std::string& model, int ranks) const {
+  // The largest speedup of a model on so many ranks, of the methods that count; 0 where there is none.
+  template <class Counts>
+  double best_speedup(const std::string& model, int ranks, const Counts& counts) const {
     double best = 0;
     for (const std::string& method : o_.methods)
       if (const Cell* cell = find(cells_, model, method, ranks);
-          cell && cell->refusal.empty() && study_method(method).kind == StudyMethod::Kind::straight)
+          cell && cell->refusal.empty() && counts(method))
         best = std::max(best, speedup(cells_, *cell));
+    return best;
+  }
+
+  std::vector<std::string> speedup_row(const std::string& model, int ranks) const {
+    const auto straight = [](const std::string& method) {
+      return study_method(method).kind == StudyMethod::Kind::straight;
+    };
+    const double best = best_speedup(model, ranks, [](const std::string&) { return true; });
+    const double best_straight = best_speedup(model, ranks, straight);
     std::vector<std::string> row = {model};
     for (const std::string& method : o_.methods) {
       const Cell* cell = find(cells_, model, method, ranks);
@@ -171,26 +185,35 @@ class Report {
         continue;
       }
       const double x = speedup(cells_, *cell);
-      const bool bold = study_method(method).kind == StudyMethod::Kind::straight && x >= best - 0.005;
-      row.push_back(fmt::format(fmt::runtime(bold ? "**{}**" : "{}"), number(x)));
+      const std::string star = straight(method) && x >= best_straight - 0.005 ? "*" : "";
+      row.push_back(as_best(number(x), x >= best - 0.005) + star);
     }
     return row;
   }
 
+  static std::string as_best(const std::string& text, bool best) {
+    return best ? fmt::format("**{}**", text) : text;
+  }
+
   void one_model(const ModelFigures& of) {
     document_.heading(of.model);
-    std::vector<std::string> header = {"method",     "ranks",        "stages",
-                                       "throughput", "speedup",      "imbalance",
-                                       "bubble, %",  "planning, ms", "predicted step, ms"};
+    std::vector<std::string> header = {
+        "method",    "ranks",     "stages",       throughput_header(of.model), "speedup",
+        "imbalance", "bubble, %", "planning, ms", "predicted step, ms"};
     if (o_.mode != StudyMode::simulate) header.push_back("rehearsed step, ms");
     if (o_.mode == StudyMode::measure) header.push_back("measured step, ms");
     if (o_.mode != StudyMode::simulate) header.push_back("difference, %");
     if (o_.mode == StudyMode::measure) header.push_back("test accuracy, %");
     std::vector<std::vector<std::string>> rows;
-    for (const int ranks : o_.ranks)
-      for (const std::string& method : o_.methods)
-        if (const Cell* cell = find(cells_, of.model, method, ranks); cell && cell->refusal.empty())
-          rows.push_back(model_row(*cell));
+    for (const int ranks : o_.ranks) {
+      const double best = best_speedup(of.model, ranks, [](const std::string&) { return true; });
+      for (const std::string& method : o_.methods) {
+        const Cell* cell = find(cells_, of.model, method, ranks);
+        if (!cell || !cell->refusal.empty()) continue;
+        rows.push_back(model_row(*cell, best));
+        if (ranks == 1) break;  // one rank does the same by every method
+      }
+    }
     document_.table(header, rows);
     for (const auto& [file, caption] : {std::pair{of.speedup, "speedup against ranks"},
                                         {of.stages, "work of every rank in a step"},
@@ -200,12 +223,20 @@ class Report {
       if (!file.empty()) document_.picture(file, of.model + ": " + caption);
   }
 
-  std::vector<std::string> model_row(const Cell& cell) const {
-    std::vector<std::string> row = {cell.key.method,
+  // In images a second where the profile says how many images a micro-batch has.
+  std::string throughput_header(const std::string& model) const {
+    for (const Cell& cell : cells_)
+      if (cell.key.model == model && cell.microbatch > 0) return "images/s";
+    return "throughput";
+  }
+
+  std::vector<std::string> model_row(const Cell& cell, double best) const {
+    const double x = speedup(cells_, cell);
+    std::vector<std::string> row = {cell.key.ranks == 1 ? "any" : cell.key.method,
                                     std::to_string(cell.key.ranks),
                                     cell.stages,
-                                    throughput(cells_, cell) + (cell.microbatch > 0 ? " images/s" : ""),
-                                    number(speedup(cells_, cell)),
+                                    throughput(cells_, cell),
+                                    as_best(number(x), cell.key.ranks > 1 && x >= best - 0.005),
                                     number(cell.imbalance),
                                     number(cell.shares().bubble_share * 100, 1),
                                     number(cell.planning_s * 1e3),

@@ -13,6 +13,17 @@ const char* plot_colour(size_t i);  // again from the first after the last
 // As a gnuplot string.
 std::string gnuplot_string(const std::string& words);
 
+// Plots of one picture, with commas between them.
+class PlotList {
+ public:
+  void add(const std::string& plot) { text_ += (text_.empty() ? "plot " : ", ") + plot; }
+  bool empty() const { return text_.empty(); }
+  const std::string& str() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 class GnuplotScript {
  public:
   explicit GnuplotScript(std::string folder) : folder_(std::move(folder)) {}

@@ -20,8 +20,9 @@ std::string entry(const std::string& head, const std::string& text) {
 }
 
 std::string entry(const CLI::Option& option) {
-  std::string head = "--" + option.get_lnames().front();
-  if (option.get_items_expected_max() > 0 && !option.get_type_name().empty())
+  const bool positional = option.get_lnames().empty();
+  std::string head = positional ? option.get_single_name() : "--" + option.get_lnames().front();
+  if (!positional && option.get_items_expected_max() > 0 && !option.get_type_name().empty())
     head += " " + option.get_type_name();
   std::string text = option.get_description();
   if (option.get_required()) text += " [required]";
@@ -44,6 +45,14 @@ std::string commands_of(const CLI::App& app, const std::string& path) {
             entry("version", "print the version");
   return text + "\n" + (all ? path + " help COMMAND" : path + " COMMAND --help") +
          " lists the options of a command.\n";
+}
+
+// "A B ": what a command takes without a name.
+std::string operands_of(const CLI::App& command) {
+  std::string text;
+  for (const CLI::Option* option : command.get_options())
+    if (option->get_lnames().empty()) text += option->get_single_name() + " ";
+  return text;
 }
 
 std::string options_of(const CLI::App& command) {
@@ -82,9 +91,10 @@ class Help : public CLI::FormatterBase {
   std::string make_help(const CLI::App* app, std::string, CLI::AppFormatMode) const override {
     const bool group = !app->get_subcommands({}).empty();
     const std::string name = words_of(*app);
-    return fmt::format(
-        "{}\nUsage: {} {}[OPTIONS]\n{}{}", hanging("", 0, name + ": " + app->get_description(), text_width),
-        name, group ? "COMMAND " : "", group ? commands_of(*app, name) : options_of(*app), footer_of(*app));
+    return fmt::format("{}\nUsage: {} {}[OPTIONS]\n{}{}",
+                       hanging("", 0, name + ": " + app->get_description(), text_width), name,
+                       group ? "COMMAND " : operands_of(*app),
+                       group ? commands_of(*app, name) : options_of(*app), footer_of(*app));
   }
 };
 

@@ -17,10 +17,13 @@ body {{ font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222; max-width: 70r
 h1 {{ font-size: 1.7rem; }} h2 {{ font-size: 1.3rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }} h3 {{ font-size: 1.1rem; }}
 .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: 13px; }}
-th, td {{ padding: 0.2rem 0.7rem; text-align: right; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+th, td {{ padding: 0.2rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums; }}
+td {{ white-space: nowrap; }} td.text {{ white-space: normal; }} table.dense th, table.dense td {{ padding: 0.2rem 0.35rem; font-size: 12px; }}
 th:first-child, td:first-child {{ text-align: left; }} th {{ border-bottom: 2px solid #888; vertical-align: bottom; }}
 figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; max-height: 60rem; }} figcaption {{ color: #555; font-size: 13px; }}
 code {{ background: #f2f2f2; padding: 0 0.2em; overflow-wrap: anywhere; }}
+@page {{ size: A4 landscape; margin: 12mm; }}
+@media print {{ body {{ max-width: none; margin: 0; padding: 0; }} .wide {{ overflow: visible; }} tr, figure {{ break-inside: avoid; }} }}
 </style>
 </head>
 <body>
@@ -75,9 +78,28 @@ std::string markdown_row(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-std::string html_row(const std::vector<std::string>& cells, const char* element) {
+// Where a header may be parted: behind what joins words.
+std::string with_breaks(const std::string& html) {
+  std::string result;
+  for (const char c : html) {
+    result += c;
+    if (c == '+' || c == '-' || c == '_') result += "<wbr>";
+  }
+  return result;
+}
+
+std::string header_row(const std::vector<std::string>& cells) {
   std::string line = "<tr>";
-  for (const std::string& text : cells) line += fmt::format("<{0}>{1}</{0}>", element, inline_html(text));
+  for (const std::string& text : cells) line += fmt::format("<th>{}</th>", with_breaks(inline_html(text)));
+  return line + "</tr>\n";
+}
+
+// A cell that is a sentence is wrapped, numbers and names are not.
+std::string body_row(const std::vector<std::string>& cells) {
+  constexpr size_t sentence = 60;
+  std::string line = "<tr>";
+  for (const std::string& text : cells)
+    line += fmt::format("<td{}>{}</td>", text.size() > sentence ? " class=\"text\"" : "", inline_html(text));
   return line + "</tr>\n";
 }
 
@@ -132,8 +154,11 @@ std::string ReportDocument::html(const Part& part) {
     case Kind::table:
       break;
   }
-  std::string text = "<div class=\"wide\"><table>\n" + html_row(part.rows[0], "th");
-  for (size_t row = 1; row < part.rows.size(); ++row) text += html_row(part.rows[row], "td");
+  constexpr size_t many_columns = 8;
+  std::string text = fmt::format("<div class=\"wide\"><table{}>\n",
+                                 part.rows[0].size() > many_columns ? " class=\"dense\"" : "") +
+                     header_row(part.rows[0]);
+  for (size_t row = 1; row < part.rows.size(); ++row) text += body_row(part.rows[row]);
   return text + "</table></div>\n";
 }
 

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <thread>
 
 #include "app/child_process.h"
@@ -12,7 +13,10 @@
 #include "app/experiment_networks.h"
 #include "app/experiment_record.h"
 #include "app/experiment_report.h"
+#include "app/published_table1.h"
 #include "app/report_document.h"
+#include "app/table1_report.h"
+#include "app/timeline_figure.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"
 #include "tests/data/temporary_folder.h"
@@ -282,6 +286,69 @@ TEST(ChildProcess, AStopReachesTheChild) {
   EXPECT_EQ(run_child({"sleep", "60"}, (folder.str() + "/log")), 128 + SIGTERM);
   later.join();
   EXPECT_TRUE(StopSignals::requested());
+}
+
+Cell measured_cell(const std::string& method, int ranks, double step_s) {
+  Cell cell{.key = {"m", method, ranks, StudyMode::measure}, .one_device_s = 8};
+  cell.measured = TrainedFigures{.step_s = step_s};
+  return cell;
+}
+
+TEST(Speedup, OfAMeasuredStepIsOverAMeasuredOne) {
+  const std::vector<Cell> cells = {measured_cell("antichain", 1, 6), measured_cell("antichain", 2, 4),
+                                   measured_cell("block", 2, 3)};
+  EXPECT_EQ(speedup(cells, cells[0]), 1);
+  EXPECT_EQ(speedup(cells, cells[1]), 1.5);
+  EXPECT_EQ(speedup(cells, cells[2]), 2) << "one rank does the same by every method";
+  EXPECT_EQ(one_rank_of({cells[1]}, cells[1]), nullptr);
+  EXPECT_EQ(speedup({cells[1]}, cells[1]), 2) << "over the predicted step of one rank";
+}
+
+TEST(PublishedTable1, IsCompiledIn) {
+  EXPECT_EQ(parse_published_table1(published_table1_text()).size(), 20u);
+  for (const std::string& model : paper_models())
+    for (const int devices : {4, 8}) ASSERT_NE(published_row(model, devices), nullptr) << model;
+  const PublishedRow& row = *published_row("resnet101", 8);
+  EXPECT_EQ(row.handsplit_min, ">60");
+  EXPECT_EQ(row.cudasize_s, 5.89);
+  EXPECT_EQ(row.hashrate_s, 9.24);
+  EXPECT_EQ(row.own_s, 3.69);
+  EXPECT_EQ(published_row("resnet101", 2), nullptr);
+  expect_error([] { parse_published_table1("header\na,4,1,2,3\n"); }, {"5 fields"});
+  expect_error([] { parse_published_table1("header\na,4,1,x,3,4\n"); }, {"'x' is no number"});
+}
+
+TEST(Table1, HasThePublicationsRowsBesideOurs) {
+  Table1Row row{.model = "vgg16", .devices = 8};
+  row.entries = {std::nullopt, Table1Entry{2e-3, 0.5, false}, Table1Entry{3e-3, 0.4, false},
+                 Table1Entry{1e-4, 0.25, true}};
+  EXPECT_NEAR(*times_as_fast(row), 300, 1e-9);
+  const std::string text = table1_text({row}, "Profiles of nowhere.");
+  for (const char* part : {"0.03", "300", ">60", "7.84", "9.34", "Profiles of nowhere."})
+    EXPECT_THAT(text, testing::HasSubstr(part));
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
+  const nlohmann::json json = nlohmann::json::parse(table1_json({row}));
+  EXPECT_EQ(json["rows"][0]["published"]["own_method_s"], 0.03);
+  EXPECT_NEAR(json["rows"][0]["times_as_fast"].get<double>(), 300, 1e-9);
+  row.devices = 3;
+  EXPECT_FALSE(times_as_fast(row)) << "nothing was published for 3";
+}
+
+TEST(TimelineFigure, HasNumbersIdleSharesAndAVisibleUpdate) {
+  EXPECT_EQ(microbatch_of("2F13"), 13);
+  EXPECT_EQ(microbatch_of("0B7"), 7);
+  EXPECT_EQ(microbatch_of("0S"), -1);
+  GnuplotScript script("folder");
+  const std::string file = draw_timeline(
+      script, {{0, "forward", 4, 0, 0.5}, {0, "backward", 4, 0.5, 0.75}, {0, "step", -1, 0.9999, 1}}, 1,
+      "timeline-m", "m");
+  EXPECT_EQ(file, "figures/timeline-m.svg");
+  const std::string text = script.str();
+  EXPECT_THAT(text, testing::HasSubstr("250 0 4\n")) << "the number in the middle of its box";
+  EXPECT_THAT(text, testing::HasSubstr("idle 25 %"));
+  EXPECT_THAT(text, testing::HasSubstr("996.774 1000 0")) << "three pixels of 930";
+  EXPECT_EQ(draw_timeline(script, {}, 1, "n", "n"), "");
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// Two profiles or two plans side by side.
+#pragma once
+
+#include <string>
+
+namespace antichain {
+
+struct FileComparison {
+  bool equal = false;  // profiles: the same network and figures; plans: the same stages on the same ranks
+  std::string text;    // tables
+  std::string verdict, json;
+};
+
+// Which kind they are is told by their content. Error when they are not of one kind, or can't be read.
+FileComparison compare_files(const std::string& a, const std::string& b);
+
+}  // namespace antichain

@@ -1,0 +1,26 @@
+// A step as a picture: a row for every rank, a box for every forward, backward and update, as long as it took.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/gnuplot_script.h"
+
+namespace antichain {
+
+struct TimelineBox {
+  int rank = 0;
+  std::string kind;     // as category_of()
+  int microbatch = -1;  // −1: of none, or of all
+  double start_s = 0, end_s = 0;
+};
+
+// The micro-batch in an action's label: 3 in "2F3", the forward of micro-batch 3 at stage 2; −1 where there is none.
+int microbatch_of(const std::string& label);
+
+// Adds the picture to the script; its file, or "" where nothing computes. Boxes that are wide enough bear their micro-batch's
+// number, and beside each row stands how long the rank is idle: neither computing nor updating.
+std::string draw_timeline(GnuplotScript&, const std::vector<TimelineBox>&, int ranks, const std::string& name,
+                          const std::string& title);
+
+}  // namespace antichain
