@@ -48,8 +48,7 @@ void run(const CompareOptions& options) {
   write_output(options.json_file, result.json);
   fmt::print("{}\n", result.text);
   if (!result.equal)
-    throw Error(fmt::format("{} and {} differ: {}", options.a, options.b, result.verdict), "",
-                they_differ);
+    throw Error(fmt::format("{} and {} differ: {}", options.a, options.b, result.verdict), "", they_differ);
   fmt::print("Equal: {}\n", result.verdict);
 }
 
