@@ -24,11 +24,7 @@ struct TwoTexts {
 
 bool is_plan(const std::string& text) { return text.find("\"antichain plan ") != std::string::npos; }
 
-Table two_columns() {
-  constexpr size_t most = 24;
-  return Table(
-      {{"", Table::Align::left}, {"A", Table::Align::right, most}, {"B", Table::Align::right, most}});
-}
+Table two_columns() { return Table({{"", Table::Align::left}, {"A"}, {"B"}}); }
 
 std::string beside(const TwoTexts& files, const std::string& tables) {
   return fmt::format("A  {}\nB  {}\n\n{}", files.a, files.b, tables);
@@ -71,7 +67,7 @@ FileComparison compare_profiles(const TwoTexts& files) {
   table.add({"all nodes, ms", milliseconds(all_nodes_s(a)), milliseconds(all_nodes_s(b))});
   table.add({"link, GB/s", fmt::format("{:.4g}", a.link.bytes_per_s / 1e9),
              fmt::format("{:.4g}", b.link.bytes_per_s / 1e9)});
-  Table nodes({{"node", Table::Align::left, 40}, {"A\nms"}, {"B\nms"}, {"B over A"}});
+  Table nodes({{"node", Table::Align::left}, {"A\nms"}, {"B\nms"}, {"B over A"}});
   constexpr size_t most = 8;
   const std::vector<NodeChange> changes = node_changes(a, b);
   for (size_t i = 0; i < std::min(most, changes.size()); ++i) {

@@ -150,9 +150,8 @@ std::vector<RunComparison::Line> RunComparison::results() const {
 std::string RunComparison::settings_table() const {
   const std::vector<Line> lines = settings();
   if (lines.empty()) return "Settings: none differ\n\n";
-  constexpr size_t most = 30;
   using enum Table::Align;
-  Table table({{"setting that differs", left}, {"A", left, most}, {"B", left, most}});
+  Table table({{"setting that differs", left}, {"A", left}, {"B", left}});
   for (const Line& line : lines) table.add({line.name, line.a, line.b});
   return table.str(80) + "\n";
 }
