@@ -271,9 +271,9 @@ Solution AntichainSearch::least_memory() {
     throw Error(
         fmt::format(
             "{} does not fit the memory of {}{} devices, however it is cut: the smallest that would do "
-            "is {} bytes ({}) on each",
+            "is {} bytes{} on each",
             profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least,
-            size_text(double(least))),
+            least < 1024 ? "" : fmt::format(" ({})", size_text(double(least)))),
         "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
   fitting->bottleneck_ns = std::llround(plan(*fitting, Clock::now()).bottleneck_s * 1e9);
   return *fitting;

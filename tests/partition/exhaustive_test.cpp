@@ -175,9 +175,8 @@ void compare(const Profile& profile, const PlanOptions& options, Counts& counts)
   const int64_t best = exhaustive.best();
   if (best == never) {
     const int64_t bytes = exhaustive.least_memory();  // `never`: more devices than nodes x micro-batches
-    expect_has(
-        error_of([&] { plan_antichain(profile, options); }),
-        bytes == never ? "each on at most" : "would do is " + std::to_string(bytes) + " bytes on each");
+    expect_has(error_of([&] { plan_antichain(profile, options); }),
+               bytes == never ? "each on at most" : "would do is " + std::to_string(bytes) + " bytes");
     ++counts.refused;
     return;
   }

@@ -35,7 +35,8 @@ void expect_same(const TrainingRun& one, const TrainingRun& many, const std::str
 class SameNumbers : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(SameNumbers, WhateverTheCut) {
-  const TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 4, .steps = 3};
+  TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 4, .steps = 3};
+  if (c.model == "squeezenet1_0") c.rate = 0.01f;  // at 0.05 its test loss is infinite after three steps
   const auto one_f_one_b = by_policy(Policy::one_f_one_b), gpipe = by_policy(Policy::gpipe);
   const TrainingRun one = train_on_threads(c, 1, by_antichains, one_f_one_b);
   ASSERT_EQ(one.losses.size(), 3u);
