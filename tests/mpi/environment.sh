@@ -55,7 +55,7 @@ case $case in
   locale)
     mkdir locales
     localedef -i de_DE -f UTF-8 locales/de_DE.UTF-8 >/dev/null 2>&1 || { echo "no locale to test with"; exit 0; }
-    LOCPATH=$folder/locales LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 "${train[@]}" --local 2 --lr 0.3 --json b.json >out 2>err
+    LOCPATH=$folder/locales LC_ALL=de_DE.UTF-8 LANG=de_DE.UTF-8 "${train[@]}" --local 2 --lr 0.0375 --json b.json >out 2>err
     code=$?; expect_code 0; expect_quiet ;;
   readonly)  # /proc takes no files, whoever asks: as the folder it runs in, and as the place for each thing it writes
     train=("$program" train "${network[@]}" --dataset synthetic --steps 3 --profile "$folder/p.json" --local 2)
