@@ -2,19 +2,9 @@
 # Ranks that would not compute the same together are refused before the first step, in one sentence that names the odd one.
 #
 #   agreement.sh build/antichain instructions|revision|data
-set -uo pipefail
-program=$1 case=$2
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-mpirun=("${MPIRUN:-mpirun}")
+. "$(dirname "$0")/case_in_a_folder.sh"
 network=(--model resnet20 --batch 16 --microbatches 4 --steps 2 --lr 0.1)
 
-fail() {
-  echo "FAILED ($case): $*"
-  echo "--- standard error:"; cat err
-  exit 1
-}
 expect_refused() {  # what the sentence says
   [ "$code" = 3 ] || fail "exit code $code instead of 3 where this was to be said: $1"
   [ "$(grep -c "$1" err)" = 1 ] || fail "not once in standard error: $1"

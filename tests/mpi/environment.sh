@@ -2,21 +2,10 @@
 # What surrounds the program may be in a bad state: the same results, bit for bit, or one sentence.
 #
 #   environment.sh build/antichain stdin|stdout|stderr|warnings|full|gone|paused|locale|readonly|memory|settings|version|slurm|nan|doctor
-set -uo pipefail
-program=$1 case=$2
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-mpirun=("${MPIRUN:-mpirun}")
+. "$(dirname "$0")/case_in_a_folder.sh"
 network=(--model resnet20 --batch 16 --microbatches 4)
 train=("$program" train "${network[@]}" --dataset synthetic --steps 3 --profile p.json)
 
-fail() {
-  echo "FAILED ($case): $*"
-  echo "--- standard error:"; cat err
-  exit 1
-}
-expect_code() { [ "$code" = "$1" ] || fail "exit code $code instead of $1"; }
 expect_once() { [ "$(grep -c "$1" err)" = 1 ] || fail "not once in standard error: $1"; }
 expect_quiet() { grep -vE 'share .* core|had no core' err | grep -q . && fail "something was said"; return 0; }
 state_of() { sed -n 's/.*"state": "\([0-9a-f]*\)".*/\1/p' "$1"; }

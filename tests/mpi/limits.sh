@@ -3,21 +3,10 @@
 # sentence and a documented exit code, or the run goes on as promised.
 #
 #   limits.sh build/antichain addresses|file_size|cpu_time|openmp|memory|schedule|begin|late_signal|orphan
-set -uo pipefail
-program=$1 case=$2
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
-cd "$folder" || exit 1
-mpirun=("${MPIRUN:-mpirun}")
+. "$(dirname "$0")/case_in_a_folder.sh"
 network=(--model resnet20 --batch 16 --microbatches 4)
 train=("$program" train "${network[@]}" --dataset synthetic --profile p.json --lr-schedule constant)
 
-fail() {
-  echo "FAILED ($case): $*"
-  echo "--- standard error:"; cat err
-  exit 1
-}
-expect_code() { [ "$code" = "$1" ] || fail "exit code $code instead of $1"; }
 expect_once() { [ "$(grep -cE "$1" err)" = 1 ] || fail "not once in standard error: $1"; }
 # Of the steps of a run that lasts until it is told to end.
 wait_for_steps() {
