@@ -1,4 +1,4 @@
-// Two profiles or two plans side by side.
+// This file sets two profiles or two plans side by side.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ struct FileComparison {
   std::string verdict, json;
 };
 
-// Which kind they are is told by their content. Error when they are not of one kind, or can't be read.
+// The content of the files tells which kind they are. Throws Error when they are not of one kind, or can't be
+// read.
 FileComparison compare_files(const std::string& a, const std::string& b);
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// What the command line leaves open about a training, the model's recipe fills (models/recipe.h).
+// The model's recipe (models/recipe.h) fills what the command line leaves open about a training.
 #pragma once
 
 #include <string>
@@ -9,20 +9,22 @@
 
 namespace antichain {
 
-// Options of `train` that were not given become the recipe's: the batch, the rate (in proportion to the batch) and its course,
-// momentum, weight decay, and without --steps the epochs.
+// Options of `train` that were not given become the recipe's: the batch, the rate (in proportion to the
+// batch) and its course, momentum, weight decay, and without --steps the epochs.
 //
-// The recipe's course is as long as the recipe's epochs where --steps alone ends the run sooner, so that a short run is the
-// beginning of a long one. --epochs has it end with the run; so has --lr-schedule, which leaves the recipe's warm-up out, too.
+// Where --steps alone ends the run sooner, the rate's course stays as long as the recipe's epochs, so that a
+// short run is the beginning of a long one. With --epochs or --lr-schedule the course ends with the run;
+// --lr-schedule also leaves the recipe's warm-up out.
 void follow_recipe(const CLI::App& train, TrainCommandOptions&);
 
-// The line that tells all of it as it came to be; `batches` are those of an epoch.
+// Returns the line that tells what the options came to; `batches` is the number of batches in an epoch.
 std::string describe_recipe(const TrainCommandOptions&, int64_t batches);
 
-// What the watch over the losses has to know.
+// Returns what the watch over the losses has to know.
 WatchedRun watched_run(const TrainCommandOptions&);
 
-// "batch 128, rate 0.3, one-cycle, momentum 0.9, weight decay 0.0005, 10 epochs (runs of 3 and 10 epochs on CIFAR-10)"
+// "batch 128, rate 0.3, one-cycle, momentum 0.9, weight decay 0.0005, 10 epochs (runs of 3 and 10 epochs on
+// CIFAR-10)"
 std::string describe(const Recipe&);
 
 }  // namespace antichain

@@ -1,4 +1,5 @@
-// Sees from the losses of a run's steps that it does not learn, and says so once, with advice.
+// A LossWatch finds out from the losses of a run's steps that the run does not learn, and says so once, with
+// advice.
 //
 //   guessing    the loss has stood at ln(classes), which is that of a network that answers every image alike
 //   diverging   the loss is far above what it was at the beginning
@@ -20,7 +21,7 @@ class LossWatch {
  public:
   explicit LossWatch(WatchedRun run) : run_(std::move(run)) {}
 
-  // After each step that counted, with its mean loss: a sentence, or "".
+  // Takes the mean loss of each step that counted. Returns a sentence, or "".
   std::string see(double loss);
 
  private:

@@ -1,4 +1,4 @@
-// Where a result goes that the user named a file for.
+// A user names a file for a result; this file decides where the result goes.
 //
 //   a plain file     is replaced as a whole or not at all
 //   -, /dev/stdout   standard output; what else is printed goes to standard error then, so that the result can be piped
@@ -9,17 +9,17 @@
 
 namespace antichain {
 
-// Whether it is one of the last two.
+// Returns whether the name is one of the last two.
 bool is_stream(const std::string& file);
 
-// Keeps standard output for that option's result where `file` names it: tables and progress go to standard error from then on.
-// Error when another option has it already.
+// Keeps standard output for that option's result where `file` names it: tables and progress go to standard
+// error from then on. Throws Error when another option has it already.
 void keep_standard_output(const std::string& option, const std::string& file);
 void free_standard_output();
-// The descriptor that tables and progress go to.
+// Returns the descriptor that tables and progress go to.
 int printing_descriptor();
 
-// Error naming the file; a reader of a stream that has gone is none. "" is no file.
+// Throws Error naming the file. A stream whose reader has gone is no error. "" is no file.
 void write_output(const std::string& file, const std::string& text);
 
 // A result that comes in parts, to a stream.

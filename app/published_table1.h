@@ -1,6 +1,6 @@
-// What the publication that this program's experiments follow printed: how long its methods took to partition ten networks
-// (its Table 1), and the speedups it begins with. The figures are data, app/published_table1.csv, which says where they are
-// from.
+// This file has the figures of the publication that this program's experiments follow: how long its methods
+// took to partition ten networks (its Table 1), and the speedups that it reports. app/published_table1.csv
+// holds them and says where they are from.
 #pragma once
 
 #include <string>
@@ -17,14 +17,14 @@ struct PublishedRow {
   double own_s = 0;  // by the publication's own method
 };
 
-// The file as it was compiled in.
+// Returns the rows of the file as it was compiled in.
 std::string_view published_table1_text();
-// Error where a line does not have six fields, or a number is none.
+// Throws Error where a line does not have six fields, or a number is none.
 std::vector<PublishedRow> parse_published_table1(std::string_view csv);
-// The row of a model on so many devices; null where the publication has none.
+// Returns the row of a model on so many devices, or null where the publication has none.
 const PublishedRow* published_row(const std::string& model, int devices);
 
-// Speedups over one GPU by the publication's own method, of training on CIFAR-10.
+// These are the speedups over one GPU of training on CIFAR-10 by the publication's own method.
 struct PublishedSpeedup {
   int devices;
   double speedup;

@@ -1,5 +1,6 @@
-// Two training runs side by side, from what `train --results` left of them: what was set differently, and whether the numbers
-// are the same, step by step and bit by bit. A run that has not ended is compared as far as it has come.
+// This file sets two training runs side by side, from what `train --results` left of them. It tells what was
+// set differently, and whether the numbers are the same, step by step and bit by bit. A run that has not
+// ended is compared as far as it has come.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@ struct FinishedRun {
   nlohmann::json summary;          // what train --json writes; empty where the run has not ended
   std::map<int64_t, double> loss;  // by step, from 1; not a number where it was none
 };
-// Error where the folder holds no run, or one of its files is damaged.
+// Throws Error where the folder holds no run, or one of its files is damaged.
 FinishedRun read_run(const std::string& folder);
 
 class RunComparison {

@@ -1,4 +1,5 @@
-// How what is said on standard error (framework/say.h) looks on a terminal: wrapped at words, warnings and errors in colour.
+// On a terminal, sentences on standard error (framework/say.h) are wrapped at words, and warnings and errors
+// have colours.
 #pragma once
 
 #include <string>
@@ -7,7 +8,8 @@
 
 namespace antichain {
 
-// Elsewhere one line. Of several lines, only the first is wrapped: what follows is a table.
+// Elsewhere a sentence stays one line. Of several lines only the first is wrapped, because the others are a
+// table.
 std::string shaped(Tone, const std::string& sentence);
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// A settings file, read: TOML, of which names with one value each are used, bare or in sections.
+// A settings file is TOML with names that have one value each, bare or in sections.
 #pragma once
 
 #include <string>
@@ -20,7 +20,8 @@ struct SettingsSection {
   std::vector<Setting> settings;  // by line
 };
 
-// Sections by line. Error naming `file` and the line where the text is no TOML, or a value is a list or a date.
+// Returns the sections by line. Throws Error naming `file` and the line where the text is no TOML, or a value
+// is a list or a date.
 std::vector<SettingsSection> parse_settings_file(const std::string& text, const std::string& file);
 
 }  // namespace antichain

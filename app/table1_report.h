@@ -1,4 +1,5 @@
-// What experiment table1 found, beside what the publication printed: for a terminal, as a document and as JSON.
+// The report of experiment table1 sets what it found beside what the publication printed: for a terminal, as
+// a document and as JSON.
 #pragma once
 
 #include <array>
@@ -24,10 +25,11 @@ struct Table1Row {
   std::vector<std::string> refusals;                // a sentence each
 };
 
-// How many times as long the publication's own method took as antichain does here; none where one of them has no time.
+// Returns how many times as long the publication's own method took as antichain does here, or nothing where
+// one of them has no time.
 std::optional<double> times_as_fast(const Table1Row&);
 
-// `source`: of the profiles, a sentence.
+// `source` is a sentence that says where the profiles are from.
 std::string table1_text(const std::vector<Table1Row>&, const std::string& source);
 ReportDocument table1_report(const std::vector<Table1Row>&, const std::string& source);
 std::string table1_json(const std::vector<Table1Row>&);

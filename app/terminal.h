@@ -1,4 +1,4 @@
-// The terminal that the program prints on, where it has one: its width, and whether it shows colours.
+// This file knows the terminal that the program prints on: its width, and whether it shows colours.
 #pragma once
 
 #include <cstdio>
@@ -6,17 +6,19 @@
 
 namespace antichain {
 
-// The terminal's width, or 0 where `out` is none. mpirun gives every rank a terminal of its own, of no width, whatever
-// its own output goes to: then it is mpirun's output that counts.
+// Returns the terminal's width in columns, or 0 where `out` is none. mpirun gives every rank a terminal of no
+// width, whatever its own output goes to; then mpirun's output counts.
 int terminal_columns(std::FILE* out);
 int columns_of_standard_error();
 
-// For how many columns tables and texts on standard output are laid out: the terminal's, else the environment's COLUMNS, else 80.
+// Returns for how many columns tables and texts on standard output are laid out: the terminal's, else the
+// environment's COLUMNS, else 80.
 size_t text_columns();
 
 enum class Style { plain, heading, good, doubtful, bad };
-// With the terminal's codes around it, on a terminal with colours: not where NO_COLOR is set (https://no-color.org), CLICOLOR is 0
-// or TERM is dumb; CLICOLOR_FORCE other than 0 wants them everywhere. Standard output's; of sentences, standard error's.
+// Returns the text with the terminal's colour codes around it, where the stream is a terminal with colours.
+// NO_COLOR (https://no-color.org), CLICOLOR=0 and TERM=dumb turn colours off; CLICOLOR_FORCE other than 0
+// turns them on everywhere.
 std::string styled(Style, const std::string& text);
 std::string styled_on_standard_error(Style, const std::string& text);
 

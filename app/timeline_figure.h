@@ -1,4 +1,5 @@
-// A step as a picture: a row for every rank, a box for every forward, backward and update, as long as it took.
+// The figure of a step has a row for every rank, and a box for every forward, backward and update, as long as
+// it took.
 #pragma once
 
 #include <string>
@@ -15,11 +16,13 @@ struct TimelineBox {
   double start_s = 0, end_s = 0;
 };
 
-// The micro-batch in an action's label: 3 in "2F3", the forward of micro-batch 3 at stage 2; −1 where there is none.
+// Returns the micro-batch in an action's label: 3 in "2F3", the forward of micro-batch 3 at stage 2; −1 where
+// there is none.
 int microbatch_of(const std::string& label);
 
-// Adds the picture to the script; its file, or "" where nothing computes. Boxes that are wide enough bear their micro-batch's
-// number, and beside each row stands how long the rank is idle: neither computing nor updating.
+// Adds the figure to the script and returns its file, or "" where nothing computes. Boxes that are wide
+// enough bear their micro-batch's number. Beside each row stands the share in which the rank neither computes
+// nor updates.
 std::string draw_timeline(GnuplotScript&, const std::vector<TimelineBox>&, int ranks, const std::string& name,
                           const std::string& title);
 

@@ -1,5 +1,6 @@
-// What each option of `antichain train` changes. From this table a checkpoint's manifest says what a run that goes on must have
-// alike, and an option without a row ends the program: none that changes numbers can be forgotten.
+// What each option of `antichain train` changes. From this table a checkpoint's manifest says what a run that
+// goes on must have alike, and an option without a row ends the program: none that changes numbers can be
+// forgotten.
 #pragma once
 
 #include <span>
@@ -24,8 +25,8 @@ const char* name_of(OptionKind);
 struct TrainOption {
   const char* name;  // "lr", without dashes
   OptionKind kind;
-  // Of network and recipe: its name and value in a manifest, the names being those that all versions wrote. None where another
-  // fact says it.
+  // Of network and recipe: its name and value in a manifest, the names being those that all versions wrote.
+  // None where another fact says it.
   const char* fact = "";
   std::string (*value)(const TrainCommandOptions&, int64_t batches_per_epoch) = nullptr;
   // Where a version wrote manifests without it: its default then.
@@ -34,7 +35,7 @@ struct TrainOption {
 
 std::span<const TrainOption> train_option_kinds();
 
-// Error naming an option of the command that the table lacks, or a row that is no option's.
+// Throws Error naming an option of the command that the table lacks, or a row that is no option's.
 void check_train_option_kinds(const CLI::App& train);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// Reads whole files that somebody else made. A read error is an Error and never the end of the file; every kind of file has a
-// largest size; folders, devices and what never ends are refused.
+// Reads whole files that somebody else made. A read error is an Error and never the end of the file; every
+// kind of file has a largest size; folders, devices and what never ends are refused.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace antichain {
 
-// The largest files that are read whole, in bytes: docs/cli.md lists them.
+// These are the largest files that are read whole, in bytes; docs/cli.md lists them.
 constexpr int64_t most_settings_bytes = int64_t(1) << 20;
 constexpr int64_t most_text_bytes = int64_t(256) << 20;   // a profile, a plan, a cluster, cuts, a schedule
 constexpr int64_t most_image_bytes = int64_t(256) << 20;  // JPEG or PNG
@@ -16,9 +16,9 @@ constexpr int64_t most_metrics_bytes = int64_t(4) << 30;  // one line a step
 
 constexpr double most_pipe_silence_s = 60;
 
-// The bytes of the file, or of a pipe up to its end. Error naming the path when it can't be read (with the system's reason), is
-// a folder or a device, has more than `most_bytes`, does not fit into memory (ExitCode::out_of_memory), or is a pipe from
-// which nothing comes for so many seconds.
+// Returns the bytes of the file, or of a pipe up to its end. Throws Error naming the path when it can't be
+// read (with the system's reason), is a folder or a device, has more than `most_bytes`, does not fit into
+// memory (ExitCode::out_of_memory), or is a pipe from which nothing comes for so many seconds.
 std::string read_bounded(const std::string& path, int64_t most_bytes,
                          double most_silence_s = most_pipe_silence_s);
 

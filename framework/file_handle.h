@@ -1,4 +1,4 @@
-// A file that is open while the scope lasts.
+// A FileHandle keeps a file open while its scope lasts.
 #pragma once
 
 #include <unistd.h>

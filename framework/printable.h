@@ -1,5 +1,6 @@
-// Text of unknown origin (out of files, or of the system) in the form in which a terminal may have it: whatever would move
-// the cursor, change colours, turn the direction of writing or hide is shown as \x.. instead, byte for byte.
+// Text from files or from the system may hold control characters. These functions make it fit for a terminal:
+// whatever would move the cursor, change colours, turn the direction of writing or hide is shown as \x..
+// instead, byte for byte.
 #pragma once
 
 #include <string>
@@ -10,12 +11,13 @@ namespace antichain {
 constexpr size_t most_printable = 200;         // bytes of a name or a value that a message quotes
 constexpr size_t most_printable_line = 1'200;  // bytes of a sentence
 
-// One line: control characters (line breaks too), marks of direction, invisible characters and invalid UTF-8 are escaped. Of
-// a text of more than `most` bytes the middle is left out.
+// Returns one line, in which control characters (line breaks too), marks of direction, invisible characters
+// and invalid UTF-8 are escaped. The middle of a text of more than `most` bytes is left out.
 std::string printable(std::string_view text, size_t most = most_printable);
 
-// A sentence, or one with a table below it: the same for every line. A line break stays where the next line is empty or
-// indented, as the lines of our tables are, so that no text can begin a line that looks like a message of ours.
+// Does the same for every line of a sentence, or of one with a table below it. A line break stays where the
+// next line is empty or indented, as the lines of our tables are, so that no text can begin a line that looks
+// like one of our messages.
 std::string printable_lines(std::string_view text, size_t most_a_line = most_printable_line);
 
 }  // namespace antichain

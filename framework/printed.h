@@ -1,5 +1,5 @@
-// What the program prints on its standard streams, kept as plain text as well: the log of a run. Without what
-// only a terminal understands: the line that a progress bar writes again and again is there once, as it was
+// The log of a run keeps what the program prints on its standard streams, as plain text. It leaves out what
+// only a terminal understands: a line that a progress bar writes again and again is there once, as it was
 // left.
 #pragma once
 
@@ -8,19 +8,19 @@
 
 namespace antichain {
 
-// From here on what is printed is kept in memory; a second call changes nothing.
+// Keeps in memory what is printed from here on; a second call changes nothing.
 void keep_what_is_printed();
-// From here on it is in this file, what was kept first; `append`: behind what the file has. Error where it
-// can't be written.
+// Writes what was kept, and what is printed from here on, to this file; with `append`, behind what the file
+// has. Throws Error where it can't be written.
 void write_what_is_printed(const std::string& file, bool append);
-// Why the file lacks some of it, or "".
+// Returns why the file lacks some of it, or "".
 std::string why_print_is_lost();
 
-// Called by whatever writes to a standard stream. Costs nothing where nothing is kept.
+// Whatever writes to a standard stream calls this. It costs nothing where nothing is kept.
 void printed(std::string_view text) noexcept;
 
-// As it stands on a terminal in the end: a line that is begun anew replaces what stood there; colours and the
-// like are left out.
+// Turns output into what stands on a terminal in the end: a line that is begun anew replaces what stood
+// there; colours and the like are left out.
 class PlainText {
  public:
   std::string add(std::string_view bytes);  // the lines that they complete

@@ -1,5 +1,6 @@
-// What the program says on standard error: notes, warnings, and why it ends. Nothing else writes there. What can't be written,
-// because the stream is closed, its disk is full or its reader has gone, is dropped: saying something throws nothing and ends nothing.
+// The program says notes, warnings and why it ends on standard error, and only these functions write there.
+// What can't be written, because the stream is closed, its disk is full or its reader has gone, is dropped:
+// saying something throws nothing and ends nothing.
 #pragma once
 
 #include <string>
@@ -8,16 +9,18 @@ namespace antichain {
 
 enum class Tone { note, warning, error };
 
-// A line of its own, "antichain: SENTENCE" or "antichain: warning: SENTENCE", behind all that was printed on standard output so far.
+// Writes a line of its own, "antichain: SENTENCE" or "antichain: warning: SENTENCE", behind all that was
+// printed on standard output so far.
 void say(Tone, const std::string& sentence) noexcept;
 inline void note(const std::string& sentence) noexcept { say(Tone::note, sentence); }
 inline void warn(const std::string& sentence) noexcept { say(Tone::warning, sentence); }
 
-// The reason why the process is about to end, from whatever thread, below what may stand unfinished on the terminal. Does not wait
-// for another thread, and not for long for a reader that pauses.
+// Says why the process is about to end, from whatever thread, below what may stand unfinished on the
+// terminal. It does not wait for another thread, and not for long for a reader that pauses.
 void say_last(const std::string& sentence) noexcept;
 
-// How a sentence becomes the text that is written, for the whole process: on a terminal, lines of its width. nullptr: as above.
+// Sets how a sentence becomes the text that is written, for the whole process: on a terminal, lines of its
+// width. nullptr sets the form above.
 using SentenceShape = std::string (*)(Tone, const std::string& sentence);
 void shape_sentences(SentenceShape);
 

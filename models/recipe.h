@@ -1,7 +1,9 @@
-// How a model is trained where nobody says otherwise: batch, learning rate, momentum, weight decay and length.
+// A recipe says how a model is trained where nobody says otherwise: batch, learning rate, momentum, weight
+// decay and length.
 //
-// A recipe's rate is that of its own batch. For another batch it grows and shrinks in proportion: Goyal et al., "Accurate,
-// Large Minibatch SGD: Training ImageNet in 1 Hour", 2017, section 2.1, who found it to hold up to some 8,000 samples.
+// A recipe's rate is that of its own batch. For another batch it grows and shrinks in proportion: Goyal et
+// al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017, section 2.1, who found it to hold
+// up to some 8,000 samples.
 #pragma once
 
 #include <string>
@@ -20,10 +22,10 @@ struct Recipe {
   std::string source;  // where the values come from
 };
 
-// That of a shipped model, or for any other name the general one: a low rate after a long rise.
+// Returns the recipe of a shipped model, or for any other name the general one: a low rate after a long rise.
 Recipe shipped_recipe(std::string_view model);
 
-// The recipe's peak for steps of `batch` samples.
+// Returns the recipe's peak rate for steps of `batch` samples.
 double peak_for(const Recipe&, int batch);
 
 }  // namespace antichain

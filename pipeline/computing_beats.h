@@ -1,5 +1,5 @@
-// Computing that has no steps to tell of, such as a planner's search: time on a core is its progress, and the
-// watchdog hears of it.
+// Computing such as a planner's search has no steps to tell of. Time on a core is its progress, and
+// ComputingBeats tells the watchdog of it.
 #pragma once
 
 #include <atomic>

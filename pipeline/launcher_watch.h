@@ -6,9 +6,9 @@
 
 namespace antichain {
 
-// While it lives: when the process that started this one has gone, this one gets SIGTERM, and so stops with
-// everything saved (pipeline/stop_signals.h) instead of running on where nobody knows of it. Nothing happens
-// where no launcher started it.
+// While a LauncherWatch lives and the process that started this one goes, this one gets SIGTERM, and so stops
+// with everything saved (pipeline/stop_signals.h) instead of running on where nobody knows of it. Nothing
+// happens where no launcher started it.
 class LauncherWatch {
  public:
   LauncherWatch();

@@ -1,5 +1,5 @@
-// What one rank of this process does, and, where it does nothing, for how much of that time it had no core:
-// what is ready to run and may not is slow, and does not hang.
+// A Standstill watches one rank of this process. Where the rank does nothing, it tells for how much of that
+// time the rank had no core: a rank that is ready to run and gets no core is slow, and does not hang.
 #pragma once
 
 #include <cstdint>

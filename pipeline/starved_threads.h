@@ -1,6 +1,6 @@
-// For how long a process was kept from running: the longest time that one of its threads was ready to run
-// while others had its core, as the system counts it for each thread (/proc/PID/task/TID/schedstat). Whoever
-// sleeps, waits for messages or is stopped is not ready.
+// StarvedThreads tells for how long a process was kept from running: the longest time that one of its threads
+// was ready to run while others had its core. The system counts it for each thread
+// (/proc/PID/task/TID/schedstat). A thread that sleeps, waits for messages or is stopped is not ready.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
-// For a call that may never come back, such as one that begins MPI, before any watchdog is there: what to do
-// then.
+// A TimeLimit guards a call that may never come back, such as one that begins MPI before any watchdog is
+// there.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 namespace antichain {
 
-// Calls `over` on a thread of its own when it has lived for `seconds`; 0: never.
+// Calls `over` on a thread of its own when it has lived for `seconds`; 0 stands for never.
 class TimeLimit {
  public:
   TimeLimit(double seconds, std::function<void()> over);
