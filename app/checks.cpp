@@ -81,7 +81,7 @@ CLI::Option* check_number(CLI::Option* option, double least, double most) {
 
 namespace {
 
-// What the words mean, as a plain number, in which the option reads it.
+// Returns what the words mean as a plain number, in the form in which the option reads it.
 CLI::Option* check_unit(CLI::Option* option, double least, double most, const std::string& wanted,
                         std::optional<double> (*parse)(std::string_view)) {
   const auto plain = [=, name = option->get_name()](std::string text) {

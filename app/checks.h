@@ -28,9 +28,9 @@ CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::
 // deletions, insertions, and reversals", 1966: at most a third of the word, or two letters, differ).
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
-// Whether files can be written there, found out before the work whose result they shall hold; "" is no file. Error
-// naming the file when its folder is missing or takes no files, or it is itself neither a plain file nor a stream
-// (app/output_file.h).
+// Finds out whether these files can be written, before the work whose results they shall hold; "" is no file.
+// Throws Error naming the file when its folder is missing or takes no files, or when the file is neither a plain
+// file nor a stream (app/output_file.h).
 void check_writable(const std::vector<std::string>& files);
 
 }  // namespace antichain

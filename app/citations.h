@@ -12,7 +12,8 @@ struct Cited {
 // One work a line, this program first. Of a model, method, schedule or data set of the user's own nothing is known.
 std::vector<std::string> citations(const Cited&);
 
-// "He et al., CVPR 2016": authors and place of a work. `antichain citations` (app/commands.h) lists them in full.
+// Returns authors and place of a work: "He et al., CVPR 2016". `antichain citations` (app/commands.h) lists works
+// in full.
 std::string in_short(const std::string& work);
 
 }  // namespace antichain

@@ -14,11 +14,12 @@ namespace antichain {
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example);
 
-// The words with the settings of `--config FILE` put in front of the flags, which override them (app/settings_words.h): a
-// TOML file of `name = value` lines, bare or in a section named as the subcommand.
+// Returns the words with the settings of `--config FILE` in front of the flags, which override them
+// (app/settings_words.h). FILE is TOML: `name = value` lines, bare or in a section named as the subcommand.
 std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words);
 
-// Parses and runs. Usage mistakes become an Error with a hint; --help and --version, or help COMMAND and version, print and return.
+// Parses and runs. Usage mistakes become an Error with a hint. --help, --version, help COMMAND and version print
+// and return.
 void parse_and_run(CLI::App& app, const std::vector<std::string>& words);
 
 }  // namespace antichain
