@@ -67,18 +67,27 @@ class Reader {
               "write lines of the form name = value, and texts in quotes");
 }
 
-// Outside quotes and comments TOML has ASCII alone. What else stands there must not reach the parser: Debian's toml++ 3.3 takes
-// for granted, in is_non_ascii_horizontal_whitespace(), that it does not. The same holds in texts of several lines, which no
-// setting needs.
+// Lets through only the TOML that settings need: [section] or name = value on each line. Debian's toml++ 3.3
+// takes for granted, in is_non_ascii_horizontal_whitespace(), that certain characters never reach it. It asks
+// that function about characters outside quotes, in texts of several lines, and in what follows a malformed
+// number. So text that is not ASCII may stand only in comments and in quotes that open where a name or the value
+// of a line begins.
 void check_characters(const std::string& text, const std::string& file) {
   const size_t begin = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the mark of UTF-8
   int line = 1;
   char quote = 0, before = '\n';  // '#': in a comment; the last character that is no blank
+  enum class Part { name, value, inline_table } part = Part::name;
   for (size_t i = begin; i < text.size(); ++i) {
     const char c = text[i];
+    const bool ascii = (c & 0x80) == 0;
     if (c == '\n') {
       ++line;
       quote = 0;
+      part = Part::name;
+    } else if (!ascii && quote != '#' && (quote == 0 || part == Part::inline_table)) {
+      refuse(file, line,
+             quote == 0 ? "a character outside quotes that is not ASCII"
+                        : "in an inline table, characters that are not ASCII need \\u and four digits");
     } else if (quote != 0) {
       if (quote == '"' && c == '\\' && i + 1 < text.size() && text[i + 1] != '\n') ++i;
       if (c == quote && c != '#') quote = 0;
@@ -86,11 +95,16 @@ void check_characters(const std::string& text, const std::string& file) {
       quote = c;
     } else if (c == '"' || c == '\'') {
       if (text.compare(i, 3, std::string(3, c)) == 0) refuse(file, line, "a text of several lines");
-      if (std::string_view("\n=,.[{").find(before) == std::string_view::npos)
+      constexpr std::string_view opens[] = {"\n.[", "=", "=,.{"};
+      if (opens[size_t(part)].find(before) == std::string_view::npos)
         refuse(file, line, "a quote where no text begins");
       quote = c;
-    } else if ((c & 0x80) != 0) {
-      refuse(file, line, "a character outside quotes that is not ASCII");
+    } else if (part == Part::value && (c == '=' || c == '[')) {
+      refuse(file, line, c == '=' ? "a second '=' on the line" : "a list where one value belongs");
+    } else if (c == '=' && part == Part::name) {
+      part = Part::value;
+    } else if (c == '{' && part == Part::value) {
+      part = Part::inline_table;
     }
     if (c != ' ' && c != '\t' && c != '\r') before = c;
   }

@@ -115,6 +115,9 @@ TEST(CommandLine, WhatIsNoSettingIsRefusedWithItsLine) {
            {"batch = nan\n", 1, "--batch takes a whole number"},
            {"batch = 2026-11-22\n", 1, "'batch' must have one value"},
            {"batch = {}\n", 1, "[batch] names no command"},
+           {"batch = [\n  1, 2]\n", 1, "a list where one value belongs"},
+           {"train = {name = \"ü\"}\n", 1, "in an inline table"},
+           {"batch = 9=\"\\ﺻ\"\n", 1, "a second '='"},
        }) {
     write_file(file, text);
     expect_error(
