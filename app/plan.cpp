@@ -13,6 +13,7 @@
 #include "app/network.h"
 #include "app/output_file.h"
 #include "app/plan_report.h"
+#include "app/profiling.h"
 #include "app/table.h"
 #include "framework/error.h"
 #include "framework/json.h"

@@ -13,6 +13,7 @@
 #include "app/job.h"
 #include "app/network.h"
 #include "app/output_file.h"
+#include "app/profiling.h"
 #include "app/table.h"
 #include "app/tune_report.h"
 #include "framework/backend.h"

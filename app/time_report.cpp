@@ -30,14 +30,12 @@ double starved_share(const std::vector<TimeSheet>& ranks) {
   return ranks.empty() ? 0 : starved_share_of(*std::ranges::max_element(ranks, {}, starved_share_of));
 }
 
-std::string starved_warning(const std::vector<TimeSheet>& ranks,
-                            const std::vector<std::string>& host_of_rank) {
+std::string starved_rank(const std::vector<TimeSheet>& ranks, const std::vector<std::string>& host_of_rank) {
   if (starved_share(ranks) <= doubtful_starved_share) return "";
   const size_t rank = size_t(std::ranges::max_element(ranks, {}, starved_share_of) - ranks.begin());
-  return fmt::format(
-      "rank {} on {} was ready to run but had no core for {} % of its time, so the times measured are not "
-      "its own: measure again when nothing else runs there, with a core for every rank",
-      rank, rank < host_of_rank.size() ? host_of_rank[rank] : "its host", percent(starved_share(ranks)));
+  return fmt::format("rank {} on {} had no core for {} % of its time", rank,
+                     rank < host_of_rank.size() ? host_of_rank[rank] : "its host",
+                     percent(starved_share(ranks)));
 }
 
 double load_imbalance(const std::vector<TimeSheet>& ranks) {

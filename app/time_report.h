@@ -11,8 +11,8 @@ namespace antichain {
 
 // The largest share of its time for which a rank was ready to run while others had its core.
 double starved_share(const std::vector<TimeSheet>&);
-// A sentence that names that rank where the share makes the times doubtful, else "".
-std::string starved_warning(const std::vector<TimeSheet>&, const std::vector<std::string>& host_of_rank);
+// "rank 1 on n2 had no core for 50.0 % of its time", of that rank, where the share makes the times doubtful; else "".
+std::string starved_rank(const std::vector<TimeSheet>&, const std::vector<std::string>& host_of_rank);
 
 // The longest computing time of a rank over the mean; 1: all the same.
 double load_imbalance(const std::vector<TimeSheet>&);

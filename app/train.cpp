@@ -16,10 +16,12 @@
 #include "app/output_file.h"
 #include "app/plan_report.h"
 #include "app/preflight.h"
+#include "app/profiling.h"
 #include "app/rehearse.h"
 #include "app/report.h"
 #include "app/resume.h"
 #include "app/run_record.h"
+#include "app/starvation.h"
 #include "app/table.h"
 #include "app/time_report.h"
 #include "app/train_option_kinds.h"
@@ -73,14 +75,6 @@ void write_trace(const std::string& file, const TrainResult& result, const std::
   if (file.empty()) return;
   const Timeline measured{.events = result.events};
   write_output(file, to_chrome_trace(to_trace(measured), title));
-}
-
-// Where ranks outnumber cores, that has been said.
-void warn_of_starving(const Rank& rank, const std::vector<TimeSheet>& times,
-                      const std::vector<std::string>& hosts) {
-  const std::string warning = starved_warning(times, hosts);
-  if (!warning.empty() && crowding_warning(rank.transport.local_size(), rank.context.threads()).empty())
-    warn(warning);
 }
 
 // Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no
@@ -178,7 +172,7 @@ void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& ra
   if (!rank.prints()) return end_as_it_went(result, lost_weights);
   const Progress::Disk disk(transport.activity(), "writing what came of it");
   reporter.finish();
-  warn_of_starving(rank, reporter.times(), job.hosts);
+  warn_of_starving(starved_rank(reporter.times(), job.hosts), transport, rank.context);
   const TrainSummary summary{.model = graph.model(),
                              .precision = options.network.precision,
                              .data = data.train->name(),

@@ -8,13 +8,16 @@
 
 #include "app/citations.h"
 #include "app/job_log.h"
+#include "app/starvation.h"
+#include "pipeline/solo_transport.h"
+#include "tests/framework/stand_ins.h"
 
 namespace antichain {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // forward backward update waiting transfer data test checkpoint other
 const std::vector<TimeSheet> two = {TimeSheet::from_text("2 3 1 2 0.5 0 0 0 0.5"),
@@ -43,12 +46,25 @@ TEST(TimeReport, IsDataAsWell) {
 TEST(TimeReport, WarnsOfARankWithoutACore) {
   const TimeSheet alone = TimeSheet::from_text("2 3 1 2 0.5 0 0 0 0.5 0.9");
   const TimeSheet shared = TimeSheet::from_text("2 3 1 2 0.5 0 0 0 0.5 4.5");
-  EXPECT_EQ(starved_warning({alone, alone}, {"n1", "n2"}), "") << "10 % happen to everybody";
-  EXPECT_EQ(starved_warning({}, {}), "");
-  EXPECT_EQ(starved_warning(two, {"n1", "n2"}), "") << "where the system does not count";
+  EXPECT_EQ(starved_rank({alone, alone}, {"n1", "n2"}), "") << "10 % happen to everybody";
+  EXPECT_EQ(starved_rank({}, {}), "");
+  EXPECT_EQ(starved_rank(two, {"n1", "n2"}), "") << "where the system does not count";
   EXPECT_DOUBLE_EQ(starved_share({alone, shared, alone}), 0.5);
-  EXPECT_THAT(starved_warning({alone, shared, alone}, {"n1", "n2", "n3"}),
-              HasSubstr("rank 1 on n2 was ready to run but had no core for 50.0 % of its time"));
+  EXPECT_EQ(starved_rank({alone, shared, alone}, {"n1", "n2", "n3"}),
+            "rank 1 on n2 had no core for 50.0 % of its time");
+}
+
+TEST(TimeReport, DoubtfulTimesAreSaidOnceARun) {
+  const testing::StandInBackend device;
+  const Context context(device);
+  const SoloTransport alone;
+  ::testing::internal::CaptureStderr();
+  warn_of_starving("", alone, context);
+  warn_of_starving("a rank had no core for 30.0 % of the profiling", alone, context);
+  warn_of_starving("rank 0 on n1 had no core for 40.0 % of its time", alone, context);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
+            "antichain: warning: a rank had no core for 30.0 % of the profiling: times are doubtful, measure "
+            "again when nothing else runs there\n");
 }
 
 TEST(TimeReport, CitesWhatWasUsed) {

@@ -1,0 +1,102 @@
+#include "app/profiling.h"
+
+#include <fmt/format.h>
+
+#include "app/preflight.h"
+#include "app/profile_cache.h"
+#include "app/starvation.h"
+#include "app/table.h"
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "framework/say.h"
+#include "partition/read_profile.h"
+#include "pipeline/agree.h"
+#include "pipeline/link_probe.h"
+#include "pipeline/profiler.h"
+#include "pipeline/starved_time.h"
+
+namespace antichain {
+namespace {
+
+void check_subject(const Profile& profile, const std::string& file, const Graph& lowered) {
+  if (profile.ids_are_names) {
+    throw Error(
+        file +
+            " has the prices of a network, but not its operators: it can be planned and simulated, not run",
+        "use a profile of antichain profile --json");
+  }
+  if (profile.graph_hash == lowered.hash()) return;
+  throw Error(
+      fmt::format(
+          "{} is the profile of {} in {} and micro-batches of {} on {} (graph {}), but this run is {} "
+          "in {} and micro-batches of {} (graph {})",
+          file, profile.model, name_of(profile.precision), profile.microbatch, profile.device,
+          profile.graph_hash, lowered.model(), name_of(lowered.precision()), lowered.microbatch(),
+          lowered.hash()),
+      "profile this network on this machine");
+}
+
+// Its text, or nothing, on all ranks.
+std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
+                         const Context& context, Transport& transport) {
+  return on_rank_zero(transport, [&] {
+    const ProfileCache cache(planning.profile_cache, context);
+    const ProfileSubject subject =
+        profile_subject(lowered, context, network.microbatches, transport.local_size());
+    std::optional<Profile> kept;
+    try {
+      kept = cache.find(subject);
+    } catch (const Error& error) {
+      note(fmt::format("a kept profile is of no use: {}", error.what()));
+    }
+    if (!kept) return std::string();
+    note(fmt::format("the profile was measured before and lies in {}; --profile-cache none measures again",
+                     cache.file(subject)));
+    return to_json(*kept);
+  });
+}
+
+}  // namespace
+
+Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, const Graph& lowered) {
+  const Profile profile = read_profile(given.profile, planning.profile_file);
+  check_subject(profile, planning.profile_file, lowered);
+  return profile;
+}
+
+Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
+                         Context& context, Transport& transport, double seconds) {
+  if (context.backend().host_memory())
+    check_memory(transport, MemoryOf::profiling,
+                 profiling_need(lowered, context.backend(), network.microbatches));
+  MeasureOptions options{.microbatches = network.microbatches};
+  if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
+  if (seconds > 0) options.budget_s = seconds;
+  double starved_share = 0;
+  options.starved_share = &starved_share;
+  const Profile profile = measure(lowered, context, transport, options);
+  if (transport.rank() != 0) return profile;
+  if (starved_share > doubtful_starved_share)
+    warn_of_starving(fmt::format("a rank had no core for {} % of the profiling", percent(starved_share)),
+                     transport, context);
+  try {
+    const ProfileCache cache(planning.profile_cache, context);
+    cache.keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
+  } catch (const std::exception& error) {  // a run needs no kept profile
+    note(fmt::format("the measured profile is not kept: {}", error.what()));
+  }
+  return profile;
+}
+
+Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
+                       const NetworkOptions& network, const Graph& lowered, Context& context,
+                       Transport& transport) {
+  if (!planning.profile_file.empty()) return given_profile(given, planning, lowered);
+  const std::string kept = kept_profile(planning, network, lowered, context, transport);
+  if (kept.empty()) return measured_profile(planning, network, lowered, context, transport);
+  Profile profile = profile_from_json(kept, "the kept profile of rank 0");
+  profile.link = measure_link(transport);
+  return profile;
+}
+
+}  // namespace antichain

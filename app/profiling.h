@@ -1,0 +1,21 @@
+// A command obtains the profile of its network here: from a file, from the cache, or by measuring.
+#pragma once
+
+#include "app/network.h"
+#include "framework/context.h"
+#include "partition/profile.h"
+
+namespace antichain {
+
+// The given profile. Error when it is for another network than `lowered`, or of a kind that nothing can be run by.
+Profile given_profile(const GivenFiles&, const PlanningOptions&, const Graph& lowered);
+// Collective: the given one, else one measured before (app/profile_cache.h; rank 0 says so in one line), else one measured under
+// the load of this job, and kept.
+Profile obtain_profile(const GivenFiles&, const PlanningOptions&, const NetworkOptions&, const Graph& lowered,
+                       Context&, Transport&);
+// Collective: measured now, and kept.
+Profile measured_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Context&,
+                         Transport&,
+                         double seconds = 0);  // about so long; 0: as long as is usual for the device
+
+}  // namespace antichain
