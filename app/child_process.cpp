@@ -44,6 +44,7 @@ void on_signal(int number) {
   ::dup2(output, STDERR_FILENO);
   ::close(STDIN_FILENO);
   ::open("/dev/null", O_RDONLY);
+  ::unsetenv("CLICOLOR_FORCE");  // what it says goes to a file
   ::execvp(words[0], words.data());
   ::_exit(127);
 }

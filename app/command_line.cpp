@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "app/checks.h"
+#include "app/output_file.h"
 #include "app/overwriting.h"
 #include "app/settings_words.h"
 #include "framework/error.h"
@@ -110,6 +111,7 @@ std::string nearest_option(const std::string& word, const std::vector<std::strin
 }
 
 void print_once(const std::string& text) {
+  begin_answer();
   if (rank_hint() == 0) fmt::print("{}", text);  // of several processes, one speaks
 }
 
@@ -159,6 +161,11 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
   command
       .add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
       ->type_name("FILE")
+      ->group("Output");
+  command
+      .add_flag_function(
+          "--quiet", [](int64_t) { be_quiet(); },
+          "print warnings, errors and what was asked for, and nothing else")
       ->group("Output");
   command.parse_complete_callback([&command] { check_nothing_is_overwritten(command); });
   return command;

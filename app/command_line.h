@@ -10,7 +10,7 @@
 
 namespace antichain {
 
-// Adds a subcommand that takes --config, with an example for its help. Its callback is the command.
+// Adds a subcommand that takes --config and --quiet, with an example for its help. Its callback is the command.
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example);
 

@@ -46,6 +46,7 @@ void run(const CompareOptions& options) {
   if (rank_hint() > 0) return;  // under mpirun one compares
   const CompareResult result = compare_results(options);
   write_output(options.json_file, result.json);
+  begin_answer();
   fmt::print("{}\n", result.text);
   if (!result.equal)
     throw Error(fmt::format("{} and {} differ: {}", options.a, options.b, result.verdict), "", they_differ);

@@ -13,6 +13,7 @@
 #include "data/cifar10.h"
 #include "data/hdf5_set.h"
 #include "framework/error.h"
+#include "framework/say.h"
 #include "pipeline/agree.h"
 #include "pipeline/launch.h"
 
@@ -23,7 +24,26 @@ namespace {
 constexpr std::string_view hdf5_prefix = "hdf5:";
 
 bool is_hdf5(const DataOptions& o) { return o.dataset.starts_with(hdf5_prefix); }
-std::string hdf5_file(const DataOptions& o) { return o.dataset.substr(hdf5_prefix.size()); }
+// A folder is refused here: it would be read as one of CIFAR-10's.
+std::string hdf5_file(const DataOptions& o) {
+  const std::string file = o.dataset.substr(hdf5_prefix.size());
+  std::error_code ignored;
+  if (std::filesystem::is_directory(file, ignored))
+    throw Error(fmt::format("--dataset {} wants a file, and {} is a folder", o.dataset, file),
+                fmt::format("antichain data pack --images {} --size N --out set.h5 makes a file of images; "
+                            "--data-dir names a folder of CIFAR-10's",
+                            file),
+                ExitCode::usage);
+  return file;
+}
+
+// That images are generated is not lost with what is printed.
+void tell(const Obtained& got) {
+  if (got.instead)
+    warn(got.note);
+  else if (!got.note.empty())
+    fmt::print("{}\n", got.note);
+}
 
 struct ImageForm {
   int64_t height, width;
@@ -104,7 +124,7 @@ DataSplits read_data(const std::string& path) {
 
 DataSplits read_data(const DataOptions& o) {
   const Obtained got = obtain_data(o);
-  if (!got.note.empty()) fmt::print("{}\n", got.note);
+  tell(got);
   return read_data(got.directory);
 }
 
@@ -124,7 +144,7 @@ void fit_network(NetworkOptions& network, const DataOptions& options, SharedData
 DataSplits obtain_data(const DataOptions& options, Rank& rank, SharedData& shared) {
   const std::string path = on_rank_zero(rank.transport, [&] {
     const Obtained got = obtain_data(options);
-    if (!got.note.empty()) fmt::print("{}\n", got.note);
+    tell(got);
     return got.directory;
   });
   const DataSplits data = shared.get(path);

@@ -8,6 +8,7 @@
 
 #include "app/data_commands.h"
 #include "app/data_options.h"
+#include "app/output_file.h"
 #include "app/table.h"
 #include "data/pixel_sums.h"
 #include "pipeline/launch.h"
@@ -41,6 +42,7 @@ void run(const std::string& path) {
   const DataSplits data = read_data(path);
   const Shape chw = data.train->image_shape();
   const Normalisation used = data.train->normalisation();
+  begin_answer();
   fmt::print("{}, {} x {} pixels, {}\nTraining subtracts {} and divides by {} (red, green, blue).\n\n",
              data.train->name(), chw[1], chw[2], counted(data.train->classes(), "class", "classes"),
              three(used.mean), three(used.deviation));

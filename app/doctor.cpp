@@ -81,6 +81,7 @@ void examine_job(const DoctorOptions& options, Rank& rank) {
     if (!folder.empty()) look_at_checkpoints(options.checkpoint_folder, job);
     look_at_data(options.data_dir, job);
     const std::vector<Finding> findings = diagnose(job);
+    begin_answer();
     fmt::print("{}", describe(findings));
     std::fflush(stdout);
     write_output(options.json_file, to_json(findings));

@@ -166,6 +166,7 @@ void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   }
   const Evaluation result = evaluate(network, test, rank);
   if (!rank.prints()) return;
+  begin_answer();
   fmt::print("{} on {} of {}: loss {:.6f}, accuracy {:.2f} %\n", model.model(),
              counted(test->size(), "test image"), test->name(), result.loss, 100 * result.accuracy);
   if (!options.logits_file.empty()) {

@@ -13,6 +13,7 @@
 #include "app/child_process.h"
 #include "app/experiment_commands.h"
 #include "app/experiment_report.h"
+#include "app/output_file.h"
 #include "app/table.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -97,6 +98,7 @@ void run(const SpeedupOptions& given, const Words& words) {
   write_file(out.path() + "/report.html", report.html());
   for (const std::string& sentence : figures.missing) fmt::print("{}\n", sentence);
   const double took_s = seconds_since(start);
+  begin_answer();
   fmt::print("\n{}\nReport: {}/report.html, after {:.1f} s\n", speedup_summary(options, result.cells),
              out.path(), took_s);
   if (const std::string doubt = starved_cells(result.cells); !doubt.empty()) warn(doubt);

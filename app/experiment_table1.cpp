@@ -10,6 +10,7 @@
 #include "app/experiment_commands.h"
 #include "app/experiment_networks.h"
 #include "app/experiment_record.h"
+#include "app/output_file.h"
 #include "app/table.h"
 #include "app/table1_report.h"
 #include "framework/error.h"
@@ -77,6 +78,7 @@ void run(Table1Options options) {
   const std::string origin = options.profiles.empty() ? "Profiles measured here (cifar form)."
                                                       : "Profiles of " + options.profiles + ".";
   write_report(out, rows, origin);
+  begin_answer();
   fmt::print("{}\nReport: {}/report.html\n", table1_text(rows, origin), out.path());
 }
 

@@ -131,6 +131,7 @@ void add_info(CLI::App& app) {
   command.callback([options] {
     check_writable({options->json_file});
     if (rank_hint() > 0) return;  // under mpirun one speaks
+    begin_answer();
     options->network.model.empty() ? list_models(*options) : list_nodes(*options);
   });
 }

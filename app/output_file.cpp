@@ -6,12 +6,15 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 #include "framework/error.h"
 #include "framework/json.h"
+#include "framework/say.h"
 #include "framework/stream_write.h"
 
 namespace antichain {
@@ -19,6 +22,7 @@ namespace {
 
 std::string
     kept_for;  // the option whose result standard output is kept for; set while the command line is parsed
+std::atomic<bool> quiet = false;
 
 bool is_standard_output(const std::string& file) {
   constexpr std::array names = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
@@ -47,9 +51,26 @@ void keep_standard_output(const std::string& option, const std::string& file) {
   kept_for = option;
 }
 
-void free_standard_output() { kept_for.clear(); }
+void free_standard_output() {
+  kept_for.clear();
+  quiet = false;
+  leave_out_notes(false);
+}
 
-int printing_descriptor() { return kept_for.empty() ? STDOUT_FILENO : STDERR_FILENO; }
+void be_quiet() {
+  quiet = true;
+  leave_out_notes(true);
+}
+
+void begin_answer() {
+  std::fflush(stdout);  // what came before it
+  if (kept_for.empty()) quiet = false;
+}
+
+int printing_descriptor() {
+  if (quiet) return -1;
+  return kept_for.empty() ? STDOUT_FILENO : STDERR_FILENO;
+}
 
 void write_output(const std::string& file, const std::string& text) {
   if (file.empty()) return;

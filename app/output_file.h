@@ -16,7 +16,14 @@ bool is_stream(const std::string& file);
 // error from then on. Throws Error when another option has it already.
 void keep_standard_output(const std::string& option, const std::string& file);
 void free_standard_output();
-// Returns the descriptor that tables and progress go to.
+
+// --quiet: what is printed and every note (framework/say.h) are dropped until the answer begins. Logs keep them.
+void be_quiet();
+// What is printed from here on is what the user asked the command for: --quiet leaves it, unless standard output is kept for
+// a file.
+void begin_answer();
+
+// Returns the descriptor that tables and progress go to, or -1: nowhere.
 int printing_descriptor();
 
 // Throws Error naming the file. A stream whose reader has gone is no error. "" is no file.

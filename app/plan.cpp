@@ -77,6 +77,7 @@ void compare(const PlanCommandOptions& options, const Profile& profile, const Pl
 
 void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile,
                int ranks) {
+  begin_answer();
   const PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
                                   options.network.microbatches, ranks);
   if (!options.antichains_file.empty())

@@ -87,9 +87,15 @@ void ProgressBar::show(int64_t done, int64_t total, const std::string& text) {
   if (is_due(done == total)) show_line(render(done, total, text, elapsed_s(), width()));
 }
 
-void ProgressBar::say(const std::string& line) {
-  fmt::print(out_, "{}{}\n", open_ ? "\r\x1b[K" : "", line);
+void ProgressBar::give_way() {
+  if (open_) fmt::print(out_, "\r\x1b[K");
   open_ = false;
+  std::fflush(out_);
+}
+
+void ProgressBar::say(const std::string& line) {
+  give_way();
+  fmt::print(out_, "{}\n", line);
   std::fflush(out_);
 }
 

@@ -28,7 +28,8 @@ class ProgressBar {
   void show(int64_t done, int64_t total, const std::string& text);
   // Prints a line of its own, above the bar.
   void say(const std::string& line);
-  void finish();  // leaves the last state standing
+  void give_way();  // to what is said on another stream
+  void finish();    // leaves the last state standing
 
   // One line of at most `columns` characters; with a drawn bar where it has room, none for 0 columns (no limit).
   static std::string render(const ProgressState&, double elapsed_s, int columns);

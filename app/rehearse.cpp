@@ -159,6 +159,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
   if (!rank.prints()) return;
   // 3. Predicted beside rehearsed.
   const Timeline& rehearsed = steps.median();
+  begin_answer();
   fmt::print("\n{}\n{}", draw(rehearsed, task.plan.ranks(), grid_width(o.width)),
              table(task, predicted, rehearsed));
   if (!o.json_file.empty()) write_output(o.json_file, json_of(task, o, predicted, rehearsed, steps));

@@ -57,6 +57,7 @@ void run(const SimulateOptions& options) {
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.microbatches);
   // 3. How long that takes.
   const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
+  begin_answer();
   fmt::print("{}\n{}\n{}", describe(plan, profile, task),
              draw(timeline, plan.ranks(), grid_width(options.width)),
              describe(timeline, plan, profile, schedule, task));

@@ -49,9 +49,10 @@ ssize_t StandardStreams::write(void* self, const char* bytes, size_t count) {
 
 void StandardStreams::write_all(const char* bytes, size_t count) {
   printed({bytes, count});
-  if (printing_descriptor() == STDERR_FILENO)
+  const int to = printing_descriptor();
+  if (to == STDERR_FILENO)
     write_to_stream(STDERR_FILENO, bytes, count);  // where what fails is dropped
-  else if (error_ == 0)
+  else if (to == STDOUT_FILENO && error_ == 0)
     error_ = write_to_stream(STDOUT_FILENO, bytes, count);
 }
 

@@ -23,6 +23,7 @@ std::string text(const T& value) {
 const auto options = std::to_array<TrainOption>({
     {"help", output},
     {"config", output},
+    {"quiet", output},
     {"model", network, "model", [](const Options& o, int64_t) { return o.network.model; }},
     {"form", network, "form", [](const Options& o, int64_t) { return o.network.form; }},
     {"aux", network, "auxiliary loss", [](const Options& o, int64_t) { return text(o.network.aux); }},

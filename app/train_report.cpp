@@ -29,13 +29,17 @@ double TrainReporter::mean_loss(double newest) {
   return std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size());
 }
 
+void TrainReporter::warn_above(const std::string& sentence) {
+  bar_.give_way();
+  warn(sentence);
+}
+
 void TrainReporter::on_step(const StepReport& r) {
   metrics_.step(r);
   if (!r.skipped_because.empty())
-    bar_.say(
-        fmt::format("warning: {}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
+    warn_above(fmt::format("{}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
   else if (const std::string warning = loss_watch_.see(r.loss); !warning.empty())
-    bar_.say("warning: " + warning);
+    warn_above(warning);
   if (!before_) before_ = r.step;
   bar_.show({.done = r.step + 1,
              .total = r.total_steps,
@@ -55,17 +59,17 @@ void TrainReporter::on_epoch(const EpochReport& r) {
                   "{:.2f} % in {}{}",
                   r.epoch + 1, r.train_loss, r.train_accuracy * 100, duration(r.train_s), r.test_loss,
                   r.test_accuracy * 100, duration(r.test_s), note_.empty() ? "" : "; " + note_));
-  if (const std::string replaced = data_.replaced(); !replaced.empty()) bar_.say("warning: " + replaced);
+  if (const std::string replaced = data_.replaced(); !replaced.empty()) warn_above(replaced);
   epoch_ = r;
 }
 
 void TrainReporter::on_checkpoint(const CheckpointReport& r) {
   if (!r.failure.empty())
-    return warn(fmt::format("the checkpoint of step {} could not be written, training goes on: {}", r.step,
-                            r.failure));
+    return warn_above(fmt::format("the checkpoint of step {} could not be written, training goes on: {}",
+                                  r.step, r.failure));
   bar_.say(fmt::format("step {} saved: {}, {} MiB in {:.2f} s, for which training waited {:.2f} s", r.step,
                        r.path, mebibytes(r.bytes), r.seconds, r.held_up_s));
-  if (!r.warning.empty()) warn(r.warning);
+  if (!r.warning.empty()) warn_above(r.warning);
 }
 
 void TrainReporter::on_end(const std::vector<TimeSheet>& times) {

@@ -29,7 +29,8 @@ class TrainReporter : public TrainObserver {
   const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
 
  private:
-  double mean_loss(double newest);  // over the last 20 steps
+  void warn_above(const std::string& sentence);  // of the bar
+  double mean_loss(double newest);               // over the last 20 steps
   MetricsFile& metrics_;
   const DataSet& data_;
   const std::vector<std::string> host_of_rank_;

@@ -129,6 +129,7 @@ Obtained obtain_cifar10(const ObtainOptions& options) {
   const std::string why = fetch(options, cached);
   if (why.empty()) return {.directory = cached.string(), .note = "downloaded CIFAR-10 to " + cached.string()};
   Obtained generated = obtain_synthetic(options);
+  generated.instead = true;
   generated.note = fmt::format(
       "CIFAR-10 was not given (--data-dir or CIFAR10_DIR) and {}: training on generated images, which are "
       "not CIFAR-10",

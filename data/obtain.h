@@ -22,6 +22,7 @@ struct ObtainOptions {
 struct Obtained {
   std::string directory;  // for read_cifar10
   std::string note;       // one line to tell the user, or ""
+  bool instead = false;   // whether these are generated images in the place of CIFAR-10
 };
 
 // A user's folder is returned as it is: reading it finds what is wrong with it. Error when the cache can't be written.

@@ -19,9 +19,11 @@ std::string plain(Tone tone, const std::string& sentence) {
 }
 
 std::atomic<SentenceShape> shape{&plain};
+std::atomic<bool> without_notes = false;
 
-void write(const std::string& text, double patience_s) {
+void write(Tone tone, const std::string& text, double patience_s) {
   printed("\r" + text);  // in a log, in the place of a bar that is not finished
+  if (tone == Tone::note && without_notes) return;
   write_to_stream(STDERR_FILENO, text.data(), text.size(), patience_s);
 }
 
@@ -36,17 +38,19 @@ void flush_standard_output() {
 
 void shape_sentences(SentenceShape wanted) { shape = wanted ? wanted : &plain; }
 
+void leave_out_notes(bool so) { without_notes = so; }
+
 void say(Tone tone, const std::string& sentence) noexcept {
   try {
     flush_standard_output();
-    write(shape.load()(tone, printable_lines(sentence)), 0);
+    write(tone, shape.load()(tone, printable_lines(sentence)), 0);
   } catch (...) {  // there is no memory left for the text
   }
 }
 
 void say_last(const std::string& sentence) noexcept {
   try {
-    write("\n" + shape.load()(Tone::error, printable_lines(sentence)), last_patience_s);
+    write(Tone::error, "\n" + shape.load()(Tone::error, printable_lines(sentence)), last_patience_s);
   } catch (...) {
   }
 }

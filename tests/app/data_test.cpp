@@ -37,6 +37,12 @@ TEST_F(DataCommands, TrainingOnAPackedSetIsTrainingOnTheSet) {
   EXPECT_EQ(state("a.json"), state("b.json"));
 }
 
+TEST_F(DataCommands, AFolderIsNoHdf5File) {
+  for (const std::string command : {"train --model resnet20 --steps 1", "data batches --out b.h5 --steps 1"})
+    expect_refused(run(command + " --dataset hdf5:set"), 2,
+                   "--dataset hdf5:set wants a file, and set is a folder", command);
+}
+
 TEST_F(DataCommands, ShowListsSplitsAndClasses) {
   const ProgramRun shown = run("data show set");
   ASSERT_EQ(shown.code, 0) << shown.err;

@@ -252,12 +252,15 @@ TEST_F(ExperimentProgram, AnInterruptedSweepGoesOn) {
 
 // Real training: measured beside predicted, the same losses wherever it is cut, and the step as it was.
 TEST_F(ExperimentProgram, AMeasuredStudyTrains) {
-  const ProgramRun result =
-      run("experiment speedup --mode measure --models resnet20 --ranks 1,2 --methods antichain,uniform "
-          "--microbatch 4 --microbatches 2 --train-steps 3 --dataset synthetic --out study");
+  const ProgramRun result = run_behind(
+      folder_.str(), "env CLICOLOR_FORCE=1",
+      "experiment speedup --mode measure --models resnet20 --ranks 1,2 --methods antichain,uniform "
+      "--microbatch 4 --microbatches 2 --train-steps 3 --dataset synthetic --out study");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(read_file(path("study/report.md")),
               HasSubstr("| predicted step, ms | rehearsed step, ms | measured step, ms | difference, % |"));
+  EXPECT_THAT(read_file(path("study/logs/resnet20-antichain-1-measure.log")), Not(HasSubstr("\x1b")))
+      << "colours are for terminals";
   const nlohmann::json alone = json("study/cells/resnet20-antichain-1-measure.json");
   for (const char* cell : {"antichain-2", "uniform-2", "uniform-1"})
     EXPECT_EQ(json(std::string("study/cells/resnet20-") + cell + "-measure.json")["measured"]["loss"],

@@ -46,6 +46,34 @@ TEST_F(Output, ADashIsStandardOutputAndThenNothingElseIsThere) {
                  "--metrics and --json can't both be written to standard output", "");
 }
 
+TEST_F(Output, QuietLeavesWhatWasAskedFor) {
+  const std::string small = " --model resnet20 --batch 4 --microbatches 2 --steps 1 --dataset synthetic";
+  const ProgramRun train = run("train --quiet --results r --json -" + small);
+  ASSERT_EQ(train.code, 0) << train.err;
+  EXPECT_EQ(Json::parse(train.out, nullptr, false)["steps"], 1) << "what --json - asked for, and no more";
+  for (const std::string& sentence : train.sentences())  // a busy machine makes times doubtful
+    EXPECT_THAT(sentence, ::testing::StartsWith("antichain: warning: "));
+  const std::string log = read_file(folder_.str() + "/r/log.txt");
+  for (const char* part : {"Command", "Plan for resnet20", "step 1/1", "Final state"})
+    EXPECT_THAT(log, HasSubstr(part)) << "a log keeps it";
+
+  const ProgramRun profile =
+      run("profile --quiet --seconds 0.01 --model resnet20 --batch 2 --microbatches 1 --json p");
+  EXPECT_EQ(profile.code, 0) << profile.err;
+  EXPECT_EQ(profile.out, "");
+  EXPECT_EQ(run("info --model resnet20 --quiet").out, run("info --model resnet20").out);
+  const ProgramRun plan = run("plan --profile p --stages 2 --quiet");
+  EXPECT_THAT(plan.out, HasSubstr("Predicted step")) << plan.err;
+  const ProgramRun json = run("plan --profile p --stages 2 --quiet --json -");
+  EXPECT_TRUE(Json::parse(json.out, nullptr, false).contains("stages")) << json.out;
+  EXPECT_EQ(json.err, "");
+  const ProgramRun refused = run("train --quiet --data-dir nowhere");
+  EXPECT_EQ(refused.code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("antichain: "));
+  EXPECT_EQ(refused.out, "");
+  EXPECT_EQ(run("train --quiet --help").out, run("train --help").out);
+}
+
 TEST_F(Output, DevicesAndPipesAreWrittenToAndNotReplaced) {
   EXPECT_EQ(run("info --json /dev/null").code, 0);
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));

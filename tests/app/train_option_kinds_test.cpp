@@ -34,7 +34,8 @@ TEST(TrainOptionKinds, AreThese) {
         "memory-bytes", "objective", "profile", "profile-cache", "schedule", "stages", "transport",
         "watchdog"}},
       {"output",
-       {"checkpoint", "checkpoint-every", "config", "help", "json", "keep", "metrics", "results", "trace"}}};
+       {"checkpoint", "checkpoint-every", "config", "help", "json", "keep", "metrics", "quiet", "results",
+        "trace"}}};
   EXPECT_EQ(by_kind(), expected);
 }
 
