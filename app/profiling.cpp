@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <optional>
+
 #include "app/preflight.h"
 #include "app/profile_cache.h"
+#include "app/progress_bar.h"
 #include "app/starvation.h"
 #include "app/table.h"
 #include "framework/backend.h"
@@ -74,8 +78,16 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   if (seconds > 0) options.budget_s = seconds;
   double starved_share = 0;
   options.starved_share = &starved_share;
+  std::optional<ProgressBar> bar;
+  if (transport.rank() == 0) {
+    bar.emplace(stdout);
+    options.progress = [&](const MeasureProgress& p) {
+      bar->show_share(p.share, p.left_s, fmt::format("measuring {}: {}", lowered.model(), p.node));
+    };
+  }
   const Profile profile = measure(lowered, context, transport, options);
   if (transport.rank() != 0) return profile;
+  bar->give_way();
   if (starved_share > doubtful_starved_share)
     warn_of_starving(fmt::format("a rank had no core for {} % of the profiling", percent(starved_share)),
                      transport, context);

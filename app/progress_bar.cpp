@@ -59,6 +59,11 @@ std::string ProgressBar::render(int64_t done, int64_t total, const std::string& 
       done, total, columns);
 }
 
+std::string ProgressBar::render_share(double share, double left_s, const std::string& text, int columns) {
+  constexpr int64_t all = 1'000'000;
+  return with_bar(fmt::format("{}  left {}", text, duration(left_s)), int64_t(share * all), all, columns);
+}
+
 ProgressBar::ProgressBar(std::FILE* out) : out_(out), columns_(terminal_columns(out)) {}
 
 bool ProgressBar::is_due(bool last) {
@@ -85,6 +90,11 @@ void ProgressBar::show(const ProgressState& state) {
 
 void ProgressBar::show(int64_t done, int64_t total, const std::string& text) {
   if (is_due(done == total)) show_line(render(done, total, text, elapsed_s(), width()));
+}
+
+void ProgressBar::show_share(double share, double left_s, const std::string& text) {
+  if (columns_ == 0 && shown_ == Clock::time_point()) shown_ = start_;
+  if (is_due(false)) show_line(render_share(share, left_s, text, width()));
 }
 
 void ProgressBar::give_way() {

@@ -95,10 +95,30 @@ class Bench {
 
 // How many rounds of `round_s` fit: rank 0's answer, so that all ranks are at it for equally long.
 int repeats(Transport& job, const MeasureOptions& options, double round_s) {
-  const int fitting = int(std::clamp(options.budget_s / std::max(round_s, 1e-6), 1.0, 1e6));
-  return std::stoi(
-      job.broadcast(std::to_string(std::clamp(fitting, options.min_repeats, options.max_repeats))));
+  return std::stoi(job.broadcast(
+      std::to_string(fitting_repeats(options.budget_s, round_s, options.min_repeats, options.max_repeats))));
 }
+
+// Tells whoever wants to know how far measuring is.
+class Telling {
+ public:
+  explicit Telling(const MeasureOptions& options) : options_(options) {}
+  void of_all(double steps) { all_ = steps; }
+  // After so many steps, in this node. Returns how long telling took.
+  double tell(double steps, std::string_view node) const {
+    if (!options_.progress) return 0;
+    const double now = now_s();
+    MeasureProgress progress = progress_after(
+        steps, all_, now - begin_s_, {options_.budget_s, options_.min_repeats, options_.max_repeats});
+    progress.node = node;
+    options_.progress(progress);
+    return now_s() - now;
+  }
+
+ private:
+  const MeasureOptions& options_;
+  double begin_s_ = now_s(), all_ = 0;
+};
 
 // On rank 0; of ranks without an answer to give, 0.
 double largest(Transport& job, double mine) {
@@ -114,9 +134,15 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
   std::vector<double> overhead;
   double in_nodes = 0;
+  int steps = 0;
+  Telling telling(options);
   bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
     job.activity().beat();
     in_nodes += seconds;
+    if (verb != Verb::step)
+      in_nodes += telling.tell(
+          steps + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
+          graph[id].name);
     // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
     if (verb == Verb::step || microbatch == bench.microbatches() - 1) samples[{id, verb}].push_back(seconds);
   });
@@ -124,10 +150,11 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
   const double warm_up_s = bench.step().seconds;
   samples.clear();
   const int count = repeats(job, options, warm_up_s);
+  telling.of_all(1 + count);
   job.barrier();
   const StarvedTime starved;
   double all_s = 0;
-  for (int i = 0; i < count; ++i) {
+  for (steps = 1; steps <= count; ++steps) {
     in_nodes = 0;
     const double seconds = bench.step().seconds;
     all_s += seconds;
@@ -148,14 +175,19 @@ void measure_device(const Graph& graph, Context& context, Profile& network, Tran
   // Looks at numbers as in training, which go on without waiting for what they find.
   bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   DeviceTimes times(bench.microbatches());
-  const auto step = [&](bool traced = false) {
+  Telling telling(options);
+  double steps = 0;  // a step with a clock counts as three
+  const auto step = [&](bool traced = false, bool clocked = false) {
     job.activity().beat();
+    telling.tell(steps, clocked ? "the nodes" : "whole steps");
+    steps += clocked ? kinds - 2 : 1;
     return bench.step(traced);
   };
   job.barrier();
   double warm_up_s = 0;
   for (int i = 0; i < warm_ups; ++i) warm_up_s = step().seconds;
   const int count = repeats(job, options, kinds * warm_up_s);
+  telling.of_all(warm_ups + kinds * count + kinds - 2);
   job.barrier();
   for (int i = 0; i < count; ++i) {
     times.add_plain(step().seconds);
@@ -163,10 +195,10 @@ void measure_device(const Graph& graph, Context& context, Profile& network, Tran
   }
   bench.runner().set_clock(
       [&](NodeId id, Verb verb, int, double seconds) { times.add_node(id, verb, seconds); });
-  step();
+  step(/*traced=*/false, /*clocked=*/true);
   times.forget_nodes();
   for (int i = 0; i < count; ++i) {
-    step();
+    step(/*traced=*/false, /*clocked=*/true);
     times.end_of_nodes();
   }
   times.price(network);

@@ -5,8 +5,11 @@
 // figures count.
 #pragma once
 
+#include <functional>
+
 #include "framework/backend.h"
 #include "partition/profile.h"
+#include "pipeline/measure_progress.h"
 #include "pipeline/memory_need.h"
 #include "pipeline/transport.h"
 
@@ -16,6 +19,7 @@ struct MeasureOptions {
   int microbatches = 1;  // of the run: with more than one, weight gradients are timed accumulating
   double budget_s = 3;   // about how long to measure, after the warm-up
   int min_repeats = 5, max_repeats = 50;
+  std::function<void(const MeasureProgress&)> progress = {};  // called often, between what is timed
   double* starved_share = nullptr;  // gets that of the rank that most lacked a core (pipeline/starved_time.h)
 };
 

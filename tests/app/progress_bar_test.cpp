@@ -45,6 +45,20 @@ TEST(ProgressBar, IsPlainAndRareWhereThereIsNoTerminal) {
   EXPECT_EQ(controls, 0);
 }
 
+TEST(ProgressBar, OfAnEstimateShowsShareAndTimeLeft) {
+  const std::string text = "measuring resnet20: conv1  left 0:12";
+  EXPECT_EQ(ProgressBar::render_share(0.25, 12, "measuring resnet20: conv1", 0), text);
+  EXPECT_EQ(ProgressBar::render_share(0.25, 12, "measuring resnet20: conv1", int(text.size()) + 11),
+            "[==      ] " + text);
+  std::FILE* file = std::tmpfile();
+  {
+    ProgressBar bar(file);
+    for (int i = 0; i <= 1000; ++i) bar.show_share(i * 1e-3, 1 - i * 1e-3, "measuring");
+  }
+  EXPECT_EQ(std::ftell(file), 0) << "a log is not told of what takes less than 10 s";
+  std::fclose(file);
+}
+
 TEST(ProgressBar, Durations) {
   EXPECT_EQ(duration(0.2), "0:00");
   EXPECT_EQ(duration(187), "3:07");
