@@ -13,6 +13,7 @@
 #include "models/model.h"
 #include "partition/cut_file.h"
 #include "pipeline/agree.h"
+#include "pipeline/computing_beats.h"
 
 namespace antichain {
 namespace {
@@ -28,6 +29,16 @@ std::string read_schedule(const std::string& name) {
     refuse_name("schedule", name, known);
   }
   return read_file(name);
+}
+
+Graph named_model(const NetworkOptions& network) {
+  return make_model(network.model, {.form = network.form == "cifar" ? Form::cifar : Form::imagenet,
+                                    .microbatch = network.microbatch(),
+                                    .classes = network.classes,
+                                    .image = network.image,
+                                    .label_smoothing = float(network.label_smoothing),
+                                    .dropout = network.dropout,
+                                    .aux = network.aux});
 }
 
 std::string read_if_given(const std::string& file) { return file.empty() ? "" : read_file(file); }
@@ -47,17 +58,17 @@ bool is_policy(const std::string& schedule) {
   return std::ranges::find(training_policies, schedule) != training_policies.end();
 }
 
+Graph lowered_network(const NetworkOptions& network, Rank& rank) {
+  rank.transport.activity().doing("choosing the kernels of the network");
+  const ComputingBeats beats(rank.transport.activity());  // engines may be compiled
+  return lower(named_model(network), rank.context.backend(), parse_precision(network.precision));
+}
+
 Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
   const Backend& device = backend(machine.device);
-  device.enter(Context(device, machine.threads));  // what an engine chooses may depend on its thread count
-  return lower(make_model(network.model, {.form = network.form == "cifar" ? Form::cifar : Form::imagenet,
-                                          .microbatch = network.microbatch(),
-                                          .classes = network.classes,
-                                          .image = network.image,
-                                          .label_smoothing = float(network.label_smoothing),
-                                          .dropout = network.dropout,
-                                          .aux = network.aux}),
-               device, parse_precision(network.precision));
+  const Context context(device, machine.threads);
+  device.enter(context);  // what an engine chooses may depend on its thread count
+  return lower(named_model(network), device, parse_precision(network.precision));
 }
 
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule) {

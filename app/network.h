@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/job.h"
 #include "app/options.h"
 #include "app/planning_options.h"
 #include "framework/graph.h"
@@ -13,7 +14,10 @@
 
 namespace antichain {
 
-// The named model at one micro-batch, in the layouts of the device. Error when the batch can't be cut evenly.
+// The named model at one micro-batch, in the layouts and by the engines of the rank's device, which is asked for them. Error when
+// the batch can't be cut evenly.
+Graph lowered_network(const NetworkOptions&, Rank&);
+// Outside of any job: those of a rank alone.
 Graph lowered_network(const NetworkOptions&, const MachineOptions&);
 
 // The texts of the files a user gave; "" for one that was not given. Error when one can't be read, or `schedule` is

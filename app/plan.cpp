@@ -99,8 +99,8 @@ void plan_a_profile(const PlanCommandOptions& options) {
 void run(const PlanCommandOptions& options) {
   check(options);
   if (!options.planning.profile_file.empty()) return plan_a_profile(options);
-  const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
+    const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
     // 1. What was given.
     const GivenFiles given =

@@ -87,8 +87,8 @@ void print(const Profile& profile) {
 
 void run(const ProfileOptions& options) {
   if (options.tune) check_tunable(backend(options.machine.device));
-  const Graph graph = lowered_network(options.network, options.machine);
   run_job(options.machine, [&](Rank& rank) {
+    const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
     // 1. Whether the result can be kept.
     read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);

@@ -96,9 +96,10 @@ std::string please_cite(const Cited& cited) {
   return hanging("Please cite", 15, fmt::format("{} (antichain citations)", fmt::join(works, "; ")));
 }
 
-void train_rank(const TrainCommandOptions& options, const Graph& graph, Rank& rank, SharedData& shared) {
+void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shared) {
   Transport& transport = rank.transport;
   check_same_settings(rank, options.settings);
+  const Graph graph = lowered_network(options.network, rank);
   check_same_kernels(rank, options.machine, graph);
   const PlanningOptions planning = for_ranks(options.planning, transport.size());
   const JobStart job = job_start(rank);
@@ -211,8 +212,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
   SharedData shared;
   fit_network(options.network, options.data, shared);
   note_settings(options, command);
-  const Graph graph = lowered_network(options.network, options.machine);
-  run_job(options.machine, [&](Rank& rank) { train_rank(options, graph, rank, shared); });
+  run_job(options.machine, [&](Rank& rank) { train_rank(options, rank, shared); });
 }
 
 }  // namespace

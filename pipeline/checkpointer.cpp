@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "framework/backend.h"
 #include "framework/version.h"
 #include "pipeline/agree.h"
 #include "pipeline/host_memory.h"
@@ -83,6 +84,7 @@ void Checkpointer::begin(const TrainPosition& position) {
 
 // On the writer's thread.
 std::string Checkpointer::write(const std::string& name, const std::function<void()>& beat) const {
+  stage_.context().backend().enter(stage_.context());  // the thread has no device of its own
   folder_.begin(position_.step);
   SyncedFile file(folder_.partial_of(position_.step) + "/" + name, beat);
   copy_.write_hdf5(stage_.context(), [&](std::string_view bytes) { file.write(bytes); });

@@ -24,6 +24,16 @@ void close(Resources* r) {
   delete r;
 }
 
+// In exclusive-process mode a device serves one process.
+Error taken(int device, int local_rank, int devices) {
+  return Error(
+      fmt::format("GPU {} of this host, which rank {} of the host is to use, serves no other process than "
+                  "the one that has it (compute mode exclusive-process)",
+                  device, local_rank),
+      fmt::format("start as many ranks on a host as it shows GPUs ({}), when nobody else uses them",
+                  devices));
+}
+
 // Parts in the device's memory, and the tensors that they are parts of.
 class UpdateOfParts : public Update {
  public:
@@ -107,7 +117,9 @@ class CudaBackend : public Backend {
     const int devices = visible_devices();
     ANTICHAIN_CHECK(devices > 0, "the module registers this backend only where there is a device");
     std::shared_ptr<Resources> opened(new Resources{.device = local_rank % devices}, close);
-    ANTICHAIN_CUDA(cudaSetDevice(opened->device));
+    const cudaError_t set = cudaSetDevice(opened->device);
+    if (set == cudaErrorDevicesUnavailable) throw taken(opened->device, local_rank, devices);
+    ANTICHAIN_CUDA(set);
     ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking));
     ANTICHAIN_CUDA(cudaMalloc(&opened->flag, sizeof(int)));
     return opened;

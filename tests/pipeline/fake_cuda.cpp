@@ -2,10 +2,12 @@
 #include "tests/pipeline/fake_cuda.h"
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <cstdio>
 
 #include "tests/pipeline/fake_cuda_device.h"
+#include "tests/pipeline/fake_devices.h"
 #include "tests/pipeline/fake_ipc.h"
 
 namespace antichain::testing::fake_cuda {
@@ -92,18 +94,32 @@ CUevent_st& original(cudaEvent_t event) {
   return it;
 }
 
+// cudaStreamPerThread names another stream in each thread.
+cudaStream_t stream_named(cudaStream_t name) {
+  if (name != cudaStreamPerThread) return name;
+  struct OfThread {
+    cudaStream_t stream = make_stream();
+    ~OfThread() { cudaStreamDestroy(stream); }
+  };
+  thread_local const OfThread own;
+  return own.stream;
+}
+
 }  // namespace
 
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
   *stream = make_stream();
   (*stream)->side = true;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+cudaError_t cudaStreamSynchronize(cudaStream_t named) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   Device::the().forbid_recording();
+  const cudaStream_t stream = stream_named(named);
   {
     std::lock_guard lock(Device::the().mutex);
     ++stream->waits;
@@ -121,6 +137,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {  // what is in it is still 
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   const bool timed = (flags & cudaEventDisableTiming) == 0, shared = (flags & cudaEventInterprocess) != 0;
   if (timed && shared) return cudaErrorInvalidValue;
   *event = new CUevent_st{.timed = timed,
@@ -138,18 +155,24 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {  // the same
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
   if (!event->shared) return cudaErrorInvalidResourceHandle;
   std::memset(handle, 0, sizeof *handle);
+  const pid_t pid = ::getpid();
   std::memcpy(handle->reserved, &event, sizeof event);
+  std::memcpy(handle->reserved + sizeof event, &pid, sizeof pid);
   return cudaSuccess;
 }
 cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t handle) {
   CUevent_st* of = nullptr;
+  pid_t pid = 0;
   std::memcpy(&of, handle.reserved, sizeof of);
+  std::memcpy(&pid, handle.reserved + sizeof of, sizeof pid);
+  if (pid != ::getpid()) return cudaErrorInvalidResourceHandle;  // between real processes there is no way
   const int process = antichain::testing::fake_cuda::this_process();
   if (!of || of->process == process) return cudaErrorInvalidResourceHandle;
   *event = new CUevent_st{.reached = nullptr, .process = process, .opened_from = of};
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   std::shared_ptr<Reached> reached;
   {
     std::lock_guard lock(Device::the().mutex);
@@ -242,16 +265,19 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   antichain::testing::fake_cuda::check_address(to);
   antichain::testing::fake_cuda::check_address(from);
   Device::the().push(stream, {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stream) {
-  Device::the().push(stream, {.kernel = [=] { std::memset(to, value, count); }});
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
+  Device::the().push(stream_named(stream), {.kernel = [=] { std::memset(to, value, count); }});
   return cudaSuccess;
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   Device::the().forbid_recording();
   *memory = std::malloc(bytes);
   std::lock_guard lock(Device::the().mutex);
@@ -259,6 +285,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 cudaError_t cudaFreeHost(void* memory) {
+  if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   Device::the().forbid_recording();
   std::lock_guard lock(Device::the().mutex);
   Device::the().freed_in_use += int(!Device::the().idle());

@@ -143,10 +143,23 @@ class LateUpdate : public Update {
   const std::vector<Trained> trained_;
 };
 
+const std::vector<const char*> FakeGpu::operators = {"adaptive_average_pool",
+                                                     "add",
+                                                     "average_pool",
+                                                     "batch_norm",
+                                                     "concat",
+                                                     "conv2d",
+                                                     "dropout",
+                                                     "flatten",
+                                                     "reorder",
+                                                     "global_average_pool",
+                                                     "linear",
+                                                     "max_pool",
+                                                     "relu",
+                                                     "softmax_cross_entropy"};
+
 FakeGpu::FakeGpu() {
-  for (const char* type :
-       {"adaptive_average_pool", "add", "average_pool", "batch_norm", "concat", "conv2d", "dropout",
-        "flatten", "global_average_pool", "linear", "max_pool", "relu", "reorder", "softmax_cross_entropy"}) {
+  for (const char* type : operators) {
     KernelEntry entry = cpu().entry(type);
     entry.make = [type, make = entry.make](const Op& op, std::span<const TensorSpec> x,
                                            const Lowering& lowering) {

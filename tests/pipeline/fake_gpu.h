@@ -29,6 +29,8 @@ class FakeGpu : public Backend {
   // Registers the only one and its streams, as a module does, and returns it.
   static FakeGpu& the();
 
+  static const std::vector<const char*> operators;
+
   std::string name() const override { return "fake_gpu"; }
   std::string description() const override { return "the CPU's kernels in fake streams"; }
   bool host_memory() const override { return false; }

@@ -1,0 +1,13 @@
+// The CUDA backend itself (framework/cuda/backend.cpp), linked with the stand-ins of the runtime: memory, copies, streams and
+// devices go its way. Operators are those of fake_gpu.h, and as cuDNN does, a convolution that is lowered uses the device.
+#pragma once
+
+#include <memory>
+
+#include "framework/backend.h"
+
+namespace antichain::testing {
+
+std::unique_ptr<Backend> make_fake_cuda_backend(const std::string& name);
+
+}  // namespace antichain::testing
