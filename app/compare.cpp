@@ -10,6 +10,7 @@
 #include "app/plan_figures.h"
 #include "app/plan_report.h"
 #include "app/table.h"
+#include "partition/planner.h"
 
 namespace antichain {
 namespace {

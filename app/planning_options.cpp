@@ -8,6 +8,7 @@
 
 #include "app/checks.h"
 #include "framework/error.h"
+#include "partition/planner.h"
 #include "pipeline/planning.h"
 
 namespace antichain {

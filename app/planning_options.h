@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/cli_forward.h"
-#include "partition/planner.h"
+#include "partition/plan_options.h"
 
 namespace antichain {
 

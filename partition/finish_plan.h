@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "partition/planner.h"
+#include "partition/plan.h"
+#include "partition/plan_options.h"
 
 namespace antichain {
 

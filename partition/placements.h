@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "partition/planner.h"
+#include "partition/plan_options.h"
 
 namespace antichain {
 

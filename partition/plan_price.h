@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "partition/planner.h"
+#include "partition/plan.h"
+#include "partition/plan_options.h"
 
 namespace antichain {
 

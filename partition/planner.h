@@ -1,35 +1,14 @@
 // Planners: from a priced network and a cluster to a plan.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "partition/cluster.h"
 #include "partition/plan.h"
-#include "partition/stage_cost.h"
+#include "partition/plan_options.h"
 
 namespace antichain {
-
-// How many devices a stage may have. {}: one each. {r0, r1, …}: so many in stage 0, 1, …
-struct Replicas {
-  bool automatic = false;
-  std::vector<int> of_stage;
-  bool off() const { return !automatic && of_stage.empty(); }
-};
-
-struct PlanOptions {
-  int stages = 1;        // with automatic replicas (and for data-parallel): devices
-  bool at_most = false;  // or fewer
-  Cluster cluster;       // its devices in excess of what is asked for are left out, the best choice of them
-  std::string objective = "compute-or-transfer";  // or "compute"
-  Replicas replicas;
-  int microbatches = 32;  // of a step: what an all-reduce is shared by, what may be in flight
-  InFlight in_flight = InFlight::one_f_one_b;
-  std::vector<std::string> cuts;  // of handsplit: the last node of every stage but the last
-  int64_t max_states = 1'000'000;
-};
 
 // Error when there are more stages than nodes or devices, or no node at all, or the objective is unknown, or no plan fits
 // the devices' memory (then with the smallest memory that would do).

@@ -12,6 +12,7 @@
 
 #include "framework/error.h"
 #include "partition/antichain_search.h"
+#include "partition/planner.h"
 #include "pipeline/all_cuts.h"
 #include "pipeline/cut_climb.h"
 #include "pipeline/makespan_bound.h"

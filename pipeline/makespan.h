@@ -5,7 +5,8 @@
 // is no worse than any of these. Where the cuts are few enough to try them all, it is proved to be the best.
 #pragma once
 
-#include "partition/planner.h"
+#include "partition/plan.h"
+#include "partition/plan_options.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "partition/planner.h"
+#include "partition/plan_options.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {

@@ -7,6 +7,7 @@
 #include "framework/error.h"
 #include "partition/antichain_search.h"
 #include "partition/finish_plan.h"
+#include "partition/planner.h"
 #include "pipeline/makespan.h"
 #include "pipeline/makespan_bound.h"
 #include "pipeline/simulate.h"

@@ -9,7 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "partition/planner.h"
+#include "partition/plan.h"
+#include "partition/plan_options.h"
 #include "pipeline/schedule.h"
 
 namespace antichain {

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "partition/finish_plan.h"
+#include "partition/planner.h"
 #include "tests/partition/networks.h"
 
 namespace antichain {

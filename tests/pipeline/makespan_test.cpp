@@ -12,6 +12,7 @@
 #include "framework/json.h"
 #include "networks.h"
 #include "partition/antichain_search.h"
+#include "partition/planner.h"
 #include "partition/read_profile.h"
 #include "pipeline/cut_scorer.h"
 #include "pipeline/makespan_bound.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "networks.h"
+#include "partition/planner.h"
 #include "pipeline/simulate.h"
 #include "tests/expect_error.h"
 
