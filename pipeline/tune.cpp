@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include "framework/alternatives.h"
@@ -11,6 +12,7 @@
 #include "framework/bf16.h"
 #include "framework/error.h"
 #include "framework/random.h"
+#include "framework/say.h"
 #include "pipeline/device_streams.h"
 #include "pipeline/median.h"
 #include "pipeline/node_stamps.h"
@@ -20,6 +22,7 @@ namespace {
 
 constexpr int rounds = 10;
 constexpr double hopeless = 5;  // times the fastest: such an engine is timed once
+constexpr double never = std::numeric_limits<double>::infinity();
 
 // Random numbers that repeat: of what size they are does not matter, but zeros would need less power.
 Tensor operand(const TensorSpec& spec, const Context& context) {
@@ -43,7 +46,11 @@ Tensor operand(const TensorSpec& spec, const Context& context) {
 class Race {
  public:
   Race(Context& context, DeviceStep& device, const PassAlternatives& pass)
-      : context_(context), device_(device), pass_(pass), seconds_(pass.all.size()) {
+      : context_(context),
+        device_(device),
+        pass_(pass),
+        seconds_(pass.all.size()),
+        failures_(pass.all.size()) {
     for (const TensorSpec& spec : pass.operands) operands_.push_back(operand(spec, context));
     int64_t bytes = 0;
     for (const Alternative& one : pass.all) bytes = std::max(bytes, one.workspace_bytes);
@@ -51,24 +58,40 @@ class Race {
   }
 
   std::vector<TunedEngine> run() {
-    round();  // loads what is loaded when it is first used
-    for (std::vector<double>& seconds : seconds_) seconds.clear();
-    round();
-    const double fastest_s = std::ranges::min(seconds_)[0];
+    warm_up();
+    round(never);
+    double fastest_s = never;
+    for (const std::vector<double>& seconds : seconds_)
+      if (!seconds.empty()) fastest_s = std::min(fastest_s, seconds[0]);
     for (int i = 1; i < rounds; ++i) round(hopeless * fastest_s);
     std::vector<TunedEngine> engines;
     for (size_t i = 0; i < pass_.all.size(); ++i)
-      engines.push_back({pass_.all[i].engine, pass_.all[i].workspace_bytes, median(seconds_[i])});
+      engines.push_back({.engine = pass_.all[i].engine,
+                         .workspace_bytes = pass_.all[i].workspace_bytes,
+                         .seconds = failures_[i].empty() ? median(seconds_[i]) : never,
+                         .failure = failures_[i]});
     return engines;
   }
 
  private:
-  void round(double most_s = 0) {
+  void start(size_t i) { pass_.all[i].run(context_, operands_, workspace_); }
+
+  // Each by itself, as it loads what it uses for the first time; and so that one that fails is known.
+  void warm_up() {
+    for (size_t i = 0; i < pass_.all.size(); ++i) try {
+        start(i);
+        device_.wait();
+      } catch (const Error& error) {
+        failures_[i] = error.what();
+      }
+  }
+
+  void round(double most_s) {
     device_.tie_clocks(false);
     NodeStamps stamps(device_, [&](int i, Verb, int, double s) { seconds_[size_t(i)].push_back(s); });
     for (size_t i = 0; i < pass_.all.size(); ++i)
-      if (most_s == 0 || seconds_[i][0] <= most_s)
-        stamps.around(int(i), Verb::forward, 0, [&] { pass_.all[i].run(context_, operands_, workspace_); });
+      if (failures_[i].empty() && (seconds_[i].empty() || seconds_[i][0] <= most_s))
+        stamps.around(int(i), Verb::forward, 0, [&] { start(i); });
     stamps.let_go();
     device_.wait();
     stamps.finish();
@@ -80,6 +103,7 @@ class Race {
   std::vector<Tensor> operands_;
   std::byte* workspace_ = nullptr;
   std::vector<std::vector<double>> seconds_;
+  std::vector<std::string> failures_;
 };
 
 }  // namespace
@@ -101,24 +125,27 @@ std::vector<TunedPass> tune(const Graph& graph, Context& context, Progress& acti
   const auto device = device_streams(context.backend().name())->step(context);
   std::vector<TunedPass> tuned;
   std::map<std::string, size_t> known;
-  for (const Node& node : graph) {
-    activity.beat();
-    std::vector<Shape> shapes;
-    for (const NodeId input : node.inputs) shapes.push_back(graph.shape(input));
-    if (shapes.empty()) continue;
-    for (const PassAlternatives& pass : list(*node.op, shapes, node.lowering.precision)) {
-      if (pass.pass == "input gradient" && !graph.needs_gradient(node.inputs[0])) continue;
-      const std::string key = fmt::format("{} of {} {}", pass.pass, node.op->str(), shapes[0].str());
-      const auto [it, is_new] = known.try_emplace(key, tuned.size());
-      if (is_new)
-        tuned.push_back({.node = node.name,
-                         .pass = pass.pass,
-                         .input = shapes[0],
-                         .engines = Race(context, *device, pass).run()});
-      else
-        ++tuned[it->second].nodes;
+  const auto add = [&](const Node& node, const PassAlternatives& pass, const Shape& input) {
+    const std::string key = fmt::format("{} of {} {}", pass.pass, node.op->str(), input.str());
+    if (const auto it = known.find(key); it != known.end()) return void(++tuned[it->second].nodes);
+    tuned.push_back({.node = node.name,
+                     .pass = pass.pass,
+                     .input = input,
+                     .engines = Race(context, *device, pass).run()});
+    known[key] = tuned.size() - 1;
+  };
+  for (const Node& node : graph) try {
+      activity.beat();
+      std::vector<Shape> shapes;
+      for (const NodeId input : node.inputs) shapes.push_back(graph.shape(input));
+      if (shapes.empty()) continue;
+      for (const PassAlternatives& pass : list(*node.op, shapes, node.lowering.precision))
+        if (pass.pass != "input gradient" || graph.needs_gradient(node.inputs[0])) add(node, pass, shapes[0]);
+    } catch (const Error& error) {
+      if (tuned.empty()) throw;
+      warn(fmt::format("engines are compared up to the node before {} only: {}", node.name, error.what()));
+      break;
     }
-  }
   return tuned;
 }
 

@@ -13,7 +13,8 @@ namespace antichain {
 struct TunedEngine {
   std::string engine;
   int64_t workspace_bytes = 0;
-  double seconds = 0;  // median
+  double seconds = 0;        // median; infinite where it failed
+  std::string failure = {};  // why it can't run
 };
 
 struct TunedPass {
@@ -28,7 +29,9 @@ struct TunedPass {
 
 // Error where the device has one engine for everything.
 void check_tunable(const Backend&);
-// In the order of the nodes. Engines take turns, so none finds its operands in a warmer cache than the others do.
+// In the order of the nodes. Engines take turns, so none finds its operands in a warmer cache than the others do. An engine that
+// fails is told with its reason, and the others go on; where the device itself is broken by it, a warning says so, and the passes
+// before it are returned.
 std::vector<TunedPass> tune(const Graph& lowered, Context&, Progress&);
 
 }  // namespace antichain

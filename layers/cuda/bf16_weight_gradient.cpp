@@ -11,32 +11,11 @@
 
 #include "framework/error.h"
 #include "layers/cuda/convolution.h"
-#include "layers/cuda/gemm.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/transpose.h"
 
 namespace antichain::cuda {
 namespace {
-
-class ProductPlan : public ConvolutionPlan {
- public:
-  explicit ProductPlan(const Convolution& c)
-      : product_(make_gemm({.m = c.y[1],
-                            .n = c.x[1],
-                            .k = c.y.elements() / c.y[1],
-                            .transpose_a = true,
-                            .factors = DType::bf16},
-                           Factors::exact)) {}
-
-  int64_t workspace_bytes() const override { return product_->workspace_bytes(); }
-  void run(Context& context, const void* x, const void* dw, const void* dy,
-           std::byte* workspace) const override {
-    product_->run(context, dy, x, const_cast<void*>(dw), workspace);
-  }
-
- private:
-  const std::unique_ptr<const Gemm> product_;
-};
 
 class WidenedPlan : public ConvolutionPlan {
  public:
@@ -65,7 +44,7 @@ class WidenedPlan : public ConvolutionPlan {
 }  // namespace
 
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution& c) {
-  if (is_product(c)) return std::make_shared<ProductPlan>(c);
+  if (is_product(c)) return plan_product(c, Pass::weight_gradient, Factors::exact);
   if (compiles_weight_gradients())
     if (auto compiled = plan_compiled_weight_gradient(c)) return compiled;
   return plan_widened(c, plan(widened(c), Pass::weight_gradient, Factors::tf32));
@@ -84,10 +63,6 @@ bool compiles_weight_gradients() {
                 "set it to 1 for weight gradients of bf16 by engines that cuDNN compiles, or unset it",
                 ExitCode::usage);
   return word == "1";
-}
-
-bool is_product(const Convolution& c) {
-  return c.weight[2] == 1 && c.weight[3] == 1 && c.groups == 1 && c.stride == Extent(1) && c.pad == Extent(0);
 }
 
 Convolution widened(Convolution c) {

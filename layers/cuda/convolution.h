@@ -61,7 +61,9 @@ std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convo
 // Whether ANTICHAIN_CUDA_COMPILE=1 asks for these where there is no matrix product. Error where it says something else.
 bool compiles_weight_gradients();
 Convolution widened(Convolution);
+// By cuBLASLt, in nhwc, where the convolution is a matrix product.
 bool is_product(const Convolution&);
+std::shared_ptr<const ConvolutionPlan> plan_product(const Convolution&, Pass, Factors);
 // In nhwc, by a plan that works in NCHW.
 std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution&, Pass,
                                                       std::shared_ptr<const ConvolutionPlan> nchw);

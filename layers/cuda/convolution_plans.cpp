@@ -20,6 +20,8 @@ std::vector<NamedPlan> all_plans(const Convolution& c, Pass pass, Factors factor
     all = plans_by_cudnn(c, pass, Layout::nhwc, factors);
     for (NamedPlan& by : plans_by_cudnn(c, pass, Layout::plain, factors))
       all.push_back({by.engine + ", in NCHW", plan_reordered(c, pass, std::move(by.plan))});
+    if (!all.empty() && is_product(c) && pass != Pass::weight_gradient)
+      all.push_back({"cuBLASLt", plan_product(c, pass, factors)});
   }
   all.push_back({"ours", plan_directly(c, pass)});
   return all;

@@ -3,10 +3,12 @@
 #include <cublasLt.h>
 #include <fmt/format.h>
 
+#include "framework/cuda/check.h"
 #include "framework/cuda/resources.h"
 #include "framework/error.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/loops.h"
+#include "layers/cuda/made_once.h"
 
 namespace antichain::cuda {
 namespace {
@@ -23,6 +25,14 @@ cublasLtHandle_t make_handle() {
   cublasLtHandle_t handle = nullptr;
   check(cublasLtCreate(&handle), "start");
   return handle;
+}
+
+// Of the current device, as a handle belongs to the device that it was made on. Never taken down: CUDA may end first.
+cublasLtHandle_t planning_handle() {
+  static auto* const handles = new MadeOnce<int, cublasLtHandle_t>;
+  int device = 0;
+  ANTICHAIN_CUDA(cudaGetDevice(&device));
+  return handles->of(device, make_handle);
 }
 
 template <class T, cublasStatus_t (*destroy)(T)>
@@ -88,12 +98,12 @@ class CublasGemm : public Gemm {
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
       prefer(operand, &aligned, sizeof aligned);
     int found = 0;
-    static cublasLtHandle_t planning = make_handle();
-    check(cublasLtMatmulAlgoGetHeuristic(planning, product_.get(), b_.get(), a_.get(), c_.get(), c_.get(),
-                                         raw, 1, &chosen_, &found),
+    check(cublasLtMatmulAlgoGetHeuristic(planning_handle(), product_.get(), b_.get(), a_.get(), c_.get(),
+                                         c_.get(), raw, 1, &chosen_, &found),
           "choose an algorithm");
     ANTICHAIN_CHECK(found > 0 && chosen_.state == CUBLAS_STATUS_SUCCESS,
                     "cuBLASLt multiplies float32 and bf16 matrices of any shape");
+    cudaGetLastError();  // what choosing may have left behind
   }
 
   static cublasLtHandle_t handle_of(Context& context) {

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
 
-#include "framework/error.h"
+#include "layers/cuda/cudnn_check.h"
+#include "layers/cuda/engine_order.h"
 
 namespace antichain::cuda {
 namespace {
@@ -33,6 +33,7 @@ struct Candidate {
   std::vector<cudnnBackendNumericalNote_t> numerical;
   bool compiles = false;
   int64_t number = -1;
+  bool is_fallback = false;
 };
 
 Candidate candidate(Descriptor config) {
@@ -56,10 +57,12 @@ Candidate candidate(Descriptor config) {
 }
 
 // Nothing where the heuristic has no answer for such a graph.
-std::vector<Candidate> ranking(const Descriptor& graph, cudnnBackendHeurMode_t mode) {
+std::vector<Candidate> ranking(const PlanTarget& target, const Descriptor& graph,
+                               cudnnBackendHeurMode_t mode) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph);
   heuristic.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  if (target.device) heuristic.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, target.device);
   if (heuristic.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
   int64_t count = 0;
   if (cudnnBackendGetAttribute(heuristic.get(), CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
@@ -77,12 +80,15 @@ std::vector<Candidate> ranking(const Descriptor& graph, cudnnBackendHeurMode_t m
                                count, &filled, raw.data()) != CUDNN_STATUS_SUCCESS)
     return {};
   std::vector<Candidate> candidates;
-  for (int64_t i = 0; i < std::min(filled, count); ++i)
+  for (int64_t i = 0; i < std::min(filled, count); ++i) {
     candidates.push_back(candidate(std::move(configs[size_t(i)])));
+    candidates.back().is_fallback = mode == CUDNN_HEUR_MODE_FALLBACK;
+  }
   return candidates;
 }
 
 bool obeys(const Candidate& c, const EngineRule& rule) {
+  if (rule.without.contains(c.number)) return false;
   for (const auto refused :
        {CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC, CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
         CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,  // to half precision
@@ -94,10 +100,13 @@ bool obeys(const Candidate& c, const EngineRule& rule) {
   return rule.tensor_cores || !has(c.numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
 
-ExecutionPlan plan_of(cudnnHandle_t handle, const Candidate& c, const EngineRule& rule) {
+ExecutionPlan plan_of(const PlanTarget& target, const Candidate& c, const EngineRule& rule) {
   Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c.config);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  if (target.device)
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
+  else
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
   if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
   int64_t count = 0, bytes = 0;
   check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
@@ -106,19 +115,11 @@ ExecutionPlan plan_of(cudnnHandle_t handle, const Candidate& c, const EngineRule
   if (bytes > rule.most_workspace) return {};
   std::string notes;
   for (const auto note : c.numerical) notes += fmt::format(" {}", int(note));
-  return {std::move(plan), bytes,
+  return {std::move(plan), bytes, c.number,
           fmt::format("engine {}, notes{}{}", c.number, notes, c.compiles ? ", compiled here" : "")};
 }
 
 }  // namespace
-
-void check_cudnn(cudnnStatus_t status, const char* what) {
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  std::array<char, 512> last{};
-  cudnnGetLastErrorString(last.data(), last.size());
-  throw Error(fmt::format("cuDNN can't {}: {} {}", what, cudnnGetErrorString(status), last.data()),
-              "set CUDNN_LOGLEVEL_DBG=2 and CUDNN_LOGDEST_DBG=stderr to hear more, or use --device cpu");
-}
 
 Descriptor::Descriptor(cudnnBackendDescriptorType_t type) {
   cudnnBackendDescriptor_t descriptor = nullptr;
@@ -157,9 +158,17 @@ Descriptor tensor(int64_t id, DType dtype, const std::vector<int64_t>& dimension
   return t.finalise("describe a tensor");
 }
 
-Descriptor operation_graph(cudnnHandle_t handle, const Descriptor& operation) {
+PlanTarget described_device(const std::string& json) {
+  PlanTarget target{.device = Descriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)};
+  target.device
+      .set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, int64_t(json.size()), json.data())
+      .finalise("take the description of a device");
+  return target;
+}
+
+Descriptor operation_graph(const PlanTarget& target, const Descriptor& operation) {
   Descriptor graph(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  if (target.handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
   graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operation);
   return graph.finalise("describe an operation graph");
 }
@@ -168,24 +177,22 @@ namespace {
 
 // What obeys the rule, in its order, until `take` has enough; `skips` what need not be planned.
 template <class Skips, class Take>
-void each_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule, const Skips& skips,
+void each_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule, const Skips& skips,
                const Take& take) {
-  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
-    const std::vector<Candidate> candidates = ranking(graph, mode);
-    for (const bool compiles : {false, true})
-      for (const Candidate& c : candidates) {
-        if (c.compiles != compiles || !obeys(c, rule) || skips(c, mode)) continue;
-        if (ExecutionPlan plan = plan_of(handle, c, rule); plan.plan && take(c, std::move(plan))) return;
-      }
+  const std::vector<Candidate> candidates = in_order_of_effort(
+      ranking(target, graph, CUDNN_HEUR_MODE_A), ranking(target, graph, CUDNN_HEUR_MODE_FALLBACK));
+  for (const Candidate& c : candidates) {
+    if (!obeys(c, rule) || skips(c)) continue;
+    if (ExecutionPlan plan = plan_of(target, c, rule); plan.plan && take(c, std::move(plan))) return;
   }
 }
 
 }  // namespace
 
-ExecutionPlan choose_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule) {
+ExecutionPlan choose_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule) {
   ExecutionPlan first;
-  const auto skips = [](const Candidate&, cudnnBackendHeurMode_t) { return false; };
-  each_plan(handle, graph, rule, skips, [&](const Candidate&, ExecutionPlan plan) {
+  const auto skips = [](const Candidate&) { return false; };
+  each_plan(target, graph, rule, skips, [&](const Candidate&, ExecutionPlan plan) {
     first = std::move(plan);
     return true;
   });
@@ -193,14 +200,14 @@ ExecutionPlan choose_plan(cudnnHandle_t handle, const Descriptor& graph, const E
 }
 
 // The fallbacks are a list of engines without a choice of their knobs, most of which the ranking has already.
-std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t handle, const Descriptor& graph,
+std::vector<ExecutionPlan> obeying_plans(const PlanTarget& target, const Descriptor& graph,
                                          const EngineRule& rule) {
   std::vector<ExecutionPlan> all;
   std::set<int64_t> ranked;
-  const auto skips = [&](const Candidate& c, cudnnBackendHeurMode_t mode) {
-    return !all.empty() && (c.compiles || (mode == CUDNN_HEUR_MODE_FALLBACK && ranked.contains(c.number)));
+  const auto skips = [&](const Candidate& c) {
+    return !all.empty() && (c.compiles || (c.is_fallback && ranked.contains(c.number)));
   };
-  each_plan(handle, graph, rule, skips, [&](const Candidate& c, ExecutionPlan plan) {
+  each_plan(target, graph, rule, skips, [&](const Candidate& c, ExecutionPlan plan) {
     ranked.insert(c.number);
     all.push_back(std::move(plan));
     return false;
@@ -210,9 +217,10 @@ std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t handle, const Descriptor&
 
 namespace {
 
-Descriptor engine_of(const Descriptor& graph, int64_t number) {
+Descriptor engine_of(const PlanTarget& target, const Descriptor& graph, int64_t number) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   engine.set(CUDNN_ATTR_ENGINE_OPERATION_GRAPH, graph).set(CUDNN_ATTR_ENGINE_GLOBAL_INDEX, number);
+  if (target.device) engine.set(CUDNN_ATTR_ENGINE_DEVICEPROP, target.device);
   return engine.try_finalise() == CUDNN_STATUS_SUCCESS ? engine : Descriptor();
 }
 
@@ -229,19 +237,19 @@ Descriptor in_slices(const Descriptor& engine, int64_t slices) {
 
 }  // namespace
 
-ExecutionPlan compiled_plan(cudnnHandle_t handle, const Descriptor& graph, const EngineRule& rule,
+ExecutionPlan compiled_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule,
                             int64_t slices) {
   int64_t engines = 0, count = 0;
   check_cudnn(cudnnBackendGetAttribute(graph.get(), CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
                                        CUDNN_TYPE_INT64, 1, &count, &engines),
               "count its engines");
   for (int64_t number = 0; number < engines; ++number) {
-    const Descriptor engine = engine_of(graph, number);
+    const Descriptor engine = engine_of(target, graph, number);
     const Descriptor config = engine ? in_slices(engine, slices) : Descriptor();
     if (!config) continue;
     const Candidate c = candidate(config);
     if (!c.compiles || !obeys(c, rule)) continue;
-    if (ExecutionPlan plan = plan_of(handle, c, rule); plan.plan) {
+    if (ExecutionPlan plan = plan_of(target, c, rule); plan.plan) {
       plan.engine += fmt::format(", in {} slices", slices);
       return plan;
     }
@@ -257,7 +265,9 @@ void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
   pack.finalise("collect the arguments of a plan");
   const cudnnStatus_t status = cudnnBackendExecute(handle, plan.plan.get(), pack.get());
-  if (status != CUDNN_STATUS_SUCCESS) check_cudnn(status, fmt::format("run {}", plan.engine).c_str());
+  if (status != CUDNN_STATUS_SUCCESS)
+    check_cudnn(status, fmt::format("run {}", plan.engine).c_str(),
+                fmt::format("set ANTICHAIN_CUDA_SKIP={} to leave this engine out, ", plan.number));
 }
 
 }  // namespace antichain::cuda

@@ -3,6 +3,7 @@
 //
 //   Descriptor                one of cuDNN's objects, destroyed with its last owner
 //   tensor, operation_graph   the ones every graph has
+//   PlanTarget                the device that plans are made for
 //   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run; all that do
 //   compiled_plan             one that is not in the ranking, compiled here for its graph
 //   execute                   a plan with pointers for its tensors
@@ -11,6 +12,7 @@
 #include <cudnn.h>
 
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -19,9 +21,6 @@
 #include "framework/tensor.h"
 
 namespace antichain::cuda {
-
-// Error naming the call, cuDNN's word for the status, and what cuDNN says about the last failure.
-void check_cudnn(cudnnStatus_t, const char* what);
 
 class Descriptor {
  public:
@@ -56,32 +55,44 @@ class Descriptor {
 // Tensor `id` of the graph, float32 or bf16; dimensions and strides in elements.
 Descriptor tensor(int64_t id, DType, const std::vector<int64_t>& dimensions,
                   const std::vector<int64_t>& strides);
-Descriptor operation_graph(cudnnHandle_t, const Descriptor& operation);
+
+// What a plan is made for: the device of a handle, or, without a handle, one that cuDNN is only told about
+// (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).
+struct PlanTarget {
+  cudnnHandle_t handle = nullptr;
+  Descriptor device = {};
+};
+// A device as cuDNN's JSON describes it (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). No GPU or driver is needed.
+PlanTarget described_device(const std::string& json);
+
+Descriptor operation_graph(const PlanTarget&, const Descriptor& operation);
 
 struct EngineRule {
   bool tensor_cores = false;  // may round float32 factors to TF32; exact with those of bf16
   bool winograd = true;       // with tiles of 4 x 4 at most
   int64_t most_workspace = int64_t(1) << 30;
+  std::set<int64_t> without = {};  // numbers of engines
 };
 
 struct ExecutionPlan {
   Descriptor plan;
   int64_t workspace_bytes = 0;
-  std::string engine;  // cuDNN's number and notes of it, for people
+  int64_t number = -1;  // of the engine
+  std::string engine;   // its number and cuDNN's notes of it, for people
 };
 
 // cuDNN's ranking by shape, architecture and version (its heuristics A, then its list of fallbacks), never by timing. Of
-// it the first that is deterministic by its own note, multiplies as exactly as asked for, and runs here; engines that
+// it the first that is deterministic by its own note, multiplies as exactly as asked for, and can be planned here; engines that
 // would have to be compiled now come after all that need not. Not there where none does.
-ExecutionPlan choose_plan(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
+ExecutionPlan choose_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
 // All that obey the rule, in that order, but none that would have to be compiled where another is there.
-std::vector<ExecutionPlan> obeying_plans(cudnnHandle_t, const Descriptor& graph, const EngineRule&);
+std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
 // An engine that is compiled for the graph, which takes cuDNN about a second, and cuts the sum into so many slices, which it
 // merges through the workspace: the first by number that obeys the rule. (cuDNN's ranking, asked without a device, names none for
 // gradients from bf16 to float32.) Not there where no engine does.
-ExecutionPlan compiled_plan(cudnnHandle_t, const Descriptor& graph, const EngineRule&, int64_t slices);
+ExecutionPlan compiled_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&, int64_t slices);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
              void* workspace);

@@ -8,6 +8,7 @@
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/loops.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/skipped_engines.h"
 
 namespace {
 
@@ -16,8 +17,9 @@ void register_device(const char* name, const char* words, antichain::cuda::Facto
   antichain::register_backend(antichain::cuda::make_backend(
       {.name = name,
        .libraries = fmt::format(
-           "cuDNN {}.{}.{}, cuBLAS {}.{}.{}, {}{}{}", v / 10000, v / 100 % 100, v % 100, b / 10000,
+           "cuDNN {}.{}.{}, cuBLAS {}.{}.{}, {}{}{}{}", v / 10000, v / 100 % 100, v % 100, b / 10000,
            b / 100 % 100, b % 100, words, antichain::cuda::loops_in_words(),
+           antichain::cuda::skipped_in_words(),
            antichain::cuda::compiles_weight_gradients() ? ", weight gradients of bf16 compiled" : ""),
        .operators = antichain::cuda::operators(factors)}));
   antichain::register_alternatives(name, antichain::cuda::conv2d_alternatives(factors));

@@ -9,6 +9,7 @@
 #include "framework/alternatives.h"
 #include "framework/backend.h"
 #include "framework/bf16.h"
+#include "framework/error.h"
 #include "framework/random.h"
 #include "layers/conv2d.h"
 
@@ -31,7 +32,8 @@ inline Tensor operand_of(const TensorSpec& spec, uint64_t key, Context& context)
   return device;
 }
 
-// `share` of the largest number of the result: how far engines may be apart. Returns how many engines there were.
+// `share` of the largest number of the result: how far engines may be apart. An engine that throws
+// fails the test, and the others are still judged. Returns how many engines ran.
 inline int check_alternatives(const ListAlternatives& list, Context& context, const Conv2dOptions& options,
                               const Shape& image, Precision precision, float share) {
   int engines = 0;
@@ -44,10 +46,15 @@ inline int check_alternatives(const ListAlternatives& list, Context& context, co
       const Tensor spoilt = Tensor::host(pass.operands[result]);
       std::fill_n(spoilt.raw(), spoilt.bytes(), std::byte(0x7F));  // NaN, of either type
       context.backend().copy(context, spoilt, operands[result]);
-      one.run(context, operands, one.workspace_bytes > 0 ? context.workspace(one.workspace_bytes) : nullptr);
-      results.push_back(Tensor::host(pass.operands[result]));
-      context.backend().copy(context, operands[result], results.back());
-      ++engines;
+      results.push_back(spoilt);
+      try {
+        one.run(context, operands,
+                one.workspace_bytes > 0 ? context.workspace(one.workspace_bytes) : nullptr);
+        context.backend().copy(context, operands[result], results.back());
+        ++engines;
+      } catch (const Error& error) {
+        ADD_FAILURE() << pass.pass << " by " << one.engine << " fails: " << error.what();
+      }
     }
     const Tensor& ours = results.back();
     float largest = 0;

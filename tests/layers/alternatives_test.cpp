@@ -1,5 +1,8 @@
 // The list of engines for a convolution, without cuDNN: what is left are our own loops, and in bf16 what is made around others.
 #include "layers/cuda/convolution.h"
+
+#include <gtest/gtest-spi.h>
+
 #include "tests/layers/alternatives_check.h"
 #include "tests/layers/cuda_on_host/backend.h"
 
@@ -29,6 +32,51 @@ TEST_F(Alternatives, OfBf16AreMadeOfFloat32CopiesAndOfProducts) {
             4);
   EXPECT_EQ(check_alternatives(list_, context, {.out = 6, .kernel = 1}, {2, 4, 7, 7}, Precision::bf16, 1e-6f),
             5);
+}
+
+// A float32 sum of 4 to 98 products in another order; bf16 results are rounded once more.
+TEST_F(Alternatives, ProductsComputeWhatConvolutionsDo) {
+  using namespace cuda;
+  const ListAlternatives products = [](const Op& op, std::span<const Shape> x, Precision precision) {
+    const Convolution c(dynamic_cast<const Conv2d&>(op), x[0], precision);
+    auto passes = conv2d_alternatives(Factors::exact)(op, x, precision);
+    for (size_t i = 0; i < 3; ++i)
+      passes[i].all.insert(passes[i].all.begin(),
+                           {"product", 0,
+                            [plan = plan_product(c, Pass(i), Factors::exact)](
+                                Context& context, std::span<const Tensor> t, std::byte* workspace) {
+                              plan->run(context, t[0].raw(), t[1].raw(), t[2].raw(), workspace);
+                            }});
+    return passes;
+  };
+  Context context(backend("cuda_on_host"));
+  check_alternatives(products, context, {.out = 6, .kernel = 1}, {2, 4, 7, 7}, Precision::float32, 1e-6f);
+  check_alternatives(products, context, {.out = 6, .kernel = 1}, {2, 4, 7, 7}, Precision::bf16, 1e-2f);
+}
+
+// What an engine throws is a failure of its own, and the others are still compared.
+TEST_F(Alternatives, AreAllComparedWhereOneFails) {
+  Context context(backend("cuda_on_host"));
+  const ListAlternatives with_a_broken_one = [&](const Op& op, std::span<const Shape> x,
+                                                 Precision precision) {
+    auto passes = list_(op, x, precision);
+    for (PassAlternatives& pass : passes)
+      pass.all.insert(pass.all.begin(),
+                      {"broken", 0, [](Context&, auto, auto) { throw Error("it fails", ""); }});
+    return passes;
+  };
+  int ran = 0;
+  ::testing::TestPartResultArray failures;
+  {
+    ::testing::ScopedFakeTestPartResultReporter reporter(
+        ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ONLY_CURRENT_THREAD, &failures);
+    ran = check_alternatives(with_a_broken_one, context, {.out = 6, .kernel = 3}, {2, 4, 7, 7},
+                             Precision::float32, 0);
+  }
+  EXPECT_EQ(ran, 3);
+  ASSERT_GE(failures.size(), 3);
+  EXPECT_NE(std::string(failures.GetTestPartResult(0).message()).find("forward by broken fails: it fails"),
+            std::string::npos);
 }
 
 TEST_F(Alternatives, TheFirstIsTheRules) {

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "framework/alternatives.h"
+#include "framework/error.h"
 #include "models/model.h"
 #include "pipeline/progress.h"
 #include "tests/expect_error.h"
@@ -70,6 +73,36 @@ TEST_F(Tune, TellsTheFastestBesideTheRules) {
   }
   EXPECT_EQ(nodes, 21 * 3 - 1);
   EXPECT_EQ(slow_runs, 2 * (2 + 4 * 3)) << "what is hopelessly slow is run to warm up, and timed once";
+}
+
+// The rule's engine of the first kind of node fails; elsewhere another one.
+TEST_F(Tune, GoesOnBehindAnEngineThatFails) {
+  FakeGpu& gpu = FakeGpu::the();
+  register_alternatives("fake_gpu", [&](const Op& op, std::span<const Shape> x, Precision) {
+    int slow_runs = 0;
+    std::vector<PassAlternatives> passes = engines(op, x, slow_runs);
+    for (PassAlternatives& pass : passes) {
+      const auto fail = [](Context&, auto, auto) { throw Error("no such kernel", "leave it out"); };
+      for (size_t i = 0; i < pass.all.size(); ++i) {
+        if (i == (x[0][1] == 3 ? 0 : 1)) pass.all[i].run = fail;
+        if (i == 2) pass.all.resize(2);
+      }
+    }
+    return passes;
+  });
+  fake_cuda::keep_time(1e-4);
+  Context context(gpu);
+  gpu.enter(context);
+  Progress activity;
+  const std::vector<TunedPass> tuned =
+      tune(lower(make_model("resnet20", {.microbatch = 1}), gpu), context, activity);
+  ASSERT_EQ(tuned.size(), 2u + 7 * 3);
+  EXPECT_NE(tuned[0].by_rule().failure.find("no such kernel"), std::string::npos);
+  EXPECT_TRUE(std::isinf(tuned[0].by_rule().seconds));
+  EXPECT_EQ(tuned[0].fastest().engine, "1 ms");
+  EXPECT_EQ(tuned[2].by_rule().failure, "");
+  EXPECT_EQ(tuned[2].fastest().engine, "3 ms") << "the faster one fails";
+  EXPECT_NE(tuned[2].engines[1].failure, "");
 }
 
 TEST_F(Tune, RefusesADeviceWithOneEngine) {

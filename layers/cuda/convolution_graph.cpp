@@ -1,0 +1,103 @@
+#include "layers/cuda/convolution_graph.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "layers/cuda/skipped_engines.h"
+
+namespace antichain::cuda {
+namespace {
+
+// Dimensions in logical order (N, C, H, W), strides as the layout has them.
+Descriptor describe(TensorId id, const Shape& s, DType dtype, Layout layout) {
+  const std::vector<int64_t> strides = layout == Layout::nhwc
+                                           ? std::vector<int64_t>{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]}
+                                           : std::vector<int64_t>{s[1] * s[2] * s[3], s[2] * s[3], s[3], 1};
+  return tensor(id, dtype, {s.begin(), s.end()}, strides);
+}
+
+// cuDNN reads the number of groups off the channels of x and of the weights.
+Descriptor describe(const Convolution& c) {
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  const std::vector<int64_t> pad = {c.pad.h, c.pad.w};
+  Descriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  d.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
+      .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
+      .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t(2))
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::vector<int64_t>{1, 1})
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::vector<int64_t>{c.stride.h, c.stride.w})
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pad)
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pad);
+  return d.finalise("describe a convolution");
+}
+
+// The names that the three passes' attributes have.
+struct Names {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;
+};
+
+Names names_of(Pass pass) {
+  switch (pass) {
+    case Pass::forward:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA};
+    case Pass::input_gradient:
+      return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+              CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
+    case Pass::weight_gradient:
+      break;
+  }
+  return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
+}
+
+}  // namespace
+
+Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
+  const Names names = names_of(pass);
+  const DType weight = pass == Pass::weight_gradient ? DType::f32 : c.dtype;
+  Descriptor d(names.type);
+  d.set(names.convolution, describe(c))
+      .set(names.x, describe(id_x, c.x, c.dtype, layout))
+      .set(names.weight, describe(id_weight, c.weight, weight, layout))
+      .set(names.y, describe(id_y, c.y, c.dtype, layout))
+      .set(names.alpha, 1.0f)
+      .set(names.beta, 0.0f);
+  return d.finalise("describe a pass of a convolution");
+}
+
+// Products of bf16 numbers are exact wherever they are made, and sums are float32; but Winograd's transforms of bf16 numbers
+// are no bf16 numbers and would be rounded to some before they are multiplied.
+EngineRule rule_for(DType dtype, Factors factors) {
+  const bool bf16 = dtype == DType::bf16;
+  return {.tensor_cores = bf16 || factors != Factors::exact, .winograd = !bf16, .without = skipped_engines()};
+}
+
+std::string in_words(const Convolution& c, Pass pass, Layout layout, const EngineRule& rule,
+                     const std::string& how) {
+  const char* name = pass == Pass::forward          ? "forward"
+                     : pass == Pass::input_gradient ? "input gradient"
+                                                    : "weight gradient";
+  const char* type = c.dtype == DType::bf16 ? "bf16" : rule.tensor_cores ? "TF32" : "float32";
+  return fmt::format("{} {} {} {} x {} weights {} stride {} {} pad {} {}", name, how, type, name_of(layout),
+                     c.x.str(), c.weight.str(), c.stride.h, c.stride.w, c.pad.h, c.pad.w);
+}
+
+}  // namespace antichain::cuda

@@ -1,0 +1,20 @@
+// A pass of a convolution in the words of cuDNN's graph API, the rule for its engines, and its name for people.
+#pragma once
+
+#include <string>
+
+#include "layers/cuda/convolution.h"
+#include "layers/cuda/cudnn_graph.h"
+
+namespace antichain::cuda {
+
+enum TensorId : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
+
+// The operation; gradients of weights are float32, whatever the type of the others.
+Descriptor describe(const Convolution&, Pass, Layout);
+// Without the engines that ANTICHAIN_CUDA_SKIP names.
+EngineRule rule_for(DType, Factors);
+// "forward ranked bf16 NHWC x [32x3x32x32] weights [64x3x3x3] stride 1 1 pad 1 1"; `how` the engine is found: "ranked", "compiled".
+std::string in_words(const Convolution&, Pass, Layout, const EngineRule&, const std::string& how = "ranked");
+
+}  // namespace antichain::cuda

@@ -1,0 +1,25 @@
+// Values that are made when their key is first asked for, and kept. Where making one throws, nothing is kept, and the next who
+// asks makes it again. Threads take turns.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+namespace antichain::cuda {
+
+template <class Key, class Value>
+class MadeOnce {
+ public:
+  template <class Make>
+  Value of(const Key& key, const Make& make) {
+    const std::lock_guard lock(mutex_);
+    const auto found = made_.find(key);
+    return found != made_.end() ? found->second : made_.emplace(key, make()).first->second;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, Value> made_;
+};
+
+}  // namespace antichain::cuda

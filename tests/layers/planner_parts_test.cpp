@@ -1,0 +1,70 @@
+// What the planner of convolutions is made of, without cuDNN: what is made once, what each thread has of its own, and the order in
+// which engines are tried.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "layers/cuda/engine_order.h"
+#include "layers/cuda/lent.h"
+#include "layers/cuda/made_once.h"
+
+namespace antichain::cuda {
+namespace {
+
+TEST(MadeOnce, IsMadeOncePerKey) {
+  MadeOnce<int, std::string> made;
+  int times = 0;
+  const auto make = [&] { return std::to_string(++times); };
+  EXPECT_EQ(made.of(7, make), "1");
+  EXPECT_EQ(made.of(8, make), "2");
+  EXPECT_EQ(made.of(7, make), "1");
+}
+
+// Where cuDNN has nothing, that is an answer; where asking it failed, there is none yet.
+TEST(MadeOnce, IsMadeAgainAfterAFailure) {
+  MadeOnce<int, std::shared_ptr<int>> made;
+  EXPECT_THROW(made.of(1, []() -> std::shared_ptr<int> { throw std::runtime_error("out of memory"); }),
+               std::runtime_error);
+  EXPECT_EQ(*made.of(1, [] { return std::make_shared<int>(5); }), 5);
+  EXPECT_EQ(made.of(2, [] { return std::shared_ptr<int>(); }), nullptr);
+  EXPECT_EQ(made.of(2, [] { return std::make_shared<int>(5); }), nullptr);
+}
+
+struct Lent {
+  int threads = 0;
+};
+
+TEST(LentToThreads, EachThreadHasItsOwnAndTheNextGetsItAfterwards) {
+  Lent* const here = &lent_to_this_thread<Lent>();
+  EXPECT_EQ(&lent_to_this_thread<Lent>(), here);
+  Lent *first = nullptr, *second = nullptr;
+  std::thread([&] {
+    first = &lent_to_this_thread<Lent>();
+    ++first->threads;
+    std::thread([&] { second = &lent_to_this_thread<Lent>(); }).join();
+  }).join();
+  EXPECT_EQ((std::set<Lent*>{here, first, second}.size()), 3u);
+  Lent* again = nullptr;
+  std::thread([&] { again = &lent_to_this_thread<Lent>(); }).join();
+  EXPECT_TRUE(again == first || again == second) << "one that a thread has left";
+}
+
+struct Candidate {
+  std::string name;
+  bool compiles;
+};
+
+TEST(EngineOrder, WhatIsCompiledComesAfterTheFallbacksToo) {
+  std::string order;
+  for (const Candidate& c : in_order_of_effort<Candidate>({{"a1", false}, {"a2", true}, {"a3", false}},
+                                                          {{"f1", true}, {"f2", false}}))
+    order += c.name + " ";
+  EXPECT_EQ(order, "a1 a3 f2 a2 f1 ");
+}
+
+}  // namespace
+}  // namespace antichain::cuda
