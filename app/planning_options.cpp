@@ -119,11 +119,12 @@ std::vector<std::string> parse_names(const std::string& text) {
 }
 
 void add_profile_cache_option(CLI::App& app, PlanningOptions& o) {
-  in_group(
-      app.add_option("--profile-cache", o.profile_cache,
-                     "where measured profiles are kept, to be found again for the same network, device and "
-                     "versions: a folder; none; auto: the user's cache on GPUs, none on CPUs"),
-      "FOLDER")
+  in_group(app.add_option(
+               "--profile-cache", o.profile_cache,
+               "where measured profiles are kept, to be found again for the same network, device, ranks "
+               "and versions: a folder; none: measure anew; auto: $ANTICHAIN_PROFILE_CACHE, else the "
+               "user's cache"),
+           "FOLDER")
       ->capture_default_str();
 }
 

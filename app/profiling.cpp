@@ -44,19 +44,17 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
 std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
                          const Context& context, Transport& transport) {
   return on_rank_zero(transport, [&] {
-    const ProfileCache cache(planning.profile_cache, context);
-    const ProfileSubject subject =
-        profile_subject(lowered, context, network.microbatches, transport.local_size());
-    std::optional<Profile> kept;
+    std::optional<KeptProfile> kept;
     try {
-      kept = cache.find(subject);
-    } catch (const Error& error) {
-      note(fmt::format("a kept profile is of no use: {}", error.what()));
+      kept = ProfileCache(planning.profile_cache)
+                 .find(profile_subject(lowered, context, network.microbatches, transport.local_size()));
+    } catch (const std::exception& error) {
+      note(fmt::format("a kept profile is of no use, so it is measured anew: {}", error.what()));
     }
     if (!kept) return std::string();
-    note(fmt::format("the profile was measured before and lies in {}; --profile-cache none measures again",
-                     cache.file(subject)));
-    return to_json(*kept);
+    fmt::print("Profile: kept from a run {} ago (--profile-cache none measures anew)\n\n", age(kept->age_s));
+    std::fflush(stdout);
+    return to_json(kept->profile);
   });
 }
 
@@ -75,6 +73,7 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
                  profiling_need(lowered, context.backend(), network.microbatches));
   MeasureOptions options{.microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
+  const double usual_s = options.budget_s;
   if (seconds > 0) options.budget_s = seconds;
   double starved_share = 0;
   options.starved_share = &starved_share;
@@ -91,9 +90,10 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   if (starved_share > doubtful_starved_share)
     warn_of_starving(fmt::format("a rank had no core for {} % of the profiling", percent(starved_share)),
                      transport, context);
+  if (!worth_keeping(starved_share, options.budget_s, usual_s)) return profile;
   try {
-    const ProfileCache cache(planning.profile_cache, context);
-    cache.keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
+    ProfileCache(planning.profile_cache)
+        .keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
   } catch (const std::exception& error) {  // a run needs no kept profile
     note(fmt::format("the measured profile is not kept: {}", error.what()));
   }

@@ -13,7 +13,7 @@ Profile given_profile(const GivenFiles&, const PlanningOptions&, const Graph& lo
 // the load of this job, and kept.
 Profile obtain_profile(const GivenFiles&, const PlanningOptions&, const NetworkOptions&, const Graph& lowered,
                        Context&, Transport&);
-// Collective: measured now, and kept.
+// Collective: measured now, and kept, unless ranks lacked cores meanwhile or `seconds` are fewer than usual.
 Profile measured_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Context&,
                          Transport&,
                          double seconds = 0);  // about so long; 0: as long as is usual for the device

@@ -304,8 +304,10 @@ ProgramRun signalled(const std::string& folder, const std::string& launcher, con
                          "{}\nwait $job\n",
                          launcher, ANTICHAIN_PROGRAM, words, signals));
   const int status = std::system(
-      fmt::format("cd '{}' && CIFAR10_DIR= timeout 240 bash signal.sh >stdout.txt 2>stderr.txt </dev/null",
-                  folder)
+      fmt::format(
+          "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='" ANTICHAIN_TEST_CACHE
+          "' ANTICHAIN_PROFILE_CACHE=none timeout 240 bash signal.sh >stdout.txt 2>stderr.txt </dev/null",
+          folder)
           .c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = read_file(folder + "/stdout.txt"),

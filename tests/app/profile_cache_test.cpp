@@ -4,13 +4,20 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
+#include <map>
+#include <optional>
 
+#include "app/profiling.h"
 #include "framework/json.h"
+#include "layers/cpu/backend.h"
+#include "models/model.h"
+#include "pipeline/solo_transport.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
-#include "tests/framework/stand_ins.h"
 
 namespace antichain {
 namespace {
@@ -18,6 +25,7 @@ namespace {
 const ProfileSubject subject{.model = "m",
                              .graph_hash = "h",
                              .device = "NVIDIA H200, CUDA 13.0, cuDNN 9.19.0, cuBLAS 13.0.2, float32",
+                             .engine = "the instruction set avx2, ",
                              .program = "1.0 abc",
                              .microbatch = 32,
                              .microbatches = 8,
@@ -34,36 +42,51 @@ Profile profile_of(const ProfileSubject& s) {
   return profile;
 }
 
-class OwnMemory : public testing::StandInBackend {
-  bool host_memory() const override { return false; }
+// Of the environment, as long as this lives.
+class Variable {
+ public:
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* before = std::getenv(name)) before_ = before;
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
+  Variable(const Variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
 };
 
 class Caches : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   TemporaryFolder folder_;
-  const testing::StandInBackend host_;
-  const OwnMemory device_;
-  const Context on_host_{host_}, on_device_{device_};
 };
 
 TEST_F(Caches, FindWhatTheyKept) {
-  const ProfileCache cache(path("deep/cache"), on_host_);
+  const ProfileCache cache(path("deep/cache"));
   EXPECT_FALSE(cache.find(subject));
   cache.keep(subject, profile_of(subject));
-  const auto found = ProfileCache(path("deep/cache"), on_host_).find(subject);
+  const auto found = ProfileCache(path("deep/cache")).find(subject);
   ASSERT_TRUE(found);
-  EXPECT_EQ(to_json(*found), to_json(profile_of(subject)));
+  EXPECT_EQ(to_json(found->profile), to_json(profile_of(subject)));
+  EXPECT_LT(found->age_s, 1e5);
+  std::filesystem::last_write_time(cache.file(subject),
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(72));
+  EXPECT_EQ(age(cache.find(subject)->age_s), "3 days");
   EXPECT_THAT(cache.file(subject), ::testing::HasSubstr("deep/cache/m-32-"));
 }
 
 TEST_F(Caches, FindNothingForAnotherSubject) {
-  const ProfileCache cache(path("cache"), on_host_);
+  const ProfileCache cache(path("cache"));
   cache.keep(subject, profile_of(subject));
   using Change = std::function<void(ProfileSubject&)>;
   const std::map<std::string, Change> changes = {
       {"device", [](auto& s) { s.device = "NVIDIA A100, CUDA 13.0, cuDNN 9.19.0, cuBLAS 13.0.2, float32"; }},
       {"library", [](auto& s) { s.device = "NVIDIA H200, CUDA 13.0, cuDNN 9.20.0, cuBLAS 13.0.2, float32"; }},
+      {"instructions", [](auto& s) { s.engine = "the instruction set avx512_core, "; }},
+      {"cores", [](auto& s) { s.cores = 2; }},
+      {"the host's cores", [](auto& s) { s.cores_of_host = 2; }},
       {"program", [](auto& s) { s.program = "1.0 abd"; }},
       {"graph", [](auto& s) { s.graph_hash = "i"; }},
       {"model", [](auto& s) { s.model = "n"; }},
@@ -80,27 +103,81 @@ TEST_F(Caches, FindNothingForAnotherSubject) {
   }
 }
 
-// A file that was copied over another one's place.
-TEST_F(Caches, FindNothingInAFileOfAnotherSubject) {
-  const ProfileCache cache(path("cache"), on_host_);
+// A file that was copied over another one's place, one that was cut short, and a folder.
+TEST_F(Caches, UseNoFileThatIsOfNoUse) {
+  const ProfileCache cache(path("cache"));
   ProfileSubject other = subject;
   other.device = "NVIDIA A100";
   cache.keep(subject, profile_of(other));
-  EXPECT_FALSE(cache.find(subject));
+  expect_error([&] { cache.find(subject); }, {cache.file(subject), "another network or machine"});
   write_file(cache.file(subject), "{");
   expect_error([&] { cache.find(subject); }, {cache.file(subject)});
+  std::filesystem::remove(cache.file(subject));
+  std::filesystem::create_directory(cache.file(subject));
+  EXPECT_FALSE(cache.find(subject));
 }
 
-TEST_F(Caches, AreOffOnCpusUnlessAskedFor) {
-  ::setenv("XDG_CACHE_HOME", folder_.str().c_str(), 1);
-  EXPECT_TRUE(ProfileCache("auto", on_host_).off());
-  EXPECT_TRUE(ProfileCache("none", on_device_).off());
-  const ProfileCache usual("auto", on_device_);
-  EXPECT_FALSE(usual.off());
-  EXPECT_THAT(usual.file(subject), ::testing::StartsWith(path("antichain/profiles/m-32-")));
-  ::unsetenv("XDG_CACHE_HOME");
-  ProfileCache("none", on_host_).keep(subject, profile_of(subject));
-  EXPECT_FALSE(ProfileCache("none", on_host_).find(subject));
+TEST_F(Caches, AreWhereTheEnvironmentSays) {
+  const Variable folder("XDG_CACHE_HOME", folder_.str());
+  {
+    const Variable unset("ANTICHAIN_PROFILE_CACHE", "");
+    EXPECT_THAT(ProfileCache("auto").file(subject), ::testing::StartsWith(path("antichain/profiles/m-32-")));
+  }
+  const Variable other("ANTICHAIN_PROFILE_CACHE", path("other"));
+  EXPECT_THAT(ProfileCache("auto").file(subject), ::testing::StartsWith(path("other/m-32-")));
+  EXPECT_THAT(ProfileCache(path("third")).file(subject), ::testing::StartsWith(path("third/m-32-")));
+  const Variable none("ANTICHAIN_PROFILE_CACHE", "none");
+  EXPECT_TRUE(ProfileCache("auto").off());
+  EXPECT_TRUE(ProfileCache("none").off());
+  ProfileCache("none").keep(subject, profile_of(subject));
+  EXPECT_FALSE(ProfileCache("none").find(subject));
+}
+
+TEST(KeptProfiles, AreThoseOfIdleMachines) {
+  EXPECT_TRUE(worth_keeping(0.05, 3, 3));
+  EXPECT_TRUE(worth_keeping(0.05, 30, 3));
+  EXPECT_FALSE(worth_keeping(0.3, 3, 3));
+  EXPECT_FALSE(worth_keeping(0.05, 0.1, 3)) << "of profile --seconds 0.1";
+}
+
+// As a command obtains it on a CPU.
+TEST_F(Caches, AreAskedBeforeAnythingIsMeasured) {
+  register_cpu_backend();
+  Context context(backend("cpu"), 1);
+  const NetworkOptions network{.batch = 2, .microbatches = 2};
+  const Graph graph = lower(make_model("resnet20", {.microbatch = 1}), backend("cpu"));
+  const ProfileSubject resnet20 = profile_subject(graph, context, 2, 1);
+  SoloTransport alone;
+  const PlanningOptions planning{.profile_cache = path("cache")};
+  const ProfileCache cache(planning.profile_cache);
+  const auto obtain = [&](std::string& said) {
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
+    const Profile profile = obtain_profile({}, planning, network, graph, context, alone);
+    std::fflush(stdout);
+    said = ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
+    return profile;
+  };
+  Profile kept = unpriced(graph, resnet20.device);
+  kept.overhead_s = 42;  // of no measurement
+  cache.keep(resnet20, kept);
+  std::string said;
+  EXPECT_EQ(obtain(said).overhead_s, 42);
+  EXPECT_THAT(said,
+              ::testing::MatchesRegex("Profile: kept from a run [0-9]+ s ago .--profile-cache none .*\n\n"));
+
+  kept.device = "another machine";
+  cache.keep(resnet20, kept);
+  EXPECT_LT(obtain(said).overhead_s, 42);
+  EXPECT_THAT(said,
+              ::testing::StartsWith("antichain: a kept profile is of no use, so it is measured anew: "));
+}
+
+TEST(Ages, AreShort) {
+  EXPECT_EQ(age(40), "40 s");
+  EXPECT_EQ(age(300), "5 min");
+  EXPECT_EQ(age(3 * 3600), "3 h");
+  EXPECT_EQ(age(47 * 3600), "47 h");
 }
 
 }  // namespace

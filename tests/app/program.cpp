@@ -19,11 +19,13 @@ std::string text_of(const std::string& file) {
 
 }  // namespace
 
-// The environment's own data folder would take the place of what a test gives.
+// The environment's own data folder would take the place of what a test gives; the cache is that of the tests, also where ctest does
+// not start them (tests/CMakeLists.txt).
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words) {
-  const std::string command =
-      fmt::format("cd '{}' && CIFAR10_DIR= timeout 240 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null",
-                  folder, launcher, ANTICHAIN_PROGRAM, words);
+  const std::string command = fmt::format(
+      "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='{}' ANTICHAIN_PROFILE_CACHE=none "
+      "timeout 240 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null",
+      folder, ANTICHAIN_TEST_CACHE, launcher, ANTICHAIN_PROGRAM, words);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
           .out = text_of(folder + "/stdout.txt"),

