@@ -163,7 +163,7 @@ class Painter {
         if (e.value("ph", "") == "X") {
           const double start_s = e.at("ts").get<double>() * 1e-6;
           boxes.push_back({e.at("tid").get<int>(), e.at("cat").get<std::string>(),
-                           microbatch_of(e.at("name").get<std::string>()), start_s,
+                           e.value("args", nlohmann::json::object()).value("microbatch", -1), start_s,
                            start_s + e.at("dur").get<double>() * 1e-6});
         }
       return boxes;

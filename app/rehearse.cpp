@@ -25,6 +25,7 @@
 #include "pipeline/fault.h"
 #include "pipeline/launch.h"
 #include "pipeline/rehearse.h"
+#include "pipeline/trace_events.h"
 
 namespace antichain {
 namespace {
@@ -164,7 +165,8 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
              table(task, predicted, rehearsed));
   if (!o.json_file.empty()) write_output(o.json_file, json_of(task, o, predicted, rehearsed, steps));
   if (!o.trace_file.empty())
-    write_output(o.trace_file, to_chrome_trace(to_trace(rehearsed), "rehearsed: " + task.profile.model));
+    write_output(o.trace_file,
+                 to_chrome_trace(to_trace(rehearsed, task.profile), "rehearsed: " + task.profile.model));
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "framework/json.h"
 #include "partition/read_profile.h"
 #include "pipeline/launch.h"
+#include "pipeline/trace_events.h"
 
 namespace antichain {
 namespace {
@@ -31,7 +32,8 @@ void write_results(const SimulateOptions& options, const Profile& profile, const
     write_output(options.json_file, simulation_json(timeline, plan, profile, schedule));
   if (!options.schedule_file.empty()) write_output(options.schedule_file, print(schedule));
   if (!options.trace_file.empty())
-    write_output(options.trace_file, to_chrome_trace(to_trace(timeline), "predicted: " + profile.model));
+    write_output(options.trace_file,
+                 to_chrome_trace(to_trace(timeline, profile), "predicted: " + profile.model));
 }
 
 bool says_how_many_stages(const PlanningOptions& o) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace antichain {
 namespace {
@@ -57,14 +56,6 @@ std::string idle_shares(const std::vector<TimelineBox>& boxes, double end_s, int
 }
 
 }  // namespace
-
-int microbatch_of(const std::string& label) {
-  const size_t verb = label.find_first_of("FBIW");
-  int number = -1;
-  if (verb != std::string::npos)
-    std::from_chars(label.data() + verb + 1, label.data() + label.size(), number);
-  return number;
-}
 
 std::string draw_timeline(GnuplotScript& script, const std::vector<TimelineBox>& boxes, int ranks,
                           const std::string& name, const std::string& title) {

@@ -16,10 +16,6 @@ struct TimelineBox {
   double start_s = 0, end_s = 0;
 };
 
-// Returns the micro-batch in an action's label: 3 in "2F3", the forward of micro-batch 3 at stage 2; −1 where
-// there is none.
-int microbatch_of(const std::string& label);
-
 // Adds the figure to the script and returns its file, or "" where nothing computes. Boxes that are wide
 // enough bear their micro-batch's number. Beside each row stands the share in which the rank neither computes
 // nor updates.

@@ -39,6 +39,7 @@
 #include "pipeline/stage_state.h"
 #include "pipeline/state_hash.h"
 #include "pipeline/stop_signals.h"
+#include "pipeline/trace_events.h"
 
 namespace antichain {
 namespace {
@@ -71,10 +72,11 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
   return plan;
 }
 
-void write_trace(const std::string& file, const TrainResult& result, const std::string& title) {
+void write_trace(const std::string& file, const TrainResult& result, const Profile& profile,
+                 const std::string& title) {
   if (file.empty()) return;
   const Timeline measured{.events = result.events};
-  write_output(file, to_chrome_trace(to_trace(measured), title));
+  write_output(file, to_chrome_trace(to_trace(measured, profile), title));
 }
 
 // Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no
@@ -196,7 +198,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   if (summary.epoch) fmt::print("{}", please_cite(cited));  // what is shorter is a trial
   metrics.summary(to_json(summary, -1));
   write_output(options.json_file, to_json(summary, 2) + "\n");
-  write_trace(options.trace_file, result, "measured: " + graph.model() + ", " + data.train->name());
+  write_trace(options.trace_file, result, profile, "measured: " + graph.model() + ", " + data.train->name());
   end_as_it_went(result, lost_weights);
 }
 

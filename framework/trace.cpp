@@ -14,6 +14,12 @@ Json metadata(const std::string& what, int rank, const Json& args) {
   return {{"name", what}, {"ph", "M"}, {"pid", 0}, {"tid", rank}, {"args", args}};
 }
 
+Json args_of(const TraceEvent& e) {
+  Json args = Json::object();
+  for (const auto& [name, value] : e.args) std::visit([&](const auto& x) { args[name] = x; }, value);
+  return args;
+}
+
 Json complete(const TraceEvent& e) {
   return {{"name", e.label},
           {"cat", e.category},
@@ -21,7 +27,8 @@ Json complete(const TraceEvent& e) {
           {"pid", 0},
           {"tid", e.rank},
           {"ts", e.start_s * 1e6},
-          {"dur", (e.end_s - e.start_s) * 1e6}};
+          {"dur", (e.end_s - e.start_s) * 1e6},
+          {"args", args_of(e)}};
 }
 
 // One line; bytes that are not UTF-8 (a user's file name, say) are replaced instead of refused.

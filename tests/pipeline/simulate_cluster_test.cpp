@@ -6,6 +6,7 @@
 
 #include "networks.h"
 #include "pipeline/simulate.h"
+#include "pipeline/trace_events.h"
 #include "tests/expect_error.h"
 
 namespace antichain::test {
@@ -79,11 +80,12 @@ TEST(SimulateReplicas, TwoTimesTwoByHand) {
 
 TEST(SimulateReplicas, TheTraceNamesTheAllReduce) {
   const Profile network = chain(1, {.forward_s = 1});
-  const auto trace =
-      to_trace(simulate(network, replicated(one_node_each(network), {2}), Policy::gpipe, 2, one_link({})));
-  EXPECT_EQ(std::count_if(trace.begin(), trace.end(),
-                          [](const TraceEvent& e) { return e.label == "0A" && e.category == "reduce"; }),
-            2);
+  const auto trace = to_trace(
+      simulate(network, replicated(one_node_each(network), {2}), Policy::gpipe, 2, one_link({})), network);
+  EXPECT_EQ(
+      std::count_if(trace.begin(), trace.end(),
+                    [](const TraceEvent& e) { return e.label == "all-reduce" && e.category == "reduce"; }),
+      2);
 }
 
 // Device 2 is half as fast, device 0 twice as fast; the plan names devices in its own order.

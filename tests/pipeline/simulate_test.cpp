@@ -8,6 +8,7 @@
 #include <set>
 
 #include "networks.h"
+#include "pipeline/trace_events.h"
 #include "tests/expect_error.h"
 
 namespace antichain::test {
@@ -191,21 +192,35 @@ TEST(Trace, IsJsonWithOneNamedTrackPerRank) {
   const Profile network = chain(2, {.forward_s = 1e-3, .backward_input_s = 2e-3, .output_bytes = 100});
   const Timeline timeline =
       simulate(network, one_node_each(network), Policy::one_f_one_b, 2, {.bytes_per_s = 1e5, .latency_s = 0});
-  const auto json = nlohmann::json::parse(to_chrome_trace(to_trace(timeline), "a \"title\" \xff"));
+  const auto json = nlohmann::json::parse(to_chrome_trace(to_trace(timeline, network), "a \"title\" \xff"));
   std::set<std::string> categories, tracks;
-  size_t complete = 0;
+  size_t complete = 0, gradients = 0;
   for (const auto& e : json.at("traceEvents")) {
     if (e.at("name") == "thread_name") tracks.insert(e.at("args").at("name").get<std::string>());
     if (e.at("ph") != "X") continue;
     ++complete;
     categories.insert(e.at("cat").get<std::string>());
-    if (e.at("name") == "1F0") {
+    if (e.at("args").at("action") == "1F0") {
+      EXPECT_EQ(e.at("name"), "forward 0");
+      EXPECT_EQ(e.at("args").at("stage"), 1);
+      EXPECT_EQ(e.at("args").at("microbatch"), 0);
       EXPECT_EQ(e.at("tid"), 1);
       EXPECT_NEAR(e.at("ts").get<double>(), 2000, 1e-6);  // µs: 1 ms of forward, 1 ms of message
       EXPECT_NEAR(e.at("dur").get<double>(), 1000, 1e-6);
     }
+    if (e.at("name") == "receive gradient 1") {
+      const nlohmann::json expected = {{"action", e.at("args").at("action")},
+                                       {"stage", 0},
+                                       {"microbatch", 1},
+                                       {"from rank", 1},
+                                       {"tensor", "n1"},
+                                       {"bytes", 100}};
+      EXPECT_EQ(e.at("args"), expected);
+      ++gradients;
+    }
   }
   EXPECT_EQ(complete, timeline.events.size());
+  EXPECT_EQ(gradients, 1u);
   EXPECT_EQ(tracks, (std::set<std::string>{"rank 0", "rank 1"}));
   EXPECT_EQ(categories, (std::set<std::string>{"load", "recv", "forward", "backward", "send", "step"}));
 }
