@@ -94,12 +94,13 @@ class CudaBackend : public Backend {
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override {
     void* memory = nullptr;
     const size_t size = size_t(std::max<int64_t>(bytes, 1));
-    if (cudaMalloc(&memory, size) == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // or the next check would find it
+    const cudaError_t allocation = cudaMalloc(&memory, size);
+    if (allocation == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // it is said here
       throw Error(fmt::format("the device has no {:.1f} MiB of memory left", double(bytes) / (1 << 20)),
                   "use a smaller --batch, more --microbatches, or more ranks", ExitCode::out_of_memory);
     }
-    ANTICHAIN_CUDA(cudaGetLastError());
+    ANTICHAIN_CUDA(allocation);
     ANTICHAIN_CUDA(cudaMemsetAsync(memory, 0, size, cudaStreamPerThread));
     ANTICHAIN_CUDA(cudaStreamSynchronize(cudaStreamPerThread));  // no other stream waits for it
     return {static_cast<std::byte*>(memory), [](std::byte* p) { cudaFree(p); }};

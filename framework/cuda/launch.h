@@ -22,6 +22,7 @@
 #include <cuda_runtime.h>
 
 #include "framework/cuda/check.h"
+#include "framework/cuda/start_kernel.h"
 #define ANTICHAIN_DEVICE __device__
 #define ANTICHAIN_ANYWHERE __host__ __device__
 #define ANTICHAIN_UNROLL _Pragma("unroll")
@@ -46,17 +47,6 @@ constexpr int lanes =
 
 #ifdef __CUDACC__
 #define ANTICHAIN_LAUNCHES
-
-// The error's words have the kernel's parameters, and so whose lambda it runs. Unless CUDA_LAUNCH_BLOCKING=1, the error may be that
-// of a kernel before it.
-template <class... Parameters, class... A>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream stream, const A&... arguments) {
-  kernel<<<grid, block, 0, stream>>>(arguments...);
-  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess)
-    throw Error(std::string(cudaGetErrorString(status)) + " at the launch of " + __PRETTY_FUNCTION__,
-                "run it with CUDA_LAUNCH_BLOCKING=1 to see whether it was this kernel");
-}
-
 #elif defined(ANTICHAIN_EMULATED_DEVICE)
 #define ANTICHAIN_LAUNCHES
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "framework/cuda/check.h"
 #include "framework/say.h"
@@ -70,8 +71,12 @@ void Recordings::record(Graph& graph, const std::function<void()>& work) try {
   graph.executable = {executable, [](void* g) { cudaGraphExecDestroy(cudaGraphExec_t(g)); }};
   nodes_ += nodes;
 } catch (const Error& error) {
-  records_ = false;
   cudaGetLastError();
+  if (!std::exchange(graph.has_failed, true)) {
+    graph.times = 1;  // another rank's thread may have been loading something: once more, the next time
+    return;
+  }
+  records_ = false;
   note(fmt::format("work on the device can't be recorded, so its kernels are launched one by one: {}",
                    error.what()));
 }

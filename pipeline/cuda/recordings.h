@@ -5,6 +5,8 @@
 //   second        what it starts in the stream is recorded, nothing of it done; the recording is started
 //   from then on  the recording is started, the work is not asked
 //
+// A recording that fails is tried once more, the next time: another rank's thread may have disturbed it.
+//
 // ANTICHAIN_CUDA_GRAPHS=0 always asks the work; the bits are the same.
 #pragma once
 
@@ -21,14 +23,15 @@ class Recordings {
  public:
   explicit Recordings(cudaStream_t);
 
-  // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it can't be recorded,
-  // one line on stderr says why, and it is asked every time.
+  // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it can't be recorded
+  // twice, one line on stderr says why, and it is asked every time.
   void repeat(int key, const std::function<void()>& work);
   void forget();  // all of them
 
  private:
   struct Graph {
     int times = 0;
+    bool has_failed = false;
     std::shared_ptr<void> executable;  // cudaGraphExec_t; nullptr: not recorded
   };
   void record(Graph&, const std::function<void()>& work);

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 
+#include "framework/error.h"
 #include "tests/pipeline/fake_cuda_device.h"
 #include "tests/pipeline/fake_devices.h"
 #include "tests/pipeline/fake_ipc.h"
@@ -21,7 +22,13 @@ CUstream_st* make_stream() {
 }
 static std::atomic<int> launches{0};
 int launched() { return launches; }
+static thread_local cudaError_t last_error = cudaSuccess;
+cudaError_t failed(cudaError_t status) { return last_error = status; }
+cudaError_t taken_last_error() { return std::exchange(last_error, cudaSuccess); }
 void launch(CUstream_st* stream, std::function<void()> kernel, double takes_s) {
+  if (taken_last_error() != cudaSuccess)
+    throw Error("a library's kernel is blamed for an error of another call",
+                "forget CUDA's last error where the call's error is dealt with");
   ++launches;
   Device::the().push(stream, {.kernel = std::move(kernel), .takes_s = takes_s});
 }
@@ -50,9 +57,10 @@ int graph_launches() {
   return Device::the().graph_launches;
 }
 void allocates() { Device::the().forbid_recording(); }
-void spoil_recording(int nth) {
+void spoil_recordings(std::set<int> nth) {
   std::lock_guard lock(Device::the().mutex);
-  Device::the().recordings_until_spoilt = nth;
+  Device::the().recordings = 0;
+  Device::the().spoilt_recordings = std::move(nth);
 }
 int freed_in_use() {
   std::lock_guard lock(Device::the().mutex);
@@ -66,7 +74,8 @@ void reset(unsigned seed) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().calls.clear();
   Device::the().aborted.clear();
-  Device::the().freed_in_use = Device::the().graph_launches = Device::the().recordings_until_spoilt = 0;
+  Device::the().freed_in_use = Device::the().graph_launches = 0;
+  Device::the().spoilt_recordings.clear();
   Device::the().random.seed(seed);
   Device::the().late = Late(seed % 3);
   Device::the().keeps_time = false;
@@ -105,13 +114,20 @@ cudaStream_t stream_named(cudaStream_t name) {
   return own.stream;
 }
 
+bool has_come(cudaEvent_t event) {
+  Device::the().forbid_recording();
+  std::lock_guard lock(Device::the().mutex);
+  const Reached& reached = *original(event).reached;
+  return reached.is && Device::the().has_come_to(reached.at);
+}
+
 }  // namespace
 
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
-  if (flags != cudaStreamNonBlocking) return cudaErrorInvalidValue;
+  if (flags != cudaStreamNonBlocking) return failed(cudaErrorInvalidValue);
   *stream = make_stream();
   (*stream)->side = true;
   return cudaSuccess;
@@ -139,7 +155,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {  // what is in it is still 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   const bool timed = (flags & cudaEventDisableTiming) == 0, shared = (flags & cudaEventInterprocess) != 0;
-  if (timed && shared) return cudaErrorInvalidValue;
+  if (timed && shared) return failed(cudaErrorInvalidValue);
   *event = new CUevent_st{.timed = timed,
                           .reached = nullptr,
                           .shared = shared,
@@ -153,7 +169,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {  // the same
   return cudaSuccess;
 }
 cudaError_t cudaIpcGetEventHandle(cudaIpcEventHandle_t* handle, cudaEvent_t event) {
-  if (!event->shared) return cudaErrorInvalidResourceHandle;
+  if (!event->shared) return failed(cudaErrorInvalidResourceHandle);
   std::memset(handle, 0, sizeof *handle);
   const pid_t pid = ::getpid();
   std::memcpy(handle->reserved, &event, sizeof event);
@@ -165,9 +181,10 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
   pid_t pid = 0;
   std::memcpy(&of, handle.reserved, sizeof of);
   std::memcpy(&pid, handle.reserved + sizeof of, sizeof pid);
-  if (pid != ::getpid()) return cudaErrorInvalidResourceHandle;  // between real processes there is no way
+  if (pid != ::getpid())
+    return failed(cudaErrorInvalidResourceHandle);  // between real processes there is no way
   const int process = antichain::testing::fake_cuda::this_process();
-  if (!of || of->process == process) return cudaErrorInvalidResourceHandle;
+  if (!of || of->process == process) return failed(cudaErrorInvalidResourceHandle);
   *event = new CUevent_st{.reached = nullptr, .process = process, .opened_from = of};
   return cudaSuccess;
 }
@@ -196,43 +213,39 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  Device::the().forbid_recording();
-  std::lock_guard lock(Device::the().mutex);
-  return original(event).reached->is && Device::the().has_come_to(original(event).reached->at)
-             ? cudaSuccess
-             : cudaErrorNotReady;
+  return has_come(event) ? cudaSuccess : failed(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  while (cudaEventQuery(event) != cudaSuccess) std::this_thread::yield();
+  while (!has_come(event)) std::this_thread::yield();
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   std::lock_guard lock(Device::the().mutex);
-  if (!from->timed || !to->timed || !from->reached || !to->reached) return cudaErrorInvalidResourceHandle;
-  if (!from->reached->is || !to->reached->is) return cudaErrorNotReady;
+  if (!from->timed || !to->timed || !from->reached || !to->reached)
+    return failed(cudaErrorInvalidResourceHandle);
+  if (!from->reached->is || !to->reached->is) return failed(cudaErrorNotReady);
   *ms = std::chrono::duration<float, std::milli>(to->reached->at - from->reached->at).count();
   return cudaSuccess;
 }
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
-  if (mode != cudaStreamCaptureModeThreadLocal || stream->recording) return cudaErrorIllegalState;
+  if (mode != cudaStreamCaptureModeThreadLocal || stream->recording) return failed(cudaErrorIllegalState);
   std::lock_guard lock(Device::the().mutex);
   stream->recording = std::make_shared<std::vector<Work>>();
-  int& left = Device::the().recordings_until_spoilt;
-  stream->spoilt = left > 0 && --left == 0;
+  stream->spoilt = Device::the().spoilt_recordings.contains(++Device::the().recordings);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   std::lock_guard lock(Device::the().mutex);
   *graph = nullptr;
-  if (!stream->recording) return cudaErrorIllegalState;
+  if (!stream->recording) return failed(cudaErrorIllegalState);
   const auto recorded = std::exchange(stream->recording, nullptr);
-  if (stream->spoilt) return cudaErrorStreamCaptureInvalidated;
+  if (stream->spoilt) return failed(cudaErrorStreamCaptureInvalidated);
   *graph = new CUgraph_st{std::move(*recorded)};
   return cudaSuccess;
 }
 cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t* count) {
-  if (nodes) return cudaErrorInvalidValue;
+  if (nodes) return failed(cudaErrorInvalidValue);
   *count = graph->work.size();
   return cudaSuccess;
 }
@@ -282,7 +295,7 @@ cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   *memory = std::malloc(bytes);
   std::lock_guard lock(Device::the().mutex);
   Device::the().page_locked[*memory] = bytes;
-  return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
+  return *memory ? cudaSuccess : failed(cudaErrorMemoryAllocation);
 }
 cudaError_t cudaFreeHost(void* memory) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
@@ -296,7 +309,12 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   std::snprintf(text, size_t(length), "0000:%02x:00.0", unsigned(device));
   return cudaSuccess;
 }
-cudaError_t cudaGetLastError() { return cudaSuccess; }
+cudaError_t cudaGetLastError() { return taken_last_error(); }
+cudaError_t cudaLaunchKernel(const void*, dim3 grid, dim3, void**, size_t, cudaStream_t) {
+  if (grid.x == 0) return failed(cudaErrorInvalidConfiguration);
+  ++launches;
+  return cudaSuccess;
+}
 const char* cudaGetErrorString(cudaError_t) { return "a fake device's error"; }
 
 }  // extern "C"

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,8 @@ struct CUstream_st;
 namespace antichain::testing::fake_cuda {
 
 CUstream_st* make_stream();
-// Work of the test's own; `takes_s` of the device's clock, where it keeps one.
+// Work of the test's own; `takes_s` of the device's clock, where it keeps one. As libraries do that look at CUDA's last error, it
+// fails where the thread has one that another call has left behind.
 void launch(CUstream_st*, std::function<void()> kernel, double takes_s = 0);
 int launched();            // so far, in all streams
 void drain();              // waits until this thread's streams have no work left
@@ -29,8 +31,8 @@ int freed_in_use();       // page-locked memory, while a stream of the thread ha
 // Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is launched. Events, waits
 // and allocations of a thread spoil what it records.
 int graph_launches();
-void allocates();               // says the test's own allocator
-void spoil_recording(int nth);  // the nth from now on, 1 being the next: it ends with an error
+void allocates();                          // says the test's own allocator
+void spoil_recordings(std::set<int> nth);  // those from now on, 1 being the next: they end with an error
 
 // Since the last reset. Of one rank, such as "send 4096 to 1", or "send 4096 to 1, recv 8 from 1" of a group.
 std::vector<std::string> nccl_calls(int rank);

@@ -2,6 +2,8 @@
 // stand for.
 #pragma once
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,6 +22,10 @@
 #include <vector>
 
 namespace antichain::testing::fake_cuda {
+
+// CUDA's last error, which each thread has for itself: what a call returns other than success stays until it is asked for.
+cudaError_t failed(cudaError_t);
+cudaError_t taken_last_error();
 
 using Clock = std::chrono::steady_clock;
 
@@ -125,7 +131,8 @@ class Device {
         streams, [&](const CUstream_st* s) { return s->owner != std::this_thread::get_id() || s->idle(); });
   }
 
-  int graph_launches = 0, recordings_until_spoilt = 0;
+  int graph_launches = 0, recordings = 0;
+  std::set<int> spoilt_recordings;
 
   bool has_come_to(Clock::time_point moment) const { return !keeps_time || Clock::now() >= moment; }
 

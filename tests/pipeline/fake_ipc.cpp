@@ -12,6 +12,8 @@
 #include <set>
 #include <utility>
 
+#include "tests/pipeline/fake_cuda_device.h"
+
 namespace antichain::testing::fake_cuda {
 namespace {
 
@@ -150,7 +152,8 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* begin) {
   const int process = this_process();
   std::lock_guard lock(memory().mutex);
   const auto it = memory().allocations.find(static_cast<std::byte*>(begin));
-  if (it == memory().allocations.end() || it->second.process != process) return cudaErrorInvalidValue;
+  if (it == memory().allocations.end() || it->second.process != process)
+    return antichain::testing::fake_cuda::failed(cudaErrorInvalidValue);
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle->reserved, &it->second.id, sizeof it->second.id);
   return cudaSuccess;
@@ -160,12 +163,14 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
   const int process = this_process();
   Memory& all = memory();
   std::lock_guard lock(all.mutex);
-  if (flags != cudaIpcMemLazyEnablePeerAccess) return cudaErrorInvalidValue;
-  if (all.rules.refused) return cudaErrorMapBufferObjectFailed;
+  if (flags != cudaIpcMemLazyEnablePeerAccess)
+    return antichain::testing::fake_cuda::failed(cudaErrorInvalidValue);
+  if (all.rules.refused) return antichain::testing::fake_cuda::failed(cudaErrorMapBufferObjectFailed);
   uint64_t id = 0;
   std::memcpy(&id, handle.reserved, sizeof id);
   auto it = all.by_id(id);
-  if (it == all.allocations.end() || it->second.process == process) return cudaErrorInvalidResourceHandle;
+  if (it == all.allocations.end() || it->second.process == process)
+    return antichain::testing::fake_cuda::failed(cudaErrorInvalidResourceHandle);
   if (all.rules.opens_the_first)
     for (auto other = all.allocations.begin(); other != all.allocations.end(); ++other)
       if (other->second.process == it->second.process && other->second.id < it->second.id) it = other;
@@ -187,7 +192,7 @@ cudaError_t cudaIpcCloseMemHandle(void* pointer) {
   std::lock_guard lock(all.mutex);
   const auto it = std::ranges::find_if(
       all.opened, [&](const auto& o) { return o.first.first == process && o.second.at == pointer; });
-  if (it == all.opened.end()) return cudaErrorInvalidValue;
+  if (it == all.opened.end()) return antichain::testing::fake_cuda::failed(cudaErrorInvalidValue);
   if (--it->second.count > 0) return cudaSuccess;
   ::munmap(it->second.at, it->second.bytes);
   if (const auto of = all.by_id(it->first.second); of != all.allocations.end()) --of->second.opened;
@@ -207,7 +212,9 @@ cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
 cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned) {
   const int process = this_process();
   std::lock_guard lock(memory().mutex);
-  return memory().access.insert({process, device}).second ? cudaSuccess : cudaErrorPeerAccessAlreadyEnabled;
+  return memory().access.insert({process, device}).second
+             ? cudaSuccess
+             : antichain::testing::fake_cuda::failed(cudaErrorPeerAccessAlreadyEnabled);
 }
 
 }  // extern "C"
