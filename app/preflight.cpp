@@ -100,14 +100,21 @@ struct Share {
   }
 };
 
+// These are in the order of MemoryOf.
+constexpr const char* subjects[] = {"measuring this network", "this plan", "this network"};
+constexpr const char* advices[] = {
+    "more --microbatches, fewer ranks on a host, or give the --profile of a machine that has more",
+    "more --microbatches, more hosts, or plan with --memory-bytes", "or fewer ranks on a host"};
+constexpr const char* address_advices[] = {"more --microbatches, or a larger ulimit -v",
+                                           "more --microbatches, or a larger ulimit -v",
+                                           "or a larger ulimit -v"};
+
 Error too_much(MemoryOf subject, const std::string& where, const Share& share, const std::string& advice,
                const std::vector<RankNeed>& ranks) {
-  return Error(
-      fmt::format("{} needs {} MiB {} {} MiB left",
-                  subject == MemoryOf::plan ? "this plan" : "measuring this network", mebibytes(share.needed),
-                  where, mebibytes(share.left)),
-      fmt::format("use a smaller --batch, more --microbatches, {}\n\n{}", advice, table_of(ranks, subject)),
-      ExitCode::out_of_memory);
+  return Error(fmt::format("{} needs {} MiB {} {} MiB left", subjects[size_t(subject)],
+                           mebibytes(share.needed), where, mebibytes(share.left)),
+               fmt::format("use a smaller --batch, {}\n\n{}", advice, table_of(ranks, subject)),
+               ExitCode::out_of_memory);
 }
 
 void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
@@ -116,16 +123,14 @@ void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
     hosts[r.host].add(r.need.total(), r.available);
     processes[r.host + ':' + r.process].add(r.need.total(), r.address_space);
   }
-  const char* advice = subject == MemoryOf::plan
-                           ? "more hosts, or plan with --memory-bytes"
-                           : "fewer ranks on a host, or give the --profile of a machine that has more";
+  const char* advice = advices[size_t(subject)];
   for (const auto& [host, share] : hosts)
     if (share.needed > share.left)
       throw too_much(subject, fmt::format("on {}, which has", host), share, advice, ranks);
   for (const auto& [process, share] : processes)
     if (share.needed > share.left)
-      throw too_much(subject, "of address space in one process, which has", share, "or a larger ulimit -v",
-                     ranks);
+      throw too_much(subject, "of address space in one process, which has", share,
+                     address_advices[size_t(subject)], ranks);
 }
 
 }  // namespace

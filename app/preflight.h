@@ -19,7 +19,7 @@ void check_same_settings(Rank&, const std::string& settings);
 
 // Collective. Error (ExitCode::out_of_memory) with a table of all ranks where those of one host need more
 // memory than it has left, or those of one process more address space than it may still take.
-enum class MemoryOf { profiling, plan };
+enum class MemoryOf { profiling, plan, whole_network };
 void check_memory(Transport&, MemoryOf, const MemoryNeed& of_this_rank);
 
 // How the estimate came out: of each process of the job, in the order of ranks.

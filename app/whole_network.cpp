@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "app/preflight.h"
 #include "framework/error.h"
 #include "pipeline/finite.h"
 #include "pipeline/weights_io.h"
@@ -20,6 +21,17 @@ Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mod
   return lower(model, rank.context.backend(), precision);
 }
 
+// Refused before anything is allocated.
+Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan& plan, int microbatches,
+                          Mode mode, Rank& rank) {
+  const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
+  Schedule schedule = make_schedule(network, plan, policy, microbatches);
+  if (rank.context.backend().host_memory())
+    check_memory(rank.transport, MemoryOf::whole_network,
+                 step_need(graph, network, plan, schedule, rank.transport.rank(), mode));
+  return schedule;
+}
+
 }  // namespace
 
 WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::string& weights_file,
@@ -28,8 +40,7 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       microbatches_(microbatches),
       network_(unpriced(graph_, rank.context.backend().description())),
       plan_(one_stage(rank.transport.size())),
-      schedule_(make_schedule(
-          network_, plan_, mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only, microbatches)),
+      schedule_(fitting_schedule(graph_, network_, plan_, microbatches, mode, rank)),
       share_(share_of(plan_, rank.transport.rank(), microbatches)),
       stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
       runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {

@@ -48,11 +48,11 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 }  // namespace
 
-MemoryNeed step_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
-                     int rank) {
+MemoryNeed step_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& schedule,
+                     int rank, Mode mode) {
   const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
   MemoryNeed need{.activations =
-                      StageMemory::bytes_needed(graph, nodes, network, plan, training, rank, Mode::train)};
+                      StageMemory::bytes_needed(graph, nodes, network, plan, schedule, rank, mode)};
   need.code = library_bytes;
   for (const NodeId id : nodes) {
     need.weights += weight_bytes(graph[id]);

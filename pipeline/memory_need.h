@@ -22,9 +22,9 @@ struct MemoryNeed {
   }
 };
 
-// Of the rank that has stage `rank` of the plan: for training steps alone, on samples that are there.
-MemoryNeed step_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule& training,
-                     int rank);
+// Of the rank that has stage `rank` of the plan: for steps alone, on samples that are there.
+MemoryNeed step_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule&, int rank,
+                     Mode = Mode::train);
 // And for all that `antichain train` does besides. `image_bytes` of one decoded image.
 MemoryNeed memory_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule& training,
                        int rank, int64_t image_bytes);

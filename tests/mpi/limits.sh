@@ -24,6 +24,15 @@ case $case in
       [ $code = 0 ] && continue
       expect_code 5; expect_once "^antichain: .*ulimit -v"
     done
+    "$program" export --model resnet20 --out w.h5 >out 2>err || fail "no weights"
+    for limit in 160000 170000 180000; do
+      (ulimit -v $limit; exec "$program" evaluate --model resnet20 --dataset synthetic --weights w.h5) \
+        >out 2>err
+      code=$?
+      echo "evaluate, ulimit -v $limit: $code"
+      [ $code = 0 ] && continue
+      expect_code 5; expect_once "^antichain: .*ulimit -v"
+    done
     (ulimit -v 300000; exec "${train[@]}" --local 8 --steps 2) >out 2>err; code=$?
     expect_code 5; expect_once "^antichain: .*ulimit -v"
     (ulimit -v 1000000; exec "${train[@]}" --local 8 --steps 2) >out 2>err; code=$?; expect_code 0 ;;
