@@ -26,16 +26,20 @@ std::string not_there(const std::filesystem::path& folder) {
                      folder.string());
 }
 
+// The system's words name the library that is missing, which may be one that the module needs.
+std::string cannot_be_loaded(const std::string& why) { return fmt::format("can't be loaded ({})", why); }
+
 // Loads FILE from the library's own folder or else from the system's search path. Where that fails, `reason` says why.
 void* open(const std::string& file, std::string& reason) {
   const std::filesystem::path own = own_folder() / file;
   if (std::filesystem::exists(own)) {
     if (void* module = dlopen(own.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
-    reason = fmt::format("can't be loaded ({})", dlerror());
+    reason = cannot_be_loaded(dlerror());
     return nullptr;
   }
   if (void* module = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
-  reason = not_there(own_folder());
+  const std::string why = dlerror();
+  reason = why.starts_with(file + ": cannot open") ? not_there(own_folder()) : cannot_be_loaded(why);
   return nullptr;
 }
 

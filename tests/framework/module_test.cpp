@@ -15,6 +15,15 @@ TEST(Module, AMissingOneIsAReasonThatSaysWhatToDo) {
   EXPECT_NE(reason.find("antichain_modules"), std::string::npos) << reason;
 }
 
+// Beside the library, and on the system's search path.
+TEST(Module, OneThatLacksALibraryNamesIt) {
+  for (const std::string name : {"needy", "strayed"})
+    EXPECT_EQ(load_module(name).find("libantichain_" + name +
+                                     ".so can't be loaded (libantichain_absent.so: cannot open"),
+              0u)
+        << load_module(name);
+}
+
 TEST(Module, CudaWithoutAModuleOrADeviceIsOneSentence) {
   try {
     backend("cuda");
