@@ -29,6 +29,7 @@ RankFacts facts_from_text(const std::string&);
 struct JobFacts {
   std::vector<RankFacts> ranks;
   Link link;                            // the slowest pair's
+  std::string link_way;                 // how tensors go there; empty: from host memory
   std::vector<double> clock_offset_s;   // of each rank against rank 0
   std::string folder;                   // of checkpoints; "" when none is given
   double folder_bytes_per_s = 0;        // written and synced, by rank 0

@@ -114,8 +114,9 @@ Finding limits(const JobFacts& job) {
 }
 
 Finding link(const JobFacts& job) {
-  const std::string what = fmt::format("slowest neighbours: {:.1f} us, {:.2f} GB/s", job.link.latency_s * 1e6,
-                                       job.link.bytes_per_s * 1e-9);
+  const std::string what = fmt::format("slowest neighbours: {:.1f} us, {:.2f} GB/s{}",
+                                       job.link.latency_s * 1e6, job.link.bytes_per_s * 1e-9,
+                                       job.link_way.empty() ? "" : fmt::format(" ({})", job.link_way));
   if (job.link.latency_s < slow_link_s && job.link.bytes_per_s > slow_link_bytes_per_s)
     return {Health::ok, "link", what, ""};
   return {Health::warning, "link", what,

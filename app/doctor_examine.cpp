@@ -17,6 +17,7 @@
 #include "framework/backend.h"
 #include "framework/module.h"
 #include "framework/version.h"
+#include "pipeline/choose_transport.h"
 #include "pipeline/clock_offset.h"
 #include "pipeline/host_memory.h"
 #include "pipeline/launch.h"
@@ -153,7 +154,11 @@ JobFacts examine(Rank& rank, const std::string& folder) {
   JobFacts job{.folder = folder};
   for (const std::string& text : rank.transport.gather(to_text(examine_rank(rank, folder))))
     job.ranks.push_back(facts_from_text(text));
-  if (rank.transport.size() > 1) job.link = measure_link(rank.transport);
+  if (rank.transport.size() > 1) {
+    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, "auto");
+    job.link = measure_link(tensors.over(rank.transport), rank.context);
+    job.link_way = tensors.way();
+  }
   job.clock_offset_s = clock_offsets(rank.transport);
   if (rank.prints()) job.folder_bytes_per_s = write_speed(folder);
   return job;

@@ -107,8 +107,8 @@ void run(const PlanCommandOptions& options) {
         read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.transport);
     // 2. What the nodes cost here.
     warn_of_crowding(rank);
-    const Profile profile =
-        obtain_profile(given, options.planning, options.network, graph, rank.context, rank.transport);
+    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
+    const Profile profile = obtain_profile(given, options.planning, options.network, graph, rank, tensors);
     // 3. The plan.
     const ComputingBeats beats(rank.transport.activity());
     if (rank.prints()) make_plan(options, given, profile, rank.transport.size());
@@ -130,6 +130,7 @@ void add_plan(CLI::App& app) {
   add_schedule_option(command, options->schedule)->description("what a step is predicted for: 1f1b or gpipe");
   add_network_options(command, options->network);
   add_machine_options(command, options->machine);
+  add_transport_option(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
   add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");
   add_output_option(command, "--dot-antichains", options->antichains_file,

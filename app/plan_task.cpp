@@ -35,12 +35,17 @@ std::string words(const Cluster& cluster) {
                      words(cluster.between_nodes));
 }
 
+std::string measured_where(const Profile& profile) {
+  return profile.link_way.empty() ? "measured with the profile"
+                                  : fmt::format("measured with the profile, where {}", profile.link_way);
+}
+
 // Who says how fast the link is.
 std::string origin(const PlanningOptions& planning, const Profile& profile) {
   const bool speed = planning.link_bytes_per_s >= 0, latency = planning.link_latency_s >= 0;
   if (speed && latency) return "as given";
   const std::string rest = !planning.cluster_file.empty() ? "of " + planning.cluster_file
-                           : !is_free(profile.link)       ? "measured with the profile"
+                           : !is_free(profile.link)       ? measured_where(profile)
                                                           : "the profile has none";
   if (!speed && !latency) return rest;
   return fmt::format("{} as given; else {}", speed ? "bandwidth" : "latency", rest);

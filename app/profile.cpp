@@ -80,8 +80,9 @@ void print(const Profile& profile) {
       milliseconds(sum.forward_s), sum.flops / sum.forward_s * 1e-9, milliseconds(sum.backward_input_s),
       milliseconds(sum.backward_weight_s), milliseconds(sum.update_s), mebibytes(sum.param_bytes));
   if (profile.link.bytes_per_s > 0) {
-    fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us\n", profile.link.bytes_per_s * 1e-9,
-               profile.link.latency_s * 1e6);
+    fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us{}\n", profile.link.bytes_per_s * 1e-9,
+               profile.link.latency_s * 1e6,
+               profile.link_way.empty() ? "" : fmt::format(": {}", profile.link_way));
   }
 }
 
@@ -94,8 +95,9 @@ void run(const ProfileOptions& options) {
     read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
     warn_of_crowding(rank);
     // 2. Measure.
-    const Profile profile = measured_profile(options.planning, options.network, graph, rank.context,
-                                             rank.transport, options.seconds);
+    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
+    const Profile profile =
+        measured_profile(options.planning, options.network, graph, rank, tensors, options.seconds);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = tune(graph, rank.context, rank.transport.activity());
     // 3. Tell.
@@ -115,6 +117,7 @@ void add_profile(CLI::App& app) {
       "mpirun -n 4 antichain profile --model resnet18 --batch 128 --microbatches 8 --json profile.json");
   add_network_options(command, options->network);
   add_machine_options(command, options->machine);
+  add_transport_option(command, options->machine);
   add_profile_cache_option(command, options->planning);
   command
       .add_flag("--tune", options->tune,

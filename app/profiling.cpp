@@ -58,6 +58,19 @@ std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& 
   });
 }
 
+std::string words_for(const std::string& way) { return way.empty() ? "tensors were in host memory" : way; }
+
+// A cut, and NCCL's order of messages, follow from the link.
+void note_another_way(const Profile& profile, const PlanningOptions& planning, const Rank& rank,
+                      const ChosenTransport& tensors) {
+  const bool given =
+      (planning.link_bytes_per_s >= 0 && planning.link_latency_s >= 0) || !planning.cluster_file.empty();
+  if (!rank.prints() || given || rank.transport.size() == 1 || profile.link.bytes_per_s <= 0) return;
+  if (profile.link_way != tensors.way())
+    note(fmt::format("the link of {} was measured where {}; here {}: profile again, or predictions are off",
+                     planning.profile_file, words_for(profile.link_way), words_for(tensors.way())));
+}
+
 }  // namespace
 
 Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, const Graph& lowered) {
@@ -67,7 +80,9 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
 }
 
 Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                         Context& context, Transport& transport, double seconds) {
+                         Rank& rank, const ChosenTransport& tensors, double seconds) {
+  Context& context = rank.context;
+  Transport& transport = tensors.over(rank.transport);
   if (context.backend().host_memory())
     check_memory(transport, MemoryOf::profiling,
                  profiling_need(lowered, context.backend(), network.microbatches));
@@ -84,7 +99,8 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
       bar->show_share(p.share, p.left_s, fmt::format("measuring {}: {}", lowered.model(), p.node));
     };
   }
-  const Profile profile = measure(lowered, context, transport, options);
+  Profile profile = measure(lowered, context, transport, options);
+  if (profile.link.bytes_per_s > 0) profile.link_way = tensors.way();
   if (transport.rank() != 0) return profile;
   bar->give_way();
   if (starved_share > doubtful_starved_share)
@@ -101,13 +117,18 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
 }
 
 Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
-                       const NetworkOptions& network, const Graph& lowered, Context& context,
-                       Transport& transport) {
-  if (!planning.profile_file.empty()) return given_profile(given, planning, lowered);
-  const std::string kept = kept_profile(planning, network, lowered, context, transport);
-  if (kept.empty()) return measured_profile(planning, network, lowered, context, transport);
+                       const NetworkOptions& network, const Graph& lowered, Rank& rank,
+                       const ChosenTransport& tensors) {
+  if (!planning.profile_file.empty()) {
+    Profile profile = given_profile(given, planning, lowered);
+    note_another_way(profile, planning, rank, tensors);
+    return profile;
+  }
+  const std::string kept = kept_profile(planning, network, lowered, rank.context, rank.transport);
+  if (kept.empty()) return measured_profile(planning, network, lowered, rank, tensors);
   Profile profile = profile_from_json(kept, "the kept profile of rank 0");
-  profile.link = measure_link(transport);
+  profile.link = measure_link(tensors.over(rank.transport), rank.context);
+  profile.link_way = profile.link.bytes_per_s > 0 ? tensors.way() : "";
   return profile;
 }
 

@@ -121,8 +121,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     record.check_free(beginning.checkpoint);
     return "";
   });
-  // 2. What the network's nodes cost here.
-  const Profile profile = obtain_profile(given, planning, options.network, graph, rank.context, transport);
+  // 2. What the network's nodes cost here, and the link that tensors will take.
+  const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
+  const Profile profile = obtain_profile(given, planning, options.network, graph, rank, tensors);
   // 3. Where it is cut: every rank holds the same plan.
   const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
                                   options.network.microbatches, transport.size());
@@ -130,7 +131,6 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   // 4. Who does what when, and how long that should take.
   const Schedule schedule =
       obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
-  const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
   const Cluster& cluster = task.options.cluster;
   const Timeline predicted = tensors.over(transport).ordered()
                                  ? simulate_in_order(schedule, plan, profile, cluster,

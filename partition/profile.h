@@ -56,7 +56,9 @@ struct Profile {
   int microbatch = 0;  // samples
   int threads = 1;     // per rank
   int ranks_at_once = 1;
-  Link link;              // between neighbouring ranks of the machine it was taken on
+  Link link;  // between neighbouring ranks of the machine it was taken on
+  std::string
+      link_way;  // how tensors went there ("tensors travel from GPU to GPU by NCCL 2.28.9"); empty: from host memory
   double overhead_s = 0;  // of one forward or backward action besides its nodes
   // The file that this came from names nodes by id ("node7"), so plans do too, and list inputs in stage 0.
   bool ids_are_names = false;

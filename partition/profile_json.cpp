@@ -131,7 +131,7 @@ std::string to_json(const Profile& profile) {
   "microbatch": {},
   "threads": {},
   "ranks_at_once": {},
-  "link": {},
+  "link": {},{}
   "overhead_us": {},{}
   "nodes": [
 {}
@@ -143,6 +143,7 @@ std::string to_json(const Profile& profile) {
           ? ""
           : fmt::format("\n  \"precision\": \"{}\",", name_of(profile.precision)),
       profile.microbatch, profile.threads, profile.ranks_at_once, to_json(profile.link),
+      profile.link_way.empty() ? "" : fmt::format("\n  \"link_way\": {},", quoted(profile.link_way)),
       json_microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
       fmt::join(lines, ",\n"));
 }
@@ -162,6 +163,7 @@ Profile profile_from_json(const std::string& text, const std::string& origin) {
   profile.threads = int(file.at("threads").integer(1, many));
   profile.ranks_at_once = int(file.at("ranks_at_once").integer(1, many));
   profile.link = link_from_json(file.at("link"));
+  if (file.has("link_way")) profile.link_way = file.at("link_way").string();
   profile.overhead_s = seconds_from_us(file.at("overhead_us"));
   profile.ids_are_names = file.has("ids_are_names") && file.at("ids_are_names").boolean();
   std::set<std::string> names;

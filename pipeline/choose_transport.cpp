@@ -117,6 +117,8 @@ ChosenTransport directly(const Context& context, Transport& job, std::string_vie
 
 }  // namespace
 
+std::string ChosenTransport::way() const { return sentence.substr(0, sentence.find(": ")); }
+
 ChosenTransport choose_transport(const Context& context, Transport& job, std::string_view asked) {
   const Backend& device = context.backend();
   const DeviceStreams* streams = device_streams(device.name());

@@ -42,6 +42,7 @@ WayChoice choose_way(std::string_view asked, const std::string& reason, const Pe
 struct ChosenTransport {
   std::unique_ptr<Transport> own;  // nullptr: the job's is used as it is
   std::string sentence;            // on every rank
+  std::string way() const;         // the sentence without its reason; empty where tensors are in host memory
   Transport& over(Transport& job) const { return own ? *own : job; }
 };
 

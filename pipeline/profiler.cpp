@@ -226,7 +226,7 @@ Profile measure(const Graph& lowered, Context& context, Transport& job, const Me
   const auto measure_nodes = context.backend().host_memory() ? measure_calls : measure_device;
   measure_nodes(lowered, context, network, job, options);
   job.activity().doing("measuring the link between neighbouring ranks");
-  network.link = measure_link(job);
+  network.link = measure_link(job, context);
   return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(network) : ""), "the profile of rank 0");
 }
 

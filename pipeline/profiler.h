@@ -31,7 +31,7 @@ int profiled_microbatches(const Backend&, int of_run);
 MemoryNeed profiling_need(const Graph& lowered, const Backend&, int microbatches_of_run);
 
 // Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured between
-// neighbouring ranks.
-Profile measure(const Graph& lowered, Context&, Transport& job, const MeasureOptions& = {});
+// neighbouring ranks, over the transport that carries tensors in training.
+Profile measure(const Graph& lowered, Context&, Transport& tensors, const MeasureOptions& = {});
 
 }  // namespace antichain

@@ -18,6 +18,14 @@ using ::testing::Not;
 const std::string network = "--model resnet20 --batch 2 --microbatches 2 --device cuda ";
 const std::string training = "train " + network + "--profile p.json --dataset synthetic --steps 2 ";
 
+// Lines are broken where they are long.
+std::string one_line(std::string text) {
+  std::string line;
+  for (const char c : text)
+    if (const char shown = c == '\n' ? ' ' : c; shown != ' ' || !line.ends_with(' ')) line += shown;
+  return line;
+}
+
 class GpuRanks : public ::testing::Test {
  protected:
   // A profile of this network without times: the stand-ins are slow at measuring.
@@ -38,6 +46,10 @@ class GpuRanks : public ::testing::Test {
   ProgramRun on_threads(int ranks, const std::string& environment, const std::string& words) const {
     return run_behind(folder_.str(), "env " + environment, fmt::format("{} --local {}", words, ranks));
   }
+  std::string text_of(const std::string& file) const {
+    std::ifstream in(folder_.path() / file);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
   std::string exclusive() const { return "FAKE_GPUS_EXCLUSIVE=" + folder_.str(); }
 
   TemporaryFolder folder_;
@@ -54,6 +66,29 @@ TEST_F(GpuRanks, ProcessesTrainEachOnItsOwn) { expect_own_gpus(on_processes(2, e
 
 TEST_F(GpuRanks, ProcessesMeasureEachOnItsOwn) {
   expect_own_gpus(on_processes(2, exclusive(), "profile " + network + "--profile-cache none --seconds 0.01"));
+}
+
+// Tensors of the device, over the transport that was chosen: the profile says which, and the plan after it.
+TEST_F(GpuRanks, TheLinkIsMeasuredTheWayThatTensorsGo) {
+  const std::string profile =
+      "profile " + network + "--profile-cache none --seconds 0.01 --json measured.json ";
+  for (const auto& [choice, words] : {std::pair("auto", "tensors travel from GPU to GPU by NCCL"),
+                                      std::pair("ipc", "tensors are copied from GPU to GPU"),
+                                      std::pair("mpi", "tensors travel through host memory")}) {
+    const ProgramRun run = on_threads(2, "FAKE_GPUS=2", profile + "--transport " + choice);
+    EXPECT_EQ(run.code, 0) << run.err;
+    EXPECT_THAT(run.out, HasSubstr(std::string("us: ") + words)) << choice;
+    EXPECT_THAT(text_of("measured.json"), HasSubstr(std::string("\"link_way\": \"") + words));
+    const ProgramRun plan = run_program(folder_.str(), "plan --profile measured.json --stages 2");
+    EXPECT_THAT(one_line(plan.out), HasSubstr(std::string("measured with the profile, where ") + words));
+  }
+  const ProgramRun other = on_threads(
+      2, "FAKE_GPUS=2",
+      "train " + network + "--profile measured.json --dataset synthetic --steps 1 --transport ipc");
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(one_line(other.err),
+              HasSubstr("the link of measured.json was measured where tensors travel through "
+                        "host memory"));
 }
 
 TEST_F(GpuRanks, ThreadsTrainAndSaveEachOnItsOwn) {

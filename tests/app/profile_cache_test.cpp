@@ -153,7 +153,8 @@ TEST_F(Caches, AreAskedBeforeAnythingIsMeasured) {
   const auto obtain = [&](std::string& said) {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
-    const Profile profile = obtain_profile({}, planning, network, graph, context, alone);
+    Rank rank{alone, context};
+    const Profile profile = obtain_profile({}, planning, network, graph, rank, {});
     std::fflush(stdout);
     said = ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
     return profile;

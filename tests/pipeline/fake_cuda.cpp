@@ -33,13 +33,13 @@ void launch(CUstream_st* stream, std::function<void()> kernel, double takes_s) {
   Device::the().push(stream, {.kernel = std::move(kernel), .takes_s = takes_s});
 }
 void drain() {
-  for (;; std::this_thread::yield()) {
+  for (;; std::this_thread::sleep_for(std::chrono::microseconds(20))) {
     std::lock_guard lock(Device::the().mutex);
     if (Device::the().idle()) return;
   }
 }
 void drain(CUstream_st* stream) {
-  for (;; std::this_thread::yield()) {
+  for (;; std::this_thread::sleep_for(std::chrono::microseconds(20))) {
     std::lock_guard lock(Device::the().mutex);
     if (stream->idle()) return;
   }
@@ -140,7 +140,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t named) {
     std::lock_guard lock(Device::the().mutex);
     ++stream->waits;
   }
-  for (;; std::this_thread::yield()) {
+  for (;; std::this_thread::sleep_for(std::chrono::microseconds(20))) {
     std::lock_guard lock(Device::the().mutex);
     if (stream->idle() && Device::the().has_come_to(stream->free)) return cudaSuccess;
   }
@@ -216,7 +216,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return has_come(event) ? cudaSuccess : failed(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
-  while (!has_come(event)) std::this_thread::yield();
+  while (!has_come(event)) std::this_thread::sleep_for(std::chrono::microseconds(20));
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {

@@ -3,16 +3,29 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <vector>
 
+#include "framework/backend.h"
+#include "layers/cpu/backend.h"
+#include "pipeline/ordered_transport.h"
 #include "pipeline/thread_transport.h"
+#include "tests/pipeline/fake_device.h"
 
 namespace antichain {
 namespace {
 
+using testing::FakeMessages;
+using testing::Rendezvous;
+
+Context on_the_cpu() {
+  register_cpu_backend();
+  return Context(backend("cpu"));
+}
+
 TEST(LinkProbe, OneRankAloneHasAFreeLink) {
   run_ranks(1, [](Transport& t) {
-    const Link link = measure_link(t);
+    const Link link = measure_link(t, on_the_cpu());
     EXPECT_EQ(link.bytes_per_s, 0);
     EXPECT_EQ(link.latency_s, 0);
   });
@@ -20,7 +33,7 @@ TEST(LinkProbe, OneRankAloneHasAFreeLink) {
 
 TEST(LinkProbe, AllRanksGetTheSameFigures) {
   std::vector<Link> links(3);
-  run_ranks(3, [&](Transport& t) { links[size_t(t.rank())] = measure_link(t); });
+  run_ranks(3, [&](Transport& t) { links[size_t(t.rank())] = measure_link(t, on_the_cpu()); });
   for (const Link& link : links) {
     EXPECT_EQ(link.bytes_per_s, links[0].bytes_per_s);
     EXPECT_EQ(link.latency_s, links[0].latency_s);
@@ -30,6 +43,19 @@ TEST(LinkProbe, AllRanksGetTheSameFigures) {
   EXPECT_LT(links[0].bytes_per_s, 1e12);
   EXPECT_GT(links[0].latency_s, 0);
   EXPECT_LT(links[0].latency_s, 1);
+}
+
+// Over one that wants its messages in an order, each round trip is a step.
+TEST(LinkProbe, MessagesGoInTheOrderThatTheirTransportKeeps) {
+  Rendezvous all(3);
+  run_ranks(3, [&](Transport& job) {
+    const auto ordered =
+        make_ordered_transport(job, std::make_unique<FakeMessages>(all, job.rank(), /*host_blocks=*/true));
+    EXPECT_GT(measure_link(*ordered, on_the_cpu()).bytes_per_s, 0);
+  });
+  EXPECT_EQ(all.calls[0][0], "send 4194304 to 1");
+  EXPECT_EQ(all.calls[0][1], "recv 4194304 from 1");
+  EXPECT_EQ(all.calls[1][0], "recv 4194304 from 0");
 }
 
 TEST(LinkProbe, LatencyAndBandwidthAddUpToTheLargeMessage) {
