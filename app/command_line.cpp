@@ -73,7 +73,7 @@ const CLI::App& parsed_command(const CLI::App& app) {
 }
 
 std::string path_of(const CLI::App& command) {
-  return command.get_parent() == nullptr ? "antichain"
+  return command.get_parent() == nullptr ? command.get_name()
                                          : path_of(*command.get_parent()) + " " + command.get_name();
 }
 
@@ -164,7 +164,10 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
       ->group("Output");
   command
       .add_flag_function(
-          "--quiet", [](int64_t) { be_quiet(); },
+          "--quiet",
+          [](int64_t given) {  // "quiet = false" in a settings file is not
+            if (given > 0) be_quiet();
+          },
           "print warnings, errors and what was asked for, and nothing else")
       ->group("Output");
   command.parse_complete_callback([&command] { check_nothing_is_overwritten(command); });

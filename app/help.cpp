@@ -15,16 +15,27 @@ namespace {
 
 constexpr size_t text_width = 80, option_width = 26;
 
+// Texts say "antichain plan"; a program of one's own (app/run.h) is called by its own name there.
+std::string by_own_name(const CLI::App& app, std::string text) {
+  const CLI::App* root = &app;
+  while (root->get_parent() != nullptr) root = root->get_parent();
+  const std::string ours = "antichain ";
+  for (const CLI::App* command : root->get_subcommands({}))
+    for (size_t at = 0; (at = text.find(ours + command->get_name(), at)) != std::string::npos; ++at)
+      text.replace(at, ours.size(), root->get_name() + " ");
+  return text;
+}
+
 std::string entry(const std::string& head, const std::string& text) {
   return hanging("  " + head, option_width, text, text_width);
 }
 
-std::string entry(const CLI::Option& option) {
+std::string entry(const CLI::App& app, const CLI::Option& option) {
   const bool positional = option.get_lnames().empty();
   std::string head = positional ? option.get_single_name() : "--" + option.get_lnames().front();
   if (!positional && option.get_items_expected_max() > 0 && !option.get_type_name().empty())
     head += " " + option.get_type_name();
-  std::string text = option.get_description();
+  std::string text = by_own_name(app, option.get_description());
   if (option.get_required()) text += " [required]";
   if (!option.get_default_str().empty()) text += fmt::format(" [{}]", option.get_default_str());
   return entry(head, text);
@@ -67,14 +78,14 @@ std::string options_of(const CLI::App& command) {
   for (const std::string& group : groups) {
     text += "\n" + group + "\n";
     for (const CLI::Option* option : command.get_options())
-      if (option != command.get_help_ptr() && option->get_group() == group) text += entry(*option);
+      if (option != command.get_help_ptr() && option->get_group() == group) text += entry(command, *option);
   }
   return text;
 }
 
 // The example of a footer, so that it can be copied to a shell: longer lines go on below, behind a backslash.
 std::string footer_of(const CLI::App& app) {
-  std::istringstream lines(app.get_footer());
+  std::istringstream lines(by_own_name(app, app.get_footer()));
   std::string text;
   for (std::string line; std::getline(lines, line);) {
     for (size_t blank; line.size() > text_width &&

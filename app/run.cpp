@@ -28,9 +28,15 @@
 namespace antichain {
 namespace {
 
-void run_command(const std::vector<std::string>& words) {
+// A program of one's own has a name of its own, which help and hints give.
+std::string name_of_program(const char* started_as) {
+  const std::string name = std::filesystem::path(started_as).filename();
+  return name.empty() ? "antichain" : name;
+}
+
+void run_command(const std::string& name, const std::vector<std::string>& words) {
   register_cpu_backend();
-  CLI::App app("Profile, plan, and train a neural network as a pipeline.", "antichain");
+  CLI::App app("Profile, plan, and train a neural network as a pipeline.", name);
   app.formatter(help_formatter());
   app.footer(
       "Example\n"
@@ -80,7 +86,7 @@ int run(int argc, char** argv, const std::vector<NamedModel>& models) {
       ::mallopt(M_ARENA_MAX, 1);  // 64 MiB each
     check_address_space(1);
     for (const NamedModel& model : models) register_model(model);
-    run_command({argv + 1, argv + argc});
+    run_command(name_of_program(argc > 0 ? argv[0] : ""), {argv + 1, argv + argc});
     const std::string reason = streams.lost();
     return reason.empty() ? int(ExitCode::ok) : lost_output(reason);
   } catch (const Error& error) {

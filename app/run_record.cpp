@@ -117,6 +117,7 @@ void note_settings(TrainCommandOptions& o, CLI::App& command) {
   if (o.recipe_warmup_steps > 0) all["warmup-steps"] = o.recipe_warmup_steps;
   if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
   all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.sgd.momentum);
+  all["nesterov"] = o.nesterov;
   all["weight-decay"] = exact(o.sgd.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
   o.in_force = all.dump(), o.given = given_as_toml(command);
 }

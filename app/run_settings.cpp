@@ -21,6 +21,9 @@ bool is_setting(const CLI::Option& option) {
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
+// Of a flag that is given: --nesterov is, --no-nesterov is not.
+bool is_true(const CLI::Option& flag) { return flag.results().back() == "true"; }
+
 bool names_text(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   return type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos;
@@ -43,7 +46,7 @@ std::string text_in_force(CLI::Option& option) {
 }
 
 Json in_force(CLI::Option& option) {
-  if (is_flag(option)) return option.count() > 0;
+  if (is_flag(option)) return option.count() > 0 && is_true(option);
   const bool has_default = option.count() > 0 || !option.get_default_str().empty();
   const std::string text = text_in_force(option);
   return text.empty() || (!has_default && (text == "0" || text == "-1")) ? Json() : value_of(option, text);
@@ -74,7 +77,8 @@ std::string given_as_toml(const CLI::App& command) {
   for (const CLI::Option* option : command.get_options()) {
     if (!is_setting(*option) || option->count() == 0) continue;
     if (option->get_group() == "Output" || option->get_group() == "Checkpoints") continue;
-    const Json value = is_flag(*option) ? Json(true) : value_of(*option, option->results().back());
+    const Json value =
+        is_flag(*option) ? Json(is_true(*option)) : value_of(*option, option->results().back());
     text += fmt::format("{} = {}\n", option->get_lnames().front(), value.dump());
   }
   return text;

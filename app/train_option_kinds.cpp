@@ -55,7 +55,7 @@ const auto options = std::to_array<TrainOption>({
     {"momentum", recipe, "momentum", [](const Options& o, int64_t) { return text(o.sgd.momentum); }},
     {"weight-decay", recipe, "weight decay",
      [](const Options& o, int64_t) { return text(o.sgd.weight_decay); }},
-    {"no-nesterov", recipe, "nesterov", [](const Options& o, int64_t) { return text(!o.no_nesterov); }},
+    {"nesterov", recipe, "nesterov", [](const Options& o, int64_t) { return text(o.nesterov); }},
     {"on-nan", extent},
     {"checkpoint", output},
     {"checkpoint-every", output},
@@ -104,10 +104,11 @@ void check_train_option_kinds(const CLI::App& train) {
     throw Error(what + " in app/train_option_kinds.cpp, which must say what each option of train changes", "",
                 ExitCode::failure);
   };
-  for (const CLI::Option* option : train.get_options())
-    for (const std::string& name : option->get_lnames())
-      if (std::ranges::find(options, name, &TrainOption::name) == options.end())
-        complain(fmt::format("--{} has no row", name));
+  for (const CLI::Option* option : train.get_options()) {
+    const std::string& name = option->get_lnames().front();  // of --nesterov and --no-nesterov, the first
+    if (std::ranges::find(options, name, &TrainOption::name) == options.end())
+      complain(fmt::format("--{} has no row", name));
+  }
   for (const TrainOption& option : options)
     if (train.get_option_no_throw(fmt::format("--{}", option.name)) == nullptr)
       complain(fmt::format("--{} is no option but has a row", option.name));

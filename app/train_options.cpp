@@ -61,7 +61,9 @@ void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
       app.add_option("--weight-decay", o.sgd.weight_decay,
                      "times the weight, added to its gradient; of biases and batch norm, too");
   check_number(decay, 0, 1e6)->type_name("X")->default_str("the recipe's")->group("Training");
-  app.add_flag("--no-nesterov", o.no_nesterov, "plain momentum instead of Nesterov's")->group("Training");
+  app.add_flag("--nesterov,!--no-nesterov", o.nesterov,
+               "Nesterov's momentum [the default]; --no-nesterov: plain momentum")
+      ->group("Training");
 }
 
 void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
@@ -90,6 +92,9 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_data_options(app, o.data);
   add_length_options(app, o);
   add_init_options(app, o.init, "Training");
+  app.get_option("--init")->description(
+      "start a new run from the weights of this HDF5 or safetensors file, or checkpoint, which must fit; "
+      "--resume goes on with a run");
   add_rate_options(app, o);
   add_sgd_options(app, o);
   add_on_nan_option(app, o);
@@ -149,7 +154,7 @@ RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) 
 
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
   SgdOptions sgd = o.sgd;
-  sgd.nesterov = !o.no_nesterov;
+  sgd.nesterov = o.nesterov;
   const RateCourse course = rate_course(o, batches_per_epoch);
   const LearningRate schedule(course.options);
   return {

@@ -31,7 +31,7 @@ struct TrainCommandOptions {
   int64_t recipe_warmup_steps = 0;  // or less, where the course is short
   int course_epochs = 0;            // the rate's course is so long where the run is shorter
   SgdOptions sgd;
-  bool no_nesterov = false;
+  bool nesterov = true;
   std::vector<std::string> departures;  // options that were given where the recipe has a value
   std::string on_nan = "abort";
   std::string augment = "auto";  // where: host, device, or the device if it has memory of its own

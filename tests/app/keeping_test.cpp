@@ -70,7 +70,7 @@ TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
   EXPECT_EQ(settings["weight-decay"], 0.0005);
   EXPECT_EQ(settings["lr-schedule"], "constant");
   EXPECT_EQ(settings["steps"], 3);
-  EXPECT_EQ(settings["no-nesterov"], false);
+  EXPECT_EQ(settings["nesterov"], true);
   EXPECT_EQ(settings["stages"], nullptr) << "neither given nor of any value";
   const Json summary = json("r/summary.json");
   EXPECT_TRUE(summary["final_loss"].is_number());

@@ -37,5 +37,20 @@ TEST(Run, SaysInOneSentenceWhichModelItRefuses) {
   EXPECT_EQ(nameless.err, "antichain: a model of one's own has no name: write {\"name\", function}\n");
 }
 
+// A program of one's own is called by its own name.
+TEST(Run, HelpNamesTheProgram) {
+  const Outcome all = run_words({"--help"}, {});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_TRUE(all.out.starts_with("program: Profile, plan")) << all.out;
+  const Outcome train = run_words({"train", "--help"}, {});
+  for (const std::string& text : {all.out, train.out}) {
+    EXPECT_NE(text.find("program train"), std::string::npos) << text;
+    for (const char* foreign : {"antichain train", "antichain profile", "antichain plan"})
+      EXPECT_EQ(text.find(foreign), std::string::npos) << text;
+  }
+  const Outcome mistyped = run_words({"train", "--zzzzzzzz"}, {});
+  EXPECT_NE(mistyped.err.find("see program train --help"), std::string::npos) << mistyped.err;
+}
+
 }  // namespace
 }  // namespace antichain

@@ -6,6 +6,8 @@
 
 #include <map>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "app/command_line.h"
 #include "framework/error.h"
@@ -24,7 +26,7 @@ TEST(TrainOptionKinds, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
       {"network", {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision"}},
       {"recipe",
-       {"batch", "lr", "lr-schedule", "microbatches", "momentum", "no-nesterov", "seed", "warmup-epochs",
+       {"batch", "lr", "lr-schedule", "microbatches", "momentum", "nesterov", "seed", "warmup-epochs",
         "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
@@ -62,6 +64,24 @@ TEST(TrainOptionKinds, AnOptionWithoutOneIsFound) {
   bool forgotten = false;
   command.add_flag("--forgotten", forgotten);
   EXPECT_THROW(check_train_option_kinds(command), Error);
+}
+
+TEST(TrainOptionKinds, NesterovIsSaidEitherWayAndTheLastWordCounts) {
+  const auto nesterov = [](const std::vector<std::string>& words) {
+    TrainCommandOptions options;
+    CLI::App app;
+    add_train_options(add_command(app, "train", "", ""), options);
+    std::vector<std::string> all = {"train", "--model", "resnet20"};
+    all.insert(all.end(), words.begin(), words.end());
+    parse_and_run(app, all);
+    return options.nesterov;
+  };
+  EXPECT_TRUE(nesterov({}));
+  EXPECT_TRUE(nesterov({"--nesterov"}));
+  EXPECT_FALSE(nesterov({"--no-nesterov"}));
+  EXPECT_FALSE(nesterov({"--nesterov=false"})) << "as a settings file says it";
+  EXPECT_TRUE(nesterov({"--no-nesterov", "--nesterov"}));
+  EXPECT_FALSE(nesterov({"--nesterov", "--no-nesterov"}));
 }
 
 }  // namespace
