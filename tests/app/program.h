@@ -9,7 +9,8 @@ namespace antichain {
 struct ProgramRun {
   int code = -1;  // 124: it took longer than a minute
   std::string out, err;
-  // Lines on stderr that are the program's own; mpirun adds a notice of its own when a rank fails.
+  // Lines on stderr that are the program's own, but for what it says of a busy machine; mpirun adds a notice of its own when a rank
+  // fails.
   std::vector<std::string> sentences() const;
 };
 
