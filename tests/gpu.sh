@@ -1,20 +1,29 @@
 #!/bin/bash
-# The whole GPU suite in one command, on a machine with a device: operators and models against double precision, the same
-# bits on several ranks, learning, compute-sanitizer on a part, and speed beside PyTorch. Everything is tried, whatever fails.
+# The GPU suite, in parts, on a machine with a device. Every part ends by itself within ten minutes, and one that fails does not
+# keep the others from running, but for `smoke`: where it fails, only `diagnose` follows.
 #
 #   tests/gpu.sh build                     a build folder with -DANTICHAIN_CUDA=ON
 #   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle build/tests/gpu/test_gpu \
 #                                            build/tests/pipeline/test_gpu_transport
-#   PARTS="operators models transport steps program profiles speed sanitizer diagnose" tests/gpu.sh …      only some
+#   PARTS="smoke operators" tests/gpu.sh …      only some
 #
-# diagnose says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where one of the first five failed.
+#   smoke      a minute: versions, engines beside those expected, an operator of each type, 40 steps with graphs and without
+#   operators  all operators in float32, TF32 and bf16 against double precision
+#   models     the ten models against the CPU and float64
+#   transport  messages; steps: captures, looks, images; timing: what measures time, and may fail on a machine that is shared
+#   program    the same bits on 1, 2 and 4 ranks, and learning
+#   speed      beside PyTorch; kernels: times beside the estimates; tune: all engines of each convolution
+#   profiles   of the ten models; sanitizer: compute-sanitizer over some operators
+#   diagnose   says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where smoke, operators, models,
+#              transport, steps or program fail. A part that is stopped or not begun has not failed.
+#
 # CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`, while they are written.
 # LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is stopped, what has none left not begun.
-# PACK=FILE keeps all results in one .tar.gz, renewed after each part.
+# OUT=FOLDER has three files, renewed after each part: summary.log, figures.json (what was measured) and logs.tar.gz (all else).
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
-parts=" ${PARTS:-operators models transport steps program profiles speed sanitizer} "
+parts=" ${PARTS:-smoke operators models transport steps timing program speed kernels tune profiles sanitizer} "
 mkdir -p "$results"
 results="$(cd "$results" && pwd)"
 export ANTICHAIN_GOLDEN="$here/golden"
@@ -24,50 +33,48 @@ else
   program="$home/antichain" tests="$home/tests/gpu/test_gpu" transport="$home/tests/pipeline/test_gpu_transport" mpirun="$(command -v mpirun || true)"
 fi
 [ "$(id -u)" = 0 ] && export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+# PyTorch comes with libraries of its own, and must not find the toolkit's before them.
+export PYTORCH_LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}"
+. "$here/gpu/find_libraries.sh"
+find_libraries
+sanitizer="$(find_tool compute-sanitizer)" ncu="$(find_tool ncu)"
 
-# A node's CUDA and cuDNN may lie in the toolkit's folder or in Python packages, where the loader does not look.
-toolkit="${CUDA_HOME:-/usr/local/cuda}"
-packages="$(python3 -c 'import glob, site; print("\n".join(f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null)"
-loader="$(ldconfig -p 2>/dev/null)"
-for library in libcudart.so.13 libcublasLt.so.13 libcudnn.so.9 libnvrtc.so.13 libnccl.so.2; do
-  [[ "$loader" == *"$library "* ]] && continue
-  found=
-  for folder in "$toolkit/lib64" "$toolkit/lib" $packages; do
-    [ -e "$folder/$library" ] && { found="$folder"; break; }
-  done
-  [ -n "$found" ] || found="$(find / -xdev -name "$library" -not -path '/proc/*' -printf '%h\n' 2>/dev/null | head -n 1)"
-  [ -n "$found" ] || { echo "warning: there is no $library"; continue; }
-  [[ ":${LD_LIBRARY_PATH:-}:" == *":$found:"* ]] || export LD_LIBRARY_PATH="$found:${LD_LIBRARY_PATH:-}"
-  echo "$library is in $found"
-done
-sanitizer="$(command -v compute-sanitizer || find "$toolkit/" -name compute-sanitizer -type f 2>/dev/null | head -n 1)"
-
-limit="${LIMIT:-570}" summary=() failed=
-reserve=$((limit / 4))  # seconds for diagnose
+limit="${LIMIT:-570}" summary=() incomplete= broken=
+reserve=0  # seconds for diagnose, once something has failed
 keep() {
   printf '%s\n' "${summary[@]}" >"$results/summary.log"
-  [ -z "${PACK:-}" ] || { tar -C "$results" -czf "$PACK.new" . && mv "$PACK.new" "$PACK"; }
+  [ -n "${OUT:-}" ] || return 0
+  mkdir -p "$OUT"
+  cp "$results/summary.log" "$OUT/"
+  python3 "$here/gpu/figures.py" "$results" >"$OUT/figures.json" || true
+  tar -C "$results" -czf "$OUT/logs.tar.gz.new" . && mv "$OUT/logs.tar.gz.new" "$OUT/logs.tar.gz"
+}
+not_begun() {  # not_begun NAME WHY
+  summary+=("$(printf '%-10s not begun: %s' "$1" "$2")") incomplete="$incomplete $1"
 }
 # part SECONDS NAME COMMAND…: for so many seconds at most
 part() {
   local most="$1" name="$2"; shift 2
   [[ "$parts" == *" $name "* ]] || return 0
-  local start=$SECONDS left=$((limit - reserve - SECONDS - 5)) code=0 note=
-  if [ $left -lt 10 ]; then
-    summary+=("$(printf '%-10s not begun: no time left' "$name")") failed="$failed $name"
-    return 0
+  local start=$SECONDS left=$((limit - SECONDS - 5)) code=0 note=
+  if [ "$name" != diagnose ]; then
+    [[ "$broken " == *" smoke "* ]] && { not_begun "$name" "smoke failed"; return 0; }
+    left=$((left - reserve))
   fi
+  [ $left -ge 10 ] || { not_begun "$name" "no time left"; return 0; }
   [ $left -ge "$most" ] || most=$left
   echo "== $name, $most s at most"
   rm -f "$results/$name".*log
   LOGS="$results/$name" MOST="$most" timeout -k 5 "$most" "$@" >"$results/$name.log" 2>&1 || code=$?
   case $code in
+    0) ;;
     124 | 137) note=", stopped" ;;
     77) note=", skipped: $(tail -n 1 "$results/$name.log")" ;;
+    *) broken="$broken $name" reserve=$((limit / 4)) ;;
   esac
   cat "$results/$name".*log | grep -a "FAILED" | head -n 20
-  cat "$results/$name".*log | grep -aE "^ok|learn|images/s|geometric|PASSED|finds|WRONG|^  .*: " | tail -n 40
-  [ $code = 0 ] || failed="$failed $name"
+  cat "$results/$name".*log | grep -aE "^ok|learn|images/s|geometric|PASSED|finds|WRONG|expected|versions|^  .*: " | tail -n 60
+  [ $code = 0 ] || incomplete="$incomplete $name"
   summary+=("$(printf '%-10s exit code %3d, %4d s%s' "$name" $code $((SECONDS - start)) "$note")")
   keep
 }
@@ -87,21 +94,28 @@ if ! "$program" info --model resnet20 --device cuda >"$results/device.log" 2>&1;
   fi
   echo "every part is skipped: it needs a CUDA device"
 fi
+timed='GpuStep.Stamps*:GpuStep.ATraceHas*:GpuStep.NodesHave*:GpuStep.TheProfilePredicts*'
+part 120 smoke "$here/gpu/smoke.py" "$program" --tests "$tests" --plans "$here/golden/cudnn_plans/nvidia-h200-bf16.txt" \
+  --json "$results/smoke.json"
 part 300 operators "$here/gpu/sharded.sh" "$tests" '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
 part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'
 part 200 transport "$transport" --gtest_filter='GpuTransport.*'
-part 200 steps "$transport" --gtest_filter='GpuStep.*'
+part 200 steps "$transport" --gtest_filter="GpuStep.*:-$timed"
 part 420 program "$here/gpu/program.sh" "$program" "$mpirun"
-case "$failed " in
-  *" operators "* | *" models "* | *" transport "* | *" steps "* | *" program "*) parts="$parts diagnose " ;;
-esac
-reserve=0
+for one in smoke operators models transport steps program; do
+  case "$broken " in *" $one "*) parts="$parts diagnose " ;; esac
+done
 part 300 diagnose "$here/gpu/diagnose.py" "$program" --mpirun "$mpirun" --sanitizer "$sanitizer" --tests "$tests" "$transport" \
   --logs "$results"
-part 500 profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
-part 500 speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$results/speed.json" ${SPEED:-}
+reserve=0
+part 60 timing "$transport" --gtest_filter="$timed"
+# shellcheck disable=SC2086
+part 540 speed python3 "$here/benchmarks/gpu_models.py" "$program" --json "$results/speed.json" ${SPEED:-}
+part 180 kernels "$here/gpu/kernels.py" "$program" --ncu "$ncu" --json "$results/kernels.json"
+part 240 tune "$here/gpu/tune.sh" "$program"
+part 540 profiles "$here/../scripts/gpu_profiles.sh" "$program" "$results/profiles"
 part 300 sanitizer "$here/gpu/sanitizer.sh" "$tests" "$sanitizer"
 echo "== summary"
 keep
 cat "$results/summary.log"
-[ -z "$failed" ]
+[ -z "$incomplete" ]

@@ -1,10 +1,14 @@
 // What libantichain_cuda.so is to the program that loads it (framework/module.h): one backend per factors, "cuda" for
 // exact float32 and "cuda:tf32" for tensor cores that round the factors.
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
 #include <cudnn.h>
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "framework/cuda/backend.h"
+#include "framework/say.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/loops.h"
 #include "layers/cuda/operators.h"
@@ -12,14 +16,28 @@
 
 namespace {
 
+// Of libraries that number themselves 9.19.0 as 91900, and of CUDA, whose 13.0 is 13000.
+std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
+std::string cuda_version_of(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
+
+void say_versions() {
+  int driver = 0, runtime = 0;
+  cudaDriverGetVersion(&driver);
+  cudaRuntimeGetVersion(&runtime);
+  antichain::note(
+      fmt::format("versions compiled with: CUDA {}, cuDNN {}, cuBLAS {}; found here: driver for CUDA {}, "
+                  "CUDA {}, cuDNN {}, cuBLAS {}",
+                  cuda_version_of(CUDART_VERSION), version_of(CUDNN_VERSION), version_of(CUBLAS_VERSION),
+                  cuda_version_of(driver), cuda_version_of(runtime), version_of(cudnnGetVersion()),
+                  version_of(cublasLtGetVersion())));
+}
+
 void register_device(const char* name, const char* words, antichain::cuda::Factors factors) {
-  const size_t v = cudnnGetVersion(), b = cublasLtGetVersion();
   antichain::register_backend(antichain::cuda::make_backend(
       {.name = name,
        .libraries = fmt::format(
-           "cuDNN {}.{}.{}, cuBLAS {}.{}.{}, {}{}{}{}", v / 10000, v / 100 % 100, v % 100, b / 10000,
-           b / 100 % 100, b % 100, words, antichain::cuda::loops_in_words(),
-           antichain::cuda::skipped_in_words(),
+           "cuDNN {}, cuBLAS {}, {}{}{}{}", version_of(cudnnGetVersion()), version_of(cublasLtGetVersion()),
+           words, antichain::cuda::loops_in_words(), antichain::cuda::skipped_in_words(),
            antichain::cuda::compiles_weight_gradients() ? ", weight gradients of bf16 compiled" : ""),
        .operators = antichain::cuda::operators(factors)}));
   antichain::register_alternatives(name, antichain::cuda::conv2d_alternatives(factors));
@@ -34,6 +52,7 @@ extern "C" const char* antichain_module_version() { return ANTICHAIN_VERSION; }
 extern "C" const char* antichain_register_module() {
   static const std::string reason = antichain::cuda::why_no_device();
   if (!reason.empty()) return reason.c_str();
+  if (std::getenv("ANTICHAIN_CUDA_PLANS")) say_versions();
   register_device("cuda", "float32", antichain::cuda::Factors::exact);
   register_device("cuda:tf32", "TF32", antichain::cuda::Factors::tf32);
   antichain_register_streams();

@@ -1,35 +1,56 @@
-#!/usr/bin/python3
-"""Training speed of ten networks on one GPU beside PyTorch.
+#!/usr/bin/env python3
+"""Training speed on one GPU beside PyTorch.
 
-    tests/benchmarks/gpu_models.py PROGRAM [--models resnet18 vgg16 …] [--batches 32 128] [--rounds 2] [--compile MODEL …]
+    tests/benchmarks/gpu_models.py PROGRAM [--models resnet18 resnet50 …] [--batches 128 32] [--rounds 1] [--json FILE]
 
-Both train the CIFAR form in the same run on the same GPU, taking turns, each time as a new process: forward, backward, and
-SGD with momentum 0.9, Nesterov and weight decay 5e-4; dropout on, auxiliary heads off; one micro-batch per step. PROGRAM's
-figures are those of `train --local 1`, data loading included, once per --devices, and in bf16 (--precision bf16) on the first
-of them. PyTorch is eager and channels_last, in float32 without TF32, with TF32, and under bf16 autocast, on images that lie
-in the GPU's memory; --compile adds torch.compile (max-autotune) under bf16 autocast. A figure is the median of a process's steps without the first ten, then
-the median of the rounds. PyTorch's steps are timed in runs of ten with one synchronisation at the end of each.
+All train the CIFAR form on the same GPU, taking turns, each model and side in a process of its own: forward, backward, and SGD with
+momentum 0.9, Nesterov and weight decay 5e-4; dropout on, auxiliary heads off; one micro-batch per step. PROGRAM's figures are those of
+`train --local 1`, data loading included. PyTorch is channels_last, with cuDNN's timed choice of engines (cudnn.benchmark) and the fused
+optimiser, on images that lie in the GPU's memory. Sides, in the order in which they are measured for all models:
+
+  bf16                ours                                     PyTorch bf16        eager, under bf16 autocast
+  PyTorch graphs      torch.compile, mode="reduce-overhead"
+  bf16 compiled       ours, with ANTICHAIN_CUDA_COMPILE=1      tf32, float32       ours; and PyTorch tf32, PyTorch float32, eager
+  PyTorch autotuned   torch.compile, mode="max-autotune", which may search for minutes
+
+A figure is the median of a process's steps without the first ten, then the median of the rounds. PyTorch's steps are timed in runs of
+ten with one synchronisation at the end of each. What there is no time for within --limit seconds is left out. PyTorch runs with the
+LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH, where that is set: its own libraries come before a toolkit's.
 """
-import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
+import argparse, json, math, os, signal, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 inception_v3 densenet121 squeezenet1_0").split()
 WARM_UP = 10
+# Name: of whom, precision, how.
+SIDES = {
+    "bf16": ("ours", "bf16", ""), "PyTorch bf16": ("theirs", "bf16", ""), "PyTorch graphs": ("theirs", "bf16", "reduce-overhead"),
+    "bf16 compiled": ("ours", "bf16", "compiled"), "tf32": ("ours", "tf32", ""), "PyTorch tf32": ("theirs", "tf32", ""),
+    "float32": ("ours", "float32", ""), "PyTorch float32": ("theirs", "float32", ""), "PyTorch autotuned": ("theirs", "bf16", "max-autotune"),
+}
 
 
-def pytorch(model, batch, steps, precision, compiled):
-    """Prints images/s."""
+def pytorch(model, batches, steps, precision, mode):
+    """Prints a line for each batch: its size and images/s."""
     sys.path.insert(0, os.path.join(HERE, "..", "golden"))
     import networks, torch
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision != "float32"
+    torch.backends.cudnn.benchmark = True
     net = networks.build(model, "cifar").train().cuda().to(memory_format=torch.channels_last)
     for module in net.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.5
-    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
+    optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True, fused=True)
+    for batch in batches:
+        if mode:
+            torch._dynamo.reset()
+        run = torch.compile(net, mode=mode, dynamic=False) if mode else net
+        print(batch, pytorch_rate(torch, run, optimiser, batch, steps, precision), flush=True)
+
+
+def pytorch_rate(torch, run, optimiser, batch, steps, precision):
     x = torch.randn(batch, 3, 32, 32, device="cuda").to(memory_format=torch.channels_last)
     y = torch.randint(0, 10, (batch,), device="cuda")
-    run = torch.compile(net, mode="max-autotune") if compiled else net
 
     def step():
         optimiser.zero_grad()
@@ -48,82 +69,109 @@ def pytorch(model, batch, steps, precision, compiled):
             step()
         torch.cuda.synchronize()
         rates.append(10 * batch / (time.perf_counter() - start))
-    print(statistics.median(rates))
+    return statistics.median(rates)
 
 
-def ours(args, model, batch, device, precision="float32"):
-    with tempfile.TemporaryDirectory() as folder:
-        metrics = os.path.join(folder, "metrics.json")
-        command = [args.program, "train", "--device", device, "--precision", precision, "--local", "1", "--model", model, "--batch", str(batch),
-                   "--microbatches", "1", "--steps", str(args.steps + WARM_UP), "--lr", "0.001", "--metrics", metrics,
-                   "--dataset", "synthetic"]
-        child = subprocess.run(command, capture_output=True, text=True)
-        if child.returncode:
-            raise RuntimeError(child.stderr.strip().splitlines()[-1] if child.stderr.strip() else "no message")
-        with open(metrics) as lines:
-            rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
-        return statistics.median(rates[WARM_UP:])
-
-
-def theirs(args, model, batch, precision, compiled=False):
-    command = [sys.executable, __file__, args.program, "--pytorch", model, "--batches", str(batch), "--steps", str(args.steps),
-               "--precision", precision] + (["--compiled"] if compiled else [])
-    child = subprocess.run(command, capture_output=True, text=True)
-    if child.returncode:
-        raise RuntimeError(child.stderr.strip().splitlines()[-1])
-    return float(child.stdout.split()[-1])
-
-
-def attempt(measure, *arguments):
-    """A rate, or None with the reason on stderr: one that fails must not end the others."""
+def said(command, most_s, environment):
+    """What a command prints; an error where it fails, and what it has printed so far where its time is up."""
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
     try:
-        return measure(*arguments)
+        out, err = child.communicate(timeout=most_s)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)  # with the processes that compile for it
+        print(f"{' '.join(command[-8:])}: stopped after {most_s:.0f} s", file=sys.stderr, flush=True)
+        return child.communicate()[0]
+    if child.returncode:
+        raise RuntimeError(err.strip().splitlines()[-1] if err.strip() else "no message")
+    return out
+
+
+def ours(args, model, batches, precision, how, left_s):
+    rates = {}
+    environment = {**os.environ, **({"ANTICHAIN_CUDA_COMPILE": "1"} if how else {})}
+    device = args.device + (":tf32" if precision == "tf32" else "")
+    for batch in batches:
+        with tempfile.TemporaryDirectory() as folder:
+            metrics = os.path.join(folder, "metrics.json")
+            said([args.program, "train", "--device", device, "--precision", "bf16" if precision == "bf16" else "float32", "--local", "1", "--model", model,
+                  "--batch", str(batch), "--microbatches", "1", "--steps", str(args.steps + WARM_UP), "--lr", "0.001", "--metrics", metrics,
+                  "--dataset", "synthetic", "--method", "uniform"], max(5, left_s()), environment)
+            with open(metrics) as lines:
+                all_rates = [step["images_per_s"] for step in map(json.loads, lines) if "images_per_s" in step]
+        if len(all_rates) > WARM_UP:
+            rates[batch] = statistics.median(all_rates[WARM_UP:])
+    return rates
+
+
+def theirs(args, model, batches, precision, how, left_s):
+    command = [sys.executable, __file__, args.program, "--pytorch", model, "--steps", str(args.steps), "--precision", precision, "--mode", how,
+               "--batches", *map(str, batches)]
+    environment = dict(os.environ)
+    if "PYTORCH_LD_LIBRARY_PATH" in environment:
+        environment["LD_LIBRARY_PATH"] = environment.pop("PYTORCH_LD_LIBRARY_PATH")
+    lines = [line.split() for line in said(command, max(5, left_s()), environment).splitlines()]
+    return {int(line[0]): float(line[1]) for line in lines if len(line) == 2 and line[0].isdigit()}
+
+
+def attempt(side, args, model, left_s):
+    """Rates by batch; none, with the reason on stderr, where it fails: one that fails must not end the others."""
+    who, precision, how = SIDES[side]
+    try:
+        return (ours if who == "ours" else theirs)(args, model, args.batches, precision, how, left_s)
     except Exception as error:
-        print(f"{arguments[1:]}: {error}", file=sys.stderr)
-        return None
+        print(f"{model}, {side}: {error}", file=sys.stderr, flush=True)
+        return {}
+
+
+def ratio(rates, of, to):
+    return rates[of] / rates[to] if rates.get(of) and rates.get(to) else math.nan
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--models", nargs="+", choices=MODELS, default=MODELS, metavar="MODEL")
-    parser.add_argument("--batches", nargs="+", type=int, default=[32, 128])
-    parser.add_argument("--devices", nargs="+", default=["cuda", "cuda:tf32"])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=["resnet18", "resnet50"], metavar="MODEL")
+    parser.add_argument("--batches", nargs="+", type=int, default=[128, 32])
+    parser.add_argument("--sides", nargs="+", choices=list(SIDES), default=list(SIDES), metavar="SIDE")
+    parser.add_argument("--device", default="cuda")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--steps", type=int, default=50)
-    parser.add_argument("--compile", nargs="*", choices=MODELS, default=[], metavar="MODEL")
+    parser.add_argument("--limit", type=float, default=float(os.environ.get("MOST", 3600)) - 10, help="seconds")
     parser.add_argument("--json", help="write all figures to this file")
     parser.add_argument("--pytorch", choices=MODELS, help=argparse.SUPPRESS)
     parser.add_argument("--precision", default="float32", help=argparse.SUPPRESS)
-    parser.add_argument("--compiled", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--mode", default="", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.pytorch:
-        return pytorch(args.pytorch, args.batches[0], args.steps, args.precision, args.compiled)
+        return pytorch(args.pytorch, args.batches, args.steps, args.precision, args.mode)
 
-    sides = [(device, ours, (device,)) for device in args.devices] + [(f"{args.devices[0]} bf16", ours, (args.devices[0], "bf16"))]
-    our_sides = len(sides)
-    sides += [(f"PyTorch {p}", theirs, (p,)) for p in ("float32", "tf32", "bf16")]
-    print("images/s; ratio: the fastest of ours over the fastest of PyTorch's eager ones; bf16: of the two in bf16")
-    print(f"{'model':14} {'batch':>5}" + "".join(f" {name:>16}" for name, _, _ in sides) + f" {'ratio':>6} {'bf16':>6}", flush=True)
-    rows, ratios = [], []
-    for model in args.models:
-        for batch in args.batches:
-            rounds = [[attempt(measure, args, model, batch, *rest) for _, measure, rest in sides] for _ in range(args.rounds)]
-            rates = [statistics.median([r for r in side if r] or [math.nan]) for side in zip(*rounds)]
-            own, other = rates[:our_sides], rates[our_sides:]
-            ratio = max(own) / max(other) if all(map(math.isfinite, rates)) else math.nan
-            row = {"model": model, "batch": batch, "images_per_s": dict(zip((name for name, _, _ in sides), rates))}
-            if model in args.compile:
-                row["images_per_s"]["PyTorch compiled bf16"] = attempt(theirs, args, model, batch, "bf16", True)
-            rows.append(row)
-            if math.isfinite(ratio):
-                ratios.append(ratio)
-            print(f"{model:14} {batch:5}" + "".join(f" {rate:16.0f}" for rate in rates) + f" {ratio:6.2f} {own[-1] / other[-1]:6.2f}", flush=True)
+    end = time.monotonic() + args.limit
+    measured, rows = {}, []  # (model, batch): side: rates of all rounds
+    for side in args.sides:
+        for model in args.models:
+            for _ in range(args.rounds):
+                if end - time.monotonic() < 10:
+                    print(f"{model}, {side}: no time left", file=sys.stderr, flush=True)
+                    continue
+                start = time.monotonic()
+                for batch, rate in attempt(side, args, model, lambda: end - time.monotonic()).items():
+                    measured.setdefault((model, batch), {}).setdefault(side, []).append(rate)
+                    print(f"{model:14} {batch:5} {side:18} {rate:10.0f} images/s ({time.monotonic() - start:.0f} s)", flush=True)
+            rows = [{"model": m, "batch": b, "images_per_s": {s: statistics.median(r) for s, r in rates.items()}} for (m, b), rates in measured.items()]
             if args.json:
                 with open(args.json, "w") as file:
                     json.dump(rows, file, indent=1)
+
+    print(f"\n{'images/s':14} {'batch':>5}" + "".join(f" {side:>17}" for side in args.sides) + "   ours in bf16 over eager, over graphs")
+    ratios = []
+    for row in rows:
+        rates = row["images_per_s"]
+        ratios.append(ratio(rates, "bf16", "PyTorch bf16"))
+        print(f"{row['model']:14} {row['batch']:5}" + "".join(f" {rates.get(side, math.nan):17.0f}" for side in args.sides) +
+              f"   {ratios[-1]:.2f}, {ratio(rates, 'bf16', 'PyTorch graphs'):.2f}")
+    ratios = [r for r in ratios if math.isfinite(r)]
     if ratios:
-        print(f"geometric mean of ratios {math.exp(statistics.fmean(map(math.log, ratios))):.2f}, lowest {min(ratios):.2f}")
+        print(f"geometric mean of ours in bf16 over PyTorch's eager {math.exp(statistics.fmean(map(math.log, ratios))):.2f}, lowest {min(ratios):.2f}")
 
 
 main()

@@ -1,10 +1,11 @@
 #!/bin/bash
 # Tests in several processes at a time, each with a log of its own beside LOGS; the first error that breaks the device takes one
-# process with it, and who began and did not end is who crashed.
+# process with it, and who began and did not end is who crashed. The cores are shared out among the processes' references.
 #
-#   LOGS=results/operators SHARDS=4 tests/gpu/sharded.sh TEST_PROGRAM FILTER
+#   LOGS=results/operators SHARDS=8 tests/gpu/sharded.sh TEST_PROGRAM FILTER
 set -uo pipefail
-tests="$1" filter="$2" shards="${SHARDS:-4}" code=0 jobs=()
+tests="$1" filter="$2" shards="${SHARDS:-8}" code=0 jobs=() cores="$(nproc)"
+export OMP_NUM_THREADS="${OMP_NUM_THREADS:-$((cores > shards ? cores / shards : 1))}"
 for shard in $(seq 0 $((shards - 1))); do
   GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard "$tests" --gtest_filter="$filter" >"$LOGS.$shard.log" 2>&1 &
   jobs+=($!)

@@ -1,6 +1,7 @@
 """A small training in every variant: losses beside the CPU's, weights by their bits, and what follows of both."""
 import json, os, re
 
+from diagnosis.engines import engines
 from diagnosis.runs import last_line, row
 from diagnosis.variants import AS_IT_IS, NEAR, OF_ONE, OF_RANKS
 
@@ -10,22 +11,27 @@ TRAIN = "--dataset synthetic --batch 16 --microbatches 2 --steps 5 --lr 0.01 --l
 class Trainings:
     def __init__(self, args, runs, folder):
         self.args, self.runs, self.folder, self.verdicts = args, runs, folder, []
+        self.result, self.metrics = (os.path.join(folder, name) for name in ("result", "metrics"))
+
+    def run(self, network, variant, device, environment=None):
+        """(exit code, what it said)"""
+        model, precision = network
+        launcher = [self.args.mpirun, "-n", str(variant.processes), "--oversubscribe", "--bind-to", "none"] if variant.processes else []
+        local = [] if variant.processes or "--local" in variant.options else ["--local", "1"]
+        return self.runs.run(launcher + [self.args.program, "train", "--device", device, "--model", model, "--precision", precision,
+                                         *TRAIN, *local, *variant.options, "--profile-cache", os.path.join(self.folder, "profiles"), "--json", self.result,
+                                         "--metrics", self.metrics],
+                             {**variant.environment, **(environment or {})})
 
     def train(self, network, variant, device):
         """(losses, state, why not)"""
-        model, precision = network
-        result, metrics = (os.path.join(self.folder, name) for name in ("result", "metrics"))
-        for file in (result, metrics):
+        for file in (self.result, self.metrics):
             if os.path.exists(file):
                 os.remove(file)
-        launcher = [self.args.mpirun, "-n", str(variant.processes), "--oversubscribe", "--bind-to", "none"] if variant.processes else []
-        local = [] if variant.processes or "--local" in variant.options else ["--local", "1"]
-        code, said = self.runs.run(launcher + [self.args.program, "train", "--device", device, "--model", model, "--precision", precision,
-                                               *TRAIN, *local, *variant.options, "--profile-cache", os.path.join(self.folder, "profiles"), "--json", result, "--metrics", metrics],
-                                   variant.environment)
+        code, said = self.run(network, variant, device)
         if code != 0:
             return None, None, None if code is None else f"exit code {code}: {last_line(said)}"
-        with open(metrics) as lines, open(result) as whole:
+        with open(self.metrics) as lines, open(self.result) as whole:
             steps = [json.loads(line) for line in lines]
             said_once = re.search(r".*can't be recorded.*", said)
             return [s["loss"] for s in steps if "loss" in s], json.load(whole)["state"], said_once.group(0).strip()[:160] if said_once else ""
@@ -57,6 +63,8 @@ class Trainings:
         # The bits of a run that is wrong are no measure.
         found = {v.name: self.judge(network, v, right, first, bits_count=as_it_is)[0] for v in variants}
         self.verdicts += verdict(name, as_it_is, found)
+        if as_it_is is False and found.get("without cuDNN"):
+            self.verdicts += engines(self, network, right)
 
     def all(self):
         row("network", "variant", "run", "losses", "weights", "")

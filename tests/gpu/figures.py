@@ -1,0 +1,25 @@
+#!/usr/bin/env python3
+"""All figures that the parts of tests/gpu.sh have written, as one JSON object: by part, and what the machine is.
+
+    tests/gpu/figures.py RESULTS
+"""
+import glob, json, os, subprocess, sys
+
+
+def machine():
+    query = "name,driver_version,memory.total,clocks.max.sm,clocks.max.mem"
+    try:
+        said = subprocess.run(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"], capture_output=True, text=True)
+        return said.stdout.splitlines()
+    except OSError:
+        return []
+
+
+figures = {"gpus": machine(), "cores": os.cpu_count()}
+for file in sorted(glob.glob(os.path.join(sys.argv[1], "*.json"))):
+    try:
+        with open(file) as text:
+            figures[os.path.basename(file)[:-5]] = json.load(text)
+    except ValueError:
+        continue  # it is just being written
+print(json.dumps(figures, indent=1))

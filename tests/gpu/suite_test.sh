@@ -1,0 +1,87 @@
+#!/bin/bash
+# tests/gpu.sh on a bundle of stubs, with no device: it goes on where a part fails, stops behind a smoke that fails, keeps to its
+# time, starts the diagnosis where it should and nowhere else, and packs what there is.
+#
+#   tests/gpu/suite_test.sh
+set -uo pipefail
+here="$(cd "$(dirname "$0")" && pwd)"
+command -v python3 >/dev/null || { echo "skipped: there is no python3"; exit 77; }
+folder="$(mktemp -d)" bad=0
+trap 'rm -rf "$folder"' EXIT
+
+fail() { echo "FAILED: $1"; cat "$folder/said"; bad=1; }
+expect() { grep -qF -- "$1" "${2:-$folder/said}" || fail "no '$1'"; }
+refuse() { ! grep -qF -- "$1" "$folder/said" || fail "there is '$1'"; }
+# suite CODE [NAME=VALUE…]
+suite() {
+  local right="$1" code=0; shift
+  rm -rf "$folder/results" "$folder/out"
+  env OUT="$folder/out" SHARDS=2 "$@" "$here/../gpu.sh" "$folder/bundle" "$folder/results" >"$folder/said" 2>&1 || code=$?
+  [ $code = "$right" ] || fail "exit code $code of $*"
+}
+
+mkdir -p "$folder/bundle/bin"
+cp "$here/stub_program.py" "$folder/bundle/bin/antichain"
+cp "$here/stub_mpirun.sh" "$folder/bundle/bin/mpirun"
+cat >"$folder/bundle/bin/test_gpu" <<'STUB'
+#!/bin/bash
+case "$*" in
+  *EngineMatchesReference*) [ -z "${STUB_SMOKE:-}" ] && exit 0; echo "[  FAILED  ] All/Operator.Of/one (1 ms)"; exit 1 ;;
+  *Of/one*) [ "${ANTICHAIN_CUDA_LOOPS:-}" = all ] && exit 0; printf 'x.cpp:7: Failure\nExpected equality\n[  FAILED  ] All/Operator.Of/one (1 ms)\n'; exit 1 ;;
+  *Agreement*) sleep 60 ;;
+  *) echo "[ RUN      ] All/Operator.Of/one"; echo "[  FAILED  ] All/Operator.Of/one, where GetParam() = one (1 ms)"; exit 1 ;;
+esac
+STUB
+cat >"$folder/bundle/bin/test_gpu_transport" <<'STUB'
+#!/bin/bash
+case "$*" in
+  *=GpuStep.Stamps*) echo "[  FAILED  ] GpuStep.StampsAreTheDevicesTimes (1 ms)"; exit 1 ;;
+  *GpuTransport*) exit 0 ;;
+  *) echo "[ RUN      ] GpuStep.Crashes"; kill -SEGV $$ ;;
+esac
+STUB
+chmod +x "$folder/bundle/bin/"*
+
+# What fails is diagnosed, and everything is in three files.
+suite 1 STUB_FAULT=cudnn PARTS="operators steps"
+for text in "operators  exit code   1" "steps      exit code 139" "diagnose   exit code   1" "right without cuDNN" \
+  "All/Operator.Of/one: right with own loops"; do
+  expect "$text"
+done
+expect "GpuStep.Crashes" "$folder/results/diagnose.log"
+tar -tzf "$folder/out/logs.tar.gz" >"$folder/packed" || bad=1
+for file in ./summary.log ./operators.0.log ./operators.1.log ./diagnose.log; do expect "$file" "$folder/packed"; done
+[ "$(ls "$folder/out" | tr '\n' ' ')" = "figures.json logs.tar.gz summary.log " ] || fail "other files: $(ls "$folder/out")"
+
+# What is stopped, not begun, or wrong in its times alone is not.
+suite 1 LIMIT=30 PARTS="models steps"
+expect "models     exit code 124"
+expect "steps      not begun: no time left"
+refuse "diagnose"
+suite 1 PARTS="transport timing"
+expect "transport  exit code   0"
+expect "timing     exit code   1"
+refuse "diagnose"
+
+# Smoke tells the engines and the figures; where it fails, nothing but the diagnosis follows.
+suite 0 PARTS="smoke transport"
+expect "0 of 0 engines as expected for an H200"
+expect "transport  exit code   0"
+expect '"kernel by kernel": 100' "$folder/out/figures.json"
+suite 1 STUB_SMOKE=fails PARTS="smoke transport speed"
+expect "smoke      exit code   1"
+expect "transport  not begun: smoke failed"
+expect "speed      not begun: smoke failed"
+expect "diagnose   exit code"
+
+# The program part compares runs that go at the same time, and processes last.
+suite 0 PARTS=program STEPS=3
+expect "ok      resnet20-bf16: 4 threads as one"
+expect "ok      densenet121-bf16: 2 processes as one"
+
+# A machine with a GPU that the program does not find is no machine without one.
+printf '#!/bin/bash\necho "GPU 0: NVIDIA H200"\n' >"$folder/nvidia-smi"
+chmod +x "$folder/nvidia-smi"
+suite 1 PATH="$folder:$PATH" STUB_NO_DEVICE=1
+expect "there is a GPU, but the program does not find it"
+exit $bad
