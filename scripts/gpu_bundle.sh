@@ -1,0 +1,39 @@
+#!/bin/bash
+# A folder for a GPU node that has nothing but a driver, a toolkit and PyTorch: program and tests as scripts/bundle.sh gathers
+# them, the GPU suite, and the sources of the CUDA module, which can be changed and built there without CMake.
+#
+#   scripts/gpu_bundle.sh BUILD FOLDER
+#   FOLDER/gpu.sh                        the suite (tests/gpu.sh), with PARTS, OUT and so on as there
+#   FOLDER/rebuild.sh                    builds FOLDER/src anew into lib/libantichain_cuda.so, by nvcc and g++, in about a minute
+#
+# BUILD has -DANTICHAIN_CUDA=ON, and the targets antichain_program, antichain_modules, test_gpu and test_gpu_transport are built.
+set -euo pipefail
+[ $# = 2 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+root="$(cd "$(dirname "$0")/.." && pwd)" build="$1" out="$2"
+"$root/scripts/bundle.sh" "$build" "$out" "$build/tests/gpu/test_gpu" "$build/tests/pipeline/test_gpu_transport"
+
+mkdir -p "$out/src/include"
+tar -C "$root" --exclude='__pycache__' -cf - framework layers data pipeline partition models cmake/once tests/gpu tests/gpu.sh tests/golden \
+  tests/benchmarks/gpu_models.py scripts/gpu_profiles.sh | tar -C "$out/src" -xf -
+cp -rL /usr/include/fmt "$out/src/include/"
+# cuDNN's and cuBLASLt's headers, which a node may lack: those that the build found.
+python3 - "$build" "$out" <<'PYTHON'
+import json, os, re, shutil, sys
+
+build, out = sys.argv[1:]
+root = re.search(r"CMAKE_HOME_DIRECTORY:INTERNAL=(.*)", open(f"{build}/CMakeCache.txt").read()).group(1)
+commands = [c for c in json.load(open(f"{build}/compile_commands.json")) if "antichain_cuda.dir" in c["command"]]
+with open(f"{out}/src/module.txt", "w") as files:
+    files.write("".join(os.path.relpath(c["file"], root) + "\n" for c in commands))
+version = re.search(r'ANTICHAIN_VERSION=\\"([^\\"]*)', commands[0]["command"]).group(1)
+with open(f"{out}/src/version.txt", "w") as file:
+    file.write(version + "\n")
+for folder in {word for c in commands for word in re.findall(r"-isystem[ =](\S+)", c["command"])}:
+    for name in os.listdir(folder):
+        if re.match(r"(cudnn|cublas).*\.h$", name):
+            shutil.copy(os.path.join(folder, name), f"{out}/src/include/")
+PYTHON
+cp "$root/scripts/rebuild_cuda_module.sh" "$out/rebuild.sh"
+printf '#!/bin/bash\nhere="$(cd "$(dirname "$0")" && pwd)"\nexec "$here/src/tests/gpu.sh" "$here" "$@"\n' >"$out/gpu.sh"
+chmod +x "$out/gpu.sh"
+echo "$out with its sources: $(du -sm "$out" | cut -f1) MiB, $(wc -l <"$out/src/module.txt") sources of the CUDA module"
