@@ -132,9 +132,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const Schedule schedule =
       obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const Cluster& cluster = task.options.cluster;
-  const Timeline predicted = tensors.over(transport).ordered()
+  const Transport& way = tensors.over(transport);
+  const auto lane_of = [&](int from, int to, Flow flow) { return way.lane(from, to, flow); };
+  const Timeline predicted = way.ordered()
                                  ? simulate_in_order(schedule, plan, profile, cluster,
-                                                     message_order(schedule, plan, profile, cluster))
+                                                     message_order(schedule, plan, profile, cluster), lane_of)
                                  : simulate(schedule, plan, profile, cluster);
   if (rank.prints()) {
     if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);

@@ -15,8 +15,8 @@ if(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
     "nccl.h or libnccl was not found; set NCCL_HOME, or NCCL_INCLUDE_DIR and NCCL_LIBRARY" ${staged})
 endif()
 antichain_version_in(nccl_version ${NCCL_INCLUDE_DIR}/nccl.h "NCCL_(MAJOR|MINOR|PATCH)")
-if(nccl_version VERSION_LESS 2.14)  # a communicator that does not block came with it
-  antichain_do_without(ANTICHAIN_NCCL "NCCL" "${nccl_version} is older than 2.14" ${staged})
+if(nccl_version VERSION_LESS 2.17)  # a bound on the device's processors came with it
+  antichain_do_without(ANTICHAIN_NCCL "NCCL" "${nccl_version} is older than 2.17" ${staged})
 endif()
 antichain_import(NCCL::nccl ${NCCL_LIBRARY} ${NCCL_INCLUDE_DIR})
 message(STATUS "NCCL: ${nccl_version} (${NCCL_LIBRARY})")

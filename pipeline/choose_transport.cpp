@@ -3,116 +3,102 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <optional>
 #include <sstream>
 #include <utility>
+#include <vector>
 
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "pipeline/agree.h"
 #include "pipeline/device_streams.h"
+#include "pipeline/mixed_transport.h"
 #include "pipeline/ordered_transport.h"
 #include "pipeline/peer_transport.h"
 #include "pipeline/staged_transport.h"
+#include "pipeline/verdicts.h"
 
 namespace antichain {
 namespace {
 
-// Why the ranks can't use NCCL; "" when they can. The first reason found, by rank.
-std::string against_nccl(const std::vector<WayFacts>& ranks) {
-  std::map<std::pair<std::string, std::string>, size_t> owner;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    const WayFacts& facts = ranks[r];
-    if (facts.device.empty()) return fmt::format("rank {} computes in host memory", r);
-    if (facts.messages_by.empty()) return fmt::format("rank {} has no NCCL ({})", r, facts.no_messages);
-    if (facts.messages_by != ranks[0].messages_by)
-      return fmt::format("rank {} has {}, rank 0 {}", r, facts.messages_by, ranks[0].messages_by);
-    const auto [at, alone] = owner.try_emplace({facts.host, facts.device}, r);
-    if (!alone)
-      return fmt::format("ranks {} and {} on {} share one GPU, which NCCL refuses", at->second, r,
-                         facts.host);
-  }
-  return "";
-}
-
-// Why no rank can copy into another one's device; "" when that is worth a try.
-std::string against_direct(const std::vector<WayFacts>& ranks) {
-  std::map<std::string, int> on_host;
-  for (size_t r = 0; r < ranks.size(); ++r) {
-    if (ranks[r].device.empty()) return fmt::format("rank {} computes in host memory", r);
-    if (!ranks[r].peers) return fmt::format("rank {}'s device can't be shared", r);
-    ++on_host[ranks[r].host];
-  }
-  const bool neighbours = std::ranges::any_of(on_host, [](const auto& host) { return host.second > 1; });
-  return neighbours ? "" : "no two ranks are on one host";
-}
-
-Error refused(std::string_view asked, const std::string& why) {
-  return Error(fmt::format("--transport {} is asked for, but {}", asked, why), "use --transport mpi, or auto",
-               ExitCode::usage);
-}
-
-WayChoice through_host_memory(const std::string& why) {
-  return {Way::staged, "tensors travel through host memory: " + why};
-}
-
 // Facts travel as lines; none of them has a line break.
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+std::string flag(bool set) { return set ? "yes" : ""; }
+
 std::string to_text(const WayFacts& f) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n", f.host, f.device, f.messages_by, f.no_messages,
-                     f.peers ? "peers" : "");
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", f.host, f.device, f.messages_by, one_line(f.no_messages),
+                     flag(f.peers), f.process);
 }
 WayFacts facts_from_text(const std::string& text) {
   std::istringstream in(text);
   WayFacts f;
   std::string peers;
-  for (std::string* line : {&f.host, &f.device, &f.messages_by, &f.no_messages, &peers})
+  for (std::string* line : {&f.host, &f.device, &f.messages_by, &f.no_messages, &peers, &f.process})
     std::getline(in, *line);
   f.peers = !peers.empty();
   return f;
 }
 
-}  // namespace
-
-WayChoice choose_way(std::string_view asked, const std::vector<WayFacts>& ranks) {
-  const std::string no_nccl = against_nccl(ranks), no_direct = against_direct(ranks);
-  if (asked == "nccl" && !no_nccl.empty()) throw refused(asked, no_nccl);
-  if (ranks.size() == 1 && asked != "nccl")
-    return {Way::as_it_is, ranks[0].device.empty() ? "" : "tensors stay where they are: one rank"};
-  if (asked == "ipc" && !no_direct.empty()) throw refused(asked, no_direct);
-  const bool any_device = std::ranges::any_of(ranks, [](const WayFacts& f) { return !f.device.empty(); });
-  if (!any_device) return {Way::as_it_is, ""};
-  if (asked == "mpi") return {Way::staged, "tensors travel through host memory (--transport mpi)"};
-  if (asked == "ipc") return {Way::direct, "--transport ipc"};
-  if (no_nccl.empty())
-    return {Way::nccl, fmt::format("tensors travel from GPU to GPU by {}: every rank has its own",
-                                   ranks[0].messages_by)};
-  return no_direct.empty() ? WayChoice{Way::direct, no_nccl} : through_host_memory(no_nccl);
+std::string to_text(const Ways& w) {
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n", flag(w.copies), flag(w.messages), w.no_copies,
+                     w.no_messages, w.messages_by, w.without, flag(w.as_it_is));
+}
+Ways ways_from_text(const std::string& text) {
+  std::istringstream in(text);
+  Ways w;
+  std::string copies, messages, as_it_is;
+  for (std::string* line :
+       {&copies, &messages, &w.no_copies, &w.no_messages, &w.messages_by, &w.without, &as_it_is})
+    std::getline(in, *line);
+  w.copies = !copies.empty(), w.messages = !messages.empty(), w.as_it_is = !as_it_is.empty();
+  return w;
 }
 
-WayChoice choose_way(std::string_view asked, const std::string& reason, const PeerPairs& pairs) {
-  const std::string& exception = pairs.exception();
-  if (asked == "ipc" && !exception.empty()) throw refused(asked, exception);
-  if (!pairs.any()) return through_host_memory(fmt::format("{}; {}", reason, exception));
-  return {Way::direct,
-          fmt::format("tensors are copied from GPU to GPU{}: {}{}",
-                      pairs.one_host() ? "" : " within a host and go through host memory between hosts",
-                      reason, exception.empty() ? "" : fmt::format("; {}: through host memory", exception))};
+// Messages between this rank and those that it can't copy to.
+struct Connected {
+  std::unique_ptr<MessageStream> messages;
+  std::string failure;  // on every rank, of the first one that failed: nobody has any then
+};
+
+Connected connect(const DeviceMessages& offer, const Context& context, Transport& job,
+                  const PeerPairs* pairs) {
+  std::vector<int> peers;
+  for (int peer = 0; peer < job.size(); ++peer)
+    if (peer != job.rank() && !(pairs && pairs->direct(job.rank(), peer))) peers.push_back(peer);
+  Connected made;
+  std::string mine;
+  Verdicts verdicts(job);
+  try {
+    made.messages = offer.make(context, job, peers, [&] { verdicts.look(); });
+  } catch (const Verdicts::OthersFailed&) {
+  } catch (const Error& error) {
+    job.check_job();  // else the others never come to compare
+    mine = fmt::format("rank {} on {} found NCCL unable: {}", job.rank(), job.host(), one_line(error.what()));
+  }
+  if (verdicts.share(made.messages != nullptr)) return made;
+  const std::vector<std::string> all = job.gather(mine);
+  const auto first = std::ranges::find_if(all, [](const std::string& why) { return !why.empty(); });
+  made.failure = job.broadcast(first == all.end() ? "" : *first);
+  if (made.messages) made.messages->give_up();
+  made.messages = nullptr;
+  return made;
 }
 
-namespace {
-
-// Tries which pairs can, and takes what comes of it.
-ChosenTransport directly(const Context& context, Transport& job, std::string_view asked,
-                         const std::string& reason, const DeviceStreams& streams) {
-  std::unique_ptr<PeerStream> peers = streams.peers(context);
-  const PeerPairs pairs = find_pairs(job, *peers);
-  const WayChoice choice = choose_way(asked, reason, pairs);
-  if (choice.way == Way::direct)
-    return {make_peer_transport(job, std::move(peers), streams.copies(context), pairs), choice.sentence};
-  peers->close();
-  job.barrier();
-  peers->all_closed();
-  return {make_staged_transport(job, streams.copies(context)), choice.sentence};
+WayFacts facts_of(const Context& context, const Transport& job, std::string_view asked,
+                  const DeviceMessages*& messages) {
+  WayFacts mine{.host = job.host()};
+  const DeviceStreams* streams = device_streams(context.backend().name());
+  if (!streams) return mine;
+  mine.device = streams->device(context);
+  mine.peers = bool(streams->peers);
+  if (streams->process) mine.process = streams->process();
+  if (asked == "auto" || asked == "nccl")
+    messages = device_messages(context.backend().name(), mine.no_messages);
+  if (messages) mine.messages_by = messages->by;
+  return mine;
 }
 
 }  // namespace
@@ -120,29 +106,41 @@ ChosenTransport directly(const Context& context, Transport& job, std::string_vie
 std::string ChosenTransport::way() const { return sentence.substr(0, sentence.find(": ")); }
 
 ChosenTransport choose_transport(const Context& context, Transport& job, std::string_view asked) {
-  const Backend& device = context.backend();
-  const DeviceStreams* streams = device_streams(device.name());
-  WayFacts mine{.host = job.host()};
-  const DeviceMessages* messages = nullptr;
-  if (streams) {
-    mine.device = streams->device(context);
-    mine.peers = bool(streams->peers);
-    messages = device_messages(device.name(), mine.no_messages);
-    if (messages) mine.messages_by = messages->by;
-  }
-  const std::vector<std::string> texts = job.gather(to_text(mine));
-  const std::string chosen = on_rank_zero(job, [&] {
+  const DeviceMessages* offer = nullptr;
+  const std::vector<std::string> texts = job.gather(to_text(facts_of(context, job, asked, offer)));
+  const Ways ways = ways_from_text(on_rank_zero(job, [&] {
     std::vector<WayFacts> ranks;
     for (const std::string& text : texts) ranks.push_back(facts_from_text(text));
-    const WayChoice choice = choose_way(asked, ranks);
-    return fmt::format("{}{}", int(choice.way), choice.sentence);
-  });
-  ChosenTransport result{.sentence = chosen.substr(1)};
-  const Way way = Way(chosen[0] - '0');
-  if (way == Way::direct) return directly(context, job, asked, result.sentence, *streams);
-  if (way == Way::nccl)
-    result.own = make_ordered_transport(job, messages->make(context, job));
-  else if (way == Way::staged && streams)
+    return to_text(ways_to_try(asked, ranks));
+  }));
+  const DeviceStreams* streams = device_streams(context.backend().name());
+  std::unique_ptr<PeerStream> peers;
+  std::optional<PeerPairs> pairs;
+  if (ways.copies) {
+    peers = streams->peers(context);
+    pairs.emplace(find_pairs(job, *peers));
+  }
+  const PeerPairs* const tried = pairs ? &*pairs : nullptr;
+  Connected connected;
+  if (ways.messages && !(tried && tried->all())) connected = connect(*offer, context, job, tried);
+  const WayChoice choice = choose_way(asked, ways, tried, connected.failure);
+  const bool copies = choice.way == Way::copies || choice.way == Way::copies_and_messages;
+  if (peers && !copies) {
+    peers->close();
+    job.barrier();
+    peers->all_closed();
+  }
+  ChosenTransport result{.own = nullptr, .sentence = choice.sentence};
+  std::unique_ptr<CopyingTransport> near;
+  if (copies) near = make_peer_transport(job, std::move(peers), streams->copies(context), *pairs);
+  if (choice.way == Way::copies_and_messages)
+    result.own = make_mixed_transport(job, std::move(near),
+                                      make_ordered_transport(job, std::move(connected.messages)), *pairs);
+  else if (choice.way == Way::copies)
+    result.own = std::move(near);
+  else if (choice.way == Way::messages)
+    result.own = make_ordered_transport(job, std::move(connected.messages));
+  else if (choice.way == Way::staged && streams)
     result.own = make_staged_transport(job, streams->copies(context));
   return result;
 }

@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "framework/tensor.h"
 
@@ -48,15 +49,20 @@ struct MessageHalf {
   Tensor tensor;       // sent, or received into
   int peer = 0;        // to or from: may be this rank, of both halves at once
   Moment after;        // of computing
+  int lane = 0;        // the same at both ends
 };
 
-// Messages straight from device to device, one exchange after the other: each blocks the stream until the peers have come to it.
+// Messages straight from device to device. A message blocks its lane until the peers have come to it; lanes
+// do not wait for each other. Of this stream's moments only it knows what they are.
 class MessageStream : public DeviceStream {
  public:
-  // All of them at once, in both directions; between two ranks the first send meets the first receive, and so on. The moment is
-  // the end of the last one; tensors are kept by the caller until it comes.
-  virtual Moment exchange(std::span<const MessageHalf>) = 0;
-  // What has gone wrong beside the calls, or ""; the stream is given up then. Called by any thread.
+  virtual int lanes() const { return 1; }
+  // Begins all of them at once, in both directions and in all lanes; between two ranks the first send of a
+  // lane meets the first receive, and so on. By lane, the end of its messages: nullptr where it has none.
+  // Tensors are kept by the caller until then.
+  virtual std::vector<Moment> exchange(std::span<const MessageHalf>) = 0;
+  // What has gone wrong beside the calls, or "". Nothing counts as delivered from then on: what was under way
+  // may have ended without its bytes. Called by any thread, and waits for nothing.
   virtual std::string failure() = 0;
   // What is under way ends where it is, whether the peers come or not; any other call is an error from then on.
   virtual void give_up() = 0;
@@ -96,6 +102,7 @@ class PeerStream : public DeviceStream {
 struct DeviceStreams {
   // Names the device of a context among all of its host: ranks with equal names share it.
   std::function<std::string(const Context&)> device;
+  std::function<std::string()> process;  // and this process; empty: ranks are processes
   std::function<std::unique_ptr<CopyStream>(const Context&)> copies;
   std::function<std::unique_ptr<DeviceStep>(const Context&)> step;   // in the context's own stream
   std::function<std::unique_ptr<PeerStream>(const Context&)> peers;  // empty: it has none
@@ -106,8 +113,12 @@ const DeviceStreams* device_streams(std::string_view backend);  // nullptr where
 // Messages are a module of their own, loaded when first asked for: a node may have the device's libraries and not NCCL.
 struct DeviceMessages {
   std::string by;  // "NCCL 2.28.9"
-  // Collective over the ranks of the job, each on a device of its own.
-  std::function<std::unique_ptr<MessageStream>(const Context&, Transport& job)> make;
+  // Collective over the ranks of the job, each a process with a device of its own. Connects this rank with
+  // `peers`, whom it will exchange messages with, and who name it, too; calls `look` while it waits for them,
+  // which may throw. Error where that can't be done.
+  std::function<std::unique_ptr<MessageStream>(const Context&, Transport& job, const std::vector<int>& peers,
+                                               const std::function<void()>& look)>
+      make;
 };
 void register_device_messages(const std::string& device, DeviceMessages);
 // nullptr, with the reason, where it has none.

@@ -17,8 +17,14 @@
 // earliest exchange that is not done finds all its ranks at it, sooner or later, even if a rank stood still wherever it
 // issues, and nobody waits for ever. By delivery alone, ties between messages that take no time, and receives whose buffer is still
 // in use, would be in a wrong order. tests/pipeline/message_order_test.cpp carries orders out, right ones and wrong ones.
+//
+// With several lanes a rank (Transport::lane), each is a part of the order, so the same holds for it: the
+// earliest exchange that is not done heads its lane on all its ranks. Whatever else makes an exchange wait
+// for one before it in the order does no harm, be it a queue of the device that two lanes share; nor does one
+// that waits for none, as a copy.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "pipeline/happens_before.h"
@@ -43,9 +49,14 @@ std::vector<std::vector<int>> issue_order(const std::vector<Exchange>&, int rank
 // actions, and where the buffer is free from the begin.
 std::vector<std::vector<int>> freed_by(const Schedule&);
 
-// The simulator, with one stream a rank: an exchange begins when all its ranks have come to it and done those before it, and
-// its ranks do no other until it is over. Error when the order lets a rank wait for ever.
+// As Transport::lane says it.
+using LaneOf = std::function<int(int from, int to, Flow)>;
+inline int one_lane(int, int, Flow) { return 0; }
+
+// The simulator, with lanes: an exchange begins when all its ranks have come to it and done those before it
+// in its lane, and its ranks do no other of that lane until it is over. Error when the order lets a rank wait
+// for ever.
 Timeline simulate_in_order(const Schedule&, const Plan&, const Profile&, const Cluster&,
-                           const std::vector<Exchange>&);
+                           const std::vector<Exchange>&, const LaneOf& = one_lane);
 
 }  // namespace antichain

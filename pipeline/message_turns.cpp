@@ -13,7 +13,7 @@ std::vector<Turn> turns_of(const std::vector<int>& order, const std::vector<Acti
     }
     const bool sends = a.verb == Verb::send;
     const int channel = sends ? channels(rank, a.peer, a.message) : channels(a.peer, rank, a.message);
-    turns.push_back({a.verb, {channel, a.microbatch}, a.peer});
+    turns.push_back({a.verb, {channel, a.microbatch}, a.peer, 0, lane_of_flow(a.message.flow)});
   }
   return turns;
 }

@@ -9,13 +9,29 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "pipeline/device_streams.h"
-#include "pipeline/transport.h"
+#include "pipeline/transport_over.h"
 
 namespace antichain {
 
+// Where some turns go another way (mixed_transport.h), they keep their place in the order: what is behind
+// them is not issued before they have passed.
+class MessagesInOrder : public TransportOver {
+ public:
+  using Transport::begin_step;
+  using TransportOver::TransportOver;
+  // [turn]: goes another way.
+  virtual void begin_step(std::span<const Turn>, const std::vector<bool>& elsewhere) = 0;
+  virtual void passed(Verb, MessageKey, int peer) = 0;
+  virtual bool issued(Ticket) const = 0;
+  virtual bool all_issued() const = 0;
+};
+
 // `job` must outlive it, and so must the context behind `messages`. Guards the rank's Progress with MessageStream::failure.
-std::unique_ptr<Transport> make_ordered_transport(Transport& job, std::unique_ptr<MessageStream> messages);
+std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& job,
+                                                        std::unique_ptr<MessageStream> messages);
 
 }  // namespace antichain

@@ -43,6 +43,11 @@ bool PeerPairs::any() const {
   return std::ranges::any_of(direct_, [](const auto& row) { return std::ranges::count(row, true) > 0; });
 }
 
+bool PeerPairs::all() const {
+  const auto full = [this](const auto& row) { return std::ranges::count(row, true) + 1 == ssize(direct_); };
+  return std::ranges::all_of(direct_, full);
+}
+
 bool PeerPairs::one_host() const {
   return std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
 }

@@ -17,6 +17,7 @@ class PeerPairs {
 
   bool direct(int a, int b) const { return direct_[size_t(a)][size_t(b)]; }
   bool any() const;
+  bool all() const;
   bool one_host() const;
   // Of the pairs on one host: "rank 1 on node7 can't write to rank 0's device (reason)", with how many more there are; "" where
   // there is none that can't.

@@ -10,7 +10,6 @@
 
 #include "framework/error.h"
 #include "pipeline/staged_transport.h"
-#include "pipeline/transport_over.h"
 
 namespace antichain {
 namespace {
@@ -38,11 +37,13 @@ constexpr MessageKey meeting{0, 0};
 MessageKey forth(MessageKey key) { return {2 * key.channel + 1, key.microbatch}; }
 MessageKey back(MessageKey key) { return {2 * key.channel + 2, key.microbatch}; }
 
-class PeerTransport : public TransportOver {
+class PeerTransport : public CopyingTransport {
  public:
   PeerTransport(Transport& job, std::unique_ptr<PeerStream> peers, std::unique_ptr<CopyStream> copies,
                 const PeerPairs& pairs)
-      : TransportOver(job), peers_(std::move(peers)), staged_(make_staged_transport(job, std::move(copies))) {
+      : CopyingTransport(job),
+        peers_(std::move(peers)),
+        staged_(make_staged_transport(job, std::move(copies))) {
     for (int peer = 0; peer < job.size(); ++peer) direct_.push_back(pairs.direct(job.rank(), peer));
     staged_->name_messages([this](MessageKey key, int from, int to) {
       return key.channel % 2 ? name_of({key.channel / 2, key.microbatch}, from, to)
@@ -107,6 +108,11 @@ class PeerTransport : public TransportOver {
     return it->second.note ? job_.arrived(it->second.below) : staged_->arrived(it->second.below);
   }
 
+  bool hand_on() override { return advance(); }
+  bool begun(MessageKey key, int peer) const override {
+    return std::ranges::none_of(
+        leaving_, [&](const Leaving& l) { return !l.copied && l.key == key && l.peer == peer; });
+  }
   void progress() override {
     advance();
     job_.progress();
@@ -156,7 +162,6 @@ class PeerTransport : public TransportOver {
     Moment copied;
   };
 
-  // Begins every copy that can begin. Whether all that goes through host memory has left the device.
   bool advance() {
     for (size_t i = 0; i < leaving_.size(); ++i)
       if (!leaving_[i].copied && first_of_its_name(i) && job_.arrived(leaving_[i].below)) copy(leaving_[i]);
@@ -230,8 +235,9 @@ class PeerTransport : public TransportOver {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_peer_transport(Transport& job, std::unique_ptr<PeerStream> peers,
-                                               std::unique_ptr<CopyStream> copies, const PeerPairs& pairs) {
+std::unique_ptr<CopyingTransport> make_peer_transport(Transport& job, std::unique_ptr<PeerStream> peers,
+                                                      std::unique_ptr<CopyStream> copies,
+                                                      const PeerPairs& pairs) {
   return std::make_unique<PeerTransport>(job, std::move(peers), std::move(copies), pairs);
 }
 

@@ -15,12 +15,22 @@
 
 #include "pipeline/device_streams.h"
 #include "pipeline/peer_pairs.h"
-#include "pipeline/transport.h"
+#include "pipeline/transport_over.h"
 
 namespace antichain {
 
+class CopyingTransport : public TransportOver {
+ public:
+  using TransportOver::TransportOver;
+  // Begins every copy that can begin, and waits for nothing. Whether all that goes through host memory has
+  // left the device.
+  virtual bool hand_on() = 0;
+  // Whether no copy of this name to the peer is still to be begun.
+  virtual bool begun(MessageKey, int peer) const = 0;
+};
+
 // `job` must outlive it, and so must the context behind both streams. Collective, and so is its end, but for an exception.
-std::unique_ptr<Transport> make_peer_transport(Transport& job, std::unique_ptr<PeerStream>,
-                                               std::unique_ptr<CopyStream>, const PeerPairs&);
+std::unique_ptr<CopyingTransport> make_peer_transport(Transport& job, std::unique_ptr<PeerStream>,
+                                                      std::unique_ptr<CopyStream>, const PeerPairs&);
 
 }  // namespace antichain

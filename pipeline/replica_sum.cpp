@@ -21,7 +21,7 @@ ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vecto
   const auto item = [&](Verb verb, SumChannel channel, int microbatch, int replica, const Tensor& tensor) {
     const MessageKey key{first_channel + int(channel), microbatch};
     const int group = channel == SumChannel::sums ? 2 : 1;
-    return Item{{verb, key, ranks[size_t(replica)], group}, tensor};
+    return Item{{verb, key, ranks[size_t(replica)], group, lane_of_flow(Flow::gradient)}, tensor};
   };
   part_ = part(own_);
   for (const Ring& ring : memory.terms) terms_.push_back(ring[0]);

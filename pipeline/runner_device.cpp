@@ -13,8 +13,7 @@ void StageRunner::attach_device() {
   device_ = streams->step(context_);
   feed_ =
       std::make_unique<InputFeed>(graph_, memory_, context_.backend(), *device_, *copies_, share_, [this] {
-        if (!transport_.ordered())
-          transport_.progress();  // which moves nothing there, and is a beat for the watchdog
+        transport_.serve();
         std::this_thread::yield();
       });
   readings_ = std::make_unique<DeviceReadings>(

@@ -2,21 +2,26 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "framework/error.h"
 #include "pipeline/action_seconds.h"
 #include "pipeline/message_order.h"
+#include "pipeline/transport.h"
 
 namespace antichain {
 namespace {
 
 class InOrder {
  public:
-  InOrder(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster)
+  InOrder(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
+          const LaneOf& lane_of)
       : schedule_(schedule),
         plan_(plan),
         network_(network),
         cluster_(cluster),
+        lane_of_(lane_of),
         seconds_(action_seconds(plan, network, cluster)),
         freed_(freed_by(schedule)),
         ranks_(schedule.ranks.size()) {
@@ -37,9 +42,10 @@ class InOrder {
 
  private:
   struct Rank {
-    std::vector<Event> events;           // one per action done
-    std::vector<double> exchange_end_s;  // of a recv or reduce that is done; −1
-    double now_s = 0, stream_s = 0, busy_s = 0;
+    std::vector<Event> events;                      // one per action done
+    std::vector<double> exchange_end_s;             // of a recv or reduce that is done; −1
+    std::map<std::pair<int, int>, double> queue_s;  // when each is free
+    double now_s = 0, busy_s = 0;
   };
 
   const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
@@ -54,13 +60,22 @@ class InOrder {
     return needed > 0 ? rank.events[size_t(needed) - 1].end_s : 0;
   }
 
+  // What the exchange stands in on each of its ranks: a lane, or the link from one rank to the other.
+  std::pair<int, int> queue_of(const Exchange& exchange) const {
+    const Action& a = action(exchange.places[0]);
+    const int from = exchange.places[0].rank, to = exchange.places[1].rank;
+    const int lane = lane_of_(from, to, a.verb == Verb::reduce ? Flow::gradient : a.message.flow);
+    return lane == Transport::no_lane ? std::pair(from, to) : std::pair(-1, lane);
+  }
+
   void carry_out(const Exchange& exchange) {
+    const auto queue = queue_of(exchange);
     double begin_s = 0;
     for (const Place& place : exchange.places)
-      begin_s = std::max({begin_s, ready_s(place), ranks_[size_t(place.rank)].stream_s});
+      begin_s = std::max({begin_s, ready_s(place), ranks_[size_t(place.rank)].queue_s[queue]});
     const double end_s = begin_s + duration_s(exchange);
     for (const Place& place : exchange.places) {
-      ranks_[size_t(place.rank)].stream_s = end_s;
+      ranks_[size_t(place.rank)].queue_s[queue] = end_s;
       ranks_[size_t(place.rank)].exchange_end_s[size_t(place.index)] = end_s;
     }
   }
@@ -91,6 +106,7 @@ class InOrder {
   const Plan& plan_;
   const Profile& network_;
   const Cluster& cluster_;
+  const LaneOf& lane_of_;
   const std::vector<ActionSeconds> seconds_;
   const std::vector<std::vector<int>> freed_;
   std::vector<Rank> ranks_;
@@ -99,8 +115,9 @@ class InOrder {
 }  // namespace
 
 Timeline simulate_in_order(const Schedule& schedule, const Plan& plan, const Profile& network,
-                           const Cluster& cluster, const std::vector<Exchange>& order) {
-  return InOrder(schedule, plan, network, cluster).run(order);
+                           const Cluster& cluster, const std::vector<Exchange>& order,
+                           const LaneOf& lane_of) {
+  return InOrder(schedule, plan, network, cluster, lane_of).run(order);
 }
 
 }  // namespace antichain

@@ -3,8 +3,9 @@
 // watchdog what it waits for.
 //
 // Implementations: ranks as threads (pipeline/thread_transport.h; one rank alone is one thread), and MPI
-// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job. Over these, three carry the
-// tensors of a device that has its own memory: pipeline/staged_transport.h, peer_transport.h and ordered_transport.h.
+// (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job. Over
+// these, four carry the tensors of a device that has its own memory: pipeline/staged_transport.h,
+// peer_transport.h, ordered_transport.h and, of the last two each where it can, mixed_transport.h.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,12 @@ struct Turn {
   MessageKey key;
   int peer = 0;
   int group = 0;
+  int lane = 0;  // of messages that may wait for each other: the same at both ends, and in a group
 };
+
+// Activations go one way and gradients the other: neither is to hold the other up. Replicas' sums go with the
+// gradients.
+constexpr int lane_of_flow(Flow flow) { return flow == Flow::activation ? 0 : 1; }
 
 class Transport {
  public:
@@ -54,12 +60,19 @@ class Transport {
   virtual void wait(Ticket) = 0;     // once per ticket; Error when the message has another size
   virtual bool arrived(Ticket) = 0;  // whether the wait would return at once, which is still to be called
   virtual void progress() {}         // called between the nodes of a stage
-  virtual void flush() = 0;          // until all own sends are delivered
+  // Called while the rank waits for its own device: as progress, but for a sign of life where that may wait
+  // for other ranks.
+  virtual void serve() { progress(); }
+  virtual void flush() = 0;  // until all own sends are delivered
 
   // Whether messages go in one order that all ranks keep (pipeline/message_order.h). If so, each step begins by telling this
   // rank's part of it; what is sent and received until the next `flush` is exactly that.
   virtual bool ordered() const { return false; }
   virtual void begin_step(std::span<const Turn>) {}
+  // In which lane a message between two ranks goes there: in each rank's lane one after the other. Where
+  // there is none it waits for those of its own pair alone.
+  static constexpr int no_lane = -1;
+  virtual int lane(int /*from*/, int /*to*/, Flow) const { return no_lane; }
 
   // Control plane: small, blocking, every rank calls in the same order.
   virtual void barrier() = 0;

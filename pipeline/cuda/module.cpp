@@ -22,6 +22,7 @@ const std::string& this_process() {
 extern "C" void antichain_register_streams() {
   using namespace antichain;
   register_device_streams("cuda", {.device = cuda::device_name,
+                                   .process = this_process,
                                    .copies = cuda::make_copy_stream,
                                    .step = cuda::make_step_stream,
                                    .peers = [](const Context& context) {

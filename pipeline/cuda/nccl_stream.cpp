@@ -1,190 +1,191 @@
-// Messages by NCCL: one communicator of all ranks, one side stream per rank, one exchange at a time, each a group of NCCL's.
+// Messages by NCCL: a communicator and a side stream for each lane, one exchange at a time, which is a group
+// of NCCL's.
 //
-// The communicator does not block: calls return while NCCL still connects two ranks, and its state is polled, with a deadline for
-// making it. The watchdog's thread asks for the state, too (failure()), and aborts the communicator when something is wrong;
-// from then on every call here is an error.
+// With communicators that do not block NCCL has a thread of its own launch each group. The host goes on
+// meanwhile: it waits for the launch only when it needs the end of the exchange, or begins the next one.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
-#include <exception>
-#include <mutex>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <thread>
 
+#include "framework/backend.h"
 #include "framework/cuda/resources.h"
 #include "pipeline/agree.h"
+#include "pipeline/cuda/communicators.h"
 #include "pipeline/cuda/events.h"
 #include "pipeline/cuda/nccl_check.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/transport.h"
 
 namespace antichain::cuda {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Communicators::Clock;
 
-ncclUniqueId shared_id(Transport& job) {
-  ncclUniqueId id{};
-  const std::string bytes = on_rank_zero(job, [&] {
-    ncclUniqueId made{};
-    ANTICHAIN_NCCL(ncclGetUniqueId(&made));
-    return std::string(made.internal, sizeof made.internal);
-  });
-  std::memcpy(id.internal, bytes.data(), sizeof id.internal);
-  return id;
+Clock::time_point in(double seconds) {
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// Of calls that NCCL begins together, at the end. Never left open, whatever one of them says: later calls would join it.
-class Group {
- public:
-  Group() { ANTICHAIN_NCCL(ncclGroupStart()); }
-  ~Group() {
-    if (open_) ncclGroupEnd();
-  }
-  void end() {
-    open_ = false;
-    ANTICHAIN_NCCL(ncclGroupEnd());
-  }
+// A little before the watchdog would end the job.
+Clock::time_point connected_by(const Progress& progress) {
+  return in(progress.limit_s() > 0 ? std::min(0.9 * progress.limit_s(), 300.0) : 300.0);
+}
 
- private:
-  bool open_ = true;
-};
+// Activations and gradients, or all in one, as rank 0's environment says.
+size_t agreed_lanes(Transport& job) {
+  const std::string wanted = on_rank_zero(job, [] {
+    const char* said = std::getenv("ANTICHAIN_NCCL_LANES");
+    return std::string(said && std::string_view(said) == "1" ? "1" : "2");
+  });
+  return wanted == "1" ? 1 : 2;
+}
 
 class NcclStream : public MessageStream {
  public:
-  NcclStream(const Context& context, Transport& job)
-      : compute_(stream_of(context)), rank_(job.rank()), job_(job), progress_(job.activity()) {
-    const ncclUniqueId id = shared_id(job);
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;
+  NcclStream(const Context& context, Transport& job, const std::vector<int>& peers,
+             const std::function<void()>& look)
+      : context_(context),
+        job_(job),
+        compute_(stream_of(context)),
+        progress_(job.activity()),
+        lanes_(agreed_lanes(job)) {
     progress_.doing(fmt::format("connecting {} ranks by NCCL", job.size()));
-    ANTICHAIN_NCCL(ncclCommInitRankConfig(&comm_, job.size(), id, rank_, &config));
-    // A little before the watchdog would say that this rank hangs.
-    settle(in(progress_.limit_s() > 0 ? std::min(0.9 * progress_.limit_s(), 300.0) : 300.0));
-  }
-
-  // A send is done here when NCCL has the bytes; they may still be on their way. While an exception is, peers may be gone, and
-  // nobody waits for them.
-  ~NcclStream() override {
-    if (!comm_) return;
-    if (std::uncaught_exceptions() == 0 && finalised())
-      ncclCommDestroy(comm_);
-    else
-      ncclCommAbort(comm_);
+    const Communicators::Patience patience{connected_by(progress_), look};
+    comms_.emplace(resources(context).device, lanes(), job, patience);
+    connect(peers, patience);
   }
 
   Moment computed() override { return events_->in(compute_); }
-  void compute_after(const Moment& moment) override { wait_for(compute_, moment); }
-  bool reached(const Moment& moment) override { return has_come(moment); }
-
-  // The work is in the stream, and its end recorded, only when NCCL has settled: until then it may still be connecting.
-  Moment exchange(std::span<const MessageHalf> halves) override {
-    for (const MessageHalf& half : halves) wait_for(stream_, half.after);
-    {
-      std::lock_guard lock(mutex_);
-      check_usable();
-      call(halves);
-    }
-    settle(Clock::time_point::max());  // a peer that does not come is the watchdog's matter
-    return events_->in(stream_);
+  void compute_after(const Moment& moment) override {
+    comms_->check();
+    wait_for(compute_, recorded(moment));
+  }
+  bool reached(const Moment& moment) override {
+    if (!end_of(moment) && !comms_->launched()) return false;
+    if (!has_come(recorded(moment))) return false;
+    comms_->check();  // else it may have come because all was aborted
+    return true;
   }
 
-  std::string failure() override {
-    std::lock_guard lock(mutex_);
-    if (!comm_) return failure_;
-    const ncclResult_t state = state_under_lock();
-    if (state != ncclSuccess && state != ncclInProgress) abort_under_lock(ncclGetErrorString(state));
-    return failure_;
+  int lanes() const override { return int(lanes_.size()); }
+
+  std::vector<Moment> exchange(std::span<const MessageHalf> halves) override {
+    settle();
+    for (const MessageHalf& half : halves) wait_for(lanes_[size_t(half.lane)], half.after);
+    comms_->begin([&](const std::vector<ncclComm_t>& comms) { call(halves, comms); });
+    std::vector<Moment> ends(lanes_.size());
+    for (const MessageHalf& half : halves)
+      if (Moment& end = ends[size_t(half.lane)]; !end) {
+        const auto begun = std::make_shared<Begun>(size_t(half.lane));
+        launching_.push_back(begun);
+        end = begun;
+      }
+    waits_for_ = std::ranges::all_of(halves, [&](const auto& h) { return h.peer == halves[0].peer; })
+                     ? halves[0].peer
+                     : RankState::anybody;
+    return ends;
   }
 
+  std::string failure() override { return comms_->failure(); }
+
+  // The abort may never come to its end, but its kernels do: then nothing waits on the device any more, and
+  // memory can be freed.
   void give_up() override {
-    std::lock_guard lock(mutex_);
-    if (comm_) ncclCommAbort(comm_);
-    comm_ = nullptr;  // and nothing has failed here
+    comms_->give_up();
+    std::vector<Moment> last;
+    for (const SideStream& lane : lanes_) last.push_back(events_->in(lane));
+    const auto deadline = in(2);
+    while (!std::ranges::all_of(last, has_come) && Clock::now() < deadline) std::this_thread::yield();
   }
 
  private:
-  static Clock::time_point in(double seconds) {
-    return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+  // The end of an exchange in a lane; its event is recorded when NCCL has launched it.
+  struct Begun {
+    explicit Begun(size_t lane_) : lane(lane_) {}
+    size_t lane;
+    Moment end;
+  };
+  static Moment& end_of(const Moment& moment) { return static_cast<Begun*>(moment.get())->end; }
+
+  const Moment& recorded(const Moment& moment) {
+    if (!end_of(moment)) settle();
+    return end_of(moment);
   }
 
-  bool finalised() {
-    const auto deadline = in(10);
-    ncclResult_t state = ncclCommFinalize(comm_);
-    while (state == ncclInProgress && Clock::now() < deadline) {
-      ::usleep(50);
-      state = state_under_lock();
-    }
-    return state == ncclSuccess;
+  // The work is in the streams only when NCCL has launched it.
+  void settle() {
+    if (launching_.empty()) return;
+    // Who does not come is the watchdog's matter.
+    comms_->settle(waits_for_, {.look = [this] { job_.check_job(); }});
+    for (const auto& begun : launching_) begun->end = events_->in(lanes_[begun->lane]);
+    launching_.clear();
   }
 
-  ncclResult_t state_under_lock() const {
-    ncclResult_t state = ncclSuccess;
-    const ncclResult_t asked = ncclCommGetAsyncError(comm_, &state);
-    return asked == ncclSuccess ? state : asked;
-  }
-
-  // Ends what the device still does of it, here; the other ranks' watchdogs hear of it.
-  void abort_under_lock(const std::string& why) {
-    failure_ = fmt::format("NCCL: {}", why);
-    ncclCommAbort(comm_);
-    comm_ = nullptr;
-  }
-
-  void check_usable() const {
-    if (comm_) return;
-    throw Error(
-        fmt::format("rank {} can't go on: {}", rank_, failure_.empty() ? "NCCL was given up" : failure_),
-        "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
-  }
-
-  void call(std::span<const MessageHalf> halves) const {
-    Group group;
+  void call(std::span<const MessageHalf> halves, const std::vector<ncclComm_t>& comms) const {
     for (const MessageHalf& half : halves) {
-      const size_t bytes = size_t(half.tensor.bytes());
+      const size_t bytes = size_t(half.tensor.bytes()), lane = size_t(half.lane);
       if (half.sends)
-        ANTICHAIN_NCCL(ncclSend(half.tensor.raw(), bytes, ncclUint8, half.peer, comm_, stream_));
+        ANTICHAIN_NCCL(
+            ncclSend(half.tensor.raw(), bytes, ncclUint8, half.peer, comms.at(lane), lanes_[lane]));
       else
-        ANTICHAIN_NCCL(ncclRecv(half.tensor.raw(), bytes, ncclUint8, half.peer, comm_, stream_));
+        ANTICHAIN_NCCL(
+            ncclRecv(half.tensor.raw(), bytes, ncclUint8, half.peer, comms.at(lane), lanes_[lane]));
     }
-    group.end();
   }
 
-  // Until NCCL has finished what it was told to begin.
-  void settle(Clock::time_point deadline) {
-    for (int round = 0;; ++round) {
-      {
-        std::lock_guard lock(mutex_);
-        check_usable();
-        const ncclResult_t state = state_under_lock();
-        if (state == ncclSuccess) return;
-        if (state != ncclInProgress)
-          abort_under_lock(fmt::format("{}: {}", ncclGetErrorString(state), ncclGetLastError(comm_)));
-        else if (Clock::now() > deadline)
-          abort_under_lock("not all ranks connected in time");
-        check_usable();
+  // NCCL connects two ranks in their first message. That is here, with all peers at once, and not amid a
+  // step: it takes long, it may fail, and both hosts stand still for it.
+  void connect(const std::vector<int>& peers, const Communicators::Patience& patience) {
+    if (peers.empty()) return;
+    const Tensor out = context_.backend().tensor({{8}, DType::u8});
+    const Tensor in = context_.backend().tensor({{8 * int64_t(peers.size())}, DType::u8});
+    std::vector<MessageHalf> halves;
+    for (int lane = 0; lane < lanes(); ++lane)
+      for (size_t i = 0; i < peers.size(); ++i) {
+        const Tensor room({{8}, DType::u8}, std::shared_ptr<std::byte>(in.storage(), in.raw() + 8 * i));
+        halves.push_back({true, out, peers[i], computed(), lane});
+        halves.push_back({false, room, peers[i], computed(), lane});
       }
-      job_.check_job();
-      if (round > 100) ::usleep(50);
+    try {
+      exchange_by(patience, halves);
+    } catch (...) {
+      give_up();  // else freeing the tensors would wait for what never comes
+      throw;
     }
   }
 
-  const cudaStream_t compute_;
-  const int rank_;
+  void exchange_by(const Communicators::Patience& patience, std::span<const MessageHalf> halves) {
+    const std::vector<Moment> ends = exchange(halves);
+    comms_->settle(waits_for_, patience);
+    Progress::Wait waiting(progress_, RankState::anybody);
+    while (!std::ranges::all_of(ends, [&](const Moment& end) { return reached(end); })) {
+      patience.look();
+      if (Clock::now() > patience.deadline)
+        throw Error("the first messages by NCCL did not arrive in time",
+                    "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
+      std::this_thread::yield();
+    }
+  }
+
+  const Context& context_;
   Transport& job_;
+  const cudaStream_t compute_;
   Progress& progress_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
-  SideStream stream_;
-  std::mutex mutex_;  // the watchdog's thread asks, too
-  ncclComm_t comm_ = nullptr;
-  std::string failure_;
+  std::vector<SideStream> lanes_;
+  std::optional<Communicators> comms_;
+  std::vector<std::shared_ptr<Begun>> launching_;
+  int waits_for_ = RankState::anybody;
 };
 
 }  // namespace
 
-std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Transport& job) {
-  return std::make_unique<NcclStream>(context, job);
+std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Transport& job,
+                                                const std::vector<int>& peers,
+                                                const std::function<void()>& look) {
+  return std::make_unique<NcclStream>(context, job, peers, look);
 }
 
 std::string nccl_version() {

@@ -2,8 +2,10 @@
 // (nccl_module.cpp).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "pipeline/device_step.h"
 #include "pipeline/device_streams.h"
@@ -23,9 +25,11 @@ std::unique_ptr<PeerStream> make_peer_stream(const Context&, const std::string& 
 // GPU, and whatever number each rank sees it as.
 std::string device_name(const Context&);
 
-// Collective over the job: rank 0's id reaches all by broadcast, and each waits until all are connected, for most of the
-// watchdog's limit (at most 5 minutes). Error naming what NCCL says.
-std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Transport& job);
+// Collective over the job: rank 0's ids reach all by broadcast, and each rank waits until it is connected
+// with `peers`, for most of the watchdog's limit (at most 5 minutes); `look` is called meanwhile, and may
+// throw. Error naming what NCCL says.
+std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Transport& job, const std::vector<int>& peers,
+                                                const std::function<void()>& look);
 std::string nccl_version();  // "NCCL 2.28.9"
 
 }  // namespace antichain::cuda

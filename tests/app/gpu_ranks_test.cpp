@@ -72,7 +72,7 @@ TEST_F(GpuRanks, ProcessesMeasureEachOnItsOwn) {
 TEST_F(GpuRanks, TheLinkIsMeasuredTheWayThatTensorsGo) {
   const std::string profile =
       "profile " + network + "--profile-cache none --seconds 0.01 --json measured.json ";
-  for (const auto& [choice, words] : {std::pair("auto", "tensors travel from GPU to GPU by NCCL"),
+  for (const auto& [choice, words] : {std::pair("auto", "tensors are copied from GPU to GPU"),
                                       std::pair("ipc", "tensors are copied from GPU to GPU"),
                                       std::pair("mpi", "tensors travel through host memory")}) {
     const ProgramRun run = on_threads(2, "FAKE_GPUS=2", profile + "--transport " + choice);

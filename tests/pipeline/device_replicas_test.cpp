@@ -25,14 +25,15 @@
 #include "pipeline/runner.h"
 #include "pipeline/staged_transport.h"
 #include "pipeline/thread_transport.h"
-#include "pipeline/transport_over.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/expect_same.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/fake_ipc.h"
 #include "tests/pipeline/forgetful_streams.h"
+#include "tests/pipeline/nccl_among.h"
 #include "tests/pipeline/networks.h"
+#include "tests/pipeline/passing_transport.h"
 #include "tests/pipeline/training_run.h"
 
 namespace antichain::testing {
@@ -68,7 +69,7 @@ const char* name_of(Way way) {
 
 std::unique_ptr<Transport> over(Way way, Transport& job, const Context& context) {
   if (way == Way::staged) return make_staged_transport(job, device_streams("fake_gpu")->copies(context));
-  if (way == Way::nccl) return make_ordered_transport(job, cuda::make_nccl_stream(context, job));
+  if (way == Way::nccl) return make_ordered_transport(job, nccl_among(context, job));
   auto peers = FakeGpu::the().make_peers(context);
   const PeerPairs pairs = find_pairs(job, *peers);
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
@@ -336,19 +337,7 @@ TEST_P(DeviceReplicas, SkipABadStepTogether) {
   }
 }
 
-// A transport that a test looks at.
-class Watched : public TransportOver {
- public:
-  using TransportOver::TransportOver;
-  void send(MessageKey key, int peer, Tensor t) override { job_.send(key, peer, std::move(t)); }
-  Ticket recv(MessageKey key, int peer, Tensor t) override { return job_.recv(key, peer, std::move(t)); }
-  void wait(Ticket ticket) override { job_.wait(ticket); }
-  bool arrived(Ticket ticket) override { return job_.arrived(ticket); }
-  void progress() override { job_.progress(); }
-  void flush() override { job_.flush(); }
-  bool ordered() const override { return job_.ordered(); }
-  void begin_step(std::span<const Turn> turns) override { job_.begin_step(turns); }
-};
+using Watched = PassingTransport;
 
 // Lets the device begin when the host comes to its one flush.
 class LetsGo : public Watched {
@@ -417,8 +406,8 @@ std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, Transport& job, c
     return make_staged_transport(job,
                                  std::make_unique<ForgetfulCopies>(cuda::make_copy_stream(context), forgets));
   if (way == Way::nccl)
-    return make_ordered_transport(
-        job, std::make_unique<ForgetfulMessages>(cuda::make_nccl_stream(context, job), forgets));
+    return make_ordered_transport(job,
+                                  std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
   std::unique_ptr<PeerStream> peers =
       std::make_unique<ForgetfulPeers>(FakeGpu::the().make_peers(context), forgets);
   const PeerPairs pairs = find_pairs(job, *peers);

@@ -21,6 +21,7 @@
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_gpu.h"
 #include "tests/pipeline/forgetful_streams.h"
+#include "tests/pipeline/nccl_among.h"
 #include "tests/pipeline/networks.h"
 #include "tests/pipeline/training_run.h"
 
@@ -39,7 +40,7 @@ std::unique_ptr<Transport> staged(Transport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
 }
 std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
-  return make_ordered_transport(job, cuda::make_nccl_stream(context, job));
+  return make_ordered_transport(job, nccl_among(context, job));
 }
 
 TrainingRun on_fake_gpu(TrainingCase c, int ranks, Policy policy, unsigned seed,

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "pipeline/choose_transport.h"
 #include "pipeline/message_order.h"
 #include "pipeline/ordered_transport.h"
 #include "pipeline/staged_transport.h"
@@ -251,48 +250,6 @@ TEST(OrderedTransportDeathTest, AFailureOfTheDeviceEndsTheJob) {
   };
   EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
               "rank 1 was told by its device: remote process exited: its last action was \"0S3 sending\"");
-}
-
-const WayFacts host_memory{.host = "a"}, first_gpu{"a", "GPU-1", "NCCL 2.28.9"},
-    second_gpu{"a", "GPU-2", "NCCL 2.28.9"}, elsewhere{"b", "GPU-1", "NCCL 2.28.9"};
-
-TEST(ChooseTransport, TakesNcclWhereEveryRankHasItsOwnGpu) {
-  const WayChoice choice = choose_way("auto", {first_gpu, second_gpu, elsewhere});
-  EXPECT_EQ(choice.way, Way::nccl);
-  EXPECT_EQ(choice.sentence, "tensors travel from GPU to GPU by NCCL 2.28.9: every rank has its own");
-  EXPECT_EQ(choose_way("nccl", {first_gpu, elsewhere}).way, Way::nccl);
-  EXPECT_EQ(choose_way("nccl", {first_gpu}).way, Way::nccl);  // with itself
-  EXPECT_EQ(choose_way("mpi", {first_gpu, second_gpu}).way, Way::staged);
-}
-
-TEST(ChooseTransport, GoesThroughHostMemoryElsewhereAndSaysWhy) {
-  const WayChoice shared = choose_way("auto", {first_gpu, second_gpu, first_gpu});
-  EXPECT_EQ(shared.way, Way::staged);
-  EXPECT_EQ(shared.sentence,
-            "tensors travel through host memory: ranks 0 and 2 on a share one GPU, which NCCL refuses");
-  const WayFacts without{"a", "GPU-2", "", "no libnccl"}, older{"a", "GPU-2", "NCCL 2.20.5"};
-  EXPECT_NE(choose_way("auto", {first_gpu, without}).sentence.find("rank 1 has no NCCL (no libnccl)"),
-            std::string::npos);
-  EXPECT_NE(choose_way("auto", {first_gpu, older}).sentence.find("rank 1 has NCCL 2.20.5"),
-            std::string::npos);
-  EXPECT_EQ(choose_way("auto", {first_gpu, host_memory}).way, Way::staged);
-}
-
-TEST(ChooseTransport, LeavesHostMemoryAlone) {
-  for (const char* asked : {"auto", "mpi"}) {
-    EXPECT_EQ(choose_way(asked, {host_memory, host_memory}).way, Way::as_it_is);
-    EXPECT_EQ(choose_way(asked, {host_memory, host_memory}).sentence, "");
-    EXPECT_EQ(choose_way(asked, {first_gpu}).way, Way::as_it_is);
-  }
-}
-
-TEST(ChooseTransport, RefusesNcclWithTheReason) {
-  expect_error(
-      [] {
-        choose_way("nccl", {first_gpu, first_gpu});
-      },
-      {"--transport nccl", "ranks 0 and 1 on a share one GPU", "use --transport mpi"});
-  expect_error([] { choose_way("nccl", {host_memory, host_memory}); }, {"rank 0 computes in host memory"});
 }
 
 }  // namespace

@@ -74,6 +74,8 @@ void reset(unsigned seed) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().calls.clear();
   Device::the().aborted.clear();
+  Device::the().groups.clear();
+  Device::the().nccl = {};
   Device::the().freed_in_use = Device::the().graph_launches = 0;
   Device::the().spoilt_recordings.clear();
   Device::the().random.seed(seed);

@@ -1,15 +1,19 @@
 // Stand-ins for the CUDA runtime and NCCL, to be linked in their place: the very code of pipeline/cuda runs without a device.
 //
-// A thread of its own does what is in the streams, each in order, picking among streams at random, and by the seed computing is
-// late, or copies and messages are, or neither: whatever was not told to wait may come too early. NCCL's rules are kept: a send
-// stays at the head of its stream until the peer's recv heads the peer's; a first message between two ranks connects them, which
-// needs both; sending to oneself alone is an error; messages have no names. Each thread has a device of its own, as ranks over
-// NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is spoilt at once: it may belong to somebody else by then.
+// A thread of its own does what is in the streams, each in order, picking among streams at random, and by the
+// seed computing is late, or copies and messages are, or neither: whatever was not told to wait may come too
+// early. NCCL's rules are kept: a send stays at the head of its stream until the peer's recv heads the
+// peer's; a group is brought there by a thread of its own, after a while; a first message between two ranks
+// connects them, which needs both; communicators know nothing of each other; sending to oneself alone is an
+// error; messages have no names; what is aborted ends, and looks done. Each thread has a device of its own,
+// as ranks over NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is spoilt at once:
+// it may belong to somebody else by then.
 #pragma once
 
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 struct CUstream_st;
@@ -34,8 +38,17 @@ int graph_launches();
 void allocates();                          // says the test's own allocator
 void spoil_recordings(std::set<int> nth);  // those from now on, 1 being the next: they end with an error
 
-// Since the last reset. Of one rank, such as "send 4096 to 1", or "send 4096 to 1, recv 8 from 1" of a group.
+// Since the last reset. Of one rank, such as "send 4096 to 1", or "send 4096 to 1, recv 8 from 1" of a group;
+// where a group is of two communicators, each one's by itself.
 std::vector<std::string> nccl_calls(int rank);
+int nccl_groups(int rank);
+void forget_nccl_calls(int rank);
+struct NcclRules {
+  bool launches_held = false;         // no group gets into the streams
+  bool aborts_wait_for_all = false;   // an abort returns when all ranks have called it
+  std::pair<int, int> apart{-1, -1};  // ranks that can't be connected, the lower one first
+};
+void nccl(NcclRules);
 void reset(unsigned seed);
 // From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is said to, however
 // long the stand-in is at it. Nothing begins before the host has started it; a stamp takes `stamp_s`; a host function and the

@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "tests/pipeline/fake_cuda.h"
+
 namespace antichain::testing::fake_cuda {
 
 // CUDA's last error, which each thread has for itself: what a call returns other than success stays until it is asked for.
@@ -59,6 +61,7 @@ struct Half {  // of a message, in the stream of one rank
   void* bytes = nullptr;
   size_t count = 0;
   bool done = false;
+  int world = 0;  // of the communicator
 };
 
 struct Work {
@@ -97,8 +100,10 @@ struct CUgraphExec_st {
 };
 
 struct ncclComm {
-  int rank = 0, size = 0;
-  bool failed = false;
+  int world = 0, rank = 0, size = 0;
+  bool failed = false, aborted = false;
+  bool complete = false;   // all ranks came
+  int launching = 0;       // groups that are not in the streams yet
   std::set<int> called{};  // peers this rank has issued messages to or from
 };
 
@@ -116,7 +121,11 @@ class Device {
 
   std::mutex mutex;
   std::set<CUstream_st*> streams;
-  std::map<int, ncclComm*> comms;
+  std::map<std::pair<int, int>, ncclComm*> comms;  // by world and rank
+  std::vector<std::unique_ptr<ncclComm>> all_comms;
+  int worlds = 0;
+  NcclRules nccl;
+  std::map<int, int> groups;
   std::map<int, std::vector<std::string>> calls;
   std::set<int> aborted;
   std::mt19937 random{1};
@@ -125,6 +134,11 @@ class Device {
   Late late = Late::nothing;
   double stamp_s = 0;
   int freed_in_use = 0;
+
+  const ncclComm* comm(int world, int rank) const {
+    const auto it = comms.find({world, rank});
+    return it == comms.end() ? nullptr : it->second;
+  }
 
   bool idle() const {  // all streams of this thread
     return std::ranges::all_of(
@@ -214,7 +228,9 @@ class Device {
     for (CUstream_st* stream : streams) {
       if (stream->work.empty()) continue;
       for (Half& theirs : stream->work.front().message) {
-        if (theirs.done || theirs.sends || theirs.rank != mine.peer || theirs.peer != mine.rank) continue;
+        if (theirs.done || theirs.sends || theirs.world != mine.world || theirs.rank != mine.peer ||
+            theirs.peer != mine.rank)
+          continue;
         if (theirs.count != mine.count) std::abort();  // NCCL would hang, or write where it must not
         std::memcpy(theirs.bytes, mine.bytes, mine.count);
         return mine.done = theirs.done = true;

@@ -144,20 +144,22 @@ Moment FakePeers::written(int, const PeerNote& note) {
   return done ? *done : copies_.computed();
 }
 
-Moment Rendezvous::issue(int rank, std::span<const MessageHalf> halves) {
-  Work work{.done = std::make_shared<Flag>(false)};
+std::vector<Moment> Rendezvous::issue(int rank, int lanes, std::span<const MessageHalf> halves) {
+  std::vector<Moment> ends(static_cast<size_t>(lanes));
+  std::map<int, Work> work;
   std::string call;
   for (const MessageHalf& half : halves) {
-    work.halves.push_back({half});
+    Work& of_lane = work[half.lane];
+    if (!of_lane.done) ends.at(size_t(half.lane)) = of_lane.done = std::make_shared<Flag>(false);
+    of_lane.halves.push_back({half});
     call += fmt::format("{}{} {} {} {}", call.empty() ? "" : ", ", half.sends ? "send" : "recv",
                         half.tensor.bytes(), half.sends ? "to" : "from", half.peer);
   }
-  const Moment moment = work.done;
   std::lock_guard lock(mutex_);
   calls[size_t(rank)].push_back(call);
-  streams_[size_t(rank)].push_back(std::move(work));
+  for (auto& [lane, of_lane] : work) streams_[size_t(rank)][lane].push_back(std::move(of_lane));
   advance();
-  return moment;
+  return ends;
 }
 
 bool Rendezvous::reached(const Moment& moment) {
@@ -168,22 +170,25 @@ bool Rendezvous::reached(const Moment& moment) {
 void Rendezvous::advance() {
   for (bool moved = true; moved;) {
     moved = false;
-    for (int r = 0; r < int(streams_.size()); ++r) {
-      auto& mine = streams_[size_t(r)];
-      if (mine.empty()) continue;
-      for (Half& half : mine.front().halves)
-        if (!half.met && half.half.sends) moved = meet(r, half) || moved;
-      if (!std::ranges::all_of(mine.front().halves, &Half::met)) continue;
-      mine.front().done->store(true, std::memory_order_release);
-      mine.pop_front();
-      moved = true;
-    }
+    for (int r = 0; r < int(streams_.size()); ++r)
+      for (auto& [lane, stream] : streams_[size_t(r)]) moved = advance(r, stream) || moved;
   }
+}
+
+bool Rendezvous::advance(int rank, Stream& mine) {
+  if (mine.empty()) return false;
+  bool moved = false;
+  for (Half& half : mine.front().halves)
+    if (!half.met && half.half.sends) moved = meet(rank, half) || moved;
+  if (!std::ranges::all_of(mine.front().halves, &Half::met)) return moved;
+  mine.front().done->store(true, std::memory_order_release);
+  mine.pop_front();
+  return true;
 }
 
 // The first receive from this rank at the head of the peer's stream, if there is one.
 bool Rendezvous::meet(int rank, Half& send) {
-  auto& theirs = streams_[size_t(send.half.peer)];
+  Stream& theirs = streams_[size_t(send.half.peer)][send.half.lane];
   if (theirs.empty()) return false;
   for (Half& other : theirs.front().halves) {
     if (other.met || other.half.sends || other.half.peer != rank) continue;
@@ -204,12 +209,14 @@ bool FakeMessages::reached(const Moment& moment) { return all_.reached(moment); 
 std::string FakeMessages::failure() { return fails_with.load(); }
 void FakeMessages::give_up() { all_.give_up(rank_); }
 
-Moment FakeMessages::exchange(std::span<const MessageHalf> halves) {
+std::vector<Moment> FakeMessages::exchange(std::span<const MessageHalf> halves) {
   for (const MessageHalf& half : halves)
     ANTICHAIN_CHECK(is_set(half.after), "computing here is done at once");
-  const Moment moment = all_.issue(rank_, halves);
-  if (blocks_) stand_until(moment);
-  return moment;
+  const std::vector<Moment> ends = all_.issue(rank_, lanes_, halves);
+  if (blocks_)
+    for (const Moment& end : ends)
+      if (end) stand_until(end);
+  return ends;
 }
 
 }  // namespace antichain::testing

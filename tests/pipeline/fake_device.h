@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -79,7 +80,7 @@ class Rendezvous {
  public:
   explicit Rendezvous(int ranks) : streams_(size_t(ranks)), calls(size_t(ranks)) {}
 
-  Moment issue(int rank, std::span<const MessageHalf>);
+  std::vector<Moment> issue(int rank, int lanes, std::span<const MessageHalf>);
   bool reached(const Moment&);
   void give_up(int rank);  // its own halves vanish
 
@@ -92,10 +93,12 @@ class Rendezvous {
     std::vector<Half> halves;
     std::shared_ptr<std::atomic<bool>> done;
   };
+  using Stream = std::deque<Work>;
   void advance();
+  bool advance(int rank, Stream&);
   bool meet(int rank, Half& send);
   std::mutex mutex_;
-  std::vector<std::deque<Work>> streams_;
+  std::vector<std::map<int, Stream>> streams_;  // by rank and lane
 
  public:
   std::vector<std::vector<std::string>> calls;  // per rank, such as "send 4096 to 1, recv 8 from 1": together
@@ -104,12 +107,14 @@ class Rendezvous {
 class FakeMessages : public MessageStream {
  public:
   // A host that blocks stays in each call until the message has taken place, as at its strictest NCCL may.
-  FakeMessages(Rendezvous& all, int rank, bool host_blocks) : all_(all), rank_(rank), blocks_(host_blocks) {}
+  FakeMessages(Rendezvous& all, int rank, bool host_blocks, int lanes = 1)
+      : all_(all), rank_(rank), lanes_(lanes), blocks_(host_blocks) {}
 
   Moment computed() override;
   void compute_after(const Moment&) override;
   bool reached(const Moment&) override;
-  Moment exchange(std::span<const MessageHalf>) override;
+  int lanes() const override { return lanes_; }
+  std::vector<Moment> exchange(std::span<const MessageHalf>) override;
   std::string failure() override;
   void give_up() override;
 
@@ -117,7 +122,7 @@ class FakeMessages : public MessageStream {
 
  private:
   Rendezvous& all_;
-  const int rank_;
+  const int rank_, lanes_;
   const bool blocks_;
 };
 

@@ -176,6 +176,7 @@ FakeGpu& FakeGpu::the() {
     register_backend(std::move(made));
     register_device_streams("fake_gpu",
                             {.device = cuda::device_name,
+                             .process = [] { return "process-" + std::to_string(fake_cuda::this_process()); },
                              .copies =
                                  [raw](const Context& context) {
                                    auto copies = cuda::make_copy_stream(context);

@@ -69,7 +69,8 @@ class ForgetfulMessages : public MessageStream {
   bool reached(const Moment& moment) override {
     return forgets_ == Forgets::delivery || messages_->reached(moment);
   }
-  Moment exchange(std::span<const MessageHalf> halves) override {
+  int lanes() const override { return messages_->lanes(); }
+  std::vector<Moment> exchange(std::span<const MessageHalf> halves) override {
     std::vector<MessageHalf> changed(halves.begin(), halves.end());
     for (MessageHalf& half : changed)
       if (forgets_ == Forgets::computed) half.after = begin_;

@@ -65,7 +65,7 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
   run_ranks(1, [&](Transport& job) {
     Context context(*gpu);
     gpu->enter(context);
-    const auto nccl = make_ordered_transport(job, messages->make(context, job));
+    const auto nccl = make_ordered_transport(job, messages->make(context, job, {}, [] {}));
     const std::vector<int64_t> sizes = {1, 4, 4096, 1 << 20, (64 << 20) + 12, 1'000'003};
     std::vector<Turn> turns;
     for (int i = 0; i < int(sizes.size()); ++i) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <tuple>
 
@@ -68,6 +69,12 @@ void expect_complete(const std::vector<Exchange>& order, const Schedule& schedul
   EXPECT_TRUE(std::ranges::is_sorted(order, {}, &Exchange::done_s));
 }
 
+int by_flow(int, int, Flow flow) { return lane_of_flow(flow); }
+// Two ranks a host: copies between them, messages to the others.
+int two_hosts(int from, int to, Flow flow) {
+  return from != to && from / 2 == to / 2 ? Transport::no_lane : lane_of_flow(flow);
+}
+
 std::string carry_out(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host) {
   return Rendezvous(schedule, issue, host).carry_out();
 }
@@ -76,14 +83,17 @@ void expect_safe(const Schedule& schedule, const Profile& network, const Plan& p
   const auto order = message_order(schedule, plan, network, one_link(link));
   expect_complete(order, schedule);
   const auto issue = issue_order(order, int(schedule.ranks.size()));
-  for (const Host host : {Host::blocks, Host::runs_ahead}) {
-    Rendezvous stand_in(schedule, issue, host);
-    ASSERT_EQ(stand_in.carry_out(), "") << print(schedule);
-    EXPECT_EQ(stand_in.exchanges(), exchanges_of(schedule));
+  const double free_s = simulate(schedule, plan, network, one_link(link)).step_s;
+  for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow), LaneOf(two_hosts)}) {
+    for (const Host host : {Host::blocks, Host::runs_ahead}) {
+      Rendezvous stand_in(schedule, issue, host, lane_of);
+      ASSERT_EQ(stand_in.carry_out(), "") << print(schedule);
+      EXPECT_EQ(stand_in.exchanges(), exchanges_of(schedule));
+    }
+    // The simulator with lanes can carry it out as well, and is not faster than with a link for every pair.
+    const Timeline streams = simulate_in_order(schedule, plan, network, one_link(link), order, lane_of);
+    EXPECT_GE(streams.step_s, free_s * (1 - 1e-12));
   }
-  // The simulator with one stream a rank can carry it out as well, and is not faster than with a link for every pair.
-  const Timeline streams = simulate_in_order(schedule, plan, network, one_link(link), order);
-  EXPECT_GE(streams.step_s, simulate(schedule, plan, network, one_link(link)).step_s * (1 - 1e-12));
 }
 
 // Of a plan: under every policy, and with late weight halves.
@@ -251,6 +261,54 @@ TEST(MessageOrder, SimulatesOneStreamPerRank) {
   EXPECT_DOUBLE_EQ(simulate(forward, on_three, three, cluster).step_s, 9);
   // One stream: a0 1-3, a1 3-5, then a0 on 5-7, a1 on 7-9, last forward 9-10.
   EXPECT_DOUBLE_EQ(simulate_in_order(forward, on_three, three, cluster, forward_order).step_s, 10);
+}
+
+// With a lane for each direction gradients don't wait for activations, and with none between ranks that copy
+// nobody waits.
+TEST(MessageOrder, SimulatesLanes) {
+  Profile network = chain(3, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 2});
+  const Plan plan = one_node_each(network);
+  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 6);
+  const Cluster cluster = one_link({.bytes_per_s = 2});
+  const auto order = message_order(schedule, plan, network, cluster);
+  const auto step_s = [&](const LaneOf& lane_of) {
+    return simulate_in_order(schedule, plan, network, cluster, order, lane_of).step_s;
+  };
+  const double one = step_s(one_lane), two = step_s(by_flow);
+  const double none = step_s([](int, int, Flow) { return Transport::no_lane; });
+  EXPECT_LT(two, one);
+  EXPECT_LE(none, two);
+  EXPECT_DOUBLE_EQ(none, simulate(schedule, plan, network, cluster).step_s);
+}
+
+// The order is made of foretold times; actions then take others. Nobody waits for ever, whatever they are,
+// and with a lane for each direction less is lost to it than with one.
+TEST(MessageOrder, OtherTimesThanForetoldCostLittleWithTwoLanes) {
+  std::mt19937 random(25);
+  std::uniform_real_distribution<double> exponent(std::log(0.3), std::log(3.0));
+  double one = 0, two = 0, pairs = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const int S = 3 + trial % 6;
+    const Profile foretold = random_network(random, S + 4 + int(random() % 10));
+    const Plan plan = random_plan(random, foretold, S);
+    const Schedule schedule = make_schedule(foretold, plan, Policy::one_f_one_b, 12);
+    const Cluster cluster = one_link({.bytes_per_s = 1e3, .latency_s = 0.1});
+    const auto order = message_order(schedule, plan, foretold, cluster);
+    Profile real = foretold;
+    for (ProfileNode& node : real.nodes)
+      for (double* s : {&node.cost.forward_s, &node.cost.backward_input_s, &node.cost.backward_weight_s})
+        *s *= std::exp(exponent(random));
+    const double free_s = simulate(schedule, plan, real, cluster).step_s;
+    one += simulate_in_order(schedule, plan, real, cluster, order).step_s / free_s;
+    two += simulate_in_order(schedule, plan, real, cluster, order, by_flow).step_s / free_s;
+    const auto by_pair = [&](int from, int to, Flow) { return 100 * from + to; };
+    pairs += simulate_in_order(schedule, plan, real, cluster, order, by_pair).step_s / free_s;
+  }
+  EXPECT_LT(two, one);
+  EXPECT_LE(pairs, two);
+  RecordProperty("one_lane", std::to_string(one / 60));
+  RecordProperty("two_lanes", std::to_string(two / 60));
+  RecordProperty("a_lane_a_pair", std::to_string(pairs / 60));
 }
 
 TEST(MessageOrder, AWrongOrderIsRefusedByTheSimulator) {

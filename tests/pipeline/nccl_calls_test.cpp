@@ -9,7 +9,6 @@
 #include <map>
 #include <thread>
 
-#include "framework/backend.h"
 #include "framework/cuda/resources.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/ordered_transport.h"
@@ -20,7 +19,9 @@
 #include "tests/expect_error.h"
 #include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_ipc.h"
+#include "tests/pipeline/idle_gpu.h"
 #include "tests/pipeline/looking_rank.h"
+#include "tests/pipeline/nccl_among.h"
 #include "tests/pipeline/networks.h"
 
 namespace antichain::test {
@@ -28,31 +29,15 @@ namespace {
 
 namespace fake = testing::fake_cuda;
 
-class FakeGpu : public Backend {
- public:
-  std::string name() const override { return "fake"; }
-  std::string description() const override { return "a fake GPU"; }
-  std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return fake::device_memory(bytes); }
-  std::shared_ptr<void> open(int local_rank) const override {
-    return std::make_shared<cuda::Resources>(
-        cuda::Resources{.device = local_rank, .stream = fake::make_stream()});
-  }
-  void copy(const Context&, const Tensor&, const Tensor&) const override {
-    check_failed("copy", "nothing is copied here");
-  }
-  void add(Context&, const Tensor&, const Tensor&) const override {
-    check_failed("add", "nothing is added here");
-  }
-  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor&, const Tensor&,
-           const Tensor&) const override {
-    check_failed("sgd", "nothing is learned here");
-  }
-};
+using testing::IdleGpu;
+using testing::nccl_among;
 
 using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
 
 std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
-  return make_ordered_transport(job, cuda::make_nccl_stream(context, job));
+  auto messages = nccl_among(context, job);
+  fake::forget_nccl_calls(job.rank());  // that connected them
+  return make_ordered_transport(job, std::move(messages));
 }
 std::unique_ptr<Transport> over_copies(Transport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
@@ -86,7 +71,7 @@ struct RandomRun {
 int wrong_bytes(const RandomRun& run, unsigned seed, const MakeTransport& make) {
   std::atomic<int> wrong{0};
   fake::reset(seed);
-  const FakeGpu gpu;
+  const IdleGpu gpu;
   run_ranks(run.ranks(),
             [&](Transport& job) {
               const Context context(gpu, 1, job.rank());
@@ -161,7 +146,7 @@ TEST(NcclCalls, AreMatched) {
 // The device stands still where it is held, so whatever did not wait would be early every time.
 TEST(NcclCalls, AGroupWaitsForComputingAndComputingForIt) {
   fake::reset(1);
-  const FakeGpu gpu;
+  const IdleGpu gpu;
   run_ranks(
       2,
       [&](Transport& job) {
@@ -215,7 +200,7 @@ TEST(NcclCalls, AGroupWaitsForComputingAndComputingForIt) {
 
 TEST(NcclCalls, ToItselfAreOneGroup) {
   fake::reset(1);
-  const FakeGpu gpu;
+  const IdleGpu gpu;
   const Tensor in = Tensor::host({{100}, DType::u8}), out = Tensor::host({{100}, DType::u8});
   std::fill_n(out.raw(), 100, std::byte(9));
   run_ranks(1, [&](Transport& job) {
@@ -234,56 +219,24 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
 // Else the next ones would wait for its end.
 TEST(NcclCalls, AnErrorEndsItsGroup) {
   fake::reset(1);
-  const FakeGpu gpu;
+  const IdleGpu gpu;
   const Context context(gpu);
   SoloTransport job;
-  const auto nccl = cuda::make_nccl_stream(context, job);
+  const auto nccl = nccl_among(context, job);
   const Tensor tensor = Tensor::host({{8}, DType::u8});
   const MessageHalf nobody[] = {{false, tensor, 0, nccl->computed()}, {true, tensor, 1, nccl->computed()}};
   expect_error([&] { nccl->exchange(nobody); }, {"ncclSend", "invalid"});
   EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>());
   const MessageHalf itself[] = {{true, tensor, 0, nccl->computed()}, {false, tensor, 0, nccl->computed()}};
-  const Moment done = nccl->exchange(itself);
+  const Moment done = nccl->exchange(itself)[0];
   EXPECT_EQ(fake::nccl_calls(0), std::vector<std::string>{"send 8 to 0, recv 8 from 0"});
   while (!nccl->reached(done)) std::this_thread::yield();
-}
-
-// One of two: the other one never comes.
-class Deserted : public SoloTransport {
- public:
-  int size() const override { return 2; }
-};
-
-TEST(NcclCalls, ConnectingHasADeadline) {
-  fake::reset(1);
-  const FakeGpu gpu;
-  const Context context(gpu);
-  Deserted job;
-  job.activity().limit(0.2);
-  expect_error([&] { cuda::make_nccl_stream(context, job); }, {"rank 0", "not all ranks connected in time"});
-  EXPECT_TRUE(fake::aborted(0));
-}
-
-TEST(NcclCalls, AnAsynchronousErrorAbortsTheCommunicator) {
-  fake::reset(1);
-  const FakeGpu gpu;
-  const Context context(gpu);
-  SoloTransport job;
-  const auto nccl = cuda::make_nccl_stream(context, job);
-  EXPECT_EQ(nccl->failure(), "");
-  fake::fail(0);
-  EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
-  EXPECT_TRUE(fake::aborted(0));
-  EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
-  const Tensor tensor = Tensor::host({{8}, DType::u8});
-  const MessageHalf send[] = {{true, tensor, 0, nccl->computed()}};
-  expect_error([&] { nccl->exchange(send); }, {"rank 0 can't go on", "remote process exited"});
 }
 
 TEST(NcclCalls, TheVersionIsRead) { EXPECT_EQ(cuda::nccl_version(), "NCCL 2.28.9"); }
 
 TEST(DeviceName, IsThePlaceOnTheBus) {
-  const FakeGpu gpu;
+  const IdleGpu gpu;
   EXPECT_EQ(cuda::device_name(Context(gpu, 1, 3)), "0000:03:00.0");
 }
 

@@ -225,10 +225,7 @@ TEST_F(PeerStep, NeedsTheWaitsThatStepsHide) {
 
 // What `choose_transport` says and makes, on two ranks that share a device.
 std::string chosen(IpcRules rules, const std::string& asked, bool share = true) {
-  register_device_messages("fake_gpu",
-                           {.by = "NCCL 2.28.9", .make = [](const Context& context, Transport& job) {
-                              return cuda::make_nccl_stream(context, job);
-                            }});
+  register_device_messages("fake_gpu", {.by = "NCCL 2.28.9", .make = cuda::make_nccl_stream});
   fake_cuda::ipc(rules);
   fake_cuda::reset(1);
   std::string sentence;
@@ -251,25 +248,22 @@ std::string chosen(IpcRules rules, const std::string& asked, bool share = true) 
   return sentence;
 }
 
-TEST_F(PeerStep, RanksThatShareADeviceCopyWithinIt) {
-  for (const bool processes : {true, false}) {
-    const IpcRules rules{.threads_are_processes = processes};
-    const std::string sentence = chosen(rules, "auto");
-    EXPECT_EQ(sentence.find("tensors are copied from GPU to GPU: ranks 0 and 1 on "), 0u) << sentence;
-    EXPECT_NE(sentence.find(" share one GPU, which NCCL refuses"), std::string::npos) << sentence;
-    EXPECT_EQ(chosen(rules, "ipc", false), "tensors are copied from GPU to GPU: --transport ipc");
-    EXPECT_EQ(chosen(rules, "mpi"), "tensors travel through host memory (--transport mpi)");
-  }
+TEST_F(PeerStep, RanksOfAHostCopyFromDeviceToDevice) {
+  for (const bool processes : {true, false})
+    for (const bool share : {true, false}) {
+      const IpcRules rules{.threads_are_processes = processes};
+      EXPECT_EQ(chosen(rules, "auto", share), "tensors are copied from GPU to GPU");
+      EXPECT_EQ(chosen(rules, "ipc", share), "tensors are copied from GPU to GPU: --transport ipc");
+      EXPECT_EQ(chosen(rules, "mpi", share), "tensors travel through host memory: --transport mpi");
+    }
 }
 
 TEST_F(PeerStep, WhoCannotSaysWhyAndGoesThroughHostMemory) {
   ends_early_ = true;
   const auto expect_refused = [](IpcRules rules, const std::string& why, bool share = true) {
-    if (share) {
-      const std::string sentence = chosen(rules, "auto");
-      EXPECT_EQ(sentence.find("tensors travel through host memory: "), 0u) << sentence;
-      EXPECT_NE(sentence.find("can't write to rank 0's device (" + why), std::string::npos) << sentence;
-    }
+    const std::string sentence = chosen(rules, "auto", share);
+    EXPECT_EQ(sentence.find("tensors travel through host memory: "), 0u) << sentence;
+    EXPECT_NE(sentence.find("can't write to rank 0's device (" + why), std::string::npos) << sentence;
     expect_error([&] { chosen(rules, "ipc", share); },
                  {"--transport ipc is asked for, but rank 1 on", why.c_str(), "use --transport mpi"});
   };
@@ -277,6 +271,7 @@ TEST_F(PeerStep, WhoCannotSaysWhyAndGoesThroughHostMemory) {
   expect_refused({.threads_are_processes = true, .opens_the_first = true},
                  "CUDA IPC, what it opens is other memory");
   expect_refused({.peer_access = false}, "there is no peer access between the two GPUs", false);
+  expect_error([&] { chosen({.peer_access = false}, "nccl", false); }, {"threads of one process"});
 }
 
 // A rank that ends by an error takes nothing away that others may still use.

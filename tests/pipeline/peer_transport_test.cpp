@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <thread>
 
-#include "pipeline/choose_transport.h"
 #include "pipeline/peer_transport.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
@@ -149,7 +148,8 @@ TEST(PeerPairs, AreOfOneHostAndCanBothWays) {
                       {{"", "", "", ""}, {"", "", "", ""}, {"", "", "", ""}, {"", "", "", ""}});
   EXPECT_TRUE(all.direct(0, 1) && all.direct(1, 0) && all.direct(3, 2));
   EXPECT_FALSE(all.direct(0, 2) || all.direct(3, 1) || all.direct(2, 2));
-  EXPECT_FALSE(all.one_host());
+  EXPECT_FALSE(all.one_host() || all.all());
+  EXPECT_TRUE(PeerPairs({"a", "a"}, {{"", ""}, {"", ""}}).all());
   EXPECT_EQ(all.exception(), "");
   const PeerPairs some({"a", "a", "a"}, {{"", "no", ""}, {"", "", "never"}, {"", "", ""}});
   EXPECT_TRUE(some.direct(0, 2) && some.any() && some.one_host());
@@ -158,50 +158,6 @@ TEST(PeerPairs, AreOfOneHostAndCanBothWays) {
   const PeerPairs none({"a", "a"}, {{"", ""}, {"no", ""}});
   EXPECT_FALSE(none.any());
   EXPECT_EQ(none.exception(), "rank 1 on a can't write to rank 0's device (no)");
-}
-
-const WayFacts here{"a", "GPU-1", "NCCL 2.28.9", "", true}, beside{"a", "GPU-2", "NCCL 2.28.9", "", true},
-    there{"b", "GPU-1", "NCCL 2.28.9", "", true}, without{"a", "GPU-2", "", "no libnccl", true},
-    unshared{"a", "GPU-1", "NCCL 2.28.9"}, host_memory{.host = "a"};
-
-TEST(ChoosePeers, WhereNcclCannot) {
-  EXPECT_EQ(choose_way("auto", {here, beside, there}).way, Way::nccl);
-  EXPECT_EQ(choose_way("auto", {here, here}).way, Way::direct);
-  EXPECT_EQ(choose_way("auto", {here, without, there}).sentence, "rank 1 has no NCCL (no libnccl)");
-  EXPECT_EQ(choose_way("auto", {unshared, unshared}).way, Way::staged);
-  EXPECT_EQ(choose_way("auto", {here, host_memory}).way, Way::staged);
-  EXPECT_EQ(choose_way("mpi", {here, here}).way, Way::staged);
-  EXPECT_EQ(choose_way("ipc", {here, beside}).way, Way::direct);
-  EXPECT_EQ(choose_way("ipc", {here}).way, Way::as_it_is);
-}
-
-TEST(ChoosePeers, IsRefusedWithTheReason) {
-  const auto refused = [](const std::vector<WayFacts>& ranks, const char* why) {
-    expect_error([&] { choose_way("ipc", ranks); }, {"--transport ipc", why, "use --transport mpi"});
-  };
-  refused({here, host_memory}, "rank 1 computes in host memory");
-  refused({here, unshared}, "rank 1's device can't be shared");
-  refused({here, there}, "no two ranks are on one host");
-  const PeerPairs pairs({"a", "a"}, {{"", ""}, {"no", ""}});
-  expect_error([&] { choose_way("ipc", "", pairs); }, {"rank 1 on a can't write to rank 0's device (no)"});
-}
-
-TEST(ChoosePeers, SaysWhichPairsCannot) {
-  const std::vector<std::string> can(3);
-  const WayChoice all = choose_way("auto", "why", PeerPairs({"a", "a", "a"}, {can, can, can}));
-  EXPECT_EQ(all.sentence, "tensors are copied from GPU to GPU: why");
-  const WayChoice some = choose_way("auto", "why", PeerPairs({"a", "a", "b"}, {can, can, can}));
-  EXPECT_EQ(some.sentence,
-            "tensors are copied from GPU to GPU within a host and go through host memory between hosts: why");
-  const WayChoice odd = choose_way("auto", "why", PeerPairs({"a", "a", "a"}, {can, can, {"no", "", ""}}));
-  EXPECT_EQ(odd.way, Way::direct);
-  EXPECT_EQ(odd.sentence,
-            "tensors are copied from GPU to GPU: why; rank 2 on a can't write to rank 0's device (no): "
-            "through host memory");
-  const WayChoice none = choose_way("auto", "why", PeerPairs({"a", "a"}, {{"", "no"}, {"", ""}}));
-  EXPECT_EQ(none.way, Way::staged);
-  EXPECT_EQ(none.sentence,
-            "tensors travel through host memory: why; rank 0 on a can't write to rank 1's device (no)");
 }
 
 }  // namespace
