@@ -212,7 +212,12 @@ TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
     Context context(gpu);
     gpu.enter(context);
     SoloTransport alone;
-    const Profile profile = measure(graph, context, alone, {.microbatches = 2, .budget_s = 0.2});
+    double done = 0;
+    const auto listen = [&](const MeasureProgress& p) { done = p.share; };
+    const Profile profile =
+        measure(graph, context, alone, {.microbatches = 2, .budget_s = 0.2, .progress = listen});
+    EXPECT_GT(done, 0.8);
+    EXPECT_LT(done, 1);
     const auto near = [](double a, double b) { return std::abs(a - b) < 0.01 * b; };
     const NodeCost& conv = profile.nodes[size_t(graph.find("conv2"))].cost;
     const double step_s = one_device_step_s(profile, 2), host_s = 4 * profile.overhead_s;
