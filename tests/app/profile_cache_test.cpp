@@ -164,14 +164,13 @@ TEST_F(Caches, AreAskedBeforeAnythingIsMeasured) {
   cache.keep(resnet20, kept);
   std::string said;
   EXPECT_EQ(obtain(said).overhead_s, 42);
-  EXPECT_THAT(said,
-              ::testing::MatchesRegex("Profile: kept from a run [0-9]+ s ago .--profile-cache none .*\n\n"));
+  EXPECT_THAT(said, ::testing::MatchesRegex(
+                        "Profile: kept from a run [0-9]+ [a-z]+ ago .--profile-cache none .*\n\n"));
 
   kept.device = "another machine";
   cache.keep(resnet20, kept);
   EXPECT_LT(obtain(said).overhead_s, 42);
-  EXPECT_THAT(said,
-              ::testing::StartsWith("antichain: a kept profile is of no use, so it is measured anew: "));
+  EXPECT_THAT(said, ::testing::HasSubstr("antichain: a kept profile is of no use, so it is measured anew: "));
 }
 
 TEST(Ages, AreShort) {
