@@ -4,7 +4,7 @@
 # Some time before the limit Slurm sends SIGUSR1 to the batch script, which passes it on: the ranks save, all at the same step, and
 # end with code 85. Then the job puts itself into the queue again, and the next start goes on there.
 set -uo pipefail
-ANTICHAIN=antichain LAUNCHER=srun SRUN_MPI=pmix LAUNCH_OPTIONS=() CPUS_PER_TASK=1 GPUS_PER_TASK=0
+ANTICHAIN=antichain LAUNCHER=srun SRUN_MPI=pmix LAUNCH_OPTIONS=() CPUS_PER_TASK=1 GPUS_PER_TASK=0 GPU_BIND=none
 # shellcheck source=example.env
 . "$ANTICHAIN_CLUSTER"
 export OMP_NUM_THREADS="$CPUS_PER_TASK"
@@ -14,17 +14,31 @@ stopped=85
 results=${RESULTS:-$SLURM_SUBMIT_DIR/$SLURM_JOB_NAME-${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}}
 mkdir -p "$results" || exit 3
 
-# Each rank on cores of its own, and with GPUs on one: with srun it sees no other. mpirun starts a process on each node by srun,
-# which would get the GPUs of one task only; given the node's, its ranks see all of them and take one each.
+# Each rank has cores of its own. A GPU's rank has threads beside the one that computes, so it is bound to cores only if it has
+# enough of them.
+gpus=$([ "$GPUS_PER_TASK" = 0 ] || echo yes) bound=yes
+if [ -n "$gpus" ] && [ "$CPUS_PER_TASK" -lt 4 ]; then bound=""; fi
+
+# A rank takes the GPU of its number on the node, and reaches its neighbours' by NVLink only where it sees them. So every srun is given
+# the node's GPUs, and none is told of a task's, which would bind each task to its own (--gpu-bind=none would undo that, but Slurm
+# then no longer names the job's GPUs to the tasks, and they see those of other jobs where control groups don't hide them). GPU_BIND
+# binds them all the same. mpirun starts a process on each node by an srun of its own; Open MPI 5 reads the second name.
+if [ -n "$gpus" ]; then
+  unset SLURM_GPUS_PER_TASK SLURM_TRES_PER_TASK
+  export OMPI_MCA_plm_slurm_args="--gres=gpu:$SLURM_GPUS_ON_NODE"
+  export PRTE_MCA_plm_slurm_args=$OMPI_MCA_plm_slurm_args
+fi
 case $LAUNCHER in
   srun)
-    launcher=(srun "--mpi=$SRUN_MPI" "--cpus-per-task=$CPUS_PER_TASK" --cpu-bind=cores --kill-on-bad-exit=1)
-    [ "$GPUS_PER_TASK" = 0 ] || launcher+=("--gpus-per-task=$GPUS_PER_TASK")
+    launcher=(srun "--mpi=$SRUN_MPI" "--cpus-per-task=$CPUS_PER_TASK" --kill-on-bad-exit=1)
+    if [ -n "$bound" ]; then launcher+=(--cpu-bind=cores); else launcher+=(--cpu-bind=none); fi
+    [ -z "$gpus" ] || launcher+=("--gres=gpu:$SLURM_GPUS_ON_NODE")
+    [ -z "$gpus" ] || [ "$GPU_BIND" = none ] || launcher+=("--gpu-bind=$GPU_BIND")
     ;;
   mpirun)
     launcher=(mpirun --map-by "slot:PE=$CPUS_PER_TASK" --bind-to core)
+    [ -n "$bound" ] || launcher=(mpirun --map-by slot --bind-to none)
     unset SLURM_CPUS_PER_TASK
-    [ "$GPUS_PER_TASK" = 0 ] || export OMPI_MCA_plm_slurm_args="--gres=gpu:$SLURM_GPUS_ON_NODE"
     ;;
   *) echo "LAUNCHER is $LAUNCHER in $ANTICHAIN_CLUSTER, but must be srun or mpirun" && exit 2 ;;
 esac

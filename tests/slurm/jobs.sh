@@ -3,7 +3,7 @@
 # The batch scripts of slurm/ on an emulated cluster: what is submitted runs on both nodes, its results are those of a run
 # without Slurm, to the bit, and its exit codes reach Slurm.
 #
-#   cluster.sh jobs.sh build/antichain train_srun|train_mpirun|gpus_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|limit|
+#   cluster.sh jobs.sh build/antichain train_srun|train_mpirun|gpus_srun|gpus_bound_srun|gpus_mpirun|array|requeue_srun|requeue_mpirun|limit|
 #                                      cancel|world|evaluate|tutorial|never
 set -uo pipefail
 export TEST_PROGRAM=$1
@@ -71,17 +71,20 @@ case $case in
     expect_reference "antichain-train-$job/summary.json"
     says "^Hosts .*n1.*n2" "antichain-train-$job.log"
     ;;
-  gpus_*) # each rank its own
+  gpus_*) # each rank sees those of its node, or its own where the site binds them
     # shellcheck disable=SC2016 # meant for the rank
-    printf '#!/bin/bash\necho "$(hostname) gpus $CUDA_VISIBLE_DEVICES"\n' >show && chmod +x show
+    printf '#!/bin/bash\necho "$(hostname) gpus ${CUDA_VISIBLE_DEVICES-unset} told [$SLURM_GPUS_PER_TASK$SLURM_TRES_PER_TASK]"\n' >show && chmod +x show
     export TEST_PROGRAM=$PWD/show TEST_GPUS=1
+    seen="0,1 0,1"
+    if [ "$case" = gpus_bound_srun ]; then export TEST_GPU_BIND=per_task:1 seen="0 1"; fi
     job=$(submit profile -N 2 -n 4 --ntasks-per-node=2) || fail "not submitted"
     finished "$job"
     expect_code "$job" 0
-    if [ $TEST_LAUNCHER = srun ]; then seen="0 1"; else seen="0,1 0,1"; fi
     for node in n1 n2; do
       [ "$(grep "^$node gpus" "antichain-profile-$job.log" | sort | cut -d ' ' -f 3 | xargs)" = "$seen" ] || fail "other GPUs on $node"
     done
+    ! grep "^==.*\(--cpu-bind=cores\|--bind-to core\)" "antichain-profile-$job.log" || fail "a GPU's rank is bound to one core"
+    [ "$(grep -c "told \[\]" "antichain-profile-$job.log")" = 4 ] || fail "srun is told of a task's GPUs, and binds it to them"
     ;;
   array) # a task for each model, ranks started by srun, and one report of all
     read -r job report <<<"$(submit sweep "${two_nodes[@]}" -- --models resnet20,squeezenet1_0 --mode measure --ranks 1,2 \
