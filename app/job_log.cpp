@@ -65,6 +65,7 @@ JobStart job_start(const Rank& rank) {
     facts.cores.push_back(std::atoi(text.c_str()));
     facts.hosts.push_back(text.substr(blank + 1));
   }
+  facts.gpus = job_gpus(rank);
   return facts;
 }
 
@@ -79,6 +80,7 @@ std::string describe(const JobStart& facts) {
   text += log_line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
                                         counted(facts.threads, "thread"), fmt::join(cores, ", "),
                                         cores == std::vector<std::string>{"1"} ? "" : "s"));
+  if (!facts.gpus.empty()) text += log_line("GPUs", describe(facts.gpus));
   text += log_line("Started", facts.started);
   if (const std::string job = slurm_job(); !job.empty()) text += log_line("Slurm", job);
   return text;
@@ -92,6 +94,8 @@ Json to_json(const JobStart& facts) {
   json["threads"] = facts.threads;
   for (size_t r = 0; r < facts.hosts.size(); ++r)
     json["ranks"].push_back({{"host", facts.hosts[r]}, {"cores", facts.cores[r]}});
+  for (size_t r = 0; r < facts.gpus.size(); ++r)
+    json["ranks"][r]["gpu"] = facts.gpus[r].gpu, json["ranks"][r]["gpus_visible"] = facts.gpus[r].visible;
   if (const std::string job = slurm_job(); !job.empty()) json["slurm"] = job;
   return json;
 }

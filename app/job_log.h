@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/job.h"
+#include "app/job_gpus.h"
 
 namespace antichain {
 
@@ -13,6 +14,7 @@ struct JobStart {
   std::vector<std::string> command;  // as this process was started
   std::vector<std::string> hosts;    // by rank
   std::vector<int> cores;            // by rank: that it may run on
+  std::vector<RankGpu> gpus;         // by rank; none where ranks compute in host memory
   int threads = 1;                   // of each rank
   std::string device, started;       // "2026-11-21 14:22:16 UTC"
 };

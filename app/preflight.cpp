@@ -13,8 +13,10 @@
 #include <sstream>
 
 #include "app/table.h"
+#include "framework/backend.h"
 #include "framework/error.h"
 #include "pipeline/agree.h"
+#include "pipeline/device_streams.h"
 #include "pipeline/host_memory.h"
 
 namespace antichain {
@@ -55,19 +57,23 @@ struct RankNeed {
   std::string host, process;
   int64_t available = 0, address_space = 0;
   MemoryNeed need;
+  DeviceMemory device;
+  int64_t on_host() const { return device.name.empty() ? need.total() : need.beside_device(); }
 };
 
 std::string to_text(const RankNeed& r) {
   const MemoryNeed& n = r.need;
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", r.host, r.process, r.available, r.address_space,
-                     n.weights, n.activations, n.evaluation, n.scratch, n.images, n.code, n.copy);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", r.host, r.process, r.available,
+                     r.address_space, n.weights, n.activations, n.evaluation, n.scratch, n.images, n.code,
+                     n.copy, r.device.free_bytes, r.device.name);
 }
 
 RankNeed rank_need(const std::string& text) {
   RankNeed r;
   std::istringstream in(text);
   in >> r.host >> r.process >> r.available >> r.address_space >> r.need.weights >> r.need.activations >>
-      r.need.evaluation >> r.need.scratch >> r.need.images >> r.need.code >> r.need.copy;
+      r.need.evaluation >> r.need.scratch >> r.need.images >> r.need.code >> r.need.copy >>
+      r.device.free_bytes >> r.device.name;
   return r;
 }
 
@@ -117,13 +123,30 @@ Error too_much(MemoryOf subject, const std::string& where, const Share& share, c
                ExitCode::out_of_memory);
 }
 
+const char* device_advice(MemoryOf subject) {
+  switch (subject) {
+    case MemoryOf::plan:
+      return "more ranks with a GPU each, or plan with --memory-bytes";
+    case MemoryOf::profiling:
+      return "fewer ranks on a GPU, or give the --profile of a larger one";
+    default:
+      return "or fewer ranks on a GPU";
+  }
+}
+
 void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
-  std::map<std::string, Share> hosts, processes;
+  std::map<std::string, Share> devices, hosts, processes;
   for (const RankNeed& r : ranks) {
-    hosts[r.host].add(r.need.total(), r.available);
-    processes[r.host + ':' + r.process].add(r.need.total(), r.address_space);
+    if (!r.device.name.empty())
+      devices[fmt::format("GPU {} of {}", r.device.name, r.host)].add(r.need.on_device(),
+                                                                      r.device.free_bytes);
+    hosts[r.host].add(r.on_host(), r.available);
+    processes[r.host + ':' + r.process].add(r.on_host(), r.address_space);
   }
   const char* advice = advices[size_t(subject)];
+  for (const auto& [device, share] : devices)
+    if (share.needed > share.left)
+      throw too_much(subject, fmt::format("on {}, which has", device), share, device_advice(subject), ranks);
   for (const auto& [host, share] : hosts)
     if (share.needed > share.left)
       throw too_much(subject, fmt::format("on {}, which has", host), share, advice, ranks);
@@ -135,7 +158,7 @@ void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
 
 }  // namespace
 
-MemoryRecord::MemoryRecord(const MemoryNeed& need) : estimated_(need.total()) {
+MemoryRecord::MemoryRecord(int64_t estimated_bytes) : estimated_(estimated_bytes) {
   forget_peak();
   before_ = resident_bytes();
 }
@@ -176,9 +199,20 @@ void check_same_settings(Rank& rank, const std::string& settings) {
   });
 }
 
-void check_memory(Transport& transport, MemoryOf subject, const MemoryNeed& need) {
-  const RankNeed mine{transport.host(), std::to_string(::getpid()), available_memory_bytes(),
-                      address_space_bytes(), need};
+DeviceMemory device_memory(const Context& context) {
+  const DeviceStreams* device = device_streams(context.backend().name());
+  if (!device || !device->free_bytes) return {};
+  return {device->device(context), device->free_bytes(context)};
+}
+
+void check_memory(Transport& transport, MemoryOf subject, const MemoryNeed& need,
+                  const DeviceMemory& device) {
+  const RankNeed mine{transport.host(),
+                      std::to_string(::getpid()),
+                      available_memory_bytes(),
+                      address_space_bytes(),
+                      need,
+                      device};
   std::vector<RankNeed> ranks;
   for (const std::string& text : transport.gather(to_text(mine))) ranks.push_back(rank_need(text));
   on_rank_zero(transport, [&]() -> std::string {

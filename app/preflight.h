@@ -20,7 +20,13 @@ void check_same_settings(Rank&, const std::string& settings);
 // Collective. Error (ExitCode::out_of_memory) with a table of all ranks where those of one host need more
 // memory than it has left, or those of one process more address space than it may still take.
 enum class MemoryOf { profiling, plan, whole_network };
-void check_memory(Transport&, MemoryOf, const MemoryNeed& of_this_rank);
+// A rank whose device has memory of its own needs that device's memory, which ranks that share it share, and the host's for the rest.
+struct DeviceMemory {
+  std::string name;  // as DeviceStreams::device; empty: tensors are in host memory
+  int64_t free_bytes = 0;
+};
+DeviceMemory device_memory(const Context&);
+void check_memory(Transport&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
 
 // How the estimate came out: of each process of the job, in the order of ranks.
 struct ProcessMemory {
@@ -29,7 +35,7 @@ struct ProcessMemory {
 };
 class MemoryRecord {
  public:
-  explicit MemoryRecord(const MemoryNeed&);         // right before what was estimated is allocated
+  explicit MemoryRecord(int64_t estimated_bytes);   // of host memory; right before it is allocated
   std::vector<ProcessMemory> compare(Rank&) const;  // collective; on rank 0
 
  private:

@@ -83,9 +83,8 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
                          Rank& rank, const ChosenTransport& tensors, double seconds) {
   Context& context = rank.context;
   Transport& transport = tensors.over(rank.transport);
-  if (context.backend().host_memory())
-    check_memory(transport, MemoryOf::profiling,
-                 profiling_need(lowered, context.backend(), network.microbatches));
+  check_memory(transport, MemoryOf::profiling,
+               profiling_need(lowered, context.backend(), network.microbatches), device_memory(context));
   MeasureOptions options{.microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   const double usual_s = options.budget_s;

@@ -144,12 +144,14 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
+  for (const std::string& warning : warnings_of(job.gpus)) warn(warning);
   const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
   const MemoryNeed need =
       memory_need(graph, profile, plan, schedule, transport.rank(),
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
-  check_memory(transport, MemoryOf::plan, need);
-  const MemoryRecord memory(need);
+  const DeviceMemory device = device_memory(rank.context);
+  check_memory(transport, MemoryOf::plan, need, device);
+  const MemoryRecord memory(device.name.empty() ? need.total() : need.beside_device());
   on_rank_zero(transport, [&] {
     const Progress::Disk disk(transport.activity(), "writing the results folder");
     record.begin(options, job, beginning.checkpoint, profile, plan);

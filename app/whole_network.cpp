@@ -26,9 +26,9 @@ Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan
                           Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
   Schedule schedule = make_schedule(network, plan, policy, microbatches);
-  if (rank.context.backend().host_memory())
-    check_memory(rank.transport, MemoryOf::whole_network,
-                 step_need(graph, network, plan, schedule, rank.transport.rank(), mode));
+  check_memory(rank.transport, MemoryOf::whole_network,
+               step_need(graph, network, plan, schedule, rank.transport.rank(), mode),
+               device_memory(rank.context));
   return schedule;
 }
 

@@ -106,6 +106,8 @@ struct DeviceStreams {
   std::function<std::unique_ptr<CopyStream>(const Context&)> copies;
   std::function<std::unique_ptr<DeviceStep>(const Context&)> step;   // in the context's own stream
   std::function<std::unique_ptr<PeerStream>(const Context&)> peers;  // empty: it has none
+  std::function<int()> visible;                                      // devices that this process sees
+  std::function<int64_t(const Context&)> free_bytes;  // of the memory of the context's device, now
 };
 void register_device_streams(const std::string& device, DeviceStreams);
 const DeviceStreams* device_streams(std::string_view backend);  // nullptr where there are none

@@ -17,6 +17,9 @@ struct MemoryNeed {
   int64_t images = 0;       // micro-batches decoded ahead
   int64_t code = 0;         // that the engine generates for its kernels, and its state
   int64_t copy = 0;  // of what was learned, for its fingerprint: when the steps' own memory is free again
+  // Where ranks compute on devices with memory of their own: what lies there, and what on the host.
+  int64_t on_device() const { return weights + activations + evaluation + scratch; }
+  int64_t beside_device() const { return std::max(images, copy); }
   int64_t total() const {
     return weights + code + std::max(activations + evaluation + scratch + images, copy);
   }

@@ -66,4 +66,16 @@ std::string device_name(const Context& context) {
   return bus_id;
 }
 
+int visible_devices() {
+  int devices = 0;
+  ANTICHAIN_CUDA(cudaGetDeviceCount(&devices));
+  return devices;
+}
+
+int64_t free_device_bytes(const Context&) {
+  size_t free = 0, all = 0;
+  ANTICHAIN_CUDA(cudaMemGetInfo(&free, &all));
+  return int64_t(free);
+}
+
 }  // namespace antichain::cuda

@@ -21,11 +21,12 @@ const std::string& this_process() {
 // Called when the module registers its backends: see layers/cuda/module.cpp.
 extern "C" void antichain_register_streams() {
   using namespace antichain;
-  register_device_streams("cuda", {.device = cuda::device_name,
-                                   .process = this_process,
-                                   .copies = cuda::make_copy_stream,
-                                   .step = cuda::make_step_stream,
-                                   .peers = [](const Context& context) {
-                                     return cuda::make_peer_stream(context, this_process());
-                                   }});
+  register_device_streams(
+      "cuda",
+      {.device = cuda::device_name,
+       .copies = cuda::make_copy_stream,
+       .step = cuda::make_step_stream,
+       .peers = [](const Context& context) { return cuda::make_peer_stream(context, this_process()); },
+       .visible = cuda::visible_devices,
+       .free_bytes = cuda::free_device_bytes});
 }

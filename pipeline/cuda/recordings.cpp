@@ -12,9 +12,6 @@
 namespace antichain::cuda {
 namespace {
 
-// A node takes about a kilobyte of the device's memory; many micro-batches of a deep network have hundreds of thousands.
-constexpr size_t most_nodes = 1 << 17;
-
 bool wanted() {
   const char* said = std::getenv("ANTICHAIN_CUDA_GRAPHS");
   return !said || std::string_view(said) != "0";
@@ -50,7 +47,8 @@ class Capture {
 
 }  // namespace
 
-Recordings::Recordings(cudaStream_t stream) : stream_(stream), records_(wanted()) {}
+Recordings::Recordings(cudaStream_t stream, size_t most_nodes)
+    : stream_(stream), most_nodes_(most_nodes), records_(wanted()) {}
 
 void Recordings::repeat(int key, const std::function<void()>& work) {
   Graph& graph = graphs_[key];
@@ -65,7 +63,7 @@ void Recordings::record(Graph& graph, const std::function<void()>& work) try {
   const std::shared_ptr<void> recorded = capture.end();
   size_t nodes = 0;
   ANTICHAIN_CUDA(cudaGraphGetNodes(cudaGraph_t(recorded.get()), nullptr, &nodes));
-  if (nodes == 0 || nodes_ + nodes > most_nodes) return;
+  if (nodes == 0 || nodes_ + nodes > most_nodes_) return leave_out(nodes);
   cudaGraphExec_t executable = nullptr;
   ANTICHAIN_CUDA(cudaGraphInstantiateWithFlags(&executable, cudaGraph_t(recorded.get()), 0));
   graph.executable = {executable, [](void* g) { cudaGraphExecDestroy(cudaGraphExec_t(g)); }};
@@ -79,6 +77,14 @@ void Recordings::record(Graph& graph, const std::function<void()>& work) try {
   records_ = false;
   note(fmt::format("work on the device can't be recorded, so its kernels are launched one by one: {}",
                    error.what()));
+}
+
+void Recordings::leave_out(size_t nodes) {
+  if (nodes == 0 || std::exchange(has_left_out_, true)) return;
+  note(
+      fmt::format("a step has more than the {} pieces of work that are recorded: the kernels of the rest are "
+                  "launched one by one (fewer --microbatches have fewer)",
+                  most_nodes_));
 }
 
 void Recordings::forget() {

@@ -21,7 +21,9 @@ namespace antichain::cuda {
 
 class Recordings {
  public:
-  explicit Recordings(cudaStream_t);
+  // A node of a graph takes about a kilobyte of the device's memory, and many micro-batches of a deep network have hundreds of
+  // thousands: where there would be more than `most_nodes`, the rest is not recorded, and one line on stderr says so.
+  explicit Recordings(cudaStream_t, size_t most_nodes = 1 << 17);
 
   // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it can't be recorded
   // twice, one line on stderr says why, and it is asked every time.
@@ -35,9 +37,11 @@ class Recordings {
     std::shared_ptr<void> executable;  // cudaGraphExec_t; nullptr: not recorded
   };
   void record(Graph&, const std::function<void()>& work);
+  void leave_out(size_t nodes);
 
   const cudaStream_t stream_;
-  bool records_;
+  const size_t most_nodes_;
+  bool records_, has_left_out_ = false;
   size_t nodes_ = 0;  // of all graphs
   std::map<int, Graph> graphs_;
 };

@@ -24,6 +24,8 @@ std::unique_ptr<PeerStream> make_peer_stream(const Context&, const std::string& 
 // The GPU's place on the bus ("0000:3b:00.0"), by which NCCL, too, tells whether ranks share one; equal for parts of a divided
 // GPU, and whatever number each rank sees it as.
 std::string device_name(const Context&);
+int visible_devices();
+int64_t free_device_bytes(const Context&);  // now, of the context's GPU
 
 // Collective over the job: rank 0's ids reach all by broadcast, and each rank waits until it is connected
 // with `peers`, for most of the watchdog's limit (at most 5 minutes); `look` is called meanwhile, and may

@@ -6,12 +6,14 @@
 #include <fstream>
 #include <string>
 
+#include "framework/error.h"
 #include "tests/app/program.h"
 #include "tests/data/temporary_folder.h"
 
 namespace antichain {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -89,6 +91,28 @@ TEST_F(GpuRanks, TheLinkIsMeasuredTheWayThatTensorsGo) {
   EXPECT_THAT(one_line(other.err),
               HasSubstr("the link of measured.json was measured where tensors travel through "
                         "host memory"));
+}
+
+TEST_F(GpuRanks, TheLogSaysWhatRanksSeeAndShare) {
+  const ProgramRun two = on_threads(2, "FAKE_GPUS=2", training);
+  EXPECT_THAT(one_line(two.out), HasSubstr("GPUs 2 visible to each rank, each of which has one of its own"));
+  EXPECT_THAT(two.err, Not(HasSubstr("share GPU")));
+  const ProgramRun one = on_threads(2, "FAKE_GPUS=1", training);
+  EXPECT_THAT(one_line(one.err), HasSubstr("ranks 0, 1 on "));
+  EXPECT_THAT(one_line(one.err), HasSubstr("share GPU 0000:00:00.0, the only one that they see"));
+}
+
+// Two stages fit on a GPU each, but not on one together.
+TEST_F(GpuRanks, APlanThatDoesNotFitOnAGpuIsRefusedWithATable) {
+  const std::string memory = "FAKE_GPU_MIB=16 ", halves = training + "--method uniform ";
+  const ProgramRun two = on_threads(2, memory + "FAKE_GPUS=2", halves);
+  EXPECT_EQ(two.code, 0) << two.err;
+  const ProgramRun one = on_threads(2, memory + "FAKE_GPUS=1", halves);
+  EXPECT_EQ(one.code, int(ExitCode::out_of_memory)) << one.err;
+  EXPECT_THAT(one.err, ContainsRegex("this plan needs [0-9.]+ MiB on GPU 0000:00:00.0 of [^ ]+, which has "
+                                     "[0-9.]+ MiB left"));
+  EXPECT_THAT(one.err, ContainsRegex("stage +host"));
+  EXPECT_THAT(one.err, Not(HasSubstr("the device has no")));
 }
 
 TEST_F(GpuRanks, ThreadsTrainAndSaveEachOnItsOwn) {

@@ -149,6 +149,23 @@ TEST_F(Recording, IsForgotten) {
   EXPECT_EQ(asked_, 4);
 }
 
+TEST_F(Recording, IsLeftOutWhereThereAreTooManyNodesWhichIsSaidOnce) {
+  cuda::Recordings few(stream_, 3);
+  int sum = 0;
+  ::testing::internal::CaptureStderr();
+  for (int i = 0; i < 3; ++i)
+    for (const int key : {1, 2, 3})
+      few.repeat(key, [&] {
+        for (int j = 0; j < 2; ++j) fake_cuda::launch(stream_, [&] { ++sum; });
+      });
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  fake_cuda::drain(stream_);
+  EXPECT_EQ(sum, 18);
+  EXPECT_EQ(fake_cuda::graph_launches(), 2) << "of the first key's work";
+  EXPECT_EQ(said.find("antichain: a step has more than the 3 pieces of work that are recorded"), 0u) << said;
+  EXPECT_EQ(said.find("recorded", 65), std::string::npos) << said;
+}
+
 // The stream is whole again afterwards, and after a second time nothing is recorded any more.
 TEST_F(Recording, EndsWhereTheWorkThrows) {
   const auto work = [&] {
