@@ -61,10 +61,15 @@ inline bool has_come(const Moment& moment) {
   return true;
 }
 
-// A stream beside computing. Non-blocking, as the one for computing: they wait for each other where they are told to.
+// A stream beside computing. Non-blocking, as the one for computing: they wait for each other where they are told to. Its blocks come
+// before those of computing that wait for a place, because a peer waits for what it sends.
 class SideStream {
  public:
-  SideStream() { ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking)); }
+  SideStream() {
+    int least = 0, greatest = 0;
+    ANTICHAIN_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    ANTICHAIN_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
+  }
   ~SideStream() { cudaStreamDestroy(stream_); }  // what is in it is still done
   SideStream(const SideStream&) = delete;
   operator cudaStream_t() const { return stream_; }

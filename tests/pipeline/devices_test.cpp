@@ -6,8 +6,11 @@
 #include <thread>
 
 #include "framework/context.h"
+#include "framework/cuda/resources.h"
+#include "pipeline/cuda/events.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
+#include "tests/pipeline/fake_cuda.h"
 #include "tests/pipeline/fake_cuda_backend.h"
 #include "tests/pipeline/fake_devices.h"
 #include "tests/pipeline/fake_ipc.h"
@@ -52,6 +55,12 @@ TEST_F(Devices, OneInExclusiveModeIsOneProcesssAlone) {
         expect_error([&] { Context(*gpu_, 1, 0); }, {"GPU 0", "exclusive-process"});
       }
     }).join();
+}
+
+TEST_F(Devices, StreamsOfMessagesComeBeforeComputing) {
+  const Context context(*gpu_);
+  const cuda::SideStream messages;
+  EXPECT_LT(fake_cuda::priority(messages), fake_cuda::priority(cuda::stream_of(context)));
 }
 
 TEST_F(Devices, WhoHasChosenNoneUsesTheFirst) {

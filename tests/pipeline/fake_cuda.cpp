@@ -52,6 +52,7 @@ void let_go(CUstream_st* stream) {
   std::lock_guard lock(Device::the().mutex);
   stream->held = false;
 }
+int priority(CUstream_st* stream) { return stream->priority; }
 int graph_launches() {
   std::lock_guard lock(Device::the().mutex);
   return Device::the().graph_launches;
@@ -133,6 +134,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   *stream = make_stream();
   (*stream)->side = true;
   return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0, *greatest = -5;  // as Hopper has them
+  return enter_context();
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  const cudaError_t made = cudaStreamCreateWithFlags(stream, flags);
+  if (made == cudaSuccess) (*stream)->priority = priority;
+  return made;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t named) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;

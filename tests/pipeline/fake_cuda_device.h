@@ -80,6 +80,7 @@ struct CUstream_st {
   std::thread::id owner = std::this_thread::get_id();
   bool busy = false;       // a kernel of it runs
   bool side = false;       // made by CUDA's call, not for computing
+  int priority = 0;        // the less the sooner
   int lag_ms = 0;          // where such streams are late
   bool held = false;       // not looked at until it is let go
   bool destroyed = false;  // not looked at any more once it is idle
