@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "app/job_gpus.h"
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/say.h"
@@ -93,6 +94,7 @@ void run_processes(const MachineOptions& machine, const std::function<void(Rank&
 void warn_of_crowding(const Rank& rank) {
   const std::string warning = crowding_warning(rank.transport.local_size(), rank.context.threads());
   if (rank.prints() && !warning.empty()) note(warning);
+  for (const std::string& sentence : warnings_of(job_gpus(rank))) warn(sentence);
 }
 
 void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {

@@ -16,8 +16,8 @@ struct Rank {
   bool prints() const { return transport.rank() == 0; }
 };
 
-// On rank 0, one line on stderr when ranks outnumber cores: once the job has what it needs, so that a job that is refused
-// says only why.
+// Collective. On rank 0, one line on stderr for each thing about GPUs that costs time (app/job_gpus.h), and one when
+// ranks outnumber cores: once the job has what it needs, so that a job that is refused says only why.
 void warn_of_crowding(const Rank&);
 
 // Runs `work` on every rank of the job, on the device asked for, under the watchdog.

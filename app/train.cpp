@@ -144,7 +144,6 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     std::fflush(stdout);
   }
   warn_of_crowding(rank);
-  for (const std::string& warning : warnings_of(job.gpus)) warn(warning);
   const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
   const MemoryNeed need =
       memory_need(graph, profile, plan, schedule, transport.rank(),

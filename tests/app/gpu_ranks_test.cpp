@@ -100,6 +100,9 @@ TEST_F(GpuRanks, TheLogSaysWhatRanksSeeAndShare) {
   const ProgramRun one = on_threads(2, "FAKE_GPUS=1", training);
   EXPECT_THAT(one_line(one.err), HasSubstr("ranks 0, 1 on "));
   EXPECT_THAT(one_line(one.err), HasSubstr("share GPU 0000:00:00.0, the only one that they see"));
+  const ProgramRun profile =
+      on_threads(2, "FAKE_GPUS=1", "profile " + network + "--profile-cache none --seconds 0.01");
+  EXPECT_THAT(one_line(profile.err), HasSubstr("share GPU 0000:00:00.0"));
 }
 
 // Two stages fit on a GPU each, but not on one together.

@@ -52,6 +52,13 @@ TEST(ProfileJson, SaysAPrecisionOtherThanFloat32) {
   EXPECT_NE(refused([](json& file) { file["precision"] = "bf61"; }).find("float32, bf16"), std::string::npos);
 }
 
+TEST(ProfileJson, SaysHowTensorsWentOverItsLink) {
+  Profile profile = sample();
+  EXPECT_EQ(to_json(profile).find("link_way"), std::string::npos);
+  profile.link_way = "tensors travel through host memory";
+  EXPECT_EQ(profile_from_json(to_json(profile), "p.json").link_way, profile.link_way);
+}
+
 TEST(ProfileJson, ComesBackEqualInEveryField) {
   Profile before = sample(), after = profile_from_json(to_json(before), "profile.json");
   EXPECT_EQ(after.model, before.model);
