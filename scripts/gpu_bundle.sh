@@ -1,14 +1,16 @@
 #!/bin/bash
-# A folder for a GPU node that has nothing but a driver, a toolkit and PyTorch: program and tests as scripts/bundle.sh gathers
-# them, the GPU suite, and the sources of the CUDA module, which can be changed and built there without CMake.
+# A folder for a GPU node that has nothing but a driver, a toolkit and PyTorch: program and tests as
+# scripts/bundle.sh gathers them, the GPU suite, and the sources of the CUDA module, which can be changed and
+# built there without CMake.
 #
 #   scripts/gpu_bundle.sh BUILD FOLDER
 #   FOLDER/gpu.sh                        the suite (tests/gpu.sh), with PARTS, OUT and so on as there
 #   FOLDER/rebuild.sh                    builds FOLDER/src anew into lib/libantichain_cuda.so, by nvcc and g++, in about a minute
 #
-# BUILD has -DANTICHAIN_CUDA=ON, and the targets antichain_program, antichain_modules, test_gpu and test_gpu_transport are built.
+# BUILD has -DANTICHAIN_CUDA=ON, and the targets antichain_program, antichain_modules, test_gpu and
+# test_gpu_transport are built.
 set -euo pipefail
-[ $# = 2 ] || { sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 2; }
+[ $# = 2 ] || { sed -n '/^set/q; 2,$s/^# \{0,1\}//p' "$0"; exit 2; }
 root="$(cd "$(dirname "$0")/.." && pwd)" build="$1" out="$2"
 "$root/scripts/bundle.sh" "$build" "$out" "$build/tests/gpu/test_gpu" "$build/tests/pipeline/test_gpu_transport"
 

@@ -1,5 +1,5 @@
-// Starts a kernel in a stream and throws what this launch says. An error that another call has left behind as CUDA's last one is
-// not looked at: it would be blamed on a kernel that has nothing to do with it.
+// Starts a kernel in a stream and throws what this launch says. An error that another call has left behind as
+// CUDA's last one is not looked at: it would be blamed on a kernel that has nothing to do with it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,8 +11,8 @@
 
 namespace antichain::cuda {
 
-// The error's words have the kernel's parameters, and so whose lambda it runs. Unless CUDA_LAUNCH_BLOCKING=1, the error may be that
-// of a kernel before it, where that has broken the device.
+// The error's words have the kernel's parameters, and so whose lambda it runs. Unless CUDA_LAUNCH_BLOCKING=1,
+// the error may be that of a kernel before it, where that has broken the device.
 template <class... Parameters, class... A>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, Stream stream, const A&... arguments) {
   const auto start = [&](Parameters... values) {

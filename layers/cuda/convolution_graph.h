@@ -1,4 +1,5 @@
-// A pass of a convolution in the words of cuDNN's graph API, the rule for its engines, and its name for people.
+// A pass of a convolution in the words of cuDNN's graph API, the rule for its engines, and its name for
+// people.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ enum TensorId : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
 Descriptor describe(const Convolution&, Pass, Layout);
 // Without the engines that ANTICHAIN_CUDA_SKIP names.
 EngineRule rule_for(DType, Factors);
-// "forward ranked bf16 NHWC x [32x3x32x32] weights [64x3x3x3] stride 1 1 pad 1 1"; `how` the engine is found: "ranked", "compiled".
+// "forward ranked bf16 nhwc x 32 x 3 x 32 x 32 weights 64 x 3 x 3 x 3 stride 1 1 pad 1 1"; `how` says how the
+// engine is found: "ranked" or "compiled".
 std::string in_words(const Convolution&, Pass, Layout, const EngineRule&, const std::string& how = "ranked");
 
 }  // namespace antichain::cuda

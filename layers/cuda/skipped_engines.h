@@ -1,6 +1,6 @@
-// ANTICHAIN_CUDA_SKIP=62,67: engines of cuDNN's, by number, that are left out of every choice. A number means another engine in
-// each pass, and the same list is applied to all of them. It is there for an engine that can be planned, but fails or computes
-// wrong numbers when it runs.
+// ANTICHAIN_CUDA_SKIP=62,67: engines of cuDNN's, by number, that are left out of every choice. A number means
+// another engine in each pass, and the same list is applied to all of them. It is there for an engine that
+// can be planned, but fails or computes wrong numbers when it runs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// The sums of batch norm's backward are compiled for each case that networks have: each gives the bits of the one for all others.
+// The sums of batch norm's backward are compiled for each case that networks have: each gives the bits of the
+// one for all others.
 #include <gtest/gtest.h>
 
 #include "layers/batch_norm.h"

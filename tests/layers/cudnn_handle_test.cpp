@@ -1,4 +1,5 @@
-// A context's handle of cuDNN, on stand-ins of the four calls that make it: one that has no stream yet is never kept.
+// A context's handle of cuDNN, on stand-ins of the four calls that make it: one that has no stream yet is
+// never kept.
 #include "layers/cuda/cudnn_handle.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// The engines that our rule finds in cuDNN for an H200, which cuDNN is only told about: they are planned, and nothing runs. The
-// list of those of ResNet-18 and ResNet-50 in bf16 is kept beside the description of the device, and tests/gpu.sh compares it with
-// what a GPU chooses. ANTICHAIN_RECORD_PLANS=1 writes it anew.
+// The engines that our rule finds in cuDNN for an H200, which cuDNN is only told about: they are planned, and
+// nothing runs. The list of those of ResNet-18 and ResNet-50 in bf16 is kept beside the description of the
+// device, and tests/gpu.sh compares it with what a GPU chooses. ANTICHAIN_RECORD_PLANS=1 writes it anew.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// What the planner of convolutions is made of, without cuDNN: what is made once, what each thread has of its own, and the order in
-// which engines are tried.
+// What the planner of convolutions is made of, without cuDNN: what is made once, what each thread has of its
+// own, and the order in which engines are tried.
 #include <gtest/gtest.h>
 
 #include <memory>
