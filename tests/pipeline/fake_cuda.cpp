@@ -17,6 +17,7 @@ CUstream_st* make_stream() {
   auto* stream = new CUstream_st;
   std::lock_guard lock(Device::the().mutex);
   stream->lag_ms = int(Device::the().random() % 4);
+  stream->index = Device::the().streams_made[stream->owner]++;
   Device::the().streams.insert(stream);
   return stream;
 }
@@ -57,7 +58,14 @@ int graph_launches() {
   std::lock_guard lock(Device::the().mutex);
   return Device::the().graph_launches;
 }
-void allocates() { Device::the().forbid_recording(); }
+void allocates() {
+  Device::the().forbid_recording();
+  Device::the().synchronise();
+}
+void streams(StreamRules rules) {
+  std::lock_guard lock(Device::the().mutex);
+  Device::the().rules = rules;
+}
 void spoil_recordings(std::set<int> nth) {
   std::lock_guard lock(Device::the().mutex);
   Device::the().recordings = 0;
@@ -77,6 +85,7 @@ void reset(unsigned seed) {
   Device::the().aborted.clear();
   Device::the().groups.clear();
   Device::the().nccl = {};
+  Device::the().rules = {};
   Device::the().freed_in_use = Device::the().graph_launches = 0;
   Device::the().spoilt_recordings.clear();
   Device::the().random.seed(seed);
@@ -108,6 +117,11 @@ CUevent_st& original(cudaEvent_t event) {
 
 // cudaStreamPerThread names another stream in each thread.
 cudaStream_t stream_named(cudaStream_t name) {
+  if (!name) {  // which waits for all others, and spoils what they record
+    Device::the().forbid_recording();
+    break_rule("the legacy stream is used");
+    name = cudaStreamPerThread;
+  }
   if (name != cudaStreamPerThread) return name;
   struct OfThread {
     cudaStream_t stream = make_stream();
@@ -158,6 +172,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t named) {
   }
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {  // what is in it is still done
+  if (stream->recording) break_rule("a stream is destroyed that records");
   std::lock_guard lock(Device::the().mutex);
   stream->destroyed = true;
   if (stream->idle()) Device::the().streams.erase(stream);
@@ -209,7 +224,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     if (it.shared && !std::exchange(it.used_elsewhere, false))
       antichain::testing::fake_cuda::break_rule(
           "an event is recorded again before the other process used it");
-    reached = it.reached = std::make_shared<Reached>();
+    reached = std::make_shared<Reached>();
+    if (it.shared && it.reached && Device::the().rules.recordings_reach_back) it.reached->next = reached;
+    it.reached = reached;
   }
   Device::the().push(stream, {.record = reached});
   return cudaSuccess;
@@ -263,15 +280,17 @@ cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, size_t*
 }
 cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph,
                                           unsigned long long) {
+  Device::the().synchronise();
   *executable = new CUgraphExec_st{graph->work};
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  if (!std::exchange(executable->uploaded, true)) Device::the().synchronise();
   std::lock_guard lock(Device::the().mutex);
   ++Device::the().graph_launches;
   for (Work work : executable->work) {
     work.started = Clock::now();
-    stream->work.push_back(std::move(work));
+    Device::the().enqueue(stream, std::move(work));
   }
   return cudaSuccess;
 }
@@ -293,7 +312,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpy
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
   antichain::testing::fake_cuda::check_address(to);
   antichain::testing::fake_cuda::check_address(from);
-  Device::the().push(stream, {.kernel = [=] { std::memcpy(to, from, count); }});
+  Device::the().push(stream_named(stream), {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stream) {
@@ -303,7 +322,7 @@ cudaError_t cudaMemsetAsync(void* to, int value, size_t count, cudaStream_t stre
 }
 cudaError_t cudaHostAlloc(void** memory, size_t bytes, unsigned) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
-  Device::the().forbid_recording();
+  allocates();
   *memory = std::malloc(bytes);
   std::lock_guard lock(Device::the().mutex);
   Device::the().page_locked[*memory] = bytes;

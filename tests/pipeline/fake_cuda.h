@@ -51,6 +51,17 @@ struct NcclRules {
 };
 void nccl(NcclRules);
 void reset(unsigned seed);
+// What else streams and calls may do to each other on a real device.
+enum class WaitsFor { nobody, its_device, all_devices };
+struct StreamRules {
+  // So many queues a device, where 0 stands for one a stream: streams that share one go in the order of starting.
+  int queues = 0;
+  // Calls that allocate, make a graph, or launch it first wait for all that was started.
+  WaitsFor calls_wait_for = WaitsFor::nobody;
+  // A new recording of an event between processes concerns waits that have begun, too. CUDA says it does not.
+  bool recordings_reach_back = false;
+};
+void streams(StreamRules);  // until the next reset
 // From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is said to, however
 // long the stand-in is at it. Nothing begins before the host has started it; a stamp takes `stamp_s`; a host function and the
 // host's waits are done when both clocks say so. All work should be shorter on the host than it is said to be.

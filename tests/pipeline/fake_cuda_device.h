@@ -36,6 +36,7 @@ inline Clock::duration duration(double s) {
 }
 
 struct Reached {
+  std::shared_ptr<Reached> next;  // where recordings reach back
   bool is = false;
   Clock::time_point at;
 };
@@ -71,6 +72,7 @@ struct Work {
   double takes_s = 0;
   bool on_host = false;
   Clock::time_point started = Clock::now();
+  uint64_t number = 0;  // in the order of starting
 };
 
 }  // namespace antichain::testing::fake_cuda
@@ -85,6 +87,7 @@ struct CUstream_st {
   bool held = false;       // not looked at until it is let go
   bool destroyed = false;  // not looked at any more once it is idle
   int waits = 0;
+  int index = 0;                               // among the thread's
   std::chrono::steady_clock::time_point free;  // by the device's clock
 
   std::shared_ptr<std::vector<antichain::testing::fake_cuda::Work>> recording;  // where it records
@@ -98,6 +101,7 @@ struct CUgraph_st {
 };
 struct CUgraphExec_st {
   std::vector<antichain::testing::fake_cuda::Work> work;
+  bool uploaded = false;  // with its first launch
 };
 
 struct ncclComm {
@@ -146,6 +150,42 @@ class Device {
         streams, [&](const CUstream_st* s) { return s->owner != std::this_thread::get_id() || s->idle(); });
   }
 
+  StreamRules rules;
+  uint64_t last_number = 0;
+  std::map<std::thread::id, int> streams_made;
+
+  void enqueue(CUstream_st* stream, Work work) {  // under the lock
+    work.number = ++last_number;
+    stream->work.push_back(std::move(work));
+  }
+
+  // As calls do that wait for what was started, of this thread's streams or of all.
+  void synchronise() {
+    std::unique_lock lock(mutex);
+    if (rules.calls_wait_for == WaitsFor::nobody) return;
+    const uint64_t last = last_number;
+    const auto has_done = [&](const CUstream_st* s) {
+      const bool concerned =
+          rules.calls_wait_for == WaitsFor::all_devices || s->owner == std::this_thread::get_id();
+      return !concerned || (!s->busy && (s->work.empty() || s->work.front().number > last));
+    };
+    while (rules.calls_wait_for != WaitsFor::nobody && !std::ranges::all_of(streams, has_done)) {
+      lock.unlock();
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      lock.lock();
+    }
+  }
+
+  // Whether what heads the stream heads its queue, too.
+  bool heads_queue(const CUstream_st& stream) const {
+    if (rules.queues == 0) return true;
+    return std::ranges::none_of(streams, [&](const CUstream_st* s) {
+      return s != &stream && s->owner == stream.owner &&
+             s->index % rules.queues == stream.index % rules.queues && !s->work.empty() &&
+             s->work.front().number < stream.work.front().number;
+    });
+  }
+
   int graph_launches = 0, recordings = 0;
   std::set<int> spoilt_recordings;
 
@@ -153,7 +193,7 @@ class Device {
 
   void push(CUstream_st* stream, Work work) {
     std::lock_guard lock(mutex);
-    if (!stream->recording) return stream->work.push_back(std::move(work));
+    if (!stream->recording) return enqueue(stream, std::move(work));
     if (!work.kernel) stream->spoilt = true;  // CUDA could record it; we never have it do so
     stream->recording->push_back(std::move(work));
   }
@@ -183,14 +223,15 @@ class Device {
     std::unique_lock lock(mutex);
     std::vector<CUstream_st*> able;
     for (CUstream_st* stream : streams)
-      if (!stream->held && !stream->work.empty() && !lags(*stream) && can_go(stream->work.front()))
+      if (!stream->held && !stream->work.empty() && !lags(*stream) && heads_queue(*stream) &&
+          can_go(stream->work.front()))
         able.push_back(stream);
     if (able.empty()) return false;
     CUstream_st* stream = able[random() % able.size()];
     Work work = std::move(stream->work.front());
     stream->work.pop_front();
     const Clock::time_point end = keeps_time ? end_of(work, *stream) : Clock::now();
-    if (work.record) *work.record = {true, end};
+    if (work.record) work.record->is = true, work.record->at = end;
     if (work.kernel) {
       stream->busy = true;
       lock.unlock();
@@ -216,7 +257,10 @@ class Device {
   }
 
   bool can_go(Work& work) {
-    if (work.wait) return work.wait->is;
+    if (work.wait) {
+      while (work.wait->next) work.wait = work.wait->next;
+      return work.wait->is;
+    }
     bool all = true;
     for (Half& half : work.message) all = exchange(half) && all;
     return all;
@@ -227,7 +271,7 @@ class Device {
     if (mine.done) return true;
     if (!mine.sends) return false;  // the sender does it
     for (CUstream_st* stream : streams) {
-      if (stream->work.empty()) continue;
+      if (stream->work.empty() || !heads_queue(*stream)) continue;
       for (Half& theirs : stream->work.front().message) {
         if (theirs.done || theirs.sends || theirs.world != mine.world || theirs.rank != mine.peer ||
             theirs.peer != mine.rank)

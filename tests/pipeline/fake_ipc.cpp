@@ -175,6 +175,7 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
     for (auto other = all.allocations.begin(); other != all.allocations.end(); ++other)
       if (other->second.process == it->second.process && other->second.id < it->second.id) it = other;
   Opened& here = all.opened[{process, it->second.id}];
+  if (here.count > 0 && !all.rules.opens_the_first) return cudaErrorAlreadyMapped;  // as some drivers have it
   if (here.count++ == 0) {
     here.bytes = whole_pages(int64_t(it->second.bytes));
     // A size of nothing maps the same pages once more.

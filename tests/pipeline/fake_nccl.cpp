@@ -61,7 +61,7 @@ void launch(std::vector<Part> parts, std::chrono::microseconds delay) {
     if (!aborted && (device.nccl.launches_held || !std::ranges::all_of(parts, connected))) continue;
     for (Part& part : parts) {
       --part.comm->launching;
-      if (!aborted && !part.comm->failed) part.stream->work.push_back({.message = std::move(part.halves)});
+      if (!aborted && !part.comm->failed) device.enqueue(part.stream, {.message = std::move(part.halves)});
     }
     return;
   }

@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "pipeline/choose_transport.h"
@@ -95,6 +99,25 @@ TEST_F(MixedStep, TrainsToTheBitsOfTheCpu) {
     }
 }
 
+// A host that stands still for a message holds no copy up that others need before it.
+TEST_F(MixedStep, EndsWhereCallsWaitForTheDeviceAndStreamsShareQueues) {
+  const auto at_random = [](const Profile& network, int stages) {
+    std::mt19937 random(unsigned(60 + stages));
+    return test::random_plan(random, network, stages);
+  };
+  TrainingCase c{.model = "squeezenet", .microbatches = 6, .steps = 3};
+  const TrainingRun cpu = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
+  c.device = FakeGpu::the().name();
+  for (const auto& rules : {fake_cuda::StreamRules{.calls_wait_for = fake_cuda::WaitsFor::its_device},
+                            fake_cuda::StreamRules{.queues = 1}, fake_cuda::StreamRules{.queues = 2}}) {
+    fake_cuda::reset(2);
+    fake_cuda::streams(rules);
+    c.over = [&](Transport& job, const Context& context) { return over(job, context, 2); };
+    expect_same(train_on_threads(c, 5, at_random, by_policy(Policy::one_f_one_b)), cpu,
+                std::to_string(rules.queues));
+  }
+}
+
 // The replicas of a stage are on both hosts: half of its all-reduce goes either way.
 TEST_F(MixedStep, TrainsReplicasToTheBitsOfTheCpu) {
   const auto cut = [](const Profile& network, int) {
@@ -134,6 +157,31 @@ TEST_F(MixedStep, FallsBackWhereNcclCannotConnect) {
     EXPECT_EQ(sentence_.find(begin + "rank 0 on here found NCCL unable: "), 0u) << sentence_;
     EXPECT_NE(sentence_.find("remote process exited"), std::string::npos) << sentence_;
   }
+}
+
+// All others wait for it, and give up before the watchdog's limit: it alone is named.
+TEST(MixedStepDeathTest, OnlyTheRankThatHangsWhileItConnectsIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto job = [] {
+    FakeGpu::the();
+    fake_cuda::ipc({.threads_are_processes = true});
+    const auto hangs_on_one = [](const Context& context, Transport& job, const std::vector<int>& peers,
+                                 const std::function<void()>& look) {
+      if (job.rank() != 1) return cuda::make_nccl_stream(context, job, peers, look);
+      for (int question = 0; question < 2; ++question) job.broadcast("", 0);
+      job.activity().doing("hanging");
+      for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+    };
+    register_device_messages("fake_gpu", {.by = "NCCL 2.28.9", .make = hangs_on_one});
+    const auto body = [](Transport& job) {
+      const Context context(FakeGpu::the(), 1, job.rank());
+      OnHost housed(job, std::to_string(job.rank()));
+      choose_transport(context, housed, "auto");
+    };
+    run_ranks(3, body, {.watchdog_s = 2});
+  };
+  EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
+              "antichain: rank 1 has made no progress for .*\"hanging\"");
 }
 
 }  // namespace

@@ -63,49 +63,52 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1),
                         std::make_shared<NoiseSet>(batch + 3)};
   TrainingRun run;
-  run_ranks(ranks, [&](Transport& job) {
-    Context context(device, 1, job.local_rank());
-    device.enter(context);
-    const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
-    Transport& transport = own ? *own : job;
-    const Graph graph =
-        lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
-    const Profile network = priced_by_flops(unpriced(graph, device.description()));
-    const Plan plan = make_plan(network, ranks);
-    validate(plan, network);
-    const Schedule schedule = make_schedule(network, plan, c.microbatches);
-    validate(schedule, network, plan);
-    Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
-    Recorder recorder(run, c);
-    TrainOptions options{
-        .batch = batch,
-        .epochs = c.epoch ? 1 : 0,
-        .steps = c.epoch ? 0 : c.steps,
-        .seed = c.seed,
-        .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
-        .on_nan = c.on_nan,
-        .device_augments = c.device_augments};
-    if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
-    if (!c.checkpoint.empty()) {
-      options.checkpoint = {
-          .folder = c.checkpoint, .every_steps = c.every_steps, .every_s = c.every_s, .keep = c.keep};
-      if (const auto there = CheckpointFolder(c.checkpoint).list(); !there.empty()) {
-        const Manifest manifest = verify_checkpoint(there[0]);
-        restore(stage, there[0], manifest);
-        options.checkpoint.resumed = there[0];
-        options.start = manifest.position;
-        if (transport.rank() == 0) run.first_step = manifest.position.step;
-      }
-    }
-    transport.barrier();  // nobody writes while others look
-    const TrainResult result = train(stage, network, plan, schedule, data, transport, options, recorder);
-    const StateHash state = state_hash(stage, transport);
-    Weights weights = gather_weights(stage, transport);
-    if (transport.rank() != 0) return;
-    run.state = state.all;
-    run.unsaved = result.unsaved;
-    run.weights = std::move(weights);
-  });
+  run_ranks(
+      ranks,
+      [&](Transport& job) {
+        Context context(device, 1, job.local_rank());
+        device.enter(context);
+        const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
+        Transport& transport = own ? *own : job;
+        const Graph graph =
+            lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
+        const Profile network = priced_by_flops(unpriced(graph, device.description()));
+        const Plan plan = make_plan(network, ranks);
+        validate(plan, network);
+        const Schedule schedule = make_schedule(network, plan, c.microbatches);
+        validate(schedule, network, plan);
+        Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
+        Recorder recorder(run, c);
+        TrainOptions options{
+            .batch = batch,
+            .epochs = c.epoch ? 1 : 0,
+            .steps = c.epoch ? 0 : c.steps,
+            .seed = c.seed,
+            .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
+            .on_nan = c.on_nan,
+            .device_augments = c.device_augments};
+        if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
+        if (!c.checkpoint.empty()) {
+          options.checkpoint = {
+              .folder = c.checkpoint, .every_steps = c.every_steps, .every_s = c.every_s, .keep = c.keep};
+          if (const auto there = CheckpointFolder(c.checkpoint).list(); !there.empty()) {
+            const Manifest manifest = verify_checkpoint(there[0]);
+            restore(stage, there[0], manifest);
+            options.checkpoint.resumed = there[0];
+            options.start = manifest.position;
+            if (transport.rank() == 0) run.first_step = manifest.position.step;
+          }
+        }
+        transport.barrier();  // nobody writes while others look
+        const TrainResult result = train(stage, network, plan, schedule, data, transport, options, recorder);
+        const StateHash state = state_hash(stage, transport);
+        Weights weights = gather_weights(stage, transport);
+        if (transport.rank() != 0) return;
+        run.state = state.all;
+        run.unsaved = result.unsaved;
+        run.weights = std::move(weights);
+      },
+      {.watchdog_s = c.watchdog_s});
   return run;
 }
 

@@ -44,6 +44,7 @@ struct TrainingCase {
   std::function<std::unique_ptr<Transport>(Transport& job, const Context&)> over;
   std::string device = "cpu";
   bool device_augments = true;
+  double watchdog_s = 120;
 };
 
 // Lowers the model, lets `plan` cut it for so many ranks and `schedule` order it, and runs.
