@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdio>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "pipeline/device_streams.h"
 #include "pipeline/ordered_transport.h"
 #include "pipeline/peer_transport.h"
+#include "pipeline/seconds.h"
 #include "pipeline/staged_transport.h"
 #include "pipeline/thread_transport.h"
 #include "tests/expect_error.h"
@@ -85,6 +88,30 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
       nccl->flush();
       for (size_t i = 0; i < sizes.size(); ++i) expect_same_bytes(context, sent[i], received[i]);
     }
+  });
+}
+
+// Says what a message costs the host: no assertion, as machines differ.
+TEST_F(GpuTransport, NcclTellsWhatAMessageCostsTheHost) {
+  if (!messages) GTEST_SKIP() << "needs NCCL: " << no_messages;
+  run_ranks(1, [&](Transport& job) {
+    Context context(*gpu);
+    gpu->enter(context);
+    const auto nccl = make_ordered_transport(job, messages->make(context, job, {}, [] {}));
+    const Tensor from = on_device(context, 1024, 1), to = on_device(context, 1024, 0);
+    constexpr int count = 2000;
+    std::vector<Turn> turns;
+    for (int i = 0; i < count; ++i)
+      for (const Verb verb : {Verb::send, Verb::recv}) turns.push_back({verb, {0, i}, 0, i + 1, i % 2});
+    nccl->begin_step(turns);
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < count; ++i) {
+      const auto ticket = nccl->recv({0, i}, 0, to);
+      nccl->send({0, i}, 0, from);
+      nccl->wait(ticket);
+    }
+    std::printf("a message to itself: %.1f us of the host\n", 1e6 * seconds_since(start) / count);
+    nccl->flush();
   });
 }
 
