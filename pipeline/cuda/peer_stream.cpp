@@ -2,9 +2,11 @@
 // process, where a handle can't be opened, by their addresses.
 //
 // Every buffer that is shown to a peer has a slot of that pair: two events, one of the receiver's (the buffer is free) and one of
-// the sender's (the copy is done). Both are recorded again and again, and each only when its last recording is over for the
-// other rank: the receiver uses a slot again once it has seen the copy done, which comes after the buffer was free; and the
-// sender records only when the slot has been shown again.
+// the sender's (the copy is done). Both are recorded again and again, and each only when the other rank's host
+// has issued its wait for the last recording: the receiver uses a slot again once it has seen the copy done,
+// which comes after the buffer was free; and the sender records only when the slot has been shown again. The
+// wait itself may still be pending on the device then. It stays with the recording that it was issued for, by
+// CUDA's word (cudaStreamWaitEvent); if it did not, steps would stand still.
 #include <fmt/format.h>
 
 #include <bit>

@@ -224,9 +224,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     if (it.shared && !std::exchange(it.used_elsewhere, false))
       antichain::testing::fake_cuda::break_rule(
           "an event is recorded again before the other process used it");
-    reached = std::make_shared<Reached>();
-    if (it.shared && it.reached && Device::the().rules.recordings_reach_back) it.reached->next = reached;
-    it.reached = reached;
+    reached = it.reached = std::make_shared<Reached>();
   }
   Device::the().push(stream, {.record = reached});
   return cudaSuccess;

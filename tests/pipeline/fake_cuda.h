@@ -58,8 +58,6 @@ struct StreamRules {
   int queues = 0;
   // Calls that allocate, make a graph, or launch it first wait for all that was started.
   WaitsFor calls_wait_for = WaitsFor::nobody;
-  // A new recording of an event between processes concerns waits that have begun, too. CUDA says it does not.
-  bool recordings_reach_back = false;
 };
 void streams(StreamRules);  // until the next reset
 // From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is said to, however

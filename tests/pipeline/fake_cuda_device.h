@@ -36,7 +36,6 @@ inline Clock::duration duration(double s) {
 }
 
 struct Reached {
-  std::shared_ptr<Reached> next;  // where recordings reach back
   bool is = false;
   Clock::time_point at;
 };
@@ -231,7 +230,7 @@ class Device {
     Work work = std::move(stream->work.front());
     stream->work.pop_front();
     const Clock::time_point end = keeps_time ? end_of(work, *stream) : Clock::now();
-    if (work.record) work.record->is = true, work.record->at = end;
+    if (work.record) *work.record = {true, end};
     if (work.kernel) {
       stream->busy = true;
       lock.unlock();
@@ -257,10 +256,7 @@ class Device {
   }
 
   bool can_go(Work& work) {
-    if (work.wait) {
-      while (work.wait->next) work.wait = work.wait->next;
-      return work.wait->is;
-    }
+    if (work.wait) return work.wait->is;
     bool all = true;
     for (Half& half : work.message) all = exchange(half) && all;
     return all;

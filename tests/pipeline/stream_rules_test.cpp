@@ -80,10 +80,6 @@ TEST_F(StreamsThatWait, InCallsThatWaitForAllDevicesOfAProcess) {
   expect_steps_end({.calls_wait_for = WaitsFor::all_devices}, true);
 }
 
-// An event between processes is recorded again while a wait for its last recording may be pending. Steps don't lean on CUDA's
-// word that the wait is not concerned.
-TEST_F(StreamsThatWait, ForLaterRecordingsOfAnEvent) { expect_steps_end({.recordings_reach_back = true}); }
-
 // Why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has yet to send.
 TEST(StreamsThatWaitDeathTest, ThreadsOverNcclWaitForEachOther) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
