@@ -40,7 +40,8 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
                 "use a larger micro-batch");
   Signature s;
   s.y = {.shape = x[0]};
-  s.params = {{"weight", channels, Initialiser::constant(1)}, {"bias", channels, Initialiser::constant(0)}};
+  s.params = {{"weight", channels, Initialiser::constant(options.first_weight)},
+              {"bias", channels, Initialiser::constant(0)}};
   s.buffers = {{"running_mean", channels, Initialiser::constant(0)},
                {"running_var", channels, Initialiser::constant(1)},
                {"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};

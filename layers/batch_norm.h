@@ -21,9 +21,10 @@ struct BatchNormOptions {
   float eps = 1e-5f;
   float momentum = 0.1f;
   bool add = false, relu = false;  // fused
+  float first_weight = 1;          // what every channel's weight is initialised to
 };
 
-// params: weight (1), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each, and
+// params: weight (first_weight), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each, and
 // num_batches_tracked (i32, 1 element). statistics: mean, variance (biased), of C each, float32.
 class BatchNorm : public Op {
  public:

@@ -1,6 +1,7 @@
 // What ResNet's and ResNeXt's tables have in common: a stem, then stages of residual blocks, each stage twice as wide
 // as the one before and, from the second on, half as high. Node names are torchvision's, so that parameters are too
-// ("layer2.0.downsample.0.weight").
+// ("layer2.0.downsample.0.weight"). In the CIFAR form the last batch norm of every bottleneck has weights that are
+// initialised to 0.
 #pragma once
 
 #include <string>

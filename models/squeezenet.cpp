@@ -67,6 +67,10 @@ Graph squeezenet1_0(const ModelOptions& options) {
   x = dropout(g, "classifier.0", x, o.dropout);
   Conv2dOptions last = filters(512, o.classes, 1);
   last.weight_init = Initialiser::normal(0.01);  // as torchvision
+  // The features are all positive, so a class's sum has the same sign for nearly every image. With torchvision's
+  // biases of 0, the ReLU behind it begins by silencing half of the classes. The loss does not see a common
+  // constant.
+  if (o.form == Form::cifar) last.bias_init = Initialiser::constant(1);
   x = conv2d(g, "classifier.1", x, last);
   x = relu(g, "classifier.2", x);
   x = flatten(g, "flatten", global_average_pool(g, "classifier.3", x));
