@@ -7,8 +7,8 @@
 
 #include "framework/error.h"
 #include "pipeline/action_seconds.h"
+#include "pipeline/lane.h"
 #include "pipeline/message_order.h"
-#include "pipeline/transport.h"
 
 namespace antichain {
 namespace {
@@ -65,7 +65,7 @@ class InOrder {
     const Action& a = action(exchange.places[0]);
     const int from = exchange.places[0].rank, to = exchange.places[1].rank;
     const int lane = lane_of_(from, to, a.verb == Verb::reduce ? Flow::gradient : a.message.flow);
-    return lane == Transport::no_lane ? std::pair(from, to) : std::pair(-1, lane);
+    return lane == no_lane ? std::pair(from, to) : std::pair(-1, lane);
   }
 
   void carry_out(const Exchange& exchange) {

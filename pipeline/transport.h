@@ -16,6 +16,7 @@
 
 #include "framework/error.h"
 #include "framework/tensor.h"
+#include "pipeline/lane.h"
 #include "pipeline/progress.h"
 #include "pipeline/schedule.h"
 
@@ -38,10 +39,6 @@ struct Turn {
   int group = 0;
   int lane = 0;  // of messages that may wait for each other: the same at both ends, and in a group
 };
-
-// Activations go one way and gradients the other: neither is to hold the other up. Replicas' sums go with the
-// gradients.
-constexpr int lane_of_flow(Flow flow) { return flow == Flow::activation ? 0 : 1; }
 
 class Transport {
  public:
@@ -71,7 +68,6 @@ class Transport {
   virtual void begin_step(std::span<const Turn>) {}
   // In which lane a message between two ranks goes there: in each rank's lane one after the other. Where
   // there is none it waits for those of its own pair alone.
-  static constexpr int no_lane = -1;
   virtual int lane(int /*from*/, int /*to*/, Flow) const { return no_lane; }
 
   // Control plane: small, blocking, every rank calls in the same order.

@@ -72,7 +72,7 @@ void expect_complete(const std::vector<Exchange>& order, const Schedule& schedul
 int by_flow(int, int, Flow flow) { return lane_of_flow(flow); }
 // Two ranks a host: copies between them, messages to the others.
 int two_hosts(int from, int to, Flow flow) {
-  return from != to && from / 2 == to / 2 ? Transport::no_lane : lane_of_flow(flow);
+  return from != to && from / 2 == to / 2 ? no_lane : lane_of_flow(flow);
 }
 
 std::string carry_out(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host) {
@@ -275,7 +275,7 @@ TEST(MessageOrder, SimulatesLanes) {
     return simulate_in_order(schedule, plan, network, cluster, order, lane_of).step_s;
   };
   const double one = step_s(one_lane), two = step_s(by_flow);
-  const double none = step_s([](int, int, Flow) { return Transport::no_lane; });
+  const double none = step_s([](int, int, Flow) { return no_lane; });
   EXPECT_LT(two, one);
   EXPECT_LE(none, two);
   EXPECT_DOUBLE_EQ(none, simulate(schedule, plan, network, cluster).step_s);

@@ -83,7 +83,7 @@ class Rendezvous {
       return std::ranges::all_of(streams, [](const auto& s) { return s.second.empty(); });
     }
   };
-  static constexpr int none = Transport::no_lane;
+  static constexpr int none = no_lane;
 
   int lane(int r, int i) const {
     const Action& a = at(r, i);
