@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <set>
 
 #include "framework/error.h"
 #include "tests/pipeline/fake_cuda_device.h"
@@ -130,6 +131,16 @@ cudaStream_t stream_named(cudaStream_t name) {
   thread_local const OfThread own;
   return own.stream;
 }
+
+// The streams in which a thread records. Its end must find none.
+struct OpenRecordings {
+  std::set<cudaStream_t> streams;
+  ~OpenRecordings() {
+    if (!streams.empty())
+      antichain::testing::fake_cuda::break_rule("a recording is left open at its thread's end");
+  }
+};
+thread_local OpenRecordings open_recordings;
 
 bool has_come(cudaEvent_t event) {
   Device::the().forbid_recording();
@@ -257,12 +268,14 @@ cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
 
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode) {
   if (mode != cudaStreamCaptureModeThreadLocal || stream->recording) return failed(cudaErrorIllegalState);
+  open_recordings.streams.insert(stream);
   std::lock_guard lock(Device::the().mutex);
   stream->recording = std::make_shared<std::vector<Work>>();
   stream->spoilt = Device::the().spoilt_recordings.contains(++Device::the().recordings);
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  open_recordings.streams.erase(stream);
   std::lock_guard lock(Device::the().mutex);
   *graph = nullptr;
   if (!stream->recording) return failed(cudaErrorIllegalState);

@@ -2,7 +2,10 @@
 // and calls wait for a device or for all. Every step ends, with the CPU's bits. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
+#include <cuda_runtime_api.h>
+
 #include <random>
+#include <thread>
 
 #include "framework/error.h"
 #include "pipeline/cuda/streams.h"
@@ -78,6 +81,45 @@ TEST_F(StreamsThatWait, InCallsThatWaitForTheDevice) {
 
 TEST_F(StreamsThatWait, InCallsThatWaitForAllDevicesOfAProcess) {
   expect_steps_end({.calls_wait_for = WaitsFor::all_devices}, true);
+}
+
+using Rules = std::vector<std::string>;
+
+cudaStream_t recording_stream() {
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  return stream;
+}
+
+// The stand-in itself: what CUDA would refuse, or would make every stream wait for, it notes.
+TEST(StreamsOfTheStandIn, NoteTheLegacyStreamWhileOneRecords) {
+  fake_cuda::reset(1);
+  const cudaStream_t stream = recording_stream();
+  float from = 1, to = 0;
+  EXPECT_EQ(cudaMemcpyAsync(&to, &from, sizeof to, cudaMemcpyDefault, nullptr), cudaSuccess);
+  EXPECT_EQ(fake_cuda::broken_rules(), Rules{"the legacy stream is used"});
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  fake_cuda::reset(1);
+}
+
+TEST(StreamsOfTheStandIn, NoteAStreamThatIsDestroyedWhileItRecords) {
+  fake_cuda::reset(1);
+  const cudaStream_t stream = recording_stream();
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(fake_cuda::broken_rules(), Rules{"a stream is destroyed that records"});
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(stream, &graph);
+  fake_cuda::reset(1);
+}
+
+TEST(StreamsOfTheStandIn, NoteARecordingThatIsLeftOpen) {
+  fake_cuda::reset(1);
+  std::jthread([] { recording_stream(); }).join();
+  EXPECT_EQ(fake_cuda::broken_rules(), Rules{"a recording is left open at its thread's end"});
+  fake_cuda::reset(1);
 }
 
 // Why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has yet to send.
