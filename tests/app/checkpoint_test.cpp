@@ -366,14 +366,14 @@ TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {
   for (const char* launcher : {"", "env SLURM_JOB_END_TIME=$(($(date +%s)+8))"}) {
     fs::remove_all(path("signalled"));
     const auto start = std::chrono::steady_clock::now();
-    const ProgramRun result =
-        signalled(folder_->str(), launcher,
-                  std::string(train) + "--lr 0.005 --epochs 100000 --checkpoint signalled " +
-                      (*launcher ? "" : "--max-time 8s"),
-                  "true");
+    const ProgramRun result = signalled(
+        folder_->str(), launcher,
+        std::string(train) + "--epochs 100000 --checkpoint signalled " + (*launcher ? "" : "--max-time 8s"),
+        "true");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    expect_refused(result, 85, *launcher ? "the end of the job's time at Slurm" : "the end of --max-time 8s",
-                   launcher);
+    EXPECT_EQ(result.code, 85) << result.err;
+    EXPECT_THAT(result.err,  // there may be a warning, too: these images teach nothing
+                HasSubstr(*launcher ? "the end of the job's time at Slurm" : "the end of --max-time 8s"));
     EXPECT_LT(took.count(), 60);  // of the hours that the epochs would take, on a busy machine too
   }
 }
