@@ -33,7 +33,7 @@ constexpr Row rows[] = {
     {"resnet50", 64, 0.01, "cosine", 50, 30, measured},
     {"resnet56", 128, 0.3, "one-cycle", 0, 10, shared},
     {"resnet101", 32, 0.005, "cosine", 200, 30, careful},
-    {"resnext50", 64, 0.01, "cosine", 200, 30, careful},
+    {"resnext50", 64, 0.01, "cosine", 50, 30, measured},
     {"resnext101", 32, 0.005, "cosine", 200, 30, careful},
     {"squeezenet1_0", 128, 0.0015, "cosine", 50, 30, measured},
     {"vgg16", 64, 0.01, "cosine", 50, 30, measured},
