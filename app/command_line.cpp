@@ -141,7 +141,8 @@ void check_values(const CLI::App& command, std::span<const std::string> words) {
   }
 }
 
-// A later word overrides an earlier one, and the settings file's words come first: scripts append what they change.
+// A later word overrides an earlier one, and the settings file's words come first: scripts append what they
+// change.
 void let_last_win(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (CLI::App* command : app.get_subcommands(nullptr)) let_last_win(*command);

@@ -77,7 +77,8 @@ const Comparison::Row* Comparison::best() const {
   return best;
 }
 
-// Above the exact method's bound, which is the highest that is proved, where it holds; else above the plan's own.
+// Above the exact method's bound, which is the highest that is proved, where it holds; else above the plan's
+// own.
 double Comparison::gap(const Row& row) const {
   const Row& exact = this->row("antichain");
   const double bound_s = (row.asked && exact.plan ? exact : row).plan->lower_bound_s;

@@ -1,4 +1,5 @@
-// antichain compare: two runs side by side, or two profiles or plans; the exit code says whether the numbers are the same.
+// antichain compare: two runs side by side, or two profiles or plans; the exit code says whether the numbers
+// are the same.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
-// What `antichain doctor` knows of each rank, and what it makes of that: facts are measured on every rank, findings are a
-// pure function of all of them.
+// What `antichain doctor` knows of each rank, and what it makes of that: facts are measured on every rank,
+// findings are a pure function of all of them.
 #pragma once
 
 #include <cstdint>

@@ -37,7 +37,8 @@ std::string bar_style(size_t i) {
   return fmt::format("lc rgb '{}' fill {}", plot_colour(i), i < plot_colours ? "solid 0.9" : "pattern 2");
 }
 
-// Bars of several methods or ranks, as many groups as there are names below. The highest bar, `most`, leaves room above it.
+// Bars of several methods or ranks, as many groups as there are names below. The highest bar, `most`, leaves
+// room above it.
 std::string bars(size_t groups, double most) {
   return fmt::format(
       "set style data histograms\nset style histogram clustered gap 1.5\nset boxwidth 0.95 relative\n"
@@ -202,7 +203,8 @@ class Painter {
     return file;
   }
 
-  // Straight pipelines and those with replicas in pictures of their own: ten bars a model can't be told apart.
+  // Straight pipelines and those with replicas in pictures of their own: ten bars a model can't be told
+  // apart.
   std::string overview(bool straight) {
     std::vector<std::string> methods;
     for (const std::string& method : o_.methods)

@@ -56,7 +56,8 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   return o;
 }
 
-// What a cell's figures depend on: cells of other models, ranks, methods and modes may lie in the same folder.
+// What a cell's figures depend on: cells of other models, ranks, methods and modes may lie in the same
+// folder.
 nlohmann::ordered_json settings(const SpeedupOptions& o) {
   return {{"profiles", o.profiles},
           {"microbatches", o.microbatches},

@@ -1,4 +1,5 @@
-// antichain experiment table1: how long partitioning takes, the publication's Table 1 anew, beside its own rows.
+// antichain experiment table1: how long partitioning takes, the publication's Table 1 anew, beside its own
+// rows.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

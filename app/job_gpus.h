@@ -1,5 +1,5 @@
-// What the ranks of a job see of their hosts' GPUs, and what of that costs time: GPUs that ranks share, GPUs that can't reach each
-// other because each rank sees its own alone, ranks that are bound to too few cores.
+// What the ranks of a job see of their hosts' GPUs, and what of that costs time: GPUs that ranks share, GPUs
+// that can't reach each other because each rank sees its own alone, ranks that are bound to too few cores.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// The lines with which a job's log explains itself: what ran, on what, told what. Its end is in app/time_report.h.
+// The lines with which a job's log explains itself: what ran, on what, told what. Its end is in
+// app/time_report.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,7 +26,8 @@ std::string log_line(const std::string& head, const std::string& text);
 // Collective; of rank 0 it is whole.
 JobStart job_start(const Rank&);
 
-// Program, revision and libraries; command; hosts with their ranks and cores; time; and what Slurm calls the job.
+// Program, revision and libraries; command; hosts with their ranks and cores; time; and what Slurm calls the
+// job.
 std::string describe(const JobStart&);
 nlohmann::ordered_json to_json(const JobStart&);
 

@@ -1,5 +1,6 @@
-// From options and files to the things the pipeline works on: a lowered graph and a schedule (app/profiling.h: a profile;
-// app/plan_task.h: a plan). Each is either made, or read from the file a user gave. Files are read by rank 0 alone: no other rank needs to have them.
+// From options and files to the things the pipeline works on: a lowered graph and a schedule
+// (app/profiling.h: a profile; app/plan_task.h: a plan). Each is either made, or read from the file a user
+// gave. Files are read by rank 0 alone: no other rank needs to have them.
 #pragma once
 
 #include <string>
@@ -14,14 +15,14 @@
 
 namespace antichain {
 
-// The named model at one micro-batch, in the layouts and by the engines of the rank's device, which is asked for them. Error when
-// the batch can't be cut evenly.
+// The named model at one micro-batch, in the layouts and by the engines of the rank's device, which is asked
+// for them. Error when the batch can't be cut evenly.
 Graph lowered_network(const NetworkOptions&, Rank&);
 // Outside of any job: those of a rank alone.
 Graph lowered_network(const NetworkOptions&, const MachineOptions&);
 
-// The texts of the files a user gave; "" for one that was not given. Error when one can't be read, or `schedule` is
-// neither a policy nor a file.
+// The texts of the files a user gave; "" for one that was not given. Error when one can't be read, or
+// `schedule` is neither a policy nor a file.
 struct GivenFiles {
   std::string profile, plan, cluster, cuts, schedule;
 };

@@ -29,7 +29,8 @@ bool is_standard_output(const std::string& file) {
   return std::ranges::find(names, file) != names.end();
 }
 
-// Names of descriptors are links to what they have open. A plain file behind one must not lose its name to another file.
+// Names of descriptors are links to what they have open. A plain file behind one must not lose its name to
+// another file.
 bool names_a_descriptor(const std::string& file) {
   return file == "/dev/stderr" || file.starts_with("/dev/fd/") || file.starts_with("/proc/self/fd/");
 }

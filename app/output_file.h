@@ -19,8 +19,8 @@ void free_standard_output();
 
 // --quiet: what is printed and every note (framework/say.h) are dropped until the answer begins. Logs keep them.
 void be_quiet();
-// What is printed from here on is what the user asked the command for: --quiet leaves it, unless standard output is kept for
-// a file.
+// What is printed from here on is what the user asked the command for: --quiet leaves it, unless standard
+// output is kept for a file.
 void begin_answer();
 
 // Returns the descriptor that tables and progress go to, or -1: nowhere.

@@ -124,8 +124,8 @@ PlanTask task_behind(const Plan& plan, const PlanTask& given) {
   return task;
 }
 
-// A gap means the same for a plan from a file and for one that is made here: it is above the bound that the exact planner
-// proves for the objective. Where that planner refuses, the bound that needs no search stays.
+// A gap means the same for a plan from a file and for one that is made here: it is above the bound that the
+// exact planner proves for the objective. Where that planner refuses, the bound that needs no search stays.
 void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
   try {
     const Plan exact = make_plan(profile, task);
@@ -137,8 +137,8 @@ void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
   }
 }
 
-// A plan from a file says what is done where; what that costs depends on the cluster and the step, and an edited plan's
-// figures are out of date.
+// A plan from a file says what is done where; what that costs depends on the cluster and the step, and an
+// edited plan's figures are out of date.
 Plan price(const Plan& plan, const Profile& profile, const PlanTask& task) {
   PlanOptions options = task.options;
   const bool makespan = options.objective == "makespan";

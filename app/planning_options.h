@@ -1,5 +1,5 @@
-// What planning can be told, by every command that plans: each option is declared once, so that a name means the same
-// everywhere.
+// What planning can be told, by every command that plans: each option is declared once, so that a name means
+// the same everywhere.
 #pragma once
 
 #include <cstdint>

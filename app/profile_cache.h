@@ -1,6 +1,7 @@
-// Profiles that were measured before, in a folder: one file for each set of what times depend on. A file is a profile like any
-// other, for --profile; its link is that of the job that measured it, so a job that finds it measures its own. What else a host
-// does is not in the key: profiles that were measured while ranks lacked cores are not kept (app/profiling.h).
+// Profiles that were measured before, in a folder: one file for each set of what times depend on. A file is a
+// profile like any other, for --profile; its link is that of the job that measured it, so a job that finds it
+// measures its own. What else a host does is not in the key: profiles that were measured while ranks lacked
+// cores are not kept (app/profiling.h).
 #pragma once
 
 #include <optional>
@@ -32,7 +33,8 @@ struct KeptProfile {
 // "40 s", "5 min", "3 h", "2 days"
 std::string age(double seconds);
 
-// Whether times are good enough to be used again: ranks had their cores, and measuring took as long as is usual.
+// Whether times are good enough to be used again: ranks had their cores, and measuring took as long as is
+// usual.
 bool worth_keeping(double starved_share, double measured_for_s, double usual_s);
 
 class ProfileCache {

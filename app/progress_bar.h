@@ -1,5 +1,5 @@
-// The line a user watches: how far the run is, loss, accuracy, images/s and the time left. On a terminal one line that
-// is rewritten; elsewhere (a log file, a batch job) now and then a line of its own.
+// The line a user watches: how far the run is, loss, accuracy, images/s and the time left. On a terminal one
+// line that is rewritten; elsewhere (a log file, a batch job) now and then a line of its own.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,8 @@ class ProgressBar {
   void give_way();  // to what is said on another stream
   void finish();    // leaves the last state standing
 
-  // One line of at most `columns` characters; with a drawn bar where it has room, none for 0 columns (no limit).
+  // One line of at most `columns` characters; with a drawn bar where it has room, none for 0 columns (no
+  // limit).
   static std::string render(const ProgressState&, double elapsed_s, int columns);
   static std::string render(int64_t done, int64_t total, const std::string& text, double elapsed_s,
                             int columns);

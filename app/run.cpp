@@ -56,8 +56,9 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
 constexpr const char* out_of_memory_sentence =
     "there is no memory left: use a smaller --batch, more --microbatches, or more ranks";
 
-// Before the ranks know each other, what goes wrong mostly goes wrong on all of them: rank 0 speaks, and mpirun ends the
-// others with it. One that is still there after a while has a trouble of its own, such as a file that its host has not.
+// Before the ranks know each other, what goes wrong mostly goes wrong on all of them: rank 0 speaks, and
+// mpirun ends the others with it. One that is still there after a while has a trouble of its own, such as a
+// file that its host has not.
 int fail(const std::string& sentence, ExitCode code) {
   const int rank = rank_hint();
   if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5000 + 100 * std::min(rank, 20)));
@@ -77,8 +78,8 @@ int lost_output(const std::string& reason) {
 int run(int argc, char** argv, const std::vector<NamedModel>& models) {
   StandardStreams streams;
   shape_sentences(&shaped);
-  // What is freed goes back to the system. Left alone, glibc keeps tens of MiB of the weights' first draft for a need that
-  // never comes; nothing large is allocated in a step.
+  // What is freed goes back to the system. Left alone, glibc keeps tens of MiB of the weights' first draft
+  // for a need that never comes; nothing large is allocated in a step.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f is an error like any other
   try {

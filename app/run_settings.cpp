@@ -21,7 +21,7 @@ bool is_setting(const CLI::Option& option) {
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-// Of a flag that is given: --nesterov is, --no-nesterov is not.
+// How a given flag reads: --nesterov is written, --no-nesterov is not.
 bool is_true(const CLI::Option& flag) { return flag.results().back() == "true"; }
 
 bool names_text(const CLI::Option& option) {

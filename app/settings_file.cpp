@@ -8,8 +8,8 @@
 
 #include "framework/error.h"
 
-// The parser's checks of itself do fail on odd texts ("[[[a]]"), and with NDEBUG it takes them for granted. So they are on in
-// every build, and one that fails is a refusal rather than an abort.
+// The parser's checks of itself do fail on odd texts ("[[[a]]"), and with NDEBUG it takes them for granted.
+// So they are on in every build, and one that fails is a refusal rather than an abort.
 #undef NDEBUG
 #define TOML_ASSERT(condition) ((condition) ? void(0) : antichain::toml_check_failed(#condition))
 namespace antichain {
@@ -70,8 +70,8 @@ class Reader {
 // Lets through only the TOML that settings need: [section] or name = value on each line. Debian's toml++ 3.3
 // takes for granted, in is_non_ascii_horizontal_whitespace(), that certain characters never reach it. It asks
 // that function about characters outside quotes, in texts of several lines, and in what follows a malformed
-// number. So text that is not ASCII may stand only in comments and in quotes that open where a name or the value
-// of a line begins.
+// number. So text that is not ASCII may stand only in comments and in quotes that open where a name or the
+// value of a line begins.
 void check_characters(const std::string& text, const std::string& file) {
   const size_t begin = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the mark of UTF-8
   int line = 1;

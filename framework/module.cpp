@@ -17,7 +17,8 @@ std::filesystem::path own_folder() {
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-// What to do about a module that is not beside the library: a build folder can make it, an installation can't.
+// What to do about a module that is not beside the library: a build folder can make it, an installation
+// can't.
 std::string not_there(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder / "CMakeCache.txt"))
     return fmt::format("was not built: `cmake --build {} --target antichain_modules` builds it where CUDA is",
@@ -29,7 +30,8 @@ std::string not_there(const std::filesystem::path& folder) {
 // The system's words name the library that is missing, which may be one that the module needs.
 std::string cannot_be_loaded(const std::string& why) { return fmt::format("can't be loaded ({})", why); }
 
-// Loads FILE from the library's own folder or else from the system's search path. Where that fails, `reason` says why.
+// Loads FILE from the library's own folder or else from the system's search path. Where that fails, `reason`
+// says why.
 void* open(const std::string& file, std::string& reason) {
   const std::filesystem::path own = own_folder() / file;
   if (std::filesystem::exists(own)) {

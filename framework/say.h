@@ -15,7 +15,8 @@ void say(Tone, const std::string& sentence) noexcept;
 inline void note(const std::string& sentence) noexcept { say(Tone::note, sentence); }
 inline void warn(const std::string& sentence) noexcept { say(Tone::warning, sentence); }
 
-// Notes are written no more, but logs keep them (framework/printed.h). Warnings and errors are written always.
+// Notes are written no more, but logs keep them (framework/printed.h). Warnings and errors are written
+// always.
 void leave_out_notes(bool);
 
 // Says why the process is about to end, from whatever thread, below what may stand unfinished on the

@@ -24,8 +24,8 @@ struct BatchNormOptions {
   float first_weight = 1;          // what every channel's weight is initialised to
 };
 
-// params: weight (first_weight), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each, and
-// num_batches_tracked (i32, 1 element). statistics: mean, variance (biased), of C each, float32.
+// params: weight (first_weight), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each,
+// and num_batches_tracked (i32, 1 element). statistics: mean, variance (biased), of C each, float32.
 class BatchNorm : public Op {
  public:
   explicit BatchNorm(BatchNormOptions options);

@@ -13,13 +13,13 @@
 namespace antichain {
 namespace {
 
-// torchvision draws weights from N(0, 0.1²) cut off at ±2, and only the auxiliary head's last layer from another.
-// At twenty standard deviations the cut is beyond what a generator of 32 bits reaches: it is the plain normal
-// distribution.
+// torchvision draws weights from N(0, 0.1²) cut off at ±2, and only the auxiliary head's last layer from
+// another. At twenty standard deviations the cut is beyond what a generator of 32 bits reaches: it is the
+// plain normal distribution.
 const Initialiser weights = Initialiser::normal(0.1);
 
-// Layers on top of each other, read from left to right: a branch of a module, or the stem. Every convolution is
-// followed by batch norm (eps 0.001) and ReLU.
+// Layers on top of each other, read from left to right: a branch of a module, or the stem. Every convolution
+// is followed by batch norm (eps 0.001) and ReLU.
 class Chain {
  public:
   Chain(Graph& g, std::string prefix, NodeId x) : g_(g), prefix_(std::move(prefix)), x_(x) {}

@@ -5,8 +5,8 @@
 namespace antichain {
 namespace {
 
-// One row a model. All have momentum 0.9 by Nesterov's rule and weight decay 0.0005, as is usual on CIFAR-10 (Zagoruyko and
-// Komodakis, "Wide Residual Networks", BMVC 2016).
+// One row a model. All have momentum 0.9 by Nesterov's rule and weight decay 0.0005, as is usual on CIFAR-10
+// (Zagoruyko and Komodakis, "Wide Residual Networks", BMVC 2016).
 struct Row {
   const char* model;
   int batch;
@@ -18,8 +18,8 @@ struct Row {
 };
 
 constexpr const char* measured = "from runs of 200 steps on CIFAR-10";
-// Their features are the mean of 512 to 2048 channels, and the loss is the steeper the more channels there are. So
-// the rate is low, and all begin by a warm-up (Goyal et al. 2017, section 2.2).
+// Their features are the mean of 512 to 2048 channels, and the loss is the steeper the more channels there
+// are. So the rate is low, and all begin by a warm-up (Goyal et al. 2017, section 2.2).
 constexpr const char* careful = "a low rate after a warm-up";
 constexpr const char* shared = "that of resnet20, whose blocks it has";
 

@@ -27,8 +27,8 @@ NodeId conv_relu(Graph& g, const std::string& name, NodeId x, int64_t out, int k
   return relu(g, name + "_activation", x);
 }
 
-// Section 3.2: a 1 x 1 layer squeezes the channels, then 1 x 1 and 3 x 3 layers of equal width expand them side by
-// side.
+// Section 3.2: a 1 x 1 layer squeezes the channels, then 1 x 1 and 3 x 3 layers of equal width expand them
+// side by side.
 NodeId fire(Graph& g, const std::string& name, NodeId x, int64_t squeeze, int64_t expand) {
   x = conv_relu(g, name + ".squeeze", x, squeeze, 1);
   const NodeId narrow = conv_relu(g, name + ".expand1x1", x, expand, 1);
@@ -67,9 +67,9 @@ Graph squeezenet1_0(const ModelOptions& options) {
   x = dropout(g, "classifier.0", x, o.dropout);
   Conv2dOptions last = filters(512, o.classes, 1);
   last.weight_init = Initialiser::normal(0.01);  // as torchvision
-  // The features are all positive, so a class's sum has the same sign for nearly every image. With torchvision's
-  // biases of 0, the ReLU behind it begins by silencing half of the classes. The loss does not see a common
-  // constant.
+  // The features are all positive, so a class's sum has the same sign for nearly every image. With
+  // torchvision's biases of 0, the ReLU behind it begins by silencing half of the classes. The loss does not
+  // see a common constant.
   if (o.form == Form::cifar) last.bias_init = Initialiser::constant(1);
   x = conv2d(g, "classifier.1", x, last);
   x = relu(g, "classifier.2", x);

@@ -1,12 +1,13 @@
-// Placements: the ways to use up a cluster's devices, stage by stage. The counterpart of the antichain DAG: that one says
-// what the first stages can hold, this one which devices they can have, and a plan is a path through both at once.
+// Placements: the ways to use up a cluster's devices, stage by stage. The counterpart of the antichain DAG:
+// that one says what the first stages can hold, this one which devices they can have, and a plan is a path
+// through both at once.
 //
 //   4 equal devices, one a stage       0 ─▶ 1 ─▶ 2 ─▶ 3 ─▶ 4        as many placements as stages
 //   with replicas                      every 0 ≤ i < j ≤ 4           a move from i to j is a stage of j − i replicas
 //   2 fast and 2 slow ones             (0,0) ─▶ (1,0) ─▶ … (2,2)     how many of each kind
 //
-// Devices of one kind (speed, memory, and node where links differ) are interchangeable, which is what keeps this small: 8
-// different devices have 256 placements.
+// Devices of one kind (speed, memory, and node where links differ) are interchangeable, which is what keeps
+// this small: 8 different devices have 256 placements.
 #pragma once
 
 #include <optional>
@@ -46,7 +47,8 @@ class PlacementDag {
   std::span<const Move> into(int placement) const;
   std::span<const Move> moves() const { return moves_; }
 
-  // The stages of a path from 0 to a complete placement, as lists of devices: of a kind, the lowest numbers first.
+  // The stages of a path from 0 to a complete placement, as lists of devices: of a kind, the lowest numbers
+  // first.
   std::vector<std::vector<int>> devices(std::span<const Move* const> path) const;
 
  private:

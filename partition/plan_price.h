@@ -1,5 +1,5 @@
-// What a plan costs, stage by stage, by the formulas of partition/stage_cost.h and from its node lists alone: nothing of
-// any search goes in.
+// What a plan costs, stage by stage, by the formulas of partition/stage_cost.h and from its node lists alone:
+// nothing of any search goes in.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace antichain {
 
-// What crosses from one stage and the earlier ones to the later ones. A tensor counts at every boundary it crosses, once.
+// What crosses from one stage and the earlier ones to the later ones. A tensor counts at every boundary it
+// crosses, once.
 struct Boundary {
   int64_t bytes = 0;
   int tensors = 0;

@@ -10,8 +10,8 @@
 
 namespace antichain {
 
-// Error when there are more stages than nodes or devices, or no node at all, or the objective is unknown, or no plan fits
-// the devices' memory (then with the smallest memory that would do).
+// Error when there are more stages than nodes or devices, or no node at all, or the objective is unknown, or
+// no plan fits the devices' memory (then with the smallest memory that would do).
 using Planner = Plan (*)(const Profile&, const PlanOptions&);
 
 Plan plan_antichain(const Profile&, const PlanOptions&);      // exact

@@ -1,8 +1,8 @@
-// A profile is the network as the planner, the scheduler and the simulator see it: a directed acyclic graph whose
-// nodes have prices. It is a file (profile.json) that one can read, diff, edit and pass back in.
+// A profile is the network as the planner, the scheduler and the simulator see it: a directed acyclic graph
+// whose nodes have prices. It is a file (profile.json) that one can read, diff, edit and pass back in.
 //
-// Static prices (bytes, FLOPs) come from the graph; times are measured on the hardware, under the load of the run:
-// `ranks_at_once` says how many ranks of one host ran the same kernels at the same time.
+// Static prices (bytes, FLOPs) come from the graph; times are measured on the hardware, under the load of the
+// run: `ranks_at_once` says how many ranks of one host ran the same kernels at the same time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace antichain {
 
-// Times are seconds for one micro-batch, bytes are for one micro-batch (output, stash) or in all (param, buffer).
+// Times are seconds for one micro-batch, bytes are for one micro-batch (output, stash) or in all (param,
+// buffer).
 struct NodeCost {
   // An inseparable op has it all in the second.
   double forward_s = 0, backward_input_s = 0, backward_weight_s = 0;
@@ -71,9 +72,9 @@ struct Profile {
 Profile unpriced(const Graph& lowered, const std::string& device);
 
 std::string to_json(const Profile&);
-// Error with `origin` (a file name) and the offending field: malformed JSON, unknown or missing fields, negative
-// or non-finite numbers, times above 13 days, sizes that add up to more than a petabyte, inputs that are not earlier
-// nodes, duplicate names.
+// Error with `origin` (a file name) and the offending field: malformed JSON, unknown or missing fields,
+// negative or non-finite numbers, times above 13 days, sizes that add up to more than a petabyte, inputs that
+// are not earlier nodes, duplicate names.
 Profile profile_from_json(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

@@ -1,7 +1,7 @@
 // profile.json: one line a node, so that two profiles diff well.
 //
-// Times are microseconds with three decimals: whole nanoseconds, which is what planners count in, so a profile
-// plans alike before and after it was a file. Every other number is written with all its digits.
+// Times are microseconds with three decimals: whole nanoseconds, which is what planners count in, so a
+// profile plans alike before and after it was a file. Every other number is written with all its digits.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -16,7 +16,8 @@ constexpr double guessed_bytes_per_s = 50e6;  // until a checkpoint was measured
 
 }  // namespace
 
-// The copy, and the largest tensor once more in plain layout: it has its momentum, so it is half of the state at most.
+// The copy, and the largest tensor once more in plain layout: it has its momentum, so it is half of the state
+// at most.
 int64_t checkpoint_memory_bytes(int64_t state_bytes) {
   return state_bytes + state_bytes / 2 + (int64_t(16) << 20);
 }

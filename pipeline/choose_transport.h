@@ -1,5 +1,5 @@
-// Which way tensors travel: `--transport auto|mpi|nccl|ipc`. Devices without memory of their own need no choice: the job's
-// transport carries their tensors as it is.
+// Which way tensors travel: `--transport auto|mpi|nccl|ipc`. Devices without memory of their own need no
+// choice: the job's transport carries their tensors as it is.
 //
 //   auto   as ipc for the pairs that can; NCCL for the others, where every rank is a process with a device of
 //          its own; else as mpi

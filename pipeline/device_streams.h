@@ -1,8 +1,9 @@
-// What a device with memory of its own offers for moving tensors beside computing: streams, and moments in them. A device's
-// module brings these in; without one, tensors are in host memory and need nothing of the kind.
+// What a device with memory of its own offers for moving tensors beside computing: streams, and moments in
+// them. A device's module brings these in; without one, tensors are in host memory and need nothing of the
+// kind.
 //
-// A rank computes in one stream, in order. Work elsewhere begins `after` a moment of computing, and computing goes on after a
-// moment elsewhere. No call here waits for the device.
+// A rank computes in one stream, in order. Work elsewhere begins `after` a moment of computing, and computing
+// goes on after a moment elsewhere. No call here waits for the device.
 #pragma once
 
 #include <array>
@@ -34,7 +35,8 @@ class DeviceStream {
   virtual bool reached(const Moment&) = 0;
 };
 
-// Copies between the device and page-locked host memory, which the device reads and writes by itself. Both directions at once.
+// Copies between the device and page-locked host memory, which the device reads and writes by itself. Both
+// directions at once.
 class CopyStream : public DeviceStream {
  public:
   virtual std::shared_ptr<std::byte> page_locked(int64_t bytes) = 0;
@@ -64,20 +66,23 @@ class MessageStream : public DeviceStream {
   // What has gone wrong beside the calls, or "". Nothing counts as delivered from then on: what was under way
   // may have ended without its bytes. Called by any thread, and waits for nothing.
   virtual std::string failure() = 0;
-  // What is under way ends where it is, whether the peers come or not; any other call is an error from then on.
+  // What is under way ends where it is, whether the peers come or not; any other call is an error from then
+  // on.
   virtual void give_up() = 0;
 };
 
 // What one rank of a host tells another about a buffer, in a message's bytes. Means nothing to anybody else.
 using PeerNote = std::array<std::byte, 160>;
 
-// Copies into memory that other ranks of this host have shown, processes or threads, straight from device to device:
+// Copies into memory that other ranks of this host have shown, processes or threads, straight from device to
+// device:
 //
 //   receiver   show     the buffer, free once all that was computed so far is done
 //   sender     write    copies into it, after that and after a moment of its own
 //   receiver   written  the moment at which the copy is there
 //
-// Each note goes to the peer and is used there once. What was shown is not freed before everybody has closed it.
+// Each note goes to the peer and is used there once. What was shown is not freed before everybody has closed
+// it.
 class PeerStream : public DeviceStream {
  public:
   // Text without line breaks, by which another rank of the host finds out whether it can write here.
@@ -92,13 +97,14 @@ class PeerStream : public DeviceStream {
   // Kept by the caller until it comes: what goes with it is used again then.
   virtual Moment written(int peer, const PeerNote&) = 0;
 
-  // At the end, when nothing is under way any more: lets go of what the others have shown; then, when all ranks have, of what
-  // it has shown itself. Without both, that is left to the end of the process.
+  // At the end, when nothing is under way any more: lets go of what the others have shown; then, when all
+  // ranks have, of what it has shown itself. Without both, that is left to the end of the process.
   virtual void close() = 0;
   virtual void all_closed() = 0;
 };
 
-// By the backend's name up to a colon: "cuda:tf32" is the device "cuda". Registered when a module is loaded, once.
+// By the backend's name up to a colon: "cuda:tf32" is the device "cuda". Registered when a module is loaded,
+// once.
 struct DeviceStreams {
   // Names the device of a context among all of its host: ranks with equal names share it.
   std::function<std::string(const Context&)> device;
@@ -112,7 +118,8 @@ struct DeviceStreams {
 void register_device_streams(const std::string& device, DeviceStreams);
 const DeviceStreams* device_streams(std::string_view backend);  // nullptr where there are none
 
-// Messages are a module of their own, loaded when first asked for: a node may have the device's libraries and not NCCL.
+// Messages are a module of their own, loaded when first asked for: a node may have the device's libraries and
+// not NCCL.
 struct DeviceMessages {
   std::string by;  // "NCCL 2.28.9"
   // Collective over the ranks of the job, each a process with a device of its own. Connects this rank with

@@ -110,8 +110,8 @@ class MakespanSearch {
     if (options_.replicas.automatic) start_without_choice(devices, links);
   }
 
-  // Automatic replicas may leave out what is good for the step: no replicas, and as even ones as there can be (which may be
-  // the only ones that have micro-batches for all).
+  // Automatic replicas may leave out what is good for the step: no replicas, and as even ones as there can be
+  // (which may be the only ones that have micro-batches for all).
   void start_without_choice(int devices, bool links) {
     if (nodes_ >= devices) try_from(variant(devices, links ? "compute-or-transfer" : "compute", true), true);
     const auto some = [](const auto& ground) { return !ground->found.empty(); };
@@ -159,7 +159,8 @@ class MakespanSearch {
     sort_found(ground);
   }
 
-  // From the best candidates of the most promising searches; then all cuts, where they are few; else around the best.
+  // From the best candidates of the most promising searches; then all cuts, where they are few; else around
+  // the best.
   void improve() {
     const auto empty = [](const auto& ground) { return ground->found.empty(); };
     grounds_.erase(std::remove_if(grounds_.begin(), grounds_.end(), empty), grounds_.end());

@@ -8,8 +8,8 @@
 namespace antichain {
 namespace {
 
-// What the shipped models' peaks had beyond all that is counted here: pages of the engine's library, touched as its kernels
-// first run, and the code that oneDNN 2.6.3 generates for a convolution's three passes.
+// What the shipped models' peaks had beyond all that is counted here: pages of the engine's library, touched
+// as its kernels first run, and the code that oneDNN 2.6.3 generates for a convolution's three passes.
 constexpr int64_t library_bytes = 3 << 20, code_bytes_per_convolution = 100 << 10;
 
 int64_t weight_bytes(const Node& node) {

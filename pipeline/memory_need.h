@@ -1,4 +1,5 @@
-// What a rank will allocate for training, added up before it does: the same layouts as the real ones, in numbers only.
+// What a rank will allocate for training, added up before it does: the same layouts as the real ones, in
+// numbers only.
 #pragma once
 
 #include <algorithm>

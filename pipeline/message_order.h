@@ -1,5 +1,5 @@
-// One order of all exchanges of a step, a message or an all-reduce each, for transports that have a single stream of messages
-// per rank (NCCL): every rank issues its own in this order.
+// One order of all exchanges of a step, a message or an all-reduce each, for transports that have a single
+// stream of messages per rank (NCCL): every rank issues its own in this order.
 //
 // An exchange is done when all its ranks have come to it, and blocks the stream of each until then. It needs
 //
@@ -13,10 +13,11 @@
 //   depth    how many exchanges have to come before it, one after the other
 //   place    rank and index of its first action: ties by key
 //
-// Whatever an exchange needs is earlier in this order: time never runs backwards along a need, and depth grows. So the
-// earliest exchange that is not done finds all its ranks at it, sooner or later, even if a rank stood still wherever it
-// issues, and nobody waits for ever. By delivery alone, ties between messages that take no time, and receives whose buffer is still
-// in use, would be in a wrong order. tests/pipeline/message_order_test.cpp carries orders out, right ones and wrong ones.
+// Whatever an exchange needs is earlier in this order: time never runs backwards along a need, and depth
+// grows. So the earliest exchange that is not done finds all its ranks at it, sooner or later, even if a rank
+// stood still wherever it issues, and nobody waits for ever. By delivery alone, ties between messages that
+// take no time, and receives whose buffer is still in use, would be in a wrong order.
+// tests/pipeline/message_order_test.cpp carries orders out, right ones and wrong ones.
 //
 // With several lanes a rank (Transport::lane), each is a part of the order, so the same holds for it: the
 // earliest exchange that is not done heads its lane on all its ranks. Whatever else makes an exchange wait
@@ -45,8 +46,8 @@ std::vector<Exchange> message_order(const Schedule&, const Plan&, const Profile&
 // What each rank issues: indices into its list, in the given order.
 std::vector<std::vector<int>> issue_order(const std::vector<Exchange>&, int ranks);
 
-// [rank][index]: of a recv, the index in the same list of the action that frees the buffer it is posted with; −1 for all other
-// actions, and where the buffer is free from the begin.
+// [rank][index]: of a recv, the index in the same list of the action that frees the buffer it is posted with;
+// −1 for all other actions, and where the buffer is free from the begin.
 std::vector<std::vector<int>> freed_by(const Schedule&);
 
 // As Transport::lane says it.

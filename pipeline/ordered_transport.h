@@ -1,5 +1,6 @@
-// Tensors straight from device to device, over one stream of messages per rank (NCCL). A message there waits, with all behind
-// it, until both ranks have come to it; what keeps that safe is one order that all ranks issue in: pipeline/message_order.h.
+// Tensors straight from device to device, over one stream of messages per rank (NCCL). A message there waits,
+// with all behind it, until both ranks have come to it; what keeps that safe is one order that all ranks
+// issue in: pipeline/message_order.h.
 //
 //   begin_step   this rank's turns, in the order
 //   send, recv   the turn is ready, with the moment of computing that it has to wait for; every turn whose predecessors have
@@ -30,7 +31,8 @@ class MessagesInOrder : public TransportOver {
   virtual bool all_issued() const = 0;
 };
 
-// `job` must outlive it, and so must the context behind `messages`. Guards the rank's Progress with MessageStream::failure.
+// `job` must outlive it, and so must the context behind `messages`. Guards the rank's Progress with
+// MessageStream::failure.
 std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& job,
                                                         std::unique_ptr<MessageStream> messages);
 

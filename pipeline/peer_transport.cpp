@@ -31,8 +31,8 @@ Note note_in(const Tensor& message) {
   return note;
 }
 
-// Names below: a tensor, or the note that it has been copied, keeps the direction; the note that shows its buffer goes the
-// other way, where another tensor may have the same name.
+// Names below: a tensor, or the note that it has been copied, keeps the direction; the note that shows its
+// buffer goes the other way, where another tensor may have the same name.
 constexpr MessageKey meeting{0, 0};
 MessageKey forth(MessageKey key) { return {2 * key.channel + 1, key.microbatch}; }
 MessageKey back(MessageKey key) { return {2 * key.channel + 2, key.microbatch}; }

@@ -1,6 +1,6 @@
-// Tensors straight from device to device between ranks of one host, by copies into memory that the receiver has shown to the
-// sender (CUDA IPC; between threads just addresses). No order is needed: a copy is begun only when its buffer is known to be
-// free, so nothing in a stream waits for what has not been issued.
+// Tensors straight from device to device between ranks of one host, by copies into memory that the receiver
+// has shown to the sender (CUDA IPC; between threads just addresses). No order is needed: a copy is begun
+// only when its buffer is known to be free, so nothing in a stream waits for what has not been issued.
 //
 //   recv    the buffer is shown: a small message to the sender, with the moment from which on it is free
 //   send    once the buffer is shown, the copy is begun, and a small message says so to the receiver
@@ -29,7 +29,8 @@ class CopyingTransport : public TransportOver {
   virtual bool begun(MessageKey, int peer) const = 0;
 };
 
-// `job` must outlive it, and so must the context behind both streams. Collective, and so is its end, but for an exception.
+// `job` must outlive it, and so must the context behind both streams. Collective, and so is its end, but for
+// an exception.
 std::unique_ptr<CopyingTransport> make_peer_transport(Transport& job, std::unique_ptr<PeerStream>,
                                                       std::unique_ptr<CopyStream>, const PeerPairs&);
 

@@ -61,8 +61,8 @@ PlanOptions options_behind(const Plan& plan, PlanOptions options) {
   return options;
 }
 
-// Of the plans with the smallest bottleneck, that of the tie rule with the shorter step: on links that take time, fewer
-// bytes are not always better than more even stages.
+// Of the plans with the smallest bottleneck, that of the tie rule with the shorter step: on links that take
+// time, fewer bytes are not always better than more even stages.
 Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, Policy policy) {
   const auto start = Clock::now();
   AntichainSearch search(profile, options);

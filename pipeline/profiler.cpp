@@ -19,8 +19,8 @@
 namespace antichain {
 namespace {
 
-// Random images and labels 0, drawn once: what the values are does not change how long they take, unless they are
-// denormal, and drawing them is no part of the run.
+// Random images and labels 0, drawn once: what the values are does not change how long they take, unless they
+// are denormal, and drawing them is no part of the run.
 class RandomSource : public BatchSource {
  public:
   void fill(std::string_view input, int, const Tensor& out) override {

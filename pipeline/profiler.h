@@ -23,15 +23,15 @@ struct MeasureOptions {
   double* starved_share = nullptr;  // gets that of the rank that most lacked a core (pipeline/starved_time.h)
 };
 
-// In a step that is measured for a run of so many: two in host memory, where one node is timed after the other; up to eight on a
-// device, where what a step takes besides its actions is spread over them.
+// In a step that is measured for a run of so many: two in host memory, where one node is timed after the
+// other; up to eight on a device, where what a step takes besides its actions is spread over them.
 int profiled_microbatches(const Backend&, int of_run);
 
 // What each rank allocates while it measures: the whole network, whatever its share of the run will be.
 MemoryNeed profiling_need(const Graph& lowered, const Backend&, int microbatches_of_run);
 
-// Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured between
-// neighbouring ranks, over the transport that carries tensors in training.
+// Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured
+// between neighbouring ranks, over the transport that carries tensors in training.
 Profile measure(const Graph& lowered, Context&, Transport& tensors, const MeasureOptions& = {});
 
 }  // namespace antichain

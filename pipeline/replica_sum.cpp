@@ -43,8 +43,9 @@ ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vecto
 void ReplicaSum::run(Transport& transport) const {
   exchange(transport, first_);
   add_up();
-  // What arrives next lies where the first messages were sent from. It is made of them, so it can't come before they have
-  // arrived; but host memory that is still being sent MPI won't receive into. Messages in one order leave in it, too.
+  // What arrives next lies where the first messages were sent from. It is made of them, so it can't come
+  // before they have arrived; but host memory that is still being sent MPI won't receive into. Messages in
+  // one order leave in it, too.
   if (context_.backend().host_memory() && !transport.ordered()) transport.flush();
   exchange(transport, then_);
 }
@@ -58,7 +59,8 @@ void ReplicaSum::exchange(Transport& transport, const std::vector<Item>& items) 
   for (const Transport::Ticket ticket : coming) transport.wait(ticket);
 }
 
-// ((g0 + g1) + g2) + …, wherever its own stands among them. What comes before it is gathered in the first term.
+// ((g0 + g1) + g2) + …, wherever its own stands among them. What comes before it is gathered in the first
+// term.
 void ReplicaSum::add_up() const {
   const Backend& backend = context_.backend();
   for (size_t i = 0; i < terms_.size(); ++i) {

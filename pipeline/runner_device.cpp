@@ -1,4 +1,5 @@
-// The runner's side of a device that has memory of its own: the calls of a step only start work, and the host waits at its end.
+// The runner's side of a device that has memory of its own: the calls of a step only start work, and the host
+// waits at its end.
 #include <thread>
 
 #include "framework/error.h"
@@ -33,14 +34,15 @@ void StageRunner::begin_on_device(const StepInput& input) {
   device_->set({input.step, input.rate});
 }
 
-// An action's work: host memory gets it done, a device has it started, as a recording once it knows it. Who listens between
-// nodes, or spoils a number there, has the nodes started one by one.
+// An action's work: host memory gets it done, a device has it started, as a recording once it knows it. Who
+// listens between nodes, or spoils a number there, has the nodes started one by one.
 void StageRunner::start(const Action& action, const std::function<void()>& work) {
   if (!device_ || clock_ || watch_ || poison_) return work();
   device_->repeat(int(action.verb) * schedule_.microbatches + action.microbatch, work);
 }
 
-// Messages move while a long action is computed; the device's work is short to start, and has no other effect.
+// Messages move while a long action is computed; the device's work is short to start, and has no other
+// effect.
 void StageRunner::progress_between_nodes() {
   if (!device_) transport_.progress();
 }

@@ -1,7 +1,8 @@
 // Puts times to the actions of a schedule.
 //
-// Because sends are posted and every directed pair of ranks delivers in posting order, a rank's times depend only on
-// its own list and on messages already sent: one walk over the schedule is the whole simulation, no event queue.
+// Because sends are posted and every directed pair of ranks delivers in posting order, a rank's times depend
+// only on its own list and on messages already sent: one walk over the schedule is the whole simulation, no
+// event queue.
 #include "pipeline/simulate.h"
 
 #include <algorithm>
@@ -35,8 +36,8 @@ class Links {
   std::vector<double> free_s_;  // when a pair's link is free again
 };
 
-// Does the schedule in simulated time. Calls record(rank, index, start, end, delivered) for every action; on each rank in
-// order.
+// Does the schedule in simulated time. Calls record(rank, index, start, end, delivered) for every action; on
+// each rank in order.
 template <class Record>
 void interpret(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
                const std::vector<ActionSeconds>& seconds, Record record) {

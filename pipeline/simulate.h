@@ -1,5 +1,5 @@
-// The simulator interprets the very schedule that the runner executes, with profiled times and the cluster's devices and
-// links.
+// The simulator interprets the very schedule that the runner executes, with profiled times and the cluster's
+// devices and links.
 //
 //   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s, over the device's speed
 //   step                      update_s of the stage's nodes, over the device's speed
@@ -39,19 +39,20 @@ struct Timeline {
 // Error when the schedule is not valid for the plan, or the plan names a device that the cluster lacks.
 Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&);
 
-// Timeline::step_s, bit for bit, of the schedule that make_schedule makes, at a fraction of its price: for planners that
-// compare plans. Nothing is validated: the plan must be valid.
+// Timeline::step_s, bit for bit, of the schedule that make_schedule makes, at a fraction of its price: for
+// planners that compare plans. Nothing is validated: the plan must be valid.
 double step_s(const Profile&, const Plan&, Policy, int microbatches, const Cluster&);
 
 // Step time of all micro-batches on one device: no messages, no bubble.
 double one_device_step_s(const Profile&, int microbatches);
 
 // Peak bytes per rank, from the schedule's slots (the formula is in pipeline/simulate_memory.cpp): weights,
-// gradients, momentum, what is kept for backward, received and sent tensors. Without scratch of single kernels.
+// gradients, momentum, what is kept for backward, received and sent tensors. Without scratch of single
+// kernels.
 std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);
 
-// Rank x time, one character a cell: a forward is its micro-batch's last digit, a backward a letter (a for 0), with
-// a time axis in ms and a legend. Lines are at most `width` characters wide; at least 40 are used.
+// Rank x time, one character a cell: a forward is its micro-batch's last digit, a backward a letter (a for
+// 0), with a time axis in ms and a legend. Lines are at most `width` characters wide; at least 40 are used.
 std::string draw(const Timeline&, int ranks, int width);
 
 std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "reduce", "step"

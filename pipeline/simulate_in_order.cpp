@@ -1,4 +1,5 @@
-// Exchanges one after the other, and in between each rank goes as far along its list as the next exchange needs.
+// Exchanges one after the other, and in between each rank goes as far along its list as the next exchange
+// needs.
 #include <fmt/format.h>
 
 #include <algorithm>

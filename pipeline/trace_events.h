@@ -1,5 +1,5 @@
-// A timeline as a trace (framework/trace.h). What is predicted, rehearsed and measured has the same names and arguments, so that the
-// traces can be laid over each other.
+// A timeline as a trace (framework/trace.h). What is predicted, rehearsed and measured has the same names and
+// arguments, so that the traces can be laid over each other.
 //
 //   name                                              arguments
 //   load 3, forward 3, backward 3                     stage, microbatch, action: the schedule's word, "0F3"

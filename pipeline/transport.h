@@ -1,6 +1,6 @@
-// A transport moves tensors between ranks. Sends are posted: `send` returns at once and keeps the tensor until it
-// is delivered. Receives are posted ahead and waited for later. Nobody waits in silence: every wait reports to the
-// watchdog what it waits for.
+// A transport moves tensors between ranks. Sends are posted: `send` returns at once and keeps the tensor
+// until it is delivered. Receives are posted ahead and waited for later. Nobody waits in silence: every wait
+// reports to the watchdog what it waits for.
 //
 // Implementations: ranks as threads (pipeline/thread_transport.h; one rank alone is one thread), and MPI
 // (pipeline/mpi_transport.h). pipeline/solo_transport.h is for code that wants one without any job. Over
@@ -30,8 +30,9 @@ struct MessageKey {
   bool operator==(const MessageKey&) const = default;
 };
 
-// One of a rank's messages: to `peer` (Verb::send) or from it (Verb::recv). Turns of one rank with the same group, which is not 0,
-// stand next to each other in its order and go together, when all of them are ready; a message to itself is two of a group.
+// One of a rank's messages: to `peer` (Verb::send) or from it (Verb::recv). Turns of one rank with the same
+// group, which is not 0, stand next to each other in its order and go together, when all of them are ready; a
+// message to itself is two of a group.
 struct Turn {
   Verb verb = Verb::send;
   MessageKey key;
@@ -62,8 +63,8 @@ class Transport {
   virtual void serve() { progress(); }
   virtual void flush() = 0;  // until all own sends are delivered
 
-  // Whether messages go in one order that all ranks keep (pipeline/message_order.h). If so, each step begins by telling this
-  // rank's part of it; what is sent and received until the next `flush` is exactly that.
+  // Whether messages go in one order that all ranks keep (pipeline/message_order.h). If so, each step begins
+  // by telling this rank's part of it; what is sent and received until the next `flush` is exactly that.
   virtual bool ordered() const { return false; }
   virtual void begin_step(std::span<const Turn>) {}
   // In which lane a message between two ranks goes there: in each rank's lane one after the other. Where
@@ -79,14 +80,15 @@ class Transport {
   virtual void abort(int code) = 0;
   // Error where another rank has done that: for who waits without waiting here.
   virtual void check_job() {}
-  // An exception ends this rank's step: what is under way is let go of, so that the memory it uses can be freed. The last call.
+  // An exception ends this rank's step: what is under way is let go of, so that the memory it uses can be
+  // freed. The last call.
   virtual void give_up() {}
 
   // What this rank is doing, for the watchdog: the runner says so at each action, waits do so themselves.
   virtual Progress& activity() { return activity_; }
 
-  // How reports name a message ("activation of node layer2.0.add, micro-batch 3"). Called only when a wait has
-  // lasted some milliseconds, and when something is wrong.
+  // How reports name a message ("activation of node layer2.0.add, micro-batch 3"). Called only when a wait
+  // has lasted some milliseconds, and when something is wrong.
   using Namer = std::function<std::string(MessageKey, int from, int to)>;
   virtual void name_messages(Namer namer) { namer_ = std::move(namer); }
 

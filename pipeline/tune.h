@@ -1,5 +1,6 @@
-// Which engine would be the fastest for each pass of each operator, by timing, beside the one that the device's rule takes without
-// any (framework/alternatives.h). It tells; what runs in training does not change: two runs agree whoever has timed what.
+// Which engine would be the fastest for each pass of each operator, by timing, beside the one that the
+// device's rule takes without any (framework/alternatives.h). It tells; what runs in training does not
+// change: two runs agree whoever has timed what.
 #pragma once
 
 #include <string>
@@ -29,9 +30,9 @@ struct TunedPass {
 
 // Error where the device has one engine for everything.
 void check_tunable(const Backend&);
-// In the order of the nodes. Engines take turns, so none finds its operands in a warmer cache than the others do. An engine that
-// fails is told with its reason, and the others go on; where the device itself is broken by it, a warning says so, and the passes
-// before it are returned.
+// In the order of the nodes. Engines take turns, so none finds its operands in a warmer cache than the others
+// do. An engine that fails is told with its reason, and the others go on; where the device itself is broken
+// by it, a warning says so, and the passes before it are returned.
 std::vector<TunedPass> tune(const Graph& lowered, Context&, Progress&);
 
 }  // namespace antichain

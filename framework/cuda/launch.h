@@ -3,12 +3,13 @@
 //   for_each   f(i, arguments...) for every i, in any order: each i writes what no other touches
 //   fold       per channel, many parts merged into one value in a fixed tree, and handed to `finish`
 //
-// What reads and writes whole arrays goes through framework/cuda/passes.h, sums over pixels through layers/cuda/sums.h.
+// What reads and writes whole arrays goes through framework/cuda/passes.h, sums over pixels through
+// layers/cuda/sums.h.
 //
-// There are no atomics and no order that depends on scheduling, so equal inputs give equal bits. Compiled by nvcc this
-// launches on a stream. Compiled by a host compiler the same calls are loops with the same order of arithmetic: tests run
-// every kernel of layers/cuda that way on machines without a device; and what is launched, too, on a device of fibers
-// (tests/layers/emulated).
+// There are no atomics and no order that depends on scheduling, so equal inputs give equal bits. Compiled by
+// nvcc this launches on a stream. Compiled by a host compiler the same calls are loops with the same order of
+// arithmetic: tests run every kernel of layers/cuda that way on machines without a device; and what is
+// launched, too, on a device of fibers (tests/layers/emulated).
 #pragma once
 
 #include <algorithm>

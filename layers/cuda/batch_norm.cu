@@ -1,11 +1,13 @@
-// Batch normalisation in three launches each way: sums of runs of pixels, a fold that ends in the channel's constants, and
-// one pass over the elements, with what is fused behind it.
+// Batch normalisation in three launches each way: sums of runs of pixels, a fold that ends in the channel's
+// constants, and one pass over the elements, with what is fused behind it.
 //
-// As on the CPU, what is one number per channel is computed in double: mean and variance are stashed that way for backward,
-// and what rounding the mean to float takes off is put back into the shift. Variances are sums of squared distances from
-// the run's first pixel, merged by Chan's formula, so that nothing cancels however far the mean is from 0.
+// As on the CPU, what is one number per channel is computed in double: mean and variance are stashed that way
+// for backward, and what rounding the mean to float takes off is put back into the shift. Variances are sums
+// of squared distances from the run's first pixel, merged by Chan's formula, so that nothing cancels however
+// far the mean is from 0.
 //
-// Input gradient, d(weight) and d(bias) come out of one computation, so the halves of backward are inseparable.
+// Input gradient, d(weight) and d(bias) come out of one computation, so the halves of backward are
+// inseparable.
 #include "layers/batch_norm.h"
 
 #include <cmath>
@@ -19,8 +21,8 @@
 namespace antichain::cuda {
 namespace {
 
-// Chan, Golub & LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances", Stanford
-// STAN-CS-79-773, 1979, formulas 2.1.
+// Chan, Golub & LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances",
+// Stanford STAN-CS-79-773, 1979, formulas 2.1.
 struct Moments {
   double n, mean, squares;
   ANTICHAIN_ANYWHERE void merge(const Moments& other) {
@@ -150,7 +152,8 @@ void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pas
       write(pass.y));
 }
 
-// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading it.
+// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading
+// it.
 enum class Mask { none, recompute, read };
 
 template <class T>
@@ -181,8 +184,9 @@ struct Into2 {
   bool adds;
 };
 
-// The sums of each of the cases that networks have, and of all others. Decided when it is compiled, a case is 600 to 1200
-// instructions on sm_90; decided for each number, all of them together were 5000, more than an instruction cache holds.
+// The sums of each of the cases that networks have, and of all others. Decided when it is compiled, a case is
+// 600 to 1200 instructions on sm_90; decided for each number, all of them together were 5000, more than an
+// instruction cache holds.
 template <class T, class Finish>
 void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
                   const Normal& normal, const Finish& finish) {

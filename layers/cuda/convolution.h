@@ -1,9 +1,9 @@
-// A convolution's sizes, and a plan for one of its three passes: what cuDNN (cudnn_convolution.cpp) and our own loops
-// (direct_convolution.cu) both understand.
+// A convolution's sizes, and a plan for one of its three passes: what cuDNN (cudnn_convolution.cpp) and our
+// own loops (direct_convolution.cu) both understand.
 //
-// Activations lie in `layout`, nhwc or plain; weights in the same order (K x R x S x C, or K x C x R x S), so Layout::nhwc of
-// their logical shape is what a kernel that works in nhwc wants. All are of one type, float32 or bf16, but the gradient of
-// weights, which is always float32.
+// Activations lie in `layout`, nhwc or plain; weights in the same order (K x R x S x C, or K x C x R x S), so
+// Layout::nhwc of their logical shape is what a kernel that works in nhwc wants. All are of one type, float32
+// or bf16, but the gradient of weights, which is always float32.
 #pragma once
 
 #include <memory>
@@ -50,15 +50,16 @@ struct NamedPlan {
 
 // nullptr where cuDNN has nothing that is deterministic and as exact as asked for.
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors);
-// Of bf16, in nhwc. The second: by a plan of float32 copies, which the first takes where the gradient is no matrix product and
-// none is compiled.
+// Of bf16, in nhwc. The second: by a plan of float32 copies, which the first takes where the gradient is no
+// matrix product and none is compiled.
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
                                                     std::shared_ptr<const ConvolutionPlan> of_float32);
-// From bf16 to float32 by an engine that cuDNN compiles for this shape, in nhwc, which takes it about a second. nullptr where it
-// has none.
+// From bf16 to float32 by an engine that cuDNN compiles for this shape, in nhwc, which takes it about a
+// second. nullptr where it has none.
 std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&);
-// Whether ANTICHAIN_CUDA_COMPILE=1 asks for these where there is no matrix product. Error where it says something else.
+// Whether ANTICHAIN_CUDA_COMPILE=1 asks for these where there is no matrix product. Error where it says
+// something else.
 bool compiles_weight_gradients();
 Convolution widened(Convolution);
 // By cuBLASLt, in nhwc, where the convolution is a matrix product.
@@ -69,12 +70,12 @@ std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution&, Pass,
                                                       std::shared_ptr<const ConvolutionPlan> nchw);
 // In nhwc, for every shape; slow.
 std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution&, Pass);
-// cuDNN's in nhwc, else cuDNN's in NCHW between two reorders, else ours; but weight gradients of bf16 as above. Ours for all
-// where ANTICHAIN_CUDA_LOOPS says so.
+// cuDNN's in nhwc, else cuDNN's in NCHW between two reorders, else ours; but weight gradients of bf16 as
+// above. Ours for all where ANTICHAIN_CUDA_LOOPS says so.
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution&, Pass, Factors);
 
-// For who compares: all of cuDNN's in that layout, the first being plan_by_cudnn's; and every way there is in nhwc, the first
-// being that of `plan` (layers/cuda/convolution_plans.cpp).
+// For who compares: all of cuDNN's in that layout, the first being plan_by_cudnn's; and every way there is in
+// nhwc, the first being that of `plan` (layers/cuda/convolution_plans.cpp).
 std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors);
 std::vector<NamedPlan> all_plans(const Convolution&, Pass, Factors);
 

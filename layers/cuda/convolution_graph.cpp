@@ -83,8 +83,8 @@ Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
   return d.finalise("describe a pass of a convolution");
 }
 
-// Products of bf16 numbers are exact wherever they are made, and sums are float32; but Winograd's transforms of bf16 numbers
-// are no bf16 numbers and would be rounded to some before they are multiplied.
+// Products of bf16 numbers are exact wherever they are made, and sums are float32; but Winograd's transforms
+// of bf16 numbers are no bf16 numbers and would be rounded to some before they are multiplied.
 EngineRule rule_for(DType dtype, Factors factors) {
   const bool bf16 = dtype == DType::bf16;
   return {.tensor_cores = bf16 || factors != Factors::exact, .winograd = !bf16, .without = skipped_engines()};

@@ -1,5 +1,5 @@
-// Matrix products by cuBLASLt. Its heuristic depends on shapes, architecture and version only; of its ways to split a
-// sum, those that add up parts in a workspace are taken, in an order that does not depend on timing.
+// Matrix products by cuBLASLt. Its heuristic depends on shapes, architecture and version only; of its ways to
+// split a sum, those that add up parts in a workspace are taken, in an order that does not depend on timing.
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -27,7 +27,8 @@ cublasLtHandle_t make_handle() {
   return handle;
 }
 
-// Of the current device, as a handle belongs to the device that it was made on. Never taken down: CUDA may end first.
+// A handle belongs to the device that it was made on, which is the current one here. It is never taken down,
+// because CUDA may end first.
 cublasLtHandle_t planning_handle() {
   static auto* const handles = new MadeOnce<int, cublasLtHandle_t>;
   int device = 0;
@@ -48,7 +49,8 @@ Matrix matrix(DType dtype, int64_t rows, int64_t columns) {
   return Matrix(m);
 }
 
-// A row-major matrix is its transpose in cuBLAS's column-major order: cᵀ (n x m) = op(b)ᵀ · op(a)ᵀ, so b comes first.
+// A row-major matrix is its transpose in cuBLAS's column-major order: cᵀ (n x m) = op(b)ᵀ · op(a)ᵀ, so b
+// comes first.
 class CublasGemm : public Gemm {
  public:
   CublasGemm(const GemmShape& s, Factors factors) : beta_(s.adds ? 1.0f : 0.0f) {

@@ -1,5 +1,6 @@
-// Convolutions planned by cuDNN. Plans are made once per rank, device and shape, as networks repeat theirs. Ranks that are threads
-// have plans of their own: cuDNN does not promise that a plan may run in two streams at once.
+// Convolutions planned by cuDNN. Plans are made once per rank, device and shape, as networks repeat theirs.
+// Ranks that are threads have plans of their own: cuDNN does not promise that a plan may run in two streams
+// at once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,7 +58,8 @@ cudnnHandle_t planning_handle() {
 
 bool prints_plans() { return std::getenv("ANTICHAIN_CUDA_PLANS") != nullptr; }
 
-// Engines that can't be planned here may leave CUDA's last error behind, and what is launched next would be blamed for it.
+// Engines that can't be planned here may leave CUDA's last error behind, and what is launched next would be
+// blamed for it.
 void forget_errors_of_planning() {
   const cudaError_t left = cudaGetLastError();
   if (left != cudaSuccess && prints_plans())
@@ -80,7 +82,8 @@ std::shared_ptr<const ConvolutionPlan> kept_plan(const Convolution& c, Pass pass
   });
 }
 
-// Weights are few tiles of 128 x 128 and their sums long, so these are cut until there is work for all of the device.
+// Weights are few tiles of 128 x 128 and their sums long, so these are cut until there is work for all of the
+// device.
 int64_t slices(const Convolution& c) {
   int processors = 0;
   ANTICHAIN_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, current_device()));

@@ -1,5 +1,6 @@
-// cuDNN's graph API in the C form that cuDNN itself carries (cudnn_graph.h): descriptors with attributes, which are set,
-// finalised, and from then on constant. This is all of it that we need, and all there is between us and the library:
+// cuDNN's graph API in the C form that cuDNN itself carries (cudnn_graph.h): descriptors with attributes,
+// which are set, finalised, and from then on constant. This is all of it that we need, and all there is
+// between us and the library:
 //
 //   Descriptor                one of cuDNN's objects, destroyed with its last owner
 //   tensor, operation_graph   the ones every graph has
@@ -62,7 +63,8 @@ struct PlanTarget {
   cudnnHandle_t handle = nullptr;
   Descriptor device = {};
 };
-// A device as cuDNN's JSON describes it (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). No GPU or driver is needed.
+// A device as cuDNN's JSON describes it (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). No GPU or driver is
+// needed.
 PlanTarget described_device(const std::string& json);
 
 Descriptor operation_graph(const PlanTarget&, const Descriptor& operation);
@@ -81,17 +83,18 @@ struct ExecutionPlan {
   std::string engine;   // its number and cuDNN's notes of it, for people
 };
 
-// cuDNN's ranking by shape, architecture and version (its heuristics A, then its list of fallbacks), never by timing. Of
-// it the first that is deterministic by its own note, multiplies as exactly as asked for, and can be planned here; engines that
-// would have to be compiled now come after all that need not. Not there where none does.
+// cuDNN's ranking by shape, architecture and version (its heuristics A, then its list of fallbacks), never by
+// timing. Of it the first that is deterministic by its own note, multiplies as exactly as asked for, and can
+// be planned here; engines that would have to be compiled now come after all that need not. Not there where
+// none does.
 ExecutionPlan choose_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
 // All that obey the rule, in that order, but none that would have to be compiled where another is there.
 std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
-// An engine that is compiled for the graph, which takes cuDNN about a second, and cuts the sum into so many slices, which it
-// merges through the workspace: the first by number that obeys the rule. (cuDNN's ranking, asked without a device, names none for
-// gradients from bf16 to float32.) Not there where no engine does.
+// An engine that is compiled for the graph, which takes cuDNN about a second, and cuts the sum into so many
+// slices, which it merges through the workspace: the first by number that obeys the rule. (cuDNN's ranking,
+// asked without a device, names none for gradients from bf16 to float32.) Not there where no engine does.
 ExecutionPlan compiled_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&, int64_t slices);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,

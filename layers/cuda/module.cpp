@@ -1,5 +1,5 @@
-// What libantichain_cuda.so is to the program that loads it (framework/module.h): one backend per factors, "cuda" for
-// exact float32 and "cuda:tf32" for tensor cores that round the factors.
+// What libantichain_cuda.so is to the program that loads it (framework/module.h): one backend per factors,
+// "cuda" for exact float32 and "cuda:tf32" for tensor cores that round the factors.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>
@@ -16,7 +16,7 @@
 
 namespace {
 
-// Of libraries that number themselves 9.19.0 as 91900, and of CUDA, whose 13.0 is 13000.
+// cuDNN and cuBLASLt number themselves 9.19.0 as 91900; CUDA's 13.0 is 13000.
 std::string version_of(size_t v) { return fmt::format("{}.{}.{}", v / 10000, v / 100 % 100, v % 100); }
 std::string cuda_version_of(int v) { return fmt::format("{}.{}", v / 1000, v % 1000 / 10); }
 

@@ -1,4 +1,5 @@
-// Moments in a CUDA stream: events from a pool, so that a step makes none. A moment may be let go of before it comes.
+// Moments in a CUDA stream: events from a pool, so that a step makes none. A moment may be let go of before
+// it comes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -61,8 +62,9 @@ inline bool has_come(const Moment& moment) {
   return true;
 }
 
-// A stream beside computing. Non-blocking, as the one for computing: they wait for each other where they are told to. Its blocks come
-// before those of computing that wait for a place, because a peer waits for what it sends.
+// A stream beside computing. Non-blocking, as the one for computing: they wait for each other where they are
+// told to. Its blocks come before those of computing that wait for a place, because a peer waits for what it
+// sends.
 class SideStream {
  public:
   SideStream() {

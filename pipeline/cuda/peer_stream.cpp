@@ -1,12 +1,12 @@
-// Copies into the memory of other ranks' devices. Between processes memory and events go by CUDA IPC; between threads of one
-// process, where a handle can't be opened, by their addresses.
+// Copies into the memory of other ranks' devices. Between processes memory and events go by CUDA IPC; between
+// threads of one process, where a handle can't be opened, by their addresses.
 //
-// Every buffer that is shown to a peer has a slot of that pair: two events, one of the receiver's (the buffer is free) and one of
-// the sender's (the copy is done). Both are recorded again and again, and each only when the other rank's host
-// has issued its wait for the last recording: the receiver uses a slot again once it has seen the copy done,
-// which comes after the buffer was free; and the sender records only when the slot has been shown again. The
-// wait itself may still be pending on the device then. It stays with the recording that it was issued for, by
-// CUDA's word (cudaStreamWaitEvent); if it did not, steps would stand still.
+// Every buffer that is shown to a peer has a slot of that pair: two events, one of the receiver's (the buffer
+// is free) and one of the sender's (the copy is done). Both are recorded again and again, and each only when
+// the other rank's host has issued its wait for the last recording: the receiver uses a slot again once it
+// has seen the copy done, which comes after the buffer was free; and the sender records only when the slot
+// has been shown again. The wait itself may still be pending on the device then. It stays with the recording
+// that it was issued for, by CUDA's word (cudaStreamWaitEvent); if it did not, steps would stand still.
 #include <fmt/format.h>
 
 #include <bit>
@@ -39,8 +39,8 @@ struct Card {
 PeerNote to_note(const Card& card) { return std::bit_cast<PeerNote>(card); }
 Card to_card(const PeerNote& note) { return std::bit_cast<Card>(note); }
 
-// What another process tries before anything depends on it: two tensors that CUDA may have laid into one block, so that a handle
-// which means the block shows, and an event.
+// What another process tries before anything depends on it: two tensors that CUDA may have laid into one
+// block, so that a handle which means the block shows, and an event.
 struct Trial {
   Place places[2];
   cudaIpcEventHandle_t event{};
@@ -80,7 +80,8 @@ struct Door {  // a slot at the sender
   cudaEvent_t free = nullptr;  // the receiver's
 };
 
-// All that this rank has to do with another one. A stream of its own: a buffer that is not free yet holds nobody else up.
+// All that this rank has to do with another one. A stream of its own: a buffer that is not free yet holds
+// nobody else up.
 struct Lane {
   bool same_process = false;
   SideStream stream;
@@ -194,7 +195,8 @@ class CudaPeers : public PeerStream {
             }};
   }
 
-  // Nothing waits for another rank's event any more when it is destroyed, and nothing is copied into what is closed.
+  // Nothing waits for another rank's event any more when it is destroyed, and nothing is copied into what is
+  // closed.
   void close() override {
     ANTICHAIN_CUDA(cudaStreamSynchronize(compute_));
     for (auto& [peer, lane] : shared_->lanes) {

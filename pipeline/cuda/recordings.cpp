@@ -17,8 +17,8 @@ bool wanted() {
   return !said || std::string_view(said) != "0";
 }
 
-// A stream that records, until it is told to end or the work throws. By this thread alone: ranks that are threads go on
-// allocating and copying meanwhile.
+// A stream that records, until it is told to end or the work throws. By this thread alone: ranks that are
+// threads go on allocating and copying meanwhile.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {

@@ -1,5 +1,6 @@
-// CUDA graphs: work that comes again and again is recorded once, and from then on started as a whole. What a step costs the host is
-// then one call per action instead of one per kernel, and the device has no gaps between kernels that are shorter than a call.
+// CUDA graphs: work that comes again and again is recorded once, and from then on started as a whole. What a
+// step costs the host is then one call per action instead of one per kernel, and the device has no gaps
+// between kernels that are shorter than a call.
 //
 //   first time    the work is done as it is: libraries load what they need, workspaces get their sizes
 //   second        what it starts in the stream is recorded, nothing of it done; the recording is started
@@ -21,12 +22,13 @@ namespace antichain::cuda {
 
 class Recordings {
  public:
-  // A node of a graph takes about a kilobyte of the device's memory, and many micro-batches of a deep network have hundreds of
-  // thousands: where there would be more than `most_nodes`, the rest is not recorded, and one line on stderr says so.
+  // A node of a graph takes about a kilobyte of the device's memory, and many micro-batches of a deep network
+  // have hundreds of thousands: where there would be more than `most_nodes`, the rest is not recorded, and
+  // one line on stderr says so.
   explicit Recordings(cudaStream_t, size_t most_nodes = 1 << 17);
 
-  // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it can't be recorded
-  // twice, one line on stderr says why, and it is asked every time.
+  // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it
+  // can't be recorded twice, one line on stderr says why, and it is asked every time.
   void repeat(int key, const std::function<void()>& work);
   void forget();  // all of them
 

@@ -1,5 +1,5 @@
-// The streams that two modules bring in: copies libantichain_cuda.so (module.cpp), messages libantichain_nccl.so
-// (nccl_module.cpp).
+// The streams that two modules bring in: copies libantichain_cuda.so (module.cpp), messages
+// libantichain_nccl.so (nccl_module.cpp).
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ std::unique_ptr<CopyStream> make_copy_stream(const Context&);
 // In the context's own stream; stamps are CUDA events, ranges NVTX's.
 std::unique_ptr<DeviceStep> make_step_stream(const Context&);
 
-// Between ranks that name the same process by addresses, else by CUDA IPC; a rank's process has a name (one word) that no other
-// one has.
+// Between ranks that name the same process by addresses, else by CUDA IPC; a rank's process has a name (one
+// word) that no other one has.
 std::unique_ptr<PeerStream> make_peer_stream(const Context&, const std::string& process);
 
-// The GPU's place on the bus ("0000:3b:00.0"), by which NCCL, too, tells whether ranks share one; equal for parts of a divided
-// GPU, and whatever number each rank sees it as.
+// The GPU's place on the bus ("0000:3b:00.0"), by which NCCL, too, tells whether ranks share one; equal for
+// parts of a divided GPU, and whatever number each rank sees it as.
 std::string device_name(const Context&);
 int visible_devices();
 int64_t free_device_bytes(const Context&);  // now, of the context's GPU

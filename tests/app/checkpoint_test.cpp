@@ -40,7 +40,8 @@ std::vector<std::string> metrics(const std::string& file) {
   return lines;
 }
 
-// A folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints of steps 2, 4 and 6.
+// A folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints of steps 2, 4
+// and 6.
 class Checkpoints : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -350,7 +351,8 @@ TEST_F(Checkpoints, MpiASignalToOneRankStopsAll) {
 
 TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
   fs::remove_all(path("signalled"));
-  // It hangs in its fourth step, so the first signal can't be obeyed; a repetition soon after is that signal again.
+  // It hangs in its fourth step, so the first signal can't be obeyed; a repetition soon after is that signal
+  // again.
   const ProgramRun result =
       signalled(folder_->str(), "env ANTICHAIN_FAULT=hang:rank=0:step=3",
                 std::string(train) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",

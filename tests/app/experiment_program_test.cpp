@@ -22,7 +22,8 @@ namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
 
-// A chain of six nodes after an input; forward and backward of node i take i ms and 2 i ms, activations have 1 MiB.
+// A chain of six nodes after an input; forward and backward of node i take i ms and 2 i ms, activations have
+// 1 MiB.
 std::string chain_txt() {
   std::string text =
       "node1 -- Input0 -- forward_compute_time=0.000, backward_compute_time=0.000, "
@@ -274,7 +275,8 @@ TEST_F(ExperimentProgram, AMeasuredStudyTrains) {
   EXPECT_THAT(timeline, HasSubstr("backward"));
 }
 
-// A rank is killed in one rehearsal: that cell fails, the others are done, and the same command does the rest.
+// A rank is killed in one rehearsal: that cell fails, the others are done, and the same command does the
+// rest.
 TEST_F(ExperimentProgram, AKilledRankCostsOneCell) {
   ::setenv("ANTICHAIN_FAULT", "exit:rank=2:step=1", 1);  // only the cells of 3 ranks have a rank 2
   const ProgramRun result = run(rehearsed);

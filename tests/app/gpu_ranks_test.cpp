@@ -1,4 +1,5 @@
-// The program on stand-ins of GPUs (fake_gpus.cpp): each rank uses its own GPU and no other, whatever the command.
+// The program on stand-ins of GPUs (fake_gpus.cpp): each rank uses its own GPU and no other, whatever the
+// command.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// What the program prints where: results on standard output for pipes, everything else beside them; help by word or flag.
+// What the program prints where: results on standard output for pipes, everything else beside them; help by
+// word or flag.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

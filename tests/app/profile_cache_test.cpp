@@ -42,7 +42,7 @@ Profile profile_of(const ProfileSubject& s) {
   return profile;
 }
 
-// Of the environment, as long as this lives.
+// It sets the environment as long as it lives.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {
@@ -140,7 +140,7 @@ TEST(KeptProfiles, AreThoseOfIdleMachines) {
   EXPECT_FALSE(worth_keeping(0.05, 0.1, 3)) << "of profile --seconds 0.1";
 }
 
-// As a command obtains it on a CPU.
+// The network as a command obtains it on a CPU.
 TEST_F(Caches, AreAskedBeforeAnythingIsMeasured) {
   register_cpu_backend();
   Context context(backend("cpu"), 1);

@@ -19,8 +19,8 @@ std::string text_of(const std::string& file) {
 
 }  // namespace
 
-// The environment's own data folder would take the place of what a test gives; the cache is that of the tests, also where ctest does
-// not start them (tests/CMakeLists.txt).
+// The environment's own data folder would take the place of what a test gives; the cache is that of the
+// tests, also where ctest does not start them (tests/CMakeLists.txt).
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words) {
   const std::string command = fmt::format(
       "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='{}' ANTICHAIN_PROFILE_CACHE=none "

@@ -9,12 +9,13 @@ namespace antichain {
 struct ProgramRun {
   int code = -1;  // 124: it took longer than a minute
   std::string out, err;
-  // Lines on stderr that are the program's own, but for what it says of a busy machine; mpirun adds a notice of its own when a rank
-  // fails.
+  // Lines on stderr that are the program's own, but for what it says of a busy machine; mpirun adds a notice
+  // of its own when a rank fails.
   std::vector<std::string> sentences() const;
 };
 
-// Words are parted by blanks; none may hold one. `folder` is where it runs and what relative names are relative to.
+// Words are parted by blanks; none may hold one. `folder` is where it runs and what relative names are
+// relative to.
 ProgramRun run_program(const std::string& folder, const std::string& words);
 // `launcher` is what stands before the program's name in the shell's line.
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words);

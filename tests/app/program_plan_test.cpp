@@ -72,7 +72,8 @@ class PlanProgram : public testing::Test {
     EXPECT_EQ(result.code, 0) << words << "\n" << result.err;
     return Json::parse(read_file(path("out.json")));
   }
-  // Of a step of 32 micro-batches and by the slowest stage or boundary, which is what can be worked out by hand.
+  // Of a step of 32 micro-batches and by the slowest stage or boundary, which is what can be worked out by
+  // hand.
   static std::string by_hand(const std::string& words) {
     const auto unless = [&](const char* option, const char* value) {
       return words.find(option) == std::string::npos ? std::string(" ") + option + " " + value : "";

@@ -1,4 +1,5 @@
-// All engines that `antichain profile --tune` compares compute the same: each result beside that of the last one, our own.
+// All engines that `antichain profile --tune` compares compute the same: each result beside that of the last
+// one, our own.
 #pragma once
 
 #include <gtest/gtest.h>

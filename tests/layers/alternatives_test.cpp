@@ -1,4 +1,5 @@
-// The list of engines for a convolution, without cuDNN: what is left are our own loops, and in bf16 what is made around others.
+// The list of engines for a convolution, without cuDNN: what is left are our own loops, and in bf16 what is
+// made around others.
 #include "layers/cuda/convolution.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,5 +1,5 @@
-// The exact planner against everything tried: all nested sequences of node sets, all ways to hand out devices. Shares
-// nothing with the planner but the formulas of partition/stage_cost.h.
+// The exact planner against everything tried: all nested sequences of node sets, all ways to hand out
+// devices. Shares nothing with the planner but the formulas of partition/stage_cost.h.
 #include <algorithm>
 #include <functional>
 #include <limits>

@@ -1,5 +1,5 @@
-// Profiles of a device, on stand-ins whose kernels take a known time (fake_cuda.h): a node's time is its kernels', whether the
-// host is slow or fast, and the step that the profile predicts is the step that ran.
+// Profiles of a device, on stand-ins whose kernels take a known time (fake_cuda.h): a node's time is its
+// kernels', whether the host is slow or fast, and the step that the profile predicts is the step that ran.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -124,8 +124,9 @@ std::string work_of(const Graph& graph, const Heard& h) {
                                                   : " weight");
 }
 
-// Kernels of a tenth of the table's time, each of which the host needs longer to start: without a gap, and without the time of the
-// stamps. What comes second of a node is a fold, or a copy of losses, or more parameters.
+// Kernels of a tenth of the table's time, each of which the host needs longer to start: without a gap, and
+// without the time of the stamps. What comes second of a node is a fold, or a copy of losses, or more
+// parameters.
 bool hears_the_kernels(double host_s) {
   FakeGpu& gpu = FakeGpu::the();
   fake_cuda::reset(1);
@@ -148,7 +149,8 @@ bool hears_the_kernels(double host_s) {
       folds += int(h.seconds > 1e-6);
       takes_s = h.seconds > 1e-6 ? of_table_s("add") / 10 : 0;
     }
-    // A stamp is float32 milliseconds since the step's begin: 12 ns after 200 ms, and ns are what the stand-in counts.
+    // A stamp is float32 milliseconds since the step's begin: 12 ns after 200 ms, and ns are what the
+    // stand-in counts.
     right = right && std::abs(h.seconds - takes_s) < 1e-7;
   }
   EXPECT_EQ(folds, 2) << "of the tensor with two consumers, once per micro-batch";
@@ -165,7 +167,8 @@ TEST_F(DeviceProfile, NodesTakeWhatTheirKernelsTakeHoweverSlowTheHost) {
   EXPECT_TRUE(in_one_of_20([] { return hears_the_kernels(4e-4); }));
 }
 
-// What is started while the device is held waits for the host, but not for ever: the host may be kept by the device.
+// What is started while the device is held waits for the host, but not for ever: the host may be kept by the
+// device.
 TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
   const Context context(FakeGpu::the());
   const auto step = cuda::make_step_stream(context);
@@ -189,8 +192,9 @@ TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
   EXPECT_TRUE(in_one_of_20(waits));
 }
 
-// With the table's own times, which leave the stand-in time enough to really compute: nodes have their share in actions that ran as
-// in training, from graphs. Only the host's part of a step depends on what else this machine does.
+// With the table's own times, which leave the stand-in time enough to really compute: nodes have their share
+// in actions that ran as in training, from graphs. Only the host's part of a step depends on what else this
+// machine does.
 TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
   FakeGpu& gpu = FakeGpu::the();
   gpu.takes_s = of_table_s;

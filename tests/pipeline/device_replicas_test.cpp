@@ -1,6 +1,6 @@
-// Stages with replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_ipc.h, fake_nccl.cpp): the bits are
-// those of CPU ranks with the same plan, over every transport; the sum over the replicas waits for what it needs, and no more.
-// Nothing here runs on a device.
+// Stages with replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_ipc.h,
+// fake_nccl.cpp): the bits are those of CPU ranks with the same plan, over every transport; the sum over the
+// replicas waits for what it needs, and no more. Nothing here runs on a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -114,8 +114,8 @@ TEST_P(DeviceReplicas, TrainToTheBitsOfTheCpu) {
   }
 }
 
-// What the runner is fed with: images that differ by micro-batch and step. Notes what it is asked for; what is drawn ahead, as
-// "next".
+// What the runner is fed with: images that differ by micro-batch and step. Notes what it is asked for; what
+// is drawn ahead, as "next".
 class Samples : public BatchSource {
  public:
   void fill(std::string_view input, int microbatch, const Tensor& out) override {
@@ -272,7 +272,8 @@ TEST_P(DeviceReplicas, EachWaitsForTheDeviceOnceAStep) {
   });
 }
 
-// Two forwards, two backwards and an update each, as without replicas; besides them the step's numbers and what is added up.
+// Two forwards, two backwards and an update each, as without replicas; besides them the step's numbers and
+// what is added up.
 TEST_P(DeviceReplicas, EachGoesByRecordingsButForTheSum) {
   std::vector<int> graphs, kernels;
   on_ranks({3}, 6, transport(), [&](OneRank& r) {
@@ -356,7 +357,8 @@ class LetsGo : public Watched {
   std::vector<int>& flushes_;
 };
 
-// Where no message passes through the host, it starts the whole step, sum and update, before the device has done any of it.
+// Where no message passes through the host, it starts the whole step, sum and update, before the device has
+// done any of it.
 TEST_P(DeviceReplicas, TheHostDoesNotWaitForTheSum) {
   std::vector<int> flushes(2);
   const MakeTransport letting_go = [&](Transport& job, const Context& context) {
@@ -414,8 +416,9 @@ std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, Transport& job, c
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
-// Of each way, those that show. Two more the order of a step hides: the end of the sums' own sends (peer_step_test.cpp has it), and
-// with NCCL a buffer that is free, as a group waits for all that was computed anyway.
+// Of each way, those that show. Two more the order of a step hides: the end of the sums' own sends
+// (peer_step_test.cpp has it), and with NCCL a buffer that is free, as a group waits for all that was
+// computed anyway.
 std::vector<Forgets> needed(Way way) {
   std::vector<Forgets> all{Forgets::computed, Forgets::arrival};
   if (way != Way::nccl) all.push_back(Forgets::free_buffer);
@@ -423,8 +426,8 @@ std::vector<Forgets> needed(Way way) {
   return all;
 }
 
-// Nothing but the sum is sent here: what it adds up lies over what the backward still uses. The device does things in any order, so
-// a forgotten wait may go well, but not always.
+// Nothing but the sum is sent here: what it adds up lies over what the backward still uses. The device does
+// things in any order, so a forgotten wait may go well, but not always.
 TEST_P(DeviceReplicas, NeedTheWaitsOfTheSum) {
   const TrainingCase c{.model = "resnet20", .steps = 3};
   const TrainingRun cpu = on_the_cpu(c, {2});

@@ -1,5 +1,5 @@
-// A step on a device with memory of its own, on stand-ins (fake_gpu.h): the runner's device side and the very code of
-// pipeline/cuda. It gives the CPU's bits, waits once a step, and what is not waited for shows.
+// A step on a device with memory of its own, on stand-ins (fake_gpu.h): the runner's device side and the very
+// code of pipeline/cuda. It gives the CPU's bits, waits once a step, and what is not waited for shows.
 // Nothing here runs on a device.
 #include <gtest/gtest.h>
 
@@ -81,7 +81,8 @@ TEST(DeviceStep, TrainsReplicasToTheBitsOfTheCpuOverNccl) {
   expect_same(train_on_threads(c, 5, plan, by_policy(Policy::one_f_one_b)), cpu, "3 and 2 replicas");
 }
 
-// A mean of many images, dropout and two losses besides what ResNet has: few micro-batches, many of them, one.
+// A mean of many images, dropout and two losses besides what ResNet has: few micro-batches, many of them,
+// one.
 TEST(DeviceStep, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   for (const int microbatches : {1, 2, 7}) {
     const TrainingCase c{.model = "squeezenet", .microbatches = microbatches, .steps = 2};
@@ -227,7 +228,8 @@ TEST(Look, FindsTheLastNumberOfEachTensor) {
   }
 }
 
-// Wherever it stands, and wherever the numbers begin: packs of 16 bytes are only taken where they lie at multiples of that.
+// Wherever it stands, and wherever the numbers begin: packs of 16 bytes are only taken where they lie at
+// multiples of that.
 TEST(Look, FindsANumberAnywhere) {
   const auto found = [](const void* at, size_t count, size_t bytes) {
     const cuda::Piece piece{static_cast<const std::byte*>(at), uint32_t(count), uint16_t(bytes), 0};

@@ -1,4 +1,5 @@
-// Stand-ins for the CUDA runtime and NCCL, to be linked in their place: the very code of pipeline/cuda runs without a device.
+// Stand-ins for the CUDA runtime and NCCL, to be linked in their place: the very code of pipeline/cuda runs
+// without a device.
 //
 // A thread of its own does what is in the streams, each in order, picking among streams at random, and by the
 // seed computing is late, or copies and messages are, or neither: whatever was not told to wait may come too
@@ -21,8 +22,8 @@ struct CUstream_st;
 namespace antichain::testing::fake_cuda {
 
 CUstream_st* make_stream();
-// Work of the test's own; `takes_s` of the device's clock, where it keeps one. As libraries do that look at CUDA's last error, it
-// fails where the thread has one that another call has left behind.
+// Work of the test's own; `takes_s` of the device's clock, where it keeps one. As libraries do that look at
+// CUDA's last error, it fails where the thread has one that another call has left behind.
 void launch(CUstream_st*, std::function<void()> kernel, double takes_s = 0);
 int launched();            // so far, in all streams
 void drain();              // waits until this thread's streams have no work left
@@ -33,8 +34,8 @@ int priority(CUstream_st*);  // the less the sooner
 int waits(CUstream_st*);     // how often the host waited for all of the stream, by CUDA's call
 int freed_in_use();          // page-locked memory, while a stream of the thread had work left
 
-// Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is launched. Events, waits
-// and allocations of a thread spoil what it records.
+// Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is
+// launched. Events, waits and allocations of a thread spoil what it records.
 int graph_launches();
 void allocates();                          // says the test's own allocator
 void spoil_recordings(std::set<int> nth);  // those from now on, 1 being the next: they end with an error
@@ -54,15 +55,17 @@ void reset(unsigned seed);
 // What else streams and calls may do to each other on a real device.
 enum class WaitsFor { nobody, its_device, all_devices };
 struct StreamRules {
-  // So many queues a device, where 0 stands for one a stream: streams that share one go in the order of starting.
+  // So many queues a device, where 0 stands for one a stream: streams that share one go in the order of
+  // starting.
   int queues = 0;
   // Calls that allocate, make a graph, or launch it first wait for all that was started.
   WaitsFor calls_wait_for = WaitsFor::nobody;
 };
 void streams(StreamRules);  // until the next reset
-// From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is said to, however
-// long the stand-in is at it. Nothing begins before the host has started it; a stamp takes `stamp_s`; a host function and the
-// host's waits are done when both clocks say so. All work should be shorter on the host than it is said to be.
+// From now until the next reset the device has a clock of its own, so that a kernel takes as long as it is
+// said to, however long the stand-in is at it. Nothing begins before the host has started it; a stamp takes
+// `stamp_s`; a host function and the host's waits are done when both clocks say so. All work should be
+// shorter on the host than it is said to be.
 void keep_time(double stamp_s);
 // From now on the rank's communicator reports an asynchronous error.
 void fail(int rank);

@@ -1,5 +1,5 @@
-// The device behind the stand-ins (fake_cuda.h): a thread that does what is in the streams, and what CUDA's and NCCL's handles
-// stand for.
+// The device behind the stand-ins (fake_cuda.h): a thread that does what is in the streams, and what CUDA's
+// and NCCL's handles stand for.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,7 +25,8 @@
 
 namespace antichain::testing::fake_cuda {
 
-// CUDA's last error, which each thread has for itself: what a call returns other than success stays until it is asked for.
+// CUDA's last error, which each thread has for itself: what a call returns other than success stays until it
+// is asked for.
 cudaError_t failed(cudaError_t);
 cudaError_t taken_last_error();
 

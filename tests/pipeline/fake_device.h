@@ -1,7 +1,7 @@
-// Stand-ins for the streams of a device, in host memory. Computing is the rank's own thread, so all that was started is done;
-// copies are made by a thread of their own, late and in turn, and messages take place by NCCL's rules: each rank has one stream,
-// and the exchange that heads it stays there until all its messages have met their other halves at the head of the peers' streams.
-// They record what they were told.
+// Stand-ins for the streams of a device, in host memory. Computing is the rank's own thread, so all that was
+// started is done; copies are made by a thread of their own, late and in turn, and messages take place by
+// NCCL's rules: each rank has one stream, and the exchange that heads it stays there until all its messages
+// have met their other halves at the head of the peers' streams. They record what they were told.
 #pragma once
 
 #include <atomic>
@@ -50,8 +50,8 @@ class FakeCopies : public CopyStream {
   std::thread thread_;
 };
 
-// Copies into other ranks' memory: late where they are threads; where they are processes, by the system's call that writes
-// another one's memory, if it lets us.
+// Copies into other ranks' memory: late where they are threads; where they are processes, by the system's
+// call that writes another one's memory, if it lets us.
 class FakePeers : public PeerStream {
  public:
   Moment computed() override { return copies_.computed(); }

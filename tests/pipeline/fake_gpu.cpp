@@ -27,7 +27,8 @@ Tensor unowned(const Tensor& t) {
 }  // namespace
 }  // namespace testing
 
-// What two files of the CUDA module have, compiled for the host under other names: here it goes into a stream.
+// What two files of the CUDA module have, compiled for the host under other names: here it goes into a
+// stream.
 namespace cuda {
 void set_numbers(Stream stream, const StepNumbers& numbers, StepNumbers* to) {
   testing::fake_cuda::launch(stream, [=] { *to = numbers; });

@@ -1,6 +1,6 @@
-// A device of stand-ins: the CPU's kernels, launched into streams of the fake CUDA runtime (fake_cuda.h), which does them late and
-// in any order that the streams allow. So whole steps run through the runner's device side and the code of pipeline/cuda, and what
-// was not waited for gives other bits than the CPU.
+// A device of stand-ins: the CPU's kernels, launched into streams of the fake CUDA runtime (fake_cuda.h),
+// which does them late and in any order that the streams allow. So whole steps run through the runner's
+// device side and the code of pipeline/cuda, and what was not waited for gives other bits than the CPU.
 #pragma once
 
 #include <atomic>
@@ -48,8 +48,8 @@ class FakeGpu : public Backend {
   CUstream_st* stream() const { return stream_; }  // of the context opened last
   // Puts something of the test's between the runner and the copies.
   std::function<std::unique_ptr<CopyStream>(std::unique_ptr<CopyStream>)> around_copies;
-  // How long work takes on a device that keeps time, asked when the host starts it: "conv2d forward", "conv2d input" and "conv2d
-  // weight" (the halves of a backward), "sgd", "add", else "". Empty: nothing does.
+  // How long work takes on a device that keeps time, asked when the host starts it: "conv2d forward", "conv2d
+  // input" and "conv2d weight" (the halves of a backward), "sgd", "add", else "". Empty: nothing does.
   std::function<double(const std::string& work)> takes_s;
   std::function<std::unique_ptr<PeerStream>(std::unique_ptr<PeerStream>)> around_peers;
   std::unique_ptr<PeerStream> make_peers(const Context&) const;

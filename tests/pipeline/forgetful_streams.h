@@ -1,5 +1,5 @@
-// A device's streams for copies, peers and messages that leave out one kind of wait: what goes wrong then shows that the wait is
-// needed, and that the stand-ins of the device can tell.
+// A device's streams for copies, peers and messages that leave out one kind of wait: what goes wrong then
+// shows that the wait is needed, and that the stand-ins of the device can tell.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
-// On a machine with one GPU: NCCL with the rank itself as its peer, and ranks (threads) that share the GPU, by copies within it
-// and through host memory; processes are tests/gpu/program.sh's and same_numbers_on_gpu.sh's. Elsewhere
-// every test is skipped, by name: "needs a CUDA device". The CUDA module is loaded as the program loads it.
+// On a machine with one GPU: NCCL with the rank itself as its peer, and ranks (threads) that share the GPU,
+// by copies within it and through host memory; processes are tests/gpu/program.sh's and
+// same_numbers_on_gpu.sh's. Elsewhere every test is skipped, by name: "needs a CUDA device". The CUDA module
+// is loaded as the program loads it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -138,8 +139,8 @@ TEST_F(GpuTransport, AutoCopiesWithinTheGpuWhereRanksShareIt) {
   });
 }
 
-// Every rank sends to every other one, in both directions at once, many times over the same sizes: a copy that began too early
-// or a buffer used again too soon would show.
+// Every rank sends to every other one, in both directions at once, many times over the same sizes: a copy
+// that began too early or a buffer used again too soon would show.
 TEST_F(GpuTransport, TensorsArriveWholeByBothWays) {
   for (const bool direct : {true, false})
     run_ranks(3, [&](Transport& job) {

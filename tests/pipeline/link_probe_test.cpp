@@ -38,7 +38,8 @@ TEST(LinkProbe, AllRanksGetTheSameFigures) {
     EXPECT_EQ(link.bytes_per_s, links[0].bytes_per_s);
     EXPECT_EQ(link.latency_s, links[0].latency_s);
   }
-  // Copies between threads: no machine of ours is outside of 10 MB/s to 1 TB/s, or takes a second for 64 bytes.
+  // Copies between threads: no machine of ours is outside of 10 MB/s to 1 TB/s, or takes a second for 64
+  // bytes.
   EXPECT_GT(links[0].bytes_per_s, 1e7);
   EXPECT_LT(links[0].bytes_per_s, 1e12);
   EXPECT_GT(links[0].latency_s, 0);

@@ -162,7 +162,8 @@ TEST(Makespan, OfAtMostSoManyStagesIsNoLongerThanOfAnyNumber) {
   }
 }
 
-// 4 devices at no cost for an all-reduce: nothing beats data parallelism. And where weights are heavy, something does.
+// 4 devices at no cost for an all-reduce: nothing beats data parallelism. And where weights are heavy,
+// something does.
 TEST(Makespan, TakesReplicasWhereTheyPay) {
   Profile network = chain(6, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 1, .param_bytes = 100});
   PlanOptions o = options(4, {.bytes_per_s = 1e9}, 8);

@@ -1,5 +1,5 @@
-// The order of exchanges is carried out by a stand-in with rendezvous semantics, for all numbers of stages up to 8: nobody waits
-// for ever, and every send meets its own receive. Orders made otherwise are found stuck.
+// The order of exchanges is carried out by a stand-in with rendezvous semantics, for all numbers of stages up
+// to 8: nobody waits for ever, and every send meets its own receive. Orders made otherwise are found stuck.
 #include "pipeline/message_order.h"
 
 #include <gtest/gtest.h>
@@ -26,8 +26,8 @@ bool is_exchange(const Action& a) {
   return a.verb == Verb::send || a.verb == Verb::recv || a.verb == Verb::reduce;
 }
 
-// Every backward in two halves, the weight half of a rank's n-th micro-batch behind the input half of its (n + delay)-th, as
-// zero-bubble schedules have it (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024).
+// Every backward in two halves, the weight half of a rank's n-th micro-batch behind the input half of its (n
+// + delay)-th, as zero-bubble schedules have it (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024).
 Schedule with_late_weights(Schedule schedule, int delay) {
   for (auto& actions : schedule.ranks) {
     std::vector<Action> all, waiting;
@@ -196,8 +196,9 @@ TEST(MessageOrder, TheReportNamesWhoWaitsWhere) {
             "rank 0 stands in 0L0, its stream in 0R0:g2.3<1\nrank 1 stands in 1L0, its stream in 1R0:a2<0\n");
 }
 
-// The orders that suggest themselves: as each rank comes to its sends and receives; all by the time of delivery, which forgets that
-// a buffer has to be free; and by done_s with ties by place, which forgets that time may stand still between two messages.
+// The orders that suggest themselves: as each rank comes to its sends and receives; all by the time of
+// delivery, which forgets that a buffer has to be free; and by done_s with ties by place, which forgets that
+// time may stand still between two messages.
 TEST(MessageOrder, OtherOrdersDeadlock) {
   std::mt19937 random(24);
   int as_posted = 0, by_delivery = 0, without_depth = 0, trials = 0;
@@ -243,21 +244,25 @@ TEST(MessageOrder, OtherOrdersDeadlock) {
   RecordProperty("without_depth", without_depth);
 }
 
-// Two stages of 1 s forward and 1 s backward, one byte at 1 byte/s: on one stream messages wait for each other.
+// Two stages of 1 s forward and 1 s backward, one byte at 1 byte/s: on one stream messages wait for each
+// other.
 TEST(MessageOrder, SimulatesOneStreamPerRank) {
   Profile network = chain(2, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 1});
   const Plan plan = one_node_each(network);
   const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
   const Cluster cluster = one_link({.bytes_per_s = 1});
   const auto order = message_order(schedule, plan, network, cluster);
-  // a0 1-2, a1 2-3, forwards of stage 1 2-3 and 3-4, backwards 4-5 and 5-6; g0 5-6, g1 6-7; stage 0's backwards 6-7 and 7-8.
+  // a0 1-2, a1 2-3, forwards of stage 1 2-3 and 3-4, backwards 4-5 and 5-6; g0 5-6, g1 6-7; stage 0's
+  // backwards 6-7 and 7-8.
   EXPECT_DOUBLE_EQ(simulate_in_order(schedule, plan, network, cluster, order).step_s, 8);
-  // With three ranks, rank 1's stream carries messages of both neighbours: a1 to it can't begin while it sends a0 on.
+  // With three ranks, rank 1's stream carries messages of both neighbours: a1 to it can't begin while it
+  // sends a0 on.
   Profile three = chain(3, {.forward_s = 1, .output_bytes = 2});
   const Plan on_three = one_node_each(three);
   const Schedule forward = make_schedule(three, on_three, Policy::forward_only, 2);
   const auto forward_order = message_order(forward, on_three, three, cluster);
-  // Pairs apart: a0 to rank 1 1-3, its forward 3-4, on 4-6, a1 to rank 1 3-5, forward 5-6, on 6-8, last forward 8-9.
+  // Pairs apart: a0 to rank 1 1-3, its forward 3-4, on 4-6, a1 to rank 1 3-5, forward 5-6, on 6-8, last
+  // forward 8-9.
   EXPECT_DOUBLE_EQ(simulate(forward, on_three, three, cluster).step_s, 9);
   // One stream: a0 1-3, a1 3-5, then a0 on 5-7, a1 on 7-9, last forward 9-10.
   EXPECT_DOUBLE_EQ(simulate_in_order(forward, on_three, three, cluster, forward_order).step_s, 10);

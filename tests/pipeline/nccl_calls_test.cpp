@@ -1,5 +1,6 @@
-// The code that calls CUDA and NCCL, on stand-ins of both (fake_cuda.h): what it issues is matched and in order, nothing is read
-// before it was computed or written while it is in use, and what goes wrong is an error. Nothing here runs on a device.
+// The code that calls CUDA and NCCL, on stand-ins of both (fake_cuda.h): what it issues is matched and in
+// order, nothing is read before it was computed or written while it is in use, and what goes wrong is an
+// error. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -115,7 +116,8 @@ std::vector<std::string> halves_of(const std::string& call) {
   return halves;
 }
 
-// What was recorded of a pair of ranks is the same from both ends. Each replica's all-reduce is two groups a step.
+// What was recorded of a pair of ranks is the same from both ends. Each replica's all-reduce is two groups a
+// step.
 TEST(NcclCalls, AreMatched) {
   for (const bool replicas : {false, true}) {
     const RandomRun run(7, replicas);

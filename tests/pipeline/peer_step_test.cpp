@@ -1,6 +1,6 @@
-// Copies into other ranks' devices, on stand-ins of CUDA (fake_gpu.h, fake_ipc.h): whole steps through the very code of
-// pipeline/cuda, by ranks that count as processes, with the CPU's bits; what is not waited for shows; who can't falls back.
-// Nothing here runs on a device.
+// Copies into other ranks' devices, on stand-ins of CUDA (fake_gpu.h, fake_ipc.h): whole steps through the
+// very code of pipeline/cuda, by ranks that count as processes, with the CPU's bits; what is not waited for
+// shows; who can't falls back. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -166,8 +166,9 @@ TEST_F(PeerStep, NeedsItsWaits) {
   }
 }
 
-// Two more, which a step's own dependencies hide: nothing is copied into a buffer that is still read, and after a flush, what was
-// sent is the sender's again. The receiver's device is held at reading what was there before.
+// Two more, which a step's own dependencies hide: nothing is copied into a buffer that is still read, and
+// after a flush, what was sent is the sender's again. The receiver's device is held at reading what was there
+// before.
 TEST_F(PeerStep, NeedsTheWaitsThatStepsHide) {
   struct Seen {
     std::byte before{}, arrived{};

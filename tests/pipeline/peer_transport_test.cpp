@@ -1,5 +1,6 @@
-// Copies into other ranks' devices, over a stand-in of the device (fake_device.h): what every transport promises, by pairs that
-// copy, pairs that go through host memory, and both; who is told what when a peer fails; which pairs are agreed on.
+// Copies into other ranks' devices, over a stand-in of the device (fake_device.h): what every transport
+// promises, by pairs that copy, pairs that go through host memory, and both; who is told what when a peer
+// fails; which pairs are agreed on.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -97,7 +98,8 @@ TEST(PeerTransport, CopiesWhileItWaits) {
       {.watchdog_s = 5});
 }
 
-// The watchdog's sentence names who hangs, and what the others wait for: a tensor, its delivery, a common point.
+// The watchdog's sentence names who hangs, and what the others wait for: a tensor, its delivery, a common
+// point.
 TEST(PeerTransportDeathTest, WhoWaitsSaysForWhat) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [](int what) {

@@ -1,5 +1,6 @@
-// Recorded work on stand-ins (fake_gpu.h): an action's kernels are asked twice and then started as a whole, with the same bits as
-// ever, although the learning rate and the dropout masks change. Nothing here runs on a device.
+// Recorded work on stand-ins (fake_gpu.h): an action's kernels are asked twice and then started as a whole,
+// with the same bits as ever, although the learning rate and the dropout masks change. Nothing here runs on a
+// device.
 #include "pipeline/cuda/recordings.h"
 
 #include <gtest/gtest.h>
@@ -57,8 +58,8 @@ TEST_F(Recorded, StepsHaveTheBitsOfTheCpu) {
   EXPECT_EQ(fake_cuda::graph_launches(), 0);
 }
 
-// A forward and a backward per micro-batch and the update; besides them the images of each, the step's numbers and the look at
-// gradients.
+// A forward and a backward per micro-batch and the update; besides them the images of each, the step's
+// numbers and the look at gradients.
 TEST_F(Recorded, StepsLaunchOneGraphPerAction) {
   std::vector<int> kernels, graphs;
   TrainingCase c{.model = "resnet20", .microbatches = 4, .steps = 5};

@@ -24,8 +24,8 @@ enum class Host {
   blocks,      // stops wherever it has issued something that is not done: no buffering at all
 };
 
-// Whether a rank that has come to action `next` has posted the receive, as the runner does: so many buffers ahead of the
-// micro-batches of this rank that are used up.
+// Whether a rank that has come to action `next` has posted the receive, as the runner does: so many buffers
+// ahead of the micro-batches of this rank that are used up.
 inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
   const Flow flow = recv.message.flow;
   const auto& actions = schedule.ranks[size_t(rank)];

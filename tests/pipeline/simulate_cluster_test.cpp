@@ -1,5 +1,5 @@
-// Simulated times on clusters: replicas and their all-reduce, devices of unequal speed, two levels of links, and the
-// lean path that planners use, bit for bit.
+// Simulated times on clusters: replicas and their all-reduce, devices of unequal speed, two levels of links,
+// and the lean path that planners use, bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -50,7 +50,8 @@ TEST(SimulateReplicas, DataParallelIsTheFormula) {
       }
 }
 
-// 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s; M = 3:
+// 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s; M
+// = 3:
 //   rank 0 (0, even)  0F0 0..1           0F2 1..2                       0B0 6..8           0B2 9..11   0A 11..14  0U
 //   rank 1 (0, odd)   0F1 0..1                                          0B1 6..8           waits       0A 11..14  0U
 //   rank 2 (1, even)  1F0 2..3  1B0 3..5  (a2 there at 3) 1F2 5..6  1B2 6..8               1A 8..11   1U 11..11.5
@@ -194,13 +195,15 @@ TEST(StepSeconds, RefuseAReplicaWithoutAMicrobatch) {
   expect_error([&] { step_s(network, plan, Policy::gpipe, 0, {}); }, {"0 micro-batches"});
 }
 
-// Chain of two stages, the first on two devices: 2 of its 3 micro-batches in flight on one replica, 1 of 1 on the other.
+// Chain of two stages, the first on two devices: 2 of its 3 micro-batches in flight on one replica, 1 of 1 on
+// the other.
 TEST(PeakMemory, OfReplicasIsThatOfTheirShare) {
   const NodeCost cost{.output_bytes = 100, .param_bytes = 7, .stash_bytes = 3, .keeps_output = true};
   const Profile network = chain(2, cost);
   const Plan plan = replicated(one_node_each(network), {2, 1});
   const auto bytes = peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 3), plan, network);
-  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one), passing.
+  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one),
+  // passing.
   const int64_t even = 3 * 7 + 2 * 3 + 2 * 100 + 2 * 100 + 100;
   const int64_t odd = 3 * 7 + 1 * 3 + 1 * 100 + 1 * 100 + 100;
   EXPECT_EQ(bytes[0], even);
@@ -219,7 +222,8 @@ TEST(PeakMemory, HasRoomForTheGradientsThatAReplicaAddsUp) {
   EXPECT_EQ(peak(3), 3 * 900 + 600);
 }
 
-// 15 ms in 90 cells, six a millisecond; replica 1 waits for replica 0 before both add up their gradients for 2 ms.
+// 15 ms in 90 cells, six a millisecond; replica 1 waits for replica 0 before both add up their gradients for
+// 2 ms.
 TEST(Draw, ShowsTheAllReduce) {
   const NodeCost cost{.forward_s = 1e-3, .backward_input_s = 2e-3, .update_s = 1e-3, .param_bytes = 4000};
   const Profile network = chain(2, cost);

@@ -29,7 +29,8 @@ double end_of(const Timeline& timeline, const std::string& word) {
   return NAN;
 }
 
-// Makespan (M + S − 1)(t_f + t_b) for equal stages and a free link, for forwards longer and shorter than backwards.
+// Makespan (M + S − 1)(t_f + t_b) for equal stages and a free link, for forwards longer and shorter than
+// backwards.
 TEST(Simulate, EqualStagesTakeTheClassicTime) {
   for (const auto& [forward_s, backward_s] : {std::pair(1.0, 2.0), std::pair(3.0, 0.5)})
     for (int S = 1; S <= 8; ++S)
@@ -61,7 +62,8 @@ TEST(Simulate, HalvesOfBackwardHaveTheirOwnTimes) {
   EXPECT_EQ(end_of(timeline, "0W0"), 7);
 }
 
-// Two stages, t_f = 1, t_b = 2, messages of 300 bytes at 100 bytes/s and 0.5 s latency: 3.5 s each, one at a time.
+// Two stages, t_f = 1, t_b = 2, messages of 300 bytes at 100 bytes/s and 0.5 s latency: 3.5 s each, one at a
+// time.
 //   0F0 ends 1, 0F1 ends 2;    a(0) arrives 4.5, a(1) waits for the link: 8
 //   1F0 5.5, 1B0 7.5, g(0) 11; 1F1 9, 1B1 11, g(1) posted 11 when the link is just free: 14.5
 //   0B0 13, 0B1 16.5
@@ -119,8 +121,8 @@ TEST(Simulate, RefusesAnInvalidSchedule) {
                {"0L0", "missing"});
 }
 
-// Chain of two one-node stages under 1F1B with M = 4: in flight 2 and 1. Per node 100 bytes of output, 7 of weights
-// and 4 of what the engine makes of them, 3 of stash; the image is empty.
+// Chain of two one-node stages under 1F1B with M = 4: in flight 2 and 1. Per node 100 bytes of output, 7 of
+// weights and 4 of what the engine makes of them, 3 of stash; the image is empty.
 TEST(PeakMemory, AddsUpByHand) {
   const NodeCost cost{
       .output_bytes = 100, .param_bytes = 7, .prepared_bytes = 4, .stash_bytes = 3, .keeps_output = true};
@@ -142,8 +144,8 @@ TEST(PeakMemory, AddsUpByHand) {
 }
 
 TEST(PeakMemory, PassingTensorsShareTheirMemory) {
-  // Four nodes in a row on one stage, outputs not kept: at most two are alive at once in the forward (200), in
-  // the backward the gradients of two neighbours (200).
+  // Four nodes in a row on one stage, outputs not kept: at most two are alive at once in the forward (200),
+  // in the backward the gradients of two neighbours (200).
   const Profile network = chain(4, {.output_bytes = 100});
   const Plan plan = plan_of(network, {{2, 3, 4, 5}});
   EXPECT_EQ(peak_memory_bytes(make_schedule(network, plan, Policy::gpipe, 3), plan, network)[0], 200);

@@ -1,5 +1,6 @@
-// Whole steps where streams and calls wait for more than they were told to, as on a real device (fake_cuda.h): streams share queues,
-// and calls wait for a device or for all. Every step ends, with the CPU's bits. Nothing here runs on a device.
+// Whole steps where streams and calls wait for more than they were told to, as on a real device
+// (fake_cuda.h): streams share queues, and calls wait for a device or for all. Every step ends, with the
+// CPU's bits. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <cuda_runtime_api.h>
@@ -122,7 +123,8 @@ TEST(StreamsOfTheStandIn, NoteARecordingThatIsLeftOpen) {
   fake_cuda::reset(1);
 }
 
-// Why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has yet to send.
+// Why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has yet to
+// send.
 TEST(StreamsThatWaitDeathTest, ThreadsOverNcclWaitForEachOther) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {

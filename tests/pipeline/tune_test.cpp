@@ -56,7 +56,8 @@ TEST_F(Tune, TellsTheFastestBesideTheRules) {
   Progress activity;
   const std::vector<TunedPass> tuned = tune(graph, context, activity);
 
-  // conv1, which needs no input gradient; 3 x 3 of 16, 32 and 64 channels, two that halve the image, and two beside those.
+  // conv1, which needs no input gradient; 3 x 3 of 16, 32 and 64 channels, two that halve the image, and two
+  // beside those.
   ASSERT_EQ(tuned.size(), 2u + 7 * 3);
   EXPECT_EQ(tuned[0].node, "conv1");
   EXPECT_EQ(tuned[0].pass, "forward");
