@@ -14,16 +14,16 @@
 #include <system_error>
 #include <thread>
 
-#include "app/commands.h"
-#include "app/help.h"
-#include "app/sentences.h"
-#include "app/standard_streams.h"
+#include "app/cli/commands.h"
+#include "app/cli/help.h"
+#include "app/cli/sentences.h"
+#include "app/cli/standard_streams.h"
 #include "framework/error.h"
 #include "framework/say.h"
 #include "framework/version.h"
 #include "layers/cpu/backend.h"
-#include "pipeline/host_memory.h"
-#include "pipeline/launch.h"
+#include "pipeline/host/host_memory.h"
+#include "pipeline/host/launch.h"
 
 namespace antichain {
 namespace {

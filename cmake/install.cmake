@@ -7,9 +7,11 @@ set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/co
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/antichain)
 
 # The headers, without those that need what only some folders see: oneDNN, MPI, CUDA, CLI11, HDF5.
-file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/framework/*.h ${CMAKE_SOURCE_DIR}/layers/*.h
-  ${CMAKE_SOURCE_DIR}/models/*.h ${CMAKE_SOURCE_DIR}/partition/*.h ${CMAKE_SOURCE_DIR}/data/*.h
-  ${CMAKE_SOURCE_DIR}/pipeline/*.h)
+file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/layers/*.h ${CMAKE_SOURCE_DIR}/models/*.h)
+file(GLOB_RECURSE headers_of_rooms CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/framework/*.h
+  ${CMAKE_SOURCE_DIR}/partition/*.h ${CMAKE_SOURCE_DIR}/data/*.h ${CMAKE_SOURCE_DIR}/pipeline/*.h)
+list(APPEND headers ${headers_of_rooms})
+list(FILTER headers EXCLUDE REGEX "/cuda/")
 list(FILTER headers EXCLUDE REGEX "/mpi_[^/]*$")
 list(FILTER headers EXCLUDE REGEX "/hdf5_(attributes|memory|session)[.]h$")
 list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}/app/run.h)

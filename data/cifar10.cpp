@@ -9,7 +9,7 @@
 
 #include "data/watched_file.h"
 #include "framework/error.h"
-#include "framework/hash_stream.h"
+#include "framework/files/hash_stream.h"
 #include "framework/printable.h"
 
 namespace antichain {

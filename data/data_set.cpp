@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "framework/hash_stream.h"
+#include "framework/files/hash_stream.h"
 
 namespace antichain {
 namespace {

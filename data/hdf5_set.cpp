@@ -11,7 +11,7 @@
 #include "data/pixel_sums.h"
 #include "data/watched_file.h"
 #include "framework/error.h"
-#include "framework/hdf5_arrays.h"
+#include "framework/files/hdf5_arrays.h"
 #include "framework/printable.h"
 
 namespace antichain {

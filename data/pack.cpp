@@ -7,7 +7,7 @@
 #include "data/part_file.h"
 #include "data/pixel_sums.h"
 #include "framework/error.h"
-#include "framework/hdf5_arrays.h"
+#include "framework/files/hdf5_arrays.h"
 
 namespace antichain {
 namespace {

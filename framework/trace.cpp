@@ -16,7 +16,9 @@ Json metadata(const std::string& what, int rank, const Json& args) {
 
 Json args_of(const TraceEvent& e) {
   Json args = Json::object();
-  for (const auto& [name, value] : e.args) std::visit([&](const auto& x) { args[name] = x; }, value);
+  for (const auto& arg : e.args) {
+    std::visit([&](const auto& value) { args[arg.first] = value; }, arg.second);
+  }
   return args;
 }
 

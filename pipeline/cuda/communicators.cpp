@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "framework/error.h"
-#include "pipeline/agree.h"
 #include "pipeline/cuda/nccl_check.h"
+#include "pipeline/transport/agree.h"
 
 namespace antichain::cuda {
 namespace {

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/transport.h"
+#include "pipeline/transport/transport.h"
 
 namespace antichain::cuda {
 

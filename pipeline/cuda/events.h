@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "framework/cuda/check.h"
-#include "pipeline/device_streams.h"
+#include "pipeline/device/device_streams.h"
 
 namespace antichain::cuda {
 

@@ -13,11 +13,11 @@
 
 #include "framework/backend.h"
 #include "framework/cuda/resources.h"
-#include "pipeline/agree.h"
 #include "pipeline/cuda/communicators.h"
 #include "pipeline/cuda/events.h"
 #include "pipeline/cuda/nccl_check.h"
 #include "pipeline/cuda/streams.h"
+#include "pipeline/transport/agree.h"
 
 namespace antichain::cuda {
 namespace {

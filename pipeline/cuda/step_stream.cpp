@@ -15,7 +15,7 @@
 #include "framework/cuda/step_numbers.h"
 #include "pipeline/cuda/recordings.h"
 #include "pipeline/cuda/streams.h"
-#include "pipeline/device_step.h"
+#include "pipeline/device/device_step.h"
 
 namespace antichain::cuda {
 namespace {

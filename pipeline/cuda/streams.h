@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/device_step.h"
-#include "pipeline/device_streams.h"
+#include "pipeline/device/device_step.h"
+#include "pipeline/device/device_streams.h"
 
 namespace antichain::cuda {
 

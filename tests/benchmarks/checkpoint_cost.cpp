@@ -15,12 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "framework/checkpoint_folder.h"
 #include "framework/error.h"
+#include "framework/files/checkpoint_folder.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"
 #include "models/model.h"
-#include "pipeline/stage_state.h"
+#include "pipeline/stage/stage_state.h"
 
 namespace antichain {
 namespace {

@@ -11,11 +11,11 @@
 #include <thread>
 #include <vector>
 
-#include "partition/planner.h"
-#include "pipeline/progress.h"
-#include "pipeline/stop_signals.h"
-#include "pipeline/thread_transport.h"
-#include "tests/pipeline/training_run.h"
+#include "partition/planners/planner.h"
+#include "pipeline/host/progress.h"
+#include "pipeline/host/stop_signals.h"
+#include "pipeline/transport/thread_transport.h"
+#include "tests/pipeline/run/training_run.h"
 
 namespace antichain {
 namespace {

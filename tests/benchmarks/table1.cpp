@@ -15,8 +15,8 @@
 
 #include "framework/error.h"
 #include "framework/json.h"
-#include "partition/planner.h"
-#include "partition/read_profile.h"
+#include "partition/planners/planner.h"
+#include "partition/profile/read_profile.h"
 
 namespace antichain {
 namespace {

@@ -13,7 +13,7 @@
 #include "data/cifar10.h"
 #include "data/loader.h"
 #include "data/pack.h"
-#include "framework/hdf5_arrays.h"
+#include "framework/files/hdf5_arrays.h"
 #include "tests/another_second.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"

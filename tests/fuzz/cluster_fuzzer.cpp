@@ -1,5 +1,5 @@
 // cluster.json: any bytes.
-#include "partition/cluster.h"
+#include "partition/profile/cluster.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

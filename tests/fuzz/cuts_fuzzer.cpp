@@ -1,5 +1,5 @@
 // A cut file: any bytes.
-#include "partition/cut_file.h"
+#include "partition/plan/cut_file.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace antichain {

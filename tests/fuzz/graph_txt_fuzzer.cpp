@@ -1,5 +1,5 @@
 // PipeDream's graph.txt: any bytes; what it says survives as profile.json.
-#include "partition/pipedream_profile.h"
+#include "partition/profile/pipedream_profile.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

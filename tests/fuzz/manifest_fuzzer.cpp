@@ -1,5 +1,5 @@
 // A checkpoint's manifest: any bytes, and any text under a hash that fits it.
-#include "framework/checkpoint.h"
+#include "framework/files/checkpoint.h"
 #include "framework/random.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,5 +1,5 @@
 // plan.json: any bytes, for a network of indices, for one of names, and for one that is not known.
-#include "partition/plan.h"
+#include "partition/plan/plan.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace antichain {

@@ -1,5 +1,5 @@
 // profile.json: any bytes.
-#include "partition/profile.h"
+#include "partition/profile/profile.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

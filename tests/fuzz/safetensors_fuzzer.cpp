@@ -1,5 +1,5 @@
 // Safetensors: any bytes; and what is read has its tensors' shapes.
-#include "framework/safetensors.h"
+#include "framework/files/safetensors.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // A schedule's text: any bytes.
-#include "pipeline/schedule.h"
+#include "pipeline/schedule/schedule.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -1,5 +1,5 @@
 // A settings file: any bytes.
-#include "app/settings_file.h"
+#include "app/cli/settings_file.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

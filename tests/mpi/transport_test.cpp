@@ -7,11 +7,11 @@
 #include <string>
 #include <utility>
 
-#include "pipeline/mpi_transport.h"
-#include "pipeline/peer_transport.h"
-#include "pipeline/staged_transport.h"
-#include "tests/pipeline/fake_device.h"
-#include "tests/pipeline/transport_checks.h"
+#include "pipeline/transport/mpi_transport.h"
+#include "pipeline/transport/peer_transport.h"
+#include "pipeline/transport/staged_transport.h"
+#include "tests/pipeline/fakes/fake_device.h"
+#include "tests/pipeline/transport/transport_checks.h"
 
 namespace {
 

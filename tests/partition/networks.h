@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/error.h"
-#include "partition/profile.h"
+#include "partition/profile/profile.h"
 
 namespace antichain::testing {
 

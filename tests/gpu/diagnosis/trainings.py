@@ -90,9 +90,9 @@ def verdict(name, as_it_is, found):
         if found.get(way.name) is False:
             said.append(f"{name}: right on one rank, wrong as {way.name}" +
                         (f", right through host memory: look at {host.blames}" if found.get(host.name) else
-                         ", through host memory as well: look at the pipeline's device side (pipeline/runner_device.cpp, copy_stream.cpp)"))
+                         ", through host memory as well: look at the pipeline's device side (pipeline/run/runner_device.cpp, copy_stream.cpp)"))
         elif found.get(host.name) is False:
-            said.append(f"{name}: wrong as {host.name}: look at copies to and from host memory (pipeline/staged_transport.cpp)")
+            said.append(f"{name}: wrong as {host.name}: look at copies to and from host memory (pipeline/transport/staged_transport.cpp)")
     for v in OF_ONE[1:]:
         if found.get(v.name) is False:
             said.append(f"{name}: wrong, or of other bits, {v.name}: look at {v.blames}")

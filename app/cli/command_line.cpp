@@ -1,0 +1,216 @@
+#include "app/cli/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string_view>
+
+#include "app/cli/checks.h"
+#include "app/cli/output_file.h"
+#include "app/cli/overwriting.h"
+#include "app/cli/settings_words.h"
+#include "framework/error.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+// The command that the first words name, and how many they are: "data", "pack".
+struct NamedCommand {
+  const CLI::App* app;
+  size_t words = 0;
+};
+NamedCommand named_command(const CLI::App& app, const std::vector<std::string>& words) {
+  NamedCommand named{&app};
+  for (; named.words < words.size(); ++named.words) {
+    const std::vector<const CLI::App*> commands = named.app->get_subcommands(nullptr);
+    const auto next = std::ranges::find(commands, words[named.words],
+                                        [](const CLI::App* command) { return command->get_name(); });
+    if (next == commands.end()) break;
+    named.app = *next;
+  }
+  return named;
+}
+
+// "--batch"; also those that no settings file may give: --help, --config.
+bool is_option(const CLI::App& command, const std::string& word) {
+  return word.starts_with("--") && command.get_option_no_throw(word) != nullptr;
+}
+bool takes_value(const CLI::App& command, const std::string& word) {
+  return is_option(command, word) && command.get_option_no_throw(word)->get_items_expected_max() > 0;
+}
+
+[[noreturn]] void refuse_empty(const std::string& what) {
+  throw Error(what, "is a variable of your script not set?", ExitCode::usage);
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+  return names;
+}
+
+void check_command(const CLI::App& app, const std::vector<std::string>& words) {
+  const NamedCommand named = named_command(app, words);
+  std::vector<std::string> names = command_names(*named.app);
+  if (names.empty()) return;
+  if (named.words == 0) names.insert(names.end(), {"help", "version"});
+  if (words.size() == named.words) {
+    throw Error("a command is missing", fmt::format("give one of {}", fmt::join(names, ", ")),
+                ExitCode::usage);
+  }
+  if (!words[named.words].starts_with("-")) refuse_name("command", words[named.words], names);
+}
+
+// The command that was parsed, down to its last word.
+const CLI::App& parsed_command(const CLI::App& app) {
+  const auto commands = app.get_subcommands();
+  return commands.empty() ? app : parsed_command(*commands[0]);
+}
+
+std::string path_of(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command.get_name()
+                                         : path_of(*command.get_parent()) + " " + command.get_name();
+}
+
+std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
+
+// The nearest of the names, as "--name": by letters; else as other programs call it; else one that the word goes on from, as
+// --batch-size does from --batch.
+std::string nearest_option(const std::string& word, const std::vector<std::string>& known) {
+  static const std::map<std::string, std::string> elsewhere = {
+      {"--learning-rate", "lr"}, {"--wd", "weight-decay"},   {"--arch", "model"},
+      {"--network", "model"},    {"--data", "data-dir"},     {"--data-path", "data-dir"},
+      {"--output", "out"},       {"--num-epochs", "epochs"}, {"--np", "local"},
+      {"--gpu", "device"},       {"--nproc", "local"},       {"--load", "init"}};
+  const auto among = [&](const std::string& name) { return std::ranges::find(known, name) != known.end(); };
+  if (const auto other = elsewhere.find(word); other != elsewhere.end() && among(other->second))
+    return "--" + other->second;
+  if (const std::string near = nearest(word.substr(std::min<size_t>(2, word.size())), known); !near.empty())
+    return "--" + near;
+  for (size_t end = word.rfind('-'); end != std::string::npos && end > 2; end = word.rfind('-', end - 1))
+    if (among(word.substr(2, end - 2))) return word.substr(0, end);
+  return "";
+}
+
+// Unknown words are reported with the nearest option of the subcommand.
+[[noreturn]] void refuse_extras(const CLI::App& app) {
+  const CLI::App& command = parsed_command(app);
+  const std::string extra = app.remaining(true).at(0), word = extra.substr(0, extra.find('='));
+  if (!word.starts_with("-")) {
+    throw Error(fmt::format("{} has no use for the word '{}'", path_of(command), word), hint(app),
+                ExitCode::usage);
+  }
+  const std::string near = nearest_option(word, option_names(command));
+  throw Error(fmt::format("there is no option '{}'", word),
+              near.empty() ? hint(app) : fmt::format("did you mean {}?", near), ExitCode::usage);
+}
+
+void print_once(const std::string& text) {
+  begin_answer();
+  if (rank_hint() == 0) fmt::print("{}", text);  // of several processes, one speaks
+}
+
+// "help plan" is "plan --help", and "version" is "--version".
+std::vector<std::string> with_flags_for_words(std::vector<std::string> words) {
+  if (words == std::vector<std::string>{"version"}) return {"--version"};
+  if (words.empty() || words[0] != "help") return words;
+  words.erase(words.begin());
+  words.push_back("--help");
+  return words;
+}
+
+// CLI11 would take the next word for the value of "--json=", and any word for that of "--json".
+void check_values(const CLI::App& command, std::span<const std::string> words) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    const size_t equals = words[i].find('=');
+    const std::string option = words[i].substr(0, equals);
+    if (words[i].empty()) refuse_empty("there is an empty word in the command line");
+    if (!option.starts_with("--")) continue;
+    if (equals + 1 == words[i].size()) refuse_empty(option + " has an empty value");
+    if (equals != std::string::npos || i + 1 == words.size() || !takes_value(command, option)) continue;
+    const std::string& value = words[++i];
+    if (value.empty()) refuse_empty(option + " has an empty value");
+    if (const std::string next = value.substr(0, value.find('=')); is_option(command, next))
+      throw Error(fmt::format("{} takes one value, but the option {} follows", option, next),
+                  fmt::format("write {0}=VALUE, or leave {0} out", option), ExitCode::usage);
+  }
+}
+
+// A later word overrides an earlier one, and the settings file's words come first: scripts append what they
+// change.
+void let_last_win(CLI::App& app) {
+  for (CLI::Option* option : app.get_options()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  for (CLI::App* command : app.get_subcommands(nullptr)) let_last_win(*command);
+}
+
+// CLI11 says "--batch: 1 required INT missing".
+std::string one_value(const std::string& sentence) {
+  return sentence.substr(0, sentence.find(':')) + " takes one value";
+}
+
+}  // namespace
+
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
+                      const std::string& example) {
+  CLI::App& command = *app.add_subcommand(name, description);
+  command.footer("Example\n  " + example);
+  command
+      .add_option("--config", "read flags from this TOML file (name = value); flags given here override it")
+      ->type_name("FILE")
+      ->group("Output");
+  command
+      .add_flag_function(
+          "--quiet",
+          [](int64_t given) {  // "quiet = false" in a settings file is not
+            if (given > 0) be_quiet();
+          },
+          "print warnings, errors and what was asked for, and nothing else")
+      ->group("Output");
+  command.parse_complete_callback([&command] { check_nothing_is_overwritten(command); });
+  return command;
+}
+
+std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words) {
+  const NamedCommand command = named_command(app, words);
+  std::string file;
+  for (size_t i = command.words; i < words.size(); ++i) {
+    if (words[i].starts_with("--config=")) file = words[i].substr(std::string_view("--config=").size());
+    if (words[i] == "--config" && i + 1 < words.size())
+      file = words[++i];  // else the parser says what is missing
+  }
+  if (file.empty()) return words;
+  const auto flags = words.begin() + std::ptrdiff_t(command.words);
+  const std::vector<std::string> more = settings_words(app, {words.begin(), flags}, file);
+  words.insert(flags, more.begin(), more.end());
+  return words;
+}
+
+void parse_and_run(CLI::App& app, const std::vector<std::string>& given) {
+  const std::vector<std::string> words = with_flags_for_words(given);
+  check_command(app, words);
+  let_last_win(app);
+  const NamedCommand command = named_command(app, words);
+  check_values(*command.app, std::span(words).subspan(command.words));
+  std::vector<std::string> reversed = with_config(app, words);
+  std::ranges::reverse(reversed);  // CLI11 takes the words last to first
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    print_once(parsed_command(app).help());
+  } catch (const CLI::CallForVersion& version) {
+    print_once(version.what() + std::string("\n"));
+  } catch (const CLI::ExtrasError&) {
+    refuse_extras(app);
+  } catch (const CLI::ArgumentMismatch& error) {
+    throw Error(one_value(error.what()), hint(app), ExitCode::usage);
+  } catch (const CLI::ParseError& error) {
+    throw Error(error.what(), hint(app), ExitCode::usage);
+  }
+}
+
+}  // namespace antichain

@@ -1,0 +1,26 @@
+// From the words of a command line to the one subcommand to run: settings files, help, and mistakes that are
+// answered with the nearest thing there is.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/cli/cli_forward.h"
+
+namespace antichain {
+
+// Adds a subcommand that takes --config and --quiet, with an example for its help. Its callback is the
+// command.
+CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
+                      const std::string& example);
+
+// Returns the words with the settings of `--config FILE` in front of the flags, which override them
+// (app/cli/settings_words.h). FILE is TOML: `name = value` lines, bare or in a section named as the subcommand.
+std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words);
+
+// Parses and runs. Usage mistakes become an Error with a hint. --help, --version, help COMMAND and version
+// print and return.
+void parse_and_run(CLI::App& app, const std::vector<std::string>& words);
+
+}  // namespace antichain

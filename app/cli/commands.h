@@ -1,0 +1,23 @@
+// The subcommands of the program: each adds itself to the command line, one file each.
+#pragma once
+
+#include "app/cli/command_line.h"
+
+namespace antichain {
+
+void add_info(CLI::App&);
+void add_profile(CLI::App&);
+void add_plan(CLI::App&);
+void add_simulate(CLI::App&);
+void add_train(CLI::App&);
+void add_doctor(CLI::App&);
+void add_rehearse(CLI::App&);
+void add_experiment(CLI::App&);
+void add_export(CLI::App&);
+void add_evaluate(CLI::App&);
+void add_gradients(CLI::App&);
+void add_data(CLI::App&);
+void add_citations(CLI::App&);
+void add_compare(CLI::App&);
+
+}  // namespace antichain

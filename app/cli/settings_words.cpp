@@ -1,0 +1,136 @@
+#include "app/cli/settings_words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "app/cli/checks.h"
+#include "app/cli/settings_file.h"
+#include "framework/bounded_file.h"
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+const CLI::App* find_command(const CLI::App& app, const std::string& name) {
+  const std::vector<const CLI::App*> commands = app.get_subcommands(nullptr);
+  const auto found = std::ranges::find(commands, name, [](const CLI::App* c) { return c->get_name(); });
+  return found == commands.end() ? nullptr : *found;
+}
+
+// A file's place to which a complaint refers.
+class SettingPlace {
+ public:
+  SettingPlace(const std::string& file, int line) : text_(fmt::format("{}:{}", file, line)) {}
+  [[noreturn]] void refuse(const std::string& why, const std::string& hint = "") const {
+    throw Error(fmt::format("{}: {}", text_, why), hint, ExitCode::usage);
+  }
+
+ private:
+  std::string text_;
+};
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string near = nearest(word, known);
+  return near.empty() ? "" : fmt::format("did you mean '{}'?", near);
+}
+
+const CLI::App& command_of(const CLI::App& program, const SettingsSection& section,
+                           const SettingPlace& place) {
+  const CLI::App* app = &program;
+  for (const std::string& name : section.path) {
+    const CLI::App* const next = find_command(*app, name);
+    if (next == nullptr) {
+      std::vector<std::string> known;
+      for (const CLI::App* command : app->get_subcommands(nullptr)) known.push_back(command->get_name());
+      place.refuse(fmt::format("[{}] names no command", fmt::join(section.path, ".")),
+                   did_you_mean(name, known));
+    }
+    app = next;
+  }
+  return *app;
+}
+
+// Whether the value is of the kind that the option takes, by what its help calls it.
+void check_kind(const CLI::Option& option, const Setting& setting, const SettingPlace& place) {
+  using enum Setting::Kind;
+  const bool flag = option.get_items_expected_max() == 0;
+  const std::string type = option.get_type_name();
+  const bool text_only = type == "NAME" || type.find("FILE") != type.npos || type.find("DIR") != type.npos;
+  if (flag && setting.kind != truth) place.refuse(fmt::format("'{}' takes true or false", setting.name));
+  if (!flag && setting.kind == truth)
+    place.refuse(fmt::format("'{}' takes a value, not {}", setting.name, setting.value));
+  if (text_only && setting.kind == number)
+    place.refuse(fmt::format("'{}' takes a text in quotes, not the number {}", setting.name, setting.value));
+  if (!flag && setting.value.empty())
+    place.refuse(fmt::format("'{}' has an empty value", setting.name), "leave the line out");
+}
+
+// What the option's own check says of the value.
+void check_value(CLI::Option& option, const Setting& setting, const SettingPlace& place) {
+  std::string why;
+  try {
+    option.add_result(setting.value);
+    option.reduced_results();
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  option.clear();
+  if (!why.empty()) place.refuse(why);
+}
+
+std::vector<std::string> names_of_settings(const CLI::App& command) {
+  std::vector<std::string> names = option_names(command);
+  std::erase_if(names, [&](const std::string& name) { return find_option(command, name) == nullptr; });
+  return names;
+}
+
+void check_setting(const CLI::App& command, const Setting& setting, const SettingPlace& place) {
+  CLI::Option* const option = find_option(command, setting.name);
+  if (option == nullptr) {
+    place.refuse(fmt::format("{} has no option '{}'", command.get_name(), setting.name),
+                 did_you_mean(setting.name, names_of_settings(command)));
+  }
+  check_kind(*option, setting, place);
+  if (option->get_items_expected_max() > 0) check_value(*option, setting, place);
+}
+
+}  // namespace
+
+CLI::Option* find_option(const CLI::App& command, const std::string& name) {
+  for (const CLI::Option* option : command.get_options()) {
+    const bool ours = option != command.get_help_ptr() && option->get_lnames() != CLI::results_t{"config"};
+    if (ours && std::ranges::find(option->get_lnames(), name) != option->get_lnames().end())
+      return const_cast<CLI::Option*>(option);
+  }
+  return nullptr;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back(name);
+  return names;
+}
+
+std::vector<std::string> settings_words(const CLI::App& program, const std::vector<std::string>& path,
+                                        const std::string& file) {
+  std::vector<std::string> above, own;
+  for (const SettingsSection& section : parse_settings_file(read_bounded(file, most_settings_bytes), file)) {
+    const bool for_all = section.path.empty();
+    SettingsSection meant = section;
+    if (for_all) meant.path = path;
+    const CLI::App& command = command_of(program, meant, SettingPlace(file, section.line));
+    for (const Setting& setting : section.settings) {
+      check_setting(command, setting, SettingPlace(file, setting.line));
+      if (meant.path == path)
+        (for_all ? above : own).push_back(fmt::format("--{}={}", setting.name, setting.value));
+    }
+  }
+  above.insert(above.end(), own.begin(), own.end());
+  return above;
+}
+
+}  // namespace antichain

@@ -1,0 +1,71 @@
+// A text table: columns aligned, numbers to the right, units in a second header line; and numbers as text shows them.
+//
+// What does not fit a line is never cut, because names are copied and numbers compared. Instead, in this order,
+//   columns are parted by one blank instead of two;
+//   columns that stand `below` leave the row for a line of their own under it;
+//   the table is printed in parts, one under the other, each of which begins with its keys.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/cli/terminal.h"
+
+namespace antichain {
+
+class Table {
+ public:
+  enum class Align { left, right };
+  enum class Role { plain, key, below };  // the first column is always a key
+  struct Column {
+    std::string header;  // with the unit in a second line: "forward\nms"
+    Align align = Align::right;
+    Role role = Role::plain;
+  };
+
+  explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+  void add(std::vector<std::string> cells, Style = Style::plain);  // one per column
+  // Lines indented by two blanks, the header underlined, at most `width` characters wide; 0: as text_columns() says. Only a
+  // part of a single column may be wider.
+  enum class Look { plain, coloured };  // where there are colours
+  std::string str(size_t width = 0, Look = Look::coloured) const;
+
+ private:
+  using Columns = std::vector<size_t>;  // their numbers
+  struct Layout {
+    std::vector<Columns> parts;
+    Columns below;
+    size_t gap = 2;
+  };
+  struct Row {
+    std::vector<std::string> cells;
+    Style style;
+  };
+  std::string header(size_t column, int line) const;
+  size_t column_width(size_t column) const;
+  size_t line_width(const Columns&, size_t gap) const;
+  std::vector<Columns> in_parts(const Columns&, size_t width) const;
+  Layout layout(size_t width) const;
+  std::string part(const Columns&, const Columns& below, size_t gap, Look) const;
+  std::vector<Column> columns_;
+  std::vector<Row> rows_;
+};
+
+// `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width` characters; 0: as text_columns()
+// says, and no more than can be read. A longer head has a line of its own.
+std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width = 0);
+
+// Numbers as tables show them.
+std::string milliseconds(double seconds);  // "12.34"
+std::string mebibytes(int64_t bytes);      // "3.50"
+std::string percent(double share);         // "12.3"
+std::string grouped(int64_t count);        // "11,173,962"
+// "1 stage", "2 stages"; `things` where it is not made by an s.
+std::string counted(int64_t count, const std::string& thing, const std::string& things = "");
+
+// In columns where most numbers are nothing: "-" for exactly 0.
+std::string milliseconds_or_dash(double seconds);
+std::string mebibytes_or_dash(int64_t bytes);
+
+}  // namespace antichain

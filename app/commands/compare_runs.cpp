@@ -1,0 +1,72 @@
+// antichain compare: two runs side by side, or two profiles or plans; the exit code says whether the numbers
+// are the same.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <memory>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/options/options.h"
+#include "app/report/file_comparison.h"
+#include "app/report/run_comparison.h"
+#include "framework/error.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+constexpr ExitCode they_differ = ExitCode(7);  // of this command alone
+
+struct CompareOptions {
+  std::string a, b, json_file;
+};
+
+struct CompareResult {
+  bool equal = false;
+  std::string text, verdict, json;
+};
+
+CompareResult compare_results(const CompareOptions& options) {
+  const bool folders = std::filesystem::is_directory(options.a);
+  if (folders != std::filesystem::is_directory(options.b))
+    throw Error(fmt::format("{} and {} are not of one kind: one is a folder", options.a, options.b),
+                "give two folders of train --results, two profiles, or two plans", ExitCode::usage);
+  if (folders) {
+    const RunComparison runs(read_run(options.a), read_run(options.b));
+    return {runs.equal(), runs.str(), runs.verdict(), runs.json()};
+  }
+  const FileComparison files = compare_files(options.a, options.b);
+  return {files.equal, files.text, files.verdict, files.json};
+}
+
+void run(const CompareOptions& options) {
+  check_writable({options.json_file});
+  if (rank_hint() > 0) return;  // under mpirun one compares
+  const CompareResult result = compare_results(options);
+  write_output(options.json_file, result.json);
+  begin_answer();
+  fmt::print("{}\n", result.text);
+  if (!result.equal)
+    throw Error(fmt::format("{} and {} differ: {}", options.a, options.b, result.verdict), "", they_differ);
+  fmt::print("Equal: {}\n", result.verdict);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app) {
+  auto options = std::make_shared<CompareOptions>();
+  CLI::App& command = add_command(app, "compare", "set two runs side by side, or two profiles or plans",
+                                  "antichain compare first second");
+  const auto operand = [&](const char* name, std::string& value, const char* what) {
+    command.add_option(name, value, what)->type_name("PATH")->required()->group("Compared");
+  };
+  operand("A", options->a, "a folder of train --results, a profile, or a plan");
+  operand("B", options->b, "another of the same kind");
+  add_output_option(command, "--json", options->json_file, "write the comparison");
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,216 @@
+// antichain evaluate: loss and accuracy over the test set of a network whose weights are in a file.
+//
+//   images of the test set     0 … B−1 | B … 2B−1 | …          B: --batch
+//   goes to rank                  0    |    1     | …          R ranks in turn, a batch each at a time
+//
+// Rank 0 adds up what they tell in the order of the images, so the sum is the same on any number of ranks.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/cli/progress_bar.h"
+#include "app/cli/table.h"
+#include "app/job/agreement.h"
+#include "app/job/preflight.h"
+#include "app/obtain/data_options.h"
+#include "app/obtain/whole_network.h"
+#include "app/options/network_form.h"
+#include "framework/error.h"
+#include "framework/files/checkpoint_weights.h"
+#include "framework/json.h"
+#include "pipeline/train/loader_source.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+struct EvaluateOptions {
+  NetworkForm network;
+  bool model_given = false;
+  MachineOptions machine;
+  int batch = 100;
+  DataOptions data;
+  std::string precision = "float32";
+  std::string weights_file, logits_file, format, json_file;
+  std::string settings;  // all of them, to be compared between ranks
+};
+
+// Sums, and then means, over the images so far.
+struct Evaluation {
+  double loss = 0, accuracy = 0;
+  std::vector<float> logits;  // images x K
+};
+
+// What a rank found out about its batch, as it lies in memory: sums, then logits.
+std::string to_bytes(const WholeNetwork::Output& part, int64_t logits) {
+  const double sums[] = {part.sums.loss, part.sums.correct};
+  std::string bytes(reinterpret_cast<const char*>(sums), sizeof sums);
+  return bytes.append(reinterpret_cast<const char*>(part.logits.data()), size_t(logits) * sizeof(float));
+}
+
+void add(const std::string& bytes, Evaluation& all) {
+  double sums[2];
+  std::memcpy(sums, bytes.data(), sizeof sums);
+  all.loss += sums[0], all.accuracy += sums[1];
+  const size_t before = all.logits.size(), logits = bytes.size() - sizeof sums;
+  all.logits.resize(before + logits / sizeof(float));
+  std::memcpy(all.logits.data() + before, bytes.data() + sizeof sums, logits);
+}
+
+// Collective. Ends the job where a rank found numbers that are none: the first batch's are named.
+void end_at_first_bad(const std::string& mine, Transport& transport) {
+  const auto all = transport.gather(mine);
+  std::string first;
+  for (const std::string& bad : all)
+    if (!bad.empty() && (first.empty() || bad < first)) first = bad;
+  first = transport.broadcast(first);
+  if (!first.empty())
+    throw Error(first.substr(first.find(' ') + 1), "take weights from before they went wrong",
+                ExitCode::not_a_number);
+}
+
+// Collective; on rank 0, in file order. The last batches are padded with samples that count nothing.
+Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test, const Rank& rank) {
+  Evaluation all;
+  std::optional<ProgressBar> bar;
+  if (rank.prints()) bar.emplace(stdout);
+  const int own = rank.transport.rank(), ranks = rank.transport.size();
+  std::string bad;  // the number of the batch, and what is wrong
+  LoaderSource source(test, {.batch = network.batch(),
+                             .microbatches = ranks,
+                             .first_microbatch = own,
+                             .every = ranks,
+                             .train = false,
+                             .raw = !rank.context.backend().host_memory()});
+  for (; source.position.batch < source.sampler().batches(); ++source.position.batch) {
+    const WholeNetwork::Output part = network.run(source);
+    const int64_t left = source.sampler().real_samples(source.position.batch) - own * network.microbatch();
+    const int64_t real = std::clamp<int64_t>(left, 0, network.microbatch());
+    if (bad.empty() && !WholeNetwork::finite(part)) {
+      const int64_t image = source.position.batch * network.batch() + own * network.microbatch();
+      bad = fmt::format("{:012} among the {} test images from number {} on, {}", image, network.microbatch(),
+                        image, network.describe_first_bad(source));
+    }
+    rank.transport.activity().doing("telling rank 0 the loss of a batch");
+    for (const std::string& bytes : rank.transport.gather(to_bytes(part, real * network.classes())))
+      add(bytes, all);
+    if (bar) bar->show(source.position.batch + 1, source.sampler().batches(), "evaluating");
+  }
+  end_at_first_bad(bad, rank.transport);
+  all.loss /= double(test->size()), all.accuracy /= double(test->size());
+  return all;
+}
+
+Weights logits_file(const Evaluation& result, const DataSet& test, int64_t classes) {
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < test.size(); ++i) labels.push_back(test.label(i));
+  Weights file;
+  file.add({"logits", {test.size(), classes}, result.logits});
+  file.add({"labels", {test.size()}, labels});
+  return file;
+}
+
+// Collective: what was given, else what the checkpoint says of its model.
+NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
+  if (options.model_given) return options.network;
+  const std::string said = on_rank_zero(rank.transport, [&] {
+    if (!std::filesystem::is_directory(options.weights_file))
+      throw Error(options.weights_file + " does not say of which model these weights are", "give --model",
+                  ExitCode::usage);
+    Facts facts = read_checkpoint_model(options.weights_file);
+    return fmt::format("{} {} {} {}", facts["model"], facts["form"], facts["classes"],
+                       facts["auxiliary loss"]);
+  });
+  NetworkForm form = options.network;
+  std::istringstream(said) >> form.model >> form.form >> form.classes >> form.aux;
+  return form;
+}
+
+// The network as the data set wants it: its image size, and its classes where it is a file of one's own.
+Graph network_for(const DataSet& test, NetworkForm form, const EvaluateOptions& options) {
+  const Shape chw = test.image_shape();
+  if (chw[1] != chw[2])
+    throw Error(fmt::format("{} has images of {} x {} pixels, but networks take square ones", test.name(),
+                            chw[1], chw[2]),
+                "antichain data pack --size N makes them square");
+  if (form.classes == 0 && options.data.dataset.starts_with("hdf5:")) form.classes = test.classes();
+  return make_model(form.model, form.options(options.batch, int(chw[1])));
+}
+
+void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
+  check_same_settings(rank, options.settings);
+  on_rank_zero(rank.transport, [&] {
+    check_writable({options.logits_file, options.json_file});
+    return "";
+  });
+  warn_of_crowding(rank);
+  const std::shared_ptr<const DataSet> test = obtain_data(options.data, rank, shared).test;
+  const Graph model = network_for(*test, form_of(options, rank), options);
+  WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.transport.size(),
+                       Mode::evaluate, rank);
+  check_same_kernels(rank, options.machine, network.stage().graph());
+  if (network.classes() < test->classes()) {
+    throw Error(fmt::format("the network has {} classes, but {} has {}", network.classes(), test->name(),
+                            test->classes()),
+                "leave out --classes", ExitCode::usage);
+  }
+  const Evaluation result = evaluate(network, test, rank);
+  if (!rank.prints()) return;
+  begin_answer();
+  fmt::print("{} on {} of {}: loss {:.6f}, accuracy {:.2f} %\n", model.model(),
+             counted(test->size(), "test image"), test->name(), result.loss, 100 * result.accuracy);
+  if (!options.logits_file.empty()) {
+    write_weights(options.logits_file, logits_file(result, *test, network.classes()),
+                  format_of(options.format, options.logits_file));
+  }
+  const nlohmann::ordered_json json = {{"model", model.model()}, {"data", test->name()},
+                                       {"images", test->size()}, {"precision", options.precision},
+                                       {"loss", result.loss},    {"accuracy", result.accuracy}};
+  write_output(options.json_file, json.dump(2) + "\n");
+}
+
+}  // namespace
+
+void add_evaluate(CLI::App& app) {
+  auto options = std::make_shared<EvaluateOptions>();
+  CLI::App& command =
+      add_command(app, "evaluate", "test a network whose weights are in a file",
+                  "mpirun -n 4 antichain evaluate --model resnet20 --weights resnet20.h5 --data-dir D");
+  add_form_options(command, options->network);
+  CLI::Option* model = command.get_option("--model");
+  model->required(false)->description(model->get_description() + " [a checkpoint's own]");
+  command
+      .add_option("--weights", options->weights_file,
+                  "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints")
+      ->type_name("FILE")
+      ->required()
+      ->group("Weights");
+  add_data_options(command, options->data);
+  CLI::Option* batch = command.add_option("--batch", options->batch, "images at a time, on each rank");
+  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Data");
+  add_machine_options(command, options->machine);
+  add_precision_option(command, options->precision);
+  add_format_option(command, options->format);
+  add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
+  add_output_option(command, "--json", options->json_file, "write loss and accuracy");
+  command.callback([options, &command, model] {
+    options->model_given = model->count() > 0;
+    check(options->data);
+    if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
+    options->settings = settings_of(command);
+    SharedData shared;
+    run_job(options->machine, [&](Rank& rank) { run(*options, rank, shared); });
+  });
+}
+
+}  // namespace antichain

@@ -1,0 +1,139 @@
+// antichain info: which models there are, and what one is made of.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/obtain/network.h"
+#include "app/train/follow_recipe.h"
+#include "framework/backend.h"
+#include "framework/json.h"
+#include "framework/version.h"
+#include "models/model.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+struct InfoOptions {
+  NetworkOptions network{.model = "", .batch = 1, .microbatches = 1};
+  MachineOptions machine;
+  std::string json_file;
+};
+
+int64_t parameters(const Node& node) {
+  int64_t count = 0;
+  for (const ParamSpec& param : node.signature.params) count += param.shape.elements();
+  return count;
+}
+
+struct Totals {
+  int64_t nodes = 0;  // that compute: what a plan shares out; inputs are not among them
+  int64_t parameters = 0;
+  double flops = 0;
+};
+Totals totals(const Graph& graph) {
+  Totals sum;
+  for (const Node& node : graph) {
+    sum.nodes += node.op->type() != "input";
+    sum.parameters += parameters(node);
+    sum.flops += node.signature.forward_flops;
+  }
+  return sum;
+}
+
+std::string megaflops(double flops) { return fmt::format("{:.2f}", flops * 1e-6); }
+
+// Blanks cost columns: "128x64x32x32".
+std::string narrow(std::string shape) {
+  std::erase(shape, ' ');
+  return shape;
+}
+
+void list_models(const InfoOptions& options) {
+  Table table({{"model", Table::Align::left}, {"nodes"}, {"weights"}, {"forward\nMFLOP/image"}});
+  nlohmann::ordered_json models = nlohmann::ordered_json::array(), devices = models;
+  for (const std::string& name : model_names()) {
+    NetworkOptions network = options.network;
+    network.model = name;
+    const Totals sum = totals(lowered_network(network, options.machine));
+    table.add({name, std::to_string(sum.nodes), grouped(sum.parameters), megaflops(sum.flops)});
+    models.push_back({{"model", name},
+                      {"nodes", sum.nodes},
+                      {"weights", sum.parameters},
+                      {"forward_flops_per_image", sum.flops}});
+  }
+  fmt::print("antichain {}\n\n{}\n{}\n{}\n", version(), styled(Style::heading, "Models"), table.str(),
+             styled(Style::heading, "Devices"));
+  for (const std::string& name : backend_names()) {
+    fmt::print("  {}: {}\n", name, backend(name).description());
+    devices.push_back({{"device", name}, {"description", backend(name).description()}});
+  }
+  if (options.json_file.empty()) return;
+  const nlohmann::ordered_json all = {{"version", version()}, {"models", models}, {"devices", devices}};
+  write_output(options.json_file, all.dump(2) + "\n");
+}
+
+Table node_table(const Graph& graph) {
+  using enum Table::Align;
+  Table table({{"node"},
+               {"name", left, Table::Role::key},
+               {"operator", left},
+               {"inputs", left},
+               {"output", left},
+               {"layout", left},
+               {"weights"},
+               {"forward\nMFLOP"}});
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    table.add({std::to_string(id), node.name, std::string(node.op->type()),
+               fmt::format("{}", fmt::join(node.inputs, ",")), narrow(graph.shape(id).str()),
+               std::string(name_of(node.output().layout)),
+               parameters(node) == 0 ? "-" : grouped(parameters(node)),
+               megaflops(node.signature.forward_flops)});
+  }
+  return table;
+}
+
+void list_nodes(const InfoOptions& options) {
+  say_why_cpu(options.machine);
+  const Graph graph = lowered_network(options.network, options.machine);
+  const Totals sum = totals(graph);
+  fmt::print("{} in micro-batches of {} on {}, graph {}\n{} and {}, {}, forward {} MFLOP\n{}\n{}",
+             graph.model(), graph.microbatch(), options.machine.device, graph.hash(),
+             counted(sum.nodes, "node"), counted(graph.size() - sum.nodes, "input"),
+             counted(sum.parameters, "weight"), megaflops(sum.flops),
+             hanging("Recipe", 10, describe(recipe_of(options.network.model))), node_table(graph).str());
+  write_output(options.json_file, to_json(unpriced(graph, backend(options.machine.device).description())));
+}
+
+}  // namespace
+
+void add_info(CLI::App& app) {
+  auto options = std::make_shared<InfoOptions>();
+  CLI::App& command = add_command(app, "info", "list the models and devices, or the nodes of one model",
+                                  "antichain info --model resnet50 --form imagenet --batch 32");
+  add_model_option(command, options->network)->description("list this model's nodes [all models]");
+  add_form_option(command, options->network.form);
+  add_aux_option(command, options->network.aux);
+  CLI::Option* batch = command.add_option("--batch", options->network.batch, "images, with --model");
+  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Network");
+  add_device_option(command, options->machine)->description("whose layouts to list, with --model");
+  add_cpu_isa_option(command, options->machine);
+  add_output_option(command, "--json", options->json_file,
+                    "write the list; with --model a profile without times");
+  command.callback([options] {
+    check_writable({options->json_file});
+    if (rank_hint() > 0) return;  // under mpirun one speaks
+    begin_answer();
+    options->network.model.empty() ? list_models(*options) : list_nodes(*options);
+  });
+}
+
+}  // namespace antichain

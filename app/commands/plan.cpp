@@ -1,0 +1,144 @@
+// antichain plan: cut a network into stages. A profile is all it needs; without one it measures first.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <memory>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/job/agreement.h"
+#include "app/job/job.h"
+#include "app/obtain/network.h"
+#include "app/report/compare.h"
+#include "app/report/plan_report.h"
+#include "app/report/profiling.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "partition/profile/read_profile.h"
+#include "partition/search/dot.h"
+#include "pipeline/host/computing_beats.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+constexpr int drawn_antichains = 1000;  // Graphviz takes minutes for more, and nobody reads them
+
+struct PlanCommandOptions {
+  NetworkOptions network;
+  MachineOptions machine;
+  PlanningOptions planning;
+  ScheduleOptions schedule;
+  bool compare = false;
+  std::string json_file, dot_file, antichains_file;
+
+  std::vector<std::string> outputs() const { return {json_file, dot_file, antichains_file}; }
+};
+
+void check(const PlanCommandOptions& o) {
+  check(o.planning, o.compare);
+  if (o.compare && !o.planning.plan_file.empty())
+    throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
+                ExitCode::usage);
+  std::error_code ignored;
+  if (!is_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
+    throw Error(
+        o.schedule.schedule + " is a schedule of one plan, but plan compares many: it takes 1f1b or gpipe",
+        "give the file to antichain simulate", ExitCode::usage);
+  if (!is_policy(o.schedule.schedule)) refuse_name("schedule", o.schedule.schedule, {"1f1b", "gpipe"});
+}
+
+std::string draw_antichains(const Profile& profile, int64_t max_states) {
+  const CutGraph graph = cut_graph(profile);
+  std::optional<AntichainDag> dag;
+  if (auto cover = chain_cover(graph)) dag = AntichainDag::build(graph, std::move(*cover), max_states);
+  if (!dag)
+    throw Error(
+        fmt::format("{} has more antichains than the {} that --max-states allows, so they can't be drawn",
+                    profile.model, grouped(max_states)),
+        "raise --max-states or leave out --dot-antichains");
+  return to_dot(*dag, profile, drawn_antichains);
+}
+
+void write_plan(const PlanCommandOptions& options, const Plan& plan, const Profile& profile) {
+  write_output(options.json_file, to_json(plan, profile));
+  if (!options.dot_file.empty()) write_output(options.dot_file, to_dot(plan, profile));
+}
+
+void compare(const PlanCommandOptions& options, const Profile& profile, const PlanTask& task) {
+  const Comparison comparison(profile, task);
+  fmt::print("{}", comparison.str());
+  if (options.json_file.empty() && options.dot_file.empty()) return;
+  write_plan(options, comparison.plan(task.method), profile);
+}
+
+void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile,
+               int ranks) {
+  begin_answer();
+  const PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
+                                  options.network.microbatches, ranks);
+  if (!options.antichains_file.empty())
+    write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
+  if (options.compare) return compare(options, profile, task);
+  const Plan plan = obtain_plan(options.planning, given, profile, task);
+  fmt::print("{}{}", describe(plan, profile, task), describe_step(plan, profile, task));
+  write_plan(options, plan, profile);
+}
+
+// No device, and no ranks but the one that prints.
+void plan_a_profile(const PlanCommandOptions& options) {
+  check_writable(options.outputs());
+  if (rank_hint() > 0) return;  // under mpirun one plans
+  const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
+  make_plan(options, given, read_profile(given.profile, options.planning.profile_file), 1);
+}
+
+void run(const PlanCommandOptions& options) {
+  check(options);
+  if (!options.planning.profile_file.empty()) return plan_a_profile(options);
+  run_job(options.machine, [&](Rank& rank) {
+    const Graph graph = lowered_network(options.network, rank);
+    check_same_kernels(rank, options.machine, graph);
+    // 1. What was given.
+    const GivenFiles given =
+        read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.transport);
+    // 2. What the nodes cost here.
+    warn_of_crowding(rank);
+    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
+    const Profile profile = obtain_profile(given, options.planning, options.network, graph, rank, tensors);
+    // 3. The plan.
+    const ComputingBeats beats(rank.transport.activity());
+    if (rank.prints()) make_plan(options, given, profile, rank.transport.size());
+  });
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app) {
+  auto options = std::make_shared<PlanCommandOptions>();
+  CLI::App& command = add_command(app, "plan", "cut a network into stages",
+                                  "antichain plan --profile profile.json --stages 4 --json plan.json");
+  add_planning_options(command, options->planning);
+  add_profile_cache_option(command, options->planning);
+  command
+      .add_flag("--compare", options->compare,
+                "plan by every method and print them side by side; files get the plan of --method")
+      ->group("Planning");
+  add_schedule_option(command, options->schedule)->description("what a step is predicted for: 1f1b or gpipe");
+  add_network_options(command, options->network);
+  add_machine_options(command, options->machine);
+  add_transport_option(command, options->machine);
+  add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
+  add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");
+  add_output_option(command, "--dot-antichains", options->antichains_file,
+                    fmt::format("draw the antichain DAG, its first {} states", grouped(drawn_antichains)));
+  command.callback([options] {
+    settle_batch(options->network);
+    run(*options);
+  });
+}
+
+}  // namespace antichain

@@ -1,0 +1,139 @@
+// antichain profile: what every node of a model costs on this machine, and the link between ranks.
+//
+// Under mpirun or --local all ranks measure at once, as they will compute at once; rank 0's figures count.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <vector>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/job/agreement.h"
+#include "app/job/job.h"
+#include "app/obtain/network.h"
+#include "app/report/profiling.h"
+#include "app/report/tune_report.h"
+#include "framework/backend.h"
+#include "framework/json.h"
+#include "pipeline/measure/tune.h"
+
+namespace antichain {
+namespace {
+
+struct ProfileOptions {
+  NetworkOptions network;
+  MachineOptions machine;
+  PlanningOptions planning;  // of which only the profile cache
+  std::string json_file;
+  bool tune = false;
+  double seconds = 0;
+};
+
+Table node_table(const Profile& profile) {
+  using enum Table::Align;
+  Table table({{"node"},
+               {"name", left, Table::Role::key},
+               {"operator", left},
+               {"forward\nms"},
+               {"input\ngrad. ms"},
+               {"weight\ngrad. ms"},
+               {"output\nMiB"},
+               {"weights\nMiB"},
+               {"stash\nMiB"}});
+  for (size_t id = 0; id < profile.nodes.size(); ++id) {
+    const ProfileNode& node = profile.nodes[id];
+    const NodeCost& cost = node.cost;
+    table.add({std::to_string(id), node.name, node.op, milliseconds_or_dash(cost.forward_s),
+               milliseconds_or_dash(cost.backward_input_s), milliseconds_or_dash(cost.backward_weight_s),
+               mebibytes_or_dash(cost.output_bytes), mebibytes_or_dash(cost.param_bytes),
+               mebibytes_or_dash(cost.stash_bytes)});
+  }
+  return table;
+}
+
+NodeCost sum_of(const Profile& profile) {
+  NodeCost sum;
+  for (const ProfileNode& node : profile.nodes) {
+    sum.forward_s += node.cost.forward_s;
+    sum.backward_input_s += node.cost.backward_input_s;
+    sum.backward_weight_s += node.cost.backward_weight_s;
+    sum.update_s += node.cost.update_s;
+    sum.param_bytes += node.cost.param_bytes;
+    sum.flops += node.cost.flops;
+  }
+  return sum;
+}
+
+void print(const Profile& profile) {
+  const NodeCost sum = sum_of(profile);
+  fmt::print("Profile of {} in {} and micro-batches of {} on {}\n{} at once, {} each\n\n{}\n", profile.model,
+             name_of(profile.precision), profile.microbatch, profile.device,
+             counted(profile.ranks_at_once, "rank"), counted(profile.threads, "thread"),
+             node_table(profile).str());
+  fmt::print(
+      "All nodes, one micro-batch\n  forward          {:>9} ms   ({:.0f} GFLOP/s)\n  input gradients  {:>9} "
+      "ms\n"
+      "  weight gradients {:>9} ms\nUpdate, once a step {:>8} ms\nWeights            {:>9} MiB\n",
+      milliseconds(sum.forward_s), sum.flops / sum.forward_s * 1e-9, milliseconds(sum.backward_input_s),
+      milliseconds(sum.backward_weight_s), milliseconds(sum.update_s), mebibytes(sum.param_bytes));
+  if (profile.link.bytes_per_s > 0) {
+    fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us{}\n", profile.link.bytes_per_s * 1e-9,
+               profile.link.latency_s * 1e6,
+               profile.link_way.empty() ? "" : fmt::format(": {}", profile.link_way));
+  }
+}
+
+void run(const ProfileOptions& options) {
+  if (options.tune) check_tunable(backend(options.machine.device));
+  run_job(options.machine, [&](Rank& rank) {
+    const Graph graph = lowered_network(options.network, rank);
+    check_same_kernels(rank, options.machine, graph);
+    // 1. Whether the result can be kept.
+    read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
+    warn_of_crowding(rank);
+    // 2. Measure.
+    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
+    const Profile profile =
+        measured_profile(options.planning, options.network, graph, rank, tensors, options.seconds);
+    std::vector<TunedPass> tuned;
+    if (options.tune) tuned = tune(graph, rank.context, rank.transport.activity());
+    // 3. Tell.
+    if (!rank.prints()) return;
+    print(profile);
+    if (options.tune) fmt::print("\n{}", describe(tuned));
+    write_output(options.json_file, to_json(profile));
+  });
+}
+
+}  // namespace
+
+void add_profile(CLI::App& app) {
+  auto options = std::make_shared<ProfileOptions>();
+  CLI::App& command = add_command(
+      app, "profile", "measure every node of a model and the link between ranks",
+      "mpirun -n 4 antichain profile --model resnet18 --batch 128 --microbatches 8 --json profile.json");
+  add_network_options(command, options->network);
+  add_machine_options(command, options->machine);
+  add_transport_option(command, options->machine);
+  add_profile_cache_option(command, options->planning);
+  command
+      .add_flag("--tune", options->tune,
+                "time every engine that obeys the rule for each convolution, and say which is the fastest; "
+                "training goes by the rule")
+      ->group("Planning");
+  check_number(command.add_option("--seconds", options->seconds,
+                                  "about how long to measure, five steps at least [3, on GPUs 1.5]"),
+               0.01, 1e4)
+      ->type_name("X")
+      ->group("Planning");
+  add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
+  command.callback([options] {
+    settle_batch(options->network);
+    run(*options);
+  });
+}
+
+}  // namespace antichain

@@ -1,0 +1,238 @@
+#include "app/commands/rehearse.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/job/job.h"
+#include "app/obtain/network.h"
+#include "app/report/plan_figures.h"
+#include "app/report/plan_report.h"
+#include "app/report/report.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "partition/profile/read_profile.h"
+#include "pipeline/host/computing_beats.h"
+#include "pipeline/host/fault.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/rehearse/rehearse.h"
+#include "pipeline/simulate/trace_events.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+constexpr std::string_view device_prefix = "rehearse:";
+
+// What one rehearsal is of.
+struct Task {
+  Profile profile;
+  PlanTask planned;
+  Plan plan;
+  Schedule schedule;
+  double time_scale = 1;
+};
+
+Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ranks,
+               const std::optional<Plan>& plan) {
+  Task task{.profile = read_profile(given.profile, o.planning.profile_file)};
+  PlanningOptions planning = o.planning;
+  if (planning.stages == 0 && planning.plan_file.empty() && planning.cluster_file.empty() &&
+      planning.cuts.empty() && parse_replicas(planning.replicas).of_stage.empty())
+    planning.stages = ranks;
+  task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
+  task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);
+  task.schedule =
+      obtain_training_schedule(given, o.schedule.schedule, task.profile, task.plan, o.microbatches);
+  task.time_scale = o.time_scale > 0
+                        ? o.time_scale
+                        : comfortable_time_scale(task.profile, task.plan, task.planned.options.cluster);
+  return task;
+}
+
+// On rank 0.
+struct RehearsedSteps {
+  std::vector<Timeline> timelines;
+  std::vector<double> step_s, wall_s;
+
+  const Timeline& median() const {
+    std::vector<double> sorted = step_s;
+    const auto middle = sorted.begin() + int64_t(sorted.size() - 1) / 2;
+    std::ranges::nth_element(sorted, middle);
+    return *std::ranges::find(timelines, *middle, &Timeline::step_s);
+  }
+};
+
+double images_per_s(const Task& task, double step_s) {
+  return double(task.profile.microbatch) * task.schedule.microbatches / step_s;
+}
+
+double difference(double predicted, double rehearsed) {
+  return predicted > 0 ? rehearsed / predicted - 1 : 0;
+}
+
+std::string table(const Task& task, const Timeline& predicted, const Timeline& rehearsed) {
+  using enum Table::Align;
+  Table table({{"", left}, {"predicted"}, {"rehearsed"}, {"difference\n%"}});
+  const auto row = [&](const std::string& what, double p, double r, int digits) {
+    table.add({what, fmt::format("{:.{}f}", p, digits), fmt::format("{:.{}f}", r, digits),
+               fmt::format("{:+.1f}", difference(p, r) * 100)});
+  };
+  const PlanOptions& options = task.planned.options;
+  row("step, ms", predicted.step_s * 1e3, rehearsed.step_s * 1e3, 2);
+  if (task.profile.microbatch > 0)
+    row("images/s", images_per_s(task, predicted.step_s), images_per_s(task, rehearsed.step_s), 1);
+  row("speedup", speedup(predicted.step_s, task.profile, options),
+      speedup(rehearsed.step_s, task.profile, options), 2);
+  row("bubble, %", predicted.bubble_share() * 100, rehearsed.bubble_share() * 100, 1);
+  return table.str();
+}
+
+std::string json_of(const Task& task, const RehearseCommandOptions& o, const Timeline& predicted,
+                    const Timeline& rehearsed, const RehearsedSteps& all) {
+  const nlohmann::ordered_json json = {{"mode", "rehearsed"},
+                                       {"model", task.profile.model},
+                                       {"microbatch", task.profile.microbatch},
+                                       {"microbatches", task.schedule.microbatches},
+                                       {"ranks", task.plan.ranks()},
+                                       {"plan_hash", plan_hash(task.plan)},
+                                       {"time_scale", task.time_scale},
+                                       {"payload", o.payload},
+                                       {"predicted_step_s", predicted.step_s},
+                                       {"rehearsed_step_s", rehearsed.step_s},
+                                       {"predicted_bubble_share", predicted.bubble_share()},
+                                       {"rehearsed_bubble_share", rehearsed.bubble_share()},
+                                       {"rehearsed_busy_s", rehearsed.busy_s},
+                                       {"rehearsed_steps_s", all.step_s},
+                                       {"wall_steps_s", all.wall_s}};
+  return json.dump(2) + "\n";
+}
+
+// The first step finds memory and messages cold, and is not counted.
+RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o, Transport& transport) {
+  Rehearsal rehearsal(task.profile, task.plan, task.schedule, task.planned.options.cluster, transport,
+                      {.time_scale = task.time_scale, .true_payload = o.payload == "true"});
+  RehearsedSteps steps;
+  for (int step = 0; step <= o.steps; ++step) {
+    fault_point(transport.rank(), step);
+    Timeline timeline = rehearsal.step();
+    if (step == 0) continue;
+    steps.step_s.push_back(timeline.step_s);
+    steps.wall_s.push_back(rehearsal.wall_s());
+    steps.timelines.push_back(std::move(timeline));
+  }
+  return steps;
+}
+
+void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& plan, Rank& rank) {
+  Transport& transport = rank.transport;
+  // 1. What was given, and the plan: rank 0's, on all ranks.
+  const GivenFiles given =
+      read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, transport);
+  std::optional<Plan> shared = plan;
+  if (!shared) {
+    const std::string text = on_rank_zero(transport, [&] {
+      const ComputingBeats beats(transport.activity());
+      const Task mine = make_task(o, given, transport.size(), {});
+      return to_json(mine.plan, mine.profile);
+    });
+    shared = plan_from_json(text, "the plan of rank 0", read_profile(given.profile, o.planning.profile_file));
+  }
+  const Task task = make_task(o, given, transport.size(), shared);
+  const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster);
+  if (rank.prints()) {
+    fmt::print(
+        "{}\nREHEARSED on {}: ranks wait for profiled times, nothing is computed ({}; time scale {:.3g})\n",
+        describe(task.plan, task.profile, task.planned), counted(task.plan.ranks(), "rank"),
+        o.payload == "true" ? "messages of true size" : "tokens for messages above 64 KiB", task.time_scale);
+    std::fflush(stdout);
+  }
+  // 2. Steps.
+  const RehearsedSteps steps = rehearse_steps(task, o, transport);
+  if (!rank.prints()) return;
+  // 3. Predicted beside rehearsed.
+  const Timeline& rehearsed = steps.median();
+  begin_answer();
+  fmt::print("\n{}\n{}", draw(rehearsed, task.plan.ranks(), grid_width(o.width)),
+             table(task, predicted, rehearsed));
+  if (!o.json_file.empty()) write_output(o.json_file, json_of(task, o, predicted, rehearsed, steps));
+  if (!o.trace_file.empty())
+    write_output(o.trace_file,
+                 to_chrome_trace(to_trace(rehearsed, task.profile), "rehearsed: " + task.profile.model));
+}
+
+}  // namespace
+
+void rehearse(const RehearseCommandOptions& options) {
+  check(options.planning);
+  if (options.machine.transport == "nccl")
+    throw Error("--transport nccl moves tensors of GPUs, but a rehearsal's are in host memory",
+                "leave out --transport", ExitCode::usage);
+  MachineOptions machine = options.machine;
+  machine.device = "cpu";  // where ranks wait
+  std::optional<Plan> plan;
+  if (machine.local == 0 && !launched_in_parallel()) {  // as many threads as the plan has ranks
+    const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
+    plan = make_task(options, given, 1, {}).plan;
+    machine.local = plan->ranks();
+  }
+  run_job(machine, [&](Rank& rank) { rehearse_rank(options, plan, rank); });
+}
+
+bool is_rehearsal(const std::string& device) { return device.starts_with(device_prefix); }
+
+RehearseCommandOptions rehearsal_of(const MachineOptions& machine, const PlanningOptions& planning,
+                                    const ScheduleOptions& schedule, int microbatches) {
+  RehearseCommandOptions options{.planning = planning, .schedule = schedule, .machine = machine};
+  const std::string file = machine.device.substr(device_prefix.size());
+  if (file.empty())
+    throw Error("--device rehearse: names no profile", "give --device rehearse:PROFILE", ExitCode::usage);
+  if (!planning.profile_file.empty() && planning.profile_file != file)
+    throw Error("--profile and --device rehearse: name different profiles", "leave out --profile",
+                ExitCode::usage);
+  options.planning.profile_file = file;
+  options.microbatches = microbatches;
+  return options;
+}
+
+void add_rehearse(CLI::App& app) {
+  auto options = std::make_shared<RehearseCommandOptions>();
+  CLI::App& command = add_command(
+      app, "rehearse", "run a step on real ranks that wait for profiled times instead of computing",
+      "antichain rehearse --profile profile.json --stages 4 --microbatches 8");
+  add_planning_options(command, options->planning);
+  command.get_option("--profile")
+      ->required()
+      ->description("the times to wait for (of antichain profile --json, or graph.txt)");
+  add_schedule_option(command, options->schedule);
+  add_microbatches_option(command, options->microbatches, "Schedule");
+  const std::string group = "Rehearsal";
+  CLI::Option* scale =
+      command.add_option("--time-scale", options->time_scale,
+                         "stretch every time by so much [so that the shortest stage takes 10 ms]");
+  check_number(scale, 1e-3, 1e6)->type_name("X")->group(group);
+  CLI::Option* payload = command.add_option("--payload", options->payload,
+                                            "true: messages of the true size; token: a token above 64 KiB");
+  check_name(payload, "payload", {"token", "true"})->type_name("NAME")->capture_default_str()->group(group);
+  CLI::Option* steps = command.add_option("--steps", options->steps, "after a first one; the median counts");
+  check_whole(steps, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
+  add_rank_options(command, options->machine);
+  add_transport_option(command, options->machine);
+  add_output_option(command, "--json", options->json_file, "write predicted and rehearsed figures");
+  add_output_option(command, "--trace", options->trace_file,
+                    "write the rehearsed step for ui.perfetto.dev or chrome://tracing");
+  CLI::Option* width = command.add_option("--width", options->width,
+                                          "of the drawn grid, in characters [the terminal's, else 80]");
+  check_whole(width, 40, 1000)->type_name("N")->group("Output");
+  command.callback([options] { rehearse(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,31 @@
+// antichain rehearse: a step on real ranks that wait for profiled times instead of computing.
+#pragma once
+
+#include <string>
+
+#include "app/options/options.h"
+#include "app/options/planning_options.h"
+
+namespace antichain {
+
+struct RehearseCommandOptions {
+  PlanningOptions planning;
+  ScheduleOptions schedule;
+  MachineOptions machine;
+  int microbatches = default_microbatches, steps = 3;
+  int width = 0;                  // of the grid; 0: the terminal's
+  double time_scale = 0;          // 0: comfortable_time_scale()
+  std::string payload = "token";  // or "true"
+  std::string json_file, trace_file;
+};
+
+// Plans, rehearses, and prints predicted beside rehearsed times. With neither --local nor mpirun as many threads as the plan
+// has ranks.
+void rehearse(const RehearseCommandOptions&);
+
+// `--device rehearse:PROFILE` of train: everything but the device is what train would do.
+bool is_rehearsal(const std::string& device);
+RehearseCommandOptions rehearsal_of(const MachineOptions&, const PlanningOptions&, const ScheduleOptions&,
+                                    int microbatches);
+
+}  // namespace antichain

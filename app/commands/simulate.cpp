@@ -1,0 +1,94 @@
+// antichain simulate: what a step of a plan under a schedule will look like, and how long it takes.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/obtain/network.h"
+#include "app/report/plan_report.h"
+#include "app/report/report.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "partition/profile/read_profile.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/simulate/trace_events.h"
+
+namespace antichain {
+namespace {
+
+struct SimulateOptions {
+  PlanningOptions planning;
+  ScheduleOptions schedule;
+  int microbatches = default_microbatches, width = 0;  // 0: the terminal's
+  std::string json_file, trace_file, schedule_file;
+};
+
+void write_results(const SimulateOptions& options, const Profile& profile, const Plan& plan,
+                   const Schedule& schedule, const Timeline& timeline) {
+  if (!options.json_file.empty())
+    write_output(options.json_file, simulation_json(timeline, plan, profile, schedule));
+  if (!options.schedule_file.empty()) write_output(options.schedule_file, print(schedule));
+  if (!options.trace_file.empty())
+    write_output(options.trace_file,
+                 to_chrome_trace(to_trace(timeline, profile), "predicted: " + profile.model));
+}
+
+bool says_how_many_stages(const PlanningOptions& o) {
+  return !o.plan_file.empty() || o.stages > 0 || !o.cluster_file.empty() || !o.cuts.empty() ||
+         !parse_replicas(o.replicas).of_stage.empty();
+}
+
+void run(const SimulateOptions& options) {
+  const PlanningOptions& planning = options.planning;
+  check(planning);
+  if (!says_how_many_stages(planning))
+    throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
+  check_writable({options.json_file, options.trace_file, options.schedule_file});
+  if (rank_hint() > 0) return;  // under mpirun one simulates
+  // 1. The network's prices, and where it is cut.
+  const GivenFiles given = read_given_files(planning, options.schedule.schedule);
+  const Profile profile = read_profile(given.profile, planning.profile_file);
+  const PlanTask task =
+      plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
+  const Plan plan = obtain_plan(planning, given, profile, task);
+  // 2. Who does what when.
+  const Schedule schedule =
+      obtain_schedule(given, options.schedule.schedule, profile, plan, options.microbatches);
+  // 3. How long that takes.
+  const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
+  begin_answer();
+  fmt::print("{}\n{}\n{}", describe(plan, profile, task),
+             draw(timeline, plan.ranks(), grid_width(options.width)),
+             describe(timeline, plan, profile, schedule, task));
+  // 4. Files.
+  write_results(options, profile, plan, schedule, timeline);
+}
+
+}  // namespace
+
+void add_simulate(CLI::App& app) {
+  auto options = std::make_shared<SimulateOptions>();
+  CLI::App& command =
+      add_command(app, "simulate", "predict a training step from a profile, a plan and a schedule",
+                  "antichain simulate --profile profile.json --stages 4 --microbatches 8 --trace trace.json");
+  add_planning_options(command, options->planning);
+  command.get_option("--profile")
+      ->required()
+      ->description("the prices (of antichain profile --json, or graph.txt)");
+  add_schedule_option(command, options->schedule);
+  add_microbatches_option(command, options->microbatches, "Schedule");
+  CLI::Option* width = command.add_option("--width", options->width,
+                                          "of the drawn grid, in characters [the terminal's, else 80]");
+  check_whole(width, 40, 1000)->type_name("N")->group("Output");
+  add_output_option(command, "--json", options->json_file, "write the prediction");
+  add_output_option(command, "--trace", options->trace_file,
+                    "write the predicted step for ui.perfetto.dev or chrome://tracing");
+  add_output_option(command, "--write-schedule", options->schedule_file,
+                    "write the schedule as text, for --schedule");
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,239 @@
+// antichain train: the whole way from a model's name to a trained network, on all ranks.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/commands/rehearse.h"
+#include "app/job/agreement.h"
+#include "app/job/job.h"
+#include "app/job/job_log.h"
+#include "app/job/preflight.h"
+#include "app/job/starvation.h"
+#include "app/obtain/data_options.h"
+#include "app/obtain/network.h"
+#include "app/report/citations.h"
+#include "app/report/plan_report.h"
+#include "app/report/profiling.h"
+#include "app/report/report.h"
+#include "app/report/time_report.h"
+#include "app/report/train_report.h"
+#include "app/train/follow_recipe.h"
+#include "app/train/resume.h"
+#include "app/train/run_record.h"
+#include "app/train/train_option_kinds.h"
+#include "app/train/train_options.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "framework/printed.h"
+#include "framework/say.h"
+#include "pipeline/host/computing_beats.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/host/stop_signals.h"
+#include "pipeline/simulate/message_order.h"
+#include "pipeline/simulate/trace_events.h"
+#include "pipeline/stage/stage_state.h"
+#include "pipeline/train/state_hash.h"
+#include "pipeline/transport/agree.h"
+#include "pipeline/transport/choose_transport.h"
+
+namespace antichain {
+namespace {
+
+// Every rank has work, however many devices the cluster's file lists.
+PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
+  const bool given = !parse_replicas(planning.replicas).of_stage.empty();
+  if (planning.stages == 0 && planning.plan_file.empty() && !given) planning.stages = ranks;
+  return planning;
+}
+
+// Rank 0's plan, on all ranks.
+Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
+                const PlanTask& task, Rank& rank) {
+  const int ranks = rank.transport.size();
+  const std::string text = on_rank_zero(rank.transport, [&] {
+    rank.transport.activity().doing("planning");
+    const ComputingBeats beats(rank.transport.activity());
+    const Plan plan = obtain_plan(planning, given, profile, task);
+    return to_json(plan, profile);
+  });
+  const Plan plan = plan_from_json(text, "the plan of rank 0");
+  if (plan.ranks() != ranks) {
+    throw Error(fmt::format("the plan is for {}, but the job has {}", counted(plan.ranks(), "rank"), ranks),
+                fmt::format("start it with mpirun -n {0} or --local {0}, or plan for {1}", plan.ranks(),
+                            counted(ranks, "rank")),
+                ExitCode::usage);
+  }
+  agree(rank.transport, "the plan", plan_hash(plan));
+  return plan;
+}
+
+void write_trace(const std::string& file, const TrainResult& result, const Profile& profile,
+                 const std::string& title) {
+  if (file.empty()) return;
+  const Timeline measured{.events = result.events};
+  write_output(file, to_chrome_trace(to_trace(measured, profile), title));
+}
+
+// Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no
+// success.
+void end_as_it_went(const TrainResult& result, const std::string& lost_weights) {
+  if (!result.bad_test.empty()) throw Error(result.bad_test, "use a smaller --lr", ExitCode::not_a_number);
+  if (!result.unsaved.empty())
+    throw Error(
+        fmt::format("training is done, but its last checkpoint could not be saved: {}", result.unsaved));
+  if (!lost_weights.empty())
+    throw Error(fmt::format("training is done, but its weights could not be kept: {}", lost_weights));
+  if (const std::string reason = why_print_is_lost(); !reason.empty())
+    throw Error(fmt::format("training is done, but its log is not complete: {}", reason));
+}
+
+std::string please_cite(const Cited& cited) {
+  std::vector<std::string> works = citations(cited);
+  for (std::string& work : works) work = in_short(work);
+  return hanging("Please cite", 15, fmt::format("{} (antichain citations)", fmt::join(works, "; ")));
+}
+
+void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shared) {
+  Transport& transport = rank.transport;
+  check_same_settings(rank, options.settings);
+  const Graph graph = lowered_network(options.network, rank);
+  check_same_kernels(rank, options.machine, graph);
+  const PlanningOptions planning = for_ranks(options.planning, transport.size());
+  const JobStart job = job_start(rank);
+  const RunRecord record(options.results, rank);
+  // 1. The files and the data that were given.
+  const GivenFiles given =
+      read_given_files(planning, options.schedule.schedule,
+                       {options.metrics_file, options.trace_file, options.json_file}, transport);
+  if (!planning.profile_file.empty()) given_profile(given, planning, graph);
+  if (rank.prints()) fmt::print("{}{}\n", describe(job), describe_keeping(options));
+  const Weights initial = read_initial(options.init, graph, transport);
+  const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
+  if (rank.prints()) fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
+  RunFacts facts = run_facts(options, data, rank);
+  const Beginning beginning = find_beginning(options, facts, graph, rank);
+  on_rank_zero(transport, [&] {
+    record.check_free(beginning.checkpoint);
+    return "";
+  });
+  // 2. What the network's nodes cost here, and the link that tensors will take.
+  const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
+  const Profile profile = obtain_profile(given, planning, options.network, graph, rank, tensors);
+  // 3. Where it is cut: every rank holds the same plan.
+  const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
+                                  options.network.microbatches, transport.size());
+  const Plan plan = share_plan(given, planning, profile, task, rank);
+  // 4. Who does what when, and how long that should take.
+  const Schedule schedule =
+      obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
+  const Cluster& cluster = task.options.cluster;
+  const Transport& way = tensors.over(transport);
+  const auto lane_of = [&](int from, int to, Flow flow) { return way.lane(from, to, flow); };
+  const Timeline predicted = way.ordered()
+                                 ? simulate_in_order(schedule, plan, profile, cluster,
+                                                     message_order(schedule, plan, profile, cluster), lane_of)
+                                 : simulate(schedule, plan, profile, cluster);
+  if (rank.prints()) {
+    if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
+    fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
+    std::fflush(stdout);
+  }
+  warn_of_crowding(rank);
+  const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
+  const MemoryNeed need =
+      memory_need(graph, profile, plan, schedule, transport.rank(),
+                  data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
+  const DeviceMemory device = device_memory(rank.context);
+  check_memory(transport, MemoryOf::plan, need, device);
+  const MemoryRecord memory(device.name.empty() ? need.total() : need.beside_device());
+  on_rank_zero(transport, [&] {
+    const Progress::Disk disk(transport.activity(), "writing the results folder");
+    record.begin(options, job, beginning.checkpoint, profile, plan);
+    return "";
+  });
+  // 5. Train, evaluating over the whole test set after each epoch.
+  add_plan(facts.setting, plan, profile);
+  Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, rank.context, options.seed);
+  if (beginning.checkpoint.empty())
+    start_from(initial, options.init, stage, rank);
+  else
+    go_on_from(beginning, facts, stage, rank);
+  MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
+  TrainReporter reporter(metrics, *data.train, job.hosts, LossWatch(watched_run(options)));
+  TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
+  settings.start = beginning.manifest.position;
+  settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
+  settings.deadline = deadline(options.checkpoint);
+  const TrainResult result =
+      train(stage, profile, plan, schedule, data, tensors.over(transport), settings, reporter);
+  // 6. What came of it, beside what was predicted.
+  const StateHash state = state_hash(stage, transport);
+  const std::vector<ProcessMemory> processes = memory.compare(rank);
+  const std::string lost_weights = record.keep_weights(stage, transport);
+  if (!rank.prints()) return end_as_it_went(result, lost_weights);
+  const Progress::Disk disk(transport.activity(), "writing what came of it");
+  reporter.finish();
+  warn_of_starving(starved_rank(reporter.times(), job.hosts), transport, rank.context);
+  const TrainSummary summary{.model = graph.model(),
+                             .precision = options.network.precision,
+                             .data = data.train->name(),
+                             .plan_hash = plan_hash(plan),
+                             .state = state.all,
+                             .test_images = data.test->size(),
+                             .steps = result.steps,
+                             .memory_bytes = result.memory_bytes,
+                             .processes = processes,
+                             .ranks = transport.size(),
+                             .predicted_step_s = predicted.step_s,
+                             .measured_step_s = result.step_s,
+                             .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,
+                             .loss = result.loss,
+                             .accuracy = result.accuracy,
+                             .times = reporter.times(),
+                             .epoch = reporter.last_epoch()};
+  fmt::print("{}", describe(summary));
+  const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
+  if (summary.epoch) fmt::print("{}", please_cite(cited));  // what is shorter is a trial
+  metrics.summary(to_json(summary, -1));
+  write_output(options.json_file, to_json(summary, 2) + "\n");
+  write_trace(options.trace_file, result, profile, "measured: " + graph.model() + ", " + data.train->name());
+  end_as_it_went(result, lost_weights);
+}
+
+void run(TrainCommandOptions& options, CLI::App& command) {
+  if (is_rehearsal(options.machine.device))
+    return rehearse(
+        rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
+  check(options);
+  if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
+  complete_outputs(options);
+  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
+  const StopRequests signals(StopRequests::Life::process);
+  SharedData shared;
+  fit_network(options.network, options.data, shared);
+  note_settings(options, command);
+  run_job(options.machine, [&](Rank& rank) { train_rank(options, rank, shared); });
+}
+
+}  // namespace
+
+void add_train(CLI::App& app) {
+  auto options = std::make_shared<TrainCommandOptions>();
+  CLI::App& command = add_command(
+      app, "train", "profile, plan and train",
+      "mpirun -n 4 antichain train --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 2");
+  add_train_options(command, *options);
+  check_train_option_kinds(command);
+  command.callback([options, &command] {
+    options->settings = settings_of(command);
+    follow_recipe(command, *options);
+    run(*options, command);
+  });
+}
+
+}  // namespace antichain

@@ -1,0 +1,114 @@
+// antichain data batches: the very images that `antichain train` feeds its network, as a file, so that another framework
+// can be trained on the same ones.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <memory>
+
+#include "app/cli/checks.h"
+#include "app/cli/child_process.h"
+#include "app/cli/table.h"
+#include "app/data/data_commands.h"
+#include "app/data/tensor_stream.h"
+#include "app/obtain/data_options.h"
+#include "app/options/network_form.h"
+#include "data/loader.h"
+#include "framework/error.h"
+#include "framework/say.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+struct BatchesOptions {
+  DataOptions data;
+  int64_t steps = 1, first_step = 0, batch = 128;
+  uint64_t seed = 0;
+  std::string format, out_file;
+};
+
+// As the trainer counts: step s takes batch s of an endless row of epochs.
+BatchPosition position_of(int64_t step, const Sampler& sampler) {
+  return {.epoch = step / sampler.batches(), .batch = step % sampler.batches()};
+}
+
+void write_labels(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, TensorStream& file) {
+  Loader loader(data, {.batch = o.batch, .seed = o.seed, .images = false});
+  const Tensor batch = Tensor::host({.shape = {o.batch}, .dtype = DType::i32});
+  for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
+    loader.fill_labels(position_of(step, loader.sampler()), 0, batch);
+    const std::vector<int64_t> labels(batch.data<int32_t>(), batch.data<int32_t>() + o.batch);
+    file.append_labels(labels);
+    StopSignals::end_if_requested();
+  }
+}
+
+// Refused where the disk has no room for it; without HDF5's own structures.
+void check_room(const Shape& chw, const BatchesOptions& o) {
+  const double bytes = double(o.steps) * double(o.batch) * double(4 * chw.elements() + 8);
+  const std::filesystem::path folder = std::filesystem::path(o.out_file).parent_path();
+  std::error_code unknown;
+  const auto space = std::filesystem::space(folder.empty() ? "." : folder, unknown);
+  constexpr double GiB = 1 << 30;
+  if (!unknown && bytes > double(space.available))
+    throw Error(fmt::format("{} would have {:.1f} GiB, but there are {:.1f} GiB free", o.out_file,
+                            bytes / GiB, double(space.available) / GiB),
+                "ask for fewer --steps");
+  if (bytes > GiB) note(fmt::format("{} will have {:.1f} GiB", o.out_file, bytes / GiB));
+}
+
+void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
+  const Shape chw = data->image_shape();
+  const StopSignals stop;  // so that no part of a file is left
+  check_room(chw, o);
+  TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]});
+  write_labels(data, o, file);
+  const Sampler sampler(data->size(), {.batch = o.batch});
+  Loader loader(data,
+                {.batch = o.batch, .seed = o.seed, .ahead = 2, .first = position_of(o.first_step, sampler)});
+  const Tensor batch = Tensor::host({.shape = {o.batch, chw[0], chw[1], chw[2]}});
+  for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
+    loader.fill_images(position_of(step, loader.sampler()), 0, batch);
+    file.append({batch.data<float>(), size_t(batch.elements())});
+    StopSignals::end_if_requested();
+  }
+  file.finish();
+}
+
+void run(const BatchesOptions& options) {
+  check(options.data);
+  check_writable({options.out_file});
+  const WeightFormat format = format_of(options.format, options.out_file);
+  if (rank_hint() > 0) return;  // under mpirun one writes
+  const std::shared_ptr<const DataSet> train = read_data(options.data).train;
+  write_batches(train, options, format);
+  fmt::print("{}: {} of {} images of {}\n", options.out_file, counted(options.steps, "batch", "batches"),
+             grouped(options.batch), train->name());
+}
+
+}  // namespace
+
+void add_data_batches(CLI::App& data) {
+  auto options = std::make_shared<BatchesOptions>();
+  CLI::App& command = add_command(
+      data, "batches", "write the images and labels that training steps are fed with",
+      "antichain data batches --data-dir D --steps 100 --batch 128 --seed 1 --out batches.safetensors");
+  add_data_options(command, options->data);
+  const std::string group = "Batches";
+  CLI::Option* steps = command.add_option("--steps", options->steps, "of how many steps");
+  check_whole(steps, 1, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
+  CLI::Option* first = command.add_option("--first-step", options->first_step, "from this step on");
+  check_whole(first, 0, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);
+  CLI::Option* batch = command.add_option("--batch", options->batch, "samples per step");
+  check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
+  CLI::Option* seed = command.add_option("--seed", options->seed, "of order and augmentation, as of train");
+  check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group(group);
+  add_format_option(command, options->format);
+  add_output_option(command, "--out", options->out_file,
+                    "the file to write: tensors images (f32, steps·batch x C x H x W) and labels (i64)")
+      ->required();
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,138 @@
+// antichain data pack: a data set as one HDF5 file, from CIFAR's binary files or from folders of JPEG and PNG images.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <charconv>
+#include <memory>
+
+#include "app/cli/checks.h"
+#include "app/cli/child_process.h"
+#include "app/cli/progress_bar.h"
+#include "app/cli/table.h"
+#include "app/data/data_commands.h"
+#include "data/cifar10.h"
+#include "data/image_folder.h"
+#include "data/pack.h"
+#include "framework/error.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+constexpr int most_side = 16'384;
+
+struct PackCommandOptions {
+  std::string cifar, images, out_file, size, layout = "nchw";
+  double test_fraction = 0.1;
+  bool compress = false, skip_damaged = false;
+};
+
+struct Size {
+  int height = 0, width = 0;
+};
+
+// "64" or "48x64": height x width.
+Size parse_size(const std::string& text) {
+  if (text.empty()) return {};
+  const auto number = [](const std::string& digits) {
+    int value = 0;
+    const auto [end, failed] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return failed == std::errc() && end == digits.data() + digits.size() && value <= most_side ? value : 0;
+  };
+  const size_t x = text.find('x');
+  const Size size{number(text.substr(0, x)), number(x == std::string::npos ? text : text.substr(x + 1))};
+  if (size.height < 1 || size.width < 1)
+    throw Error(fmt::format("--size takes pixels such as 64 or 48x64 (height x width), not '{}'", text),
+                fmt::format("a side has 1 to {}", most_side), ExitCode::usage);
+  return size;
+}
+
+void check(const PackCommandOptions& o) {
+  if (o.cifar.empty() == o.images.empty())
+    throw Error("data pack takes either --cifar DIR or --images FOLDER", "say what to pack", ExitCode::usage);
+  if (!o.cifar.empty() && (!o.size.empty() || o.skip_damaged))
+    throw Error(fmt::format("{} is for --images", o.size.empty() ? "--skip-damaged" : "--size"),
+                "leave it out", ExitCode::usage);
+}
+
+DataSplits open_images(const PackCommandOptions& o, ProgressBar& bar) {
+  const Size size = parse_size(o.size);
+  const FolderSet set = open_image_folder(o.images, {.height = size.height,
+                                                     .width = size.width,
+                                                     .test_fraction = o.test_fraction,
+                                                     .skip_damaged = o.skip_damaged,
+                                                     .progress = [&](int64_t done, int64_t total) {
+                                                       StopSignals::end_if_requested();
+                                                       bar.show(done, total, "checking");
+                                                     }});
+  for (const std::string& sentence : set.damaged) bar.say("left out: " + sentence);
+  if (set.other_files > 0)
+    bar.say(fmt::format("{} that {} not end in .jpg, .jpeg or .png: left out",
+                        counted(set.other_files, "file"), set.other_files == 1 ? "does" : "do"));
+  return set.splits;
+}
+
+void run(const PackCommandOptions& o) {
+  check(o);
+  parse_size(o.size);
+  check_writable({o.out_file});
+  if (rank_hint() > 0) return;  // under mpirun one writes
+  const StopSignals stop;       // so that no part of a file is left
+  ProgressBar bar(stdout);
+  const DataSplits splits = o.cifar.empty() ? open_images(o, bar) : read_cifar10(o.cifar);
+  PackOptions options{.interleaved = o.layout == "nhwc",
+                      .compressed = o.compress,
+                      .normalisation = {},
+                      .progress = [&](int64_t done, int64_t total) {
+                        StopSignals::end_if_requested();
+                        bar.show(done, total, "packing");
+                      }};
+  if (!o.cifar.empty()) options.normalisation = splits.train->normalisation();
+  pack(splits, o.out_file, options);
+  const Shape chw = splits.train->image_shape();
+  bar.say(fmt::format("{}: {} for training and {} for tests, {} x {} pixels, {}", o.out_file,
+                      counted(splits.train->size(), "image"), grouped(splits.test->size()), chw[1], chw[2],
+                      counted(splits.train->classes(), "class", "classes")));
+}
+
+}  // namespace
+
+void add_data_pack(CLI::App& data) {
+  auto options = std::make_shared<PackCommandOptions>();
+  PackCommandOptions& o = *options;
+  CLI::App& command =
+      add_command(data, "pack", "write a data set as one HDF5 file, for train --dataset hdf5:FILE",
+                  "antichain data pack --images photos --size 64 --test-fraction 0.2 --out photos.h5");
+  const std::string from = "From", to = "Images";
+  command.add_option("--cifar", o.cifar, "folder of CIFAR-10's binary files")->type_name("DIR")->group(from);
+  command
+      .add_option(
+          "--images", o.images,
+          "folder with one sub-folder of .jpg, .jpeg and .png files per class, or with two of such folders, "
+          "train and test")
+      ->type_name("FOLDER")
+      ->group(from);
+  CLI::Option* fraction =
+      command.add_option("--test-fraction", o.test_fraction, "of each class, where there is no folder test");
+  check_number(fraction, 0, 0.9)->type_name("X")->capture_default_str()->group(from);
+  command
+      .add_flag("--skip-damaged", o.skip_damaged, "list damaged images and leave them out, instead of ending")
+      ->group(from);
+  command
+      .add_option(
+          "--size", o.size,
+          "height and width in pixels: the middle part is cut out and scaled [as they are, if all are equal]")
+      ->type_name("N|HxW")
+      ->group(to);
+  CLI::Option* layout = command.add_option("--layout", o.layout, "nchw: planes, or nhwc: pixels");
+  check_name(layout, "layout", {"nchw", "nhwc"})->type_name("NAME")->capture_default_str()->group(to);
+  command.add_flag("--compress", o.compress, "pack each image by gzip: smaller files, slower training")
+      ->group(to);
+  command.add_option("--out", o.out_file, "the file to write")
+      ->type_name("FILE")
+      ->required()
+      ->group("Output");
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,77 @@
+// antichain data show: what a data set has in it.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <memory>
+#include <vector>
+
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/data/data_commands.h"
+#include "app/obtain/data_options.h"
+#include "data/pixel_sums.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+std::vector<int64_t> counts_of(const DataSet& set) {
+  std::vector<int64_t> counts(size_t(set.classes()), 0);
+  for (int64_t i = 0; i < set.size(); ++i) ++counts[size_t(set.label(i))];
+  return counts;
+}
+
+// Reads every image, so that one that can't be read is found.
+Normalisation measured(const DataSet& set) {
+  PixelSums sums;
+  std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
+  for (int64_t i = 0; i < set.size(); ++i) {
+    set.image(i, pixels);
+    sums.add(pixels);
+  }
+  return sums.normalisation();
+}
+
+std::string three(const std::array<float, 3>& values) {
+  return fmt::format("{:.4f} {:.4f} {:.4f}", values[0], values[1], values[2]);
+}
+
+void run(const std::string& path) {
+  if (rank_hint() > 0) return;  // under mpirun one speaks
+  const DataSplits data = read_data(path);
+  const Shape chw = data.train->image_shape();
+  const Normalisation used = data.train->normalisation();
+  begin_answer();
+  fmt::print("{}, {} x {} pixels, {}\nTraining subtracts {} and divides by {} (red, green, blue).\n\n",
+             data.train->name(), chw[1], chw[2], counted(data.train->classes(), "class", "classes"),
+             three(used.mean), three(used.deviation));
+  Table splits(
+      {{"split", Table::Align::left}, {"images"}, {"mean\nof pixels in [0, 1]"}, {"deviation\nof the same"}});
+  for (const auto& [name, set] : {std::pair("train", data.train), std::pair("test", data.test)}) {
+    const Normalisation found = measured(*set);
+    splits.add({name, grouped(set->size()), three(found.mean), three(found.deviation)});
+  }
+  Table classes(
+      {{"label"}, {"class", Table::Align::left, Table::Role::key}, {"train\nimages"}, {"test\nimages"}});
+  const std::vector<int64_t> train = counts_of(*data.train), test = counts_of(*data.test);
+  for (size_t label = 0; label < train.size(); ++label)
+    classes.add({std::to_string(label), data.train->class_names()[label], grouped(train[label]),
+                 grouped(test[label])});
+  fmt::print("{}\n{}", splits.str(), classes.str());
+}
+
+}  // namespace
+
+void add_data_show(CLI::App& data) {
+  auto path = std::make_shared<std::string>();
+  CLI::App& command = add_command(data, "show", "list splits, classes and their images, reading every one",
+                                  "antichain data show photos.h5");
+  command.add_option("path,--data", *path, "an HDF5 file, or a folder of CIFAR-10's binary files")
+      ->type_name("FILE|DIR")
+      ->required()
+      ->group("Data");
+  command.callback([path] { run(*path); });
+}
+
+}  // namespace antichain

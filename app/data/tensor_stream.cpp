@@ -1,0 +1,72 @@
+#include "app/data/tensor_stream.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+// Labels first: 64-bit numbers before 32-bit ones keep every tensor aligned.
+std::string safetensors_header(const std::vector<int64_t>& shape) {
+  const int64_t labels_end = shape[0] * 8;
+  int64_t image_bytes = 4;
+  for (const int64_t d : shape) image_bytes *= d;
+  const nlohmann::ordered_json header = {
+      {"labels", {{"dtype", "I64"}, {"shape", {shape[0]}}, {"data_offsets", {0, labels_end}}}},
+      {"images",
+       {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {labels_end, labels_end + image_bytes}}}}};
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
+}
+
+}  // namespace
+
+TensorStream::TensorStream(const std::string& file, WeightFormat format, std::vector<int64_t> shape)
+    : name_(file), part_(file) {
+  if (format == WeightFormat::hdf5) {
+    hdf5_ = std::make_unique<ArrayWriter>(
+        part_.path(),
+        std::vector<ArraySpec>{{.path = "images", .shape = shape, .type = ArrayType::f32},
+                               {.path = "labels", .shape = {shape[0]}, .type = ArrayType::i64}});
+    return;
+  }
+  plain_.open(part_.path(), std::ios::binary | std::ios::trunc);
+  const std::string header = safetensors_header(shape);
+  write(std::as_bytes(std::span(header)));
+}
+
+void TensorStream::write(std::span<const std::byte> bytes) {
+  plain_.write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
+  if (!plain_) throw Error("can't write " + name_, "is the disk full, or the folder read-only?");
+}
+
+void TensorStream::append_labels(std::span<const int64_t> labels) {
+  if (hdf5_) return hdf5_->append(1, std::as_bytes(labels));
+  write(std::as_bytes(labels));
+}
+
+void TensorStream::append(std::span<const float> images) {
+  if (hdf5_) return hdf5_->append(0, std::as_bytes(images));
+  write(std::as_bytes(images));
+}
+
+void TensorStream::finish() {
+  if (hdf5_) {
+    hdf5_->finish();
+  } else {
+    plain_.close();
+    const int descriptor = ::open(part_.path().c_str(), O_RDONLY | O_CLOEXEC);
+    const bool synced = plain_ && descriptor >= 0 && ::fsync(descriptor) == 0;
+    if (descriptor >= 0) ::close(descriptor);
+    if (!synced) throw Error("can't write " + name_, "is the disk full, or the folder read-only?");
+  }
+  part_.commit();
+}
+
+}  // namespace antichain

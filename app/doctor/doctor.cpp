@@ -1,0 +1,116 @@
+// antichain doctor: whether everything that a run needs is there, before it is needed.
+#include "app/doctor/doctor.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <filesystem>
+#include <memory>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/output_file.h"
+#include "app/obtain/data_options.h"
+#include "framework/error.h"
+#include "framework/files/checkpoint_folder.h"
+#include "framework/json.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/transport/agree.h"
+#include "pipeline/transport/shared_folder.h"
+
+namespace antichain {
+namespace {
+
+struct DoctorOptions {
+  MachineOptions machine;
+  std::string checkpoint_folder, data_dir, json_file;
+};
+
+// Read as training would, so that what is wrong with it is found.
+void look_at_data(const std::string& data_dir, JobFacts& job) {
+  if (data_dir.empty()) return;
+  try {
+    const DataSplits data = read_data(data_dir);
+    job.data = fmt::format("{}: {} images for training, {} for tests", data.train->name(), data.train->size(),
+                           data.test->size());
+  } catch (const Error& error) {
+    job.data_problem = error.what();
+  }
+}
+
+// Whether a run could go on from what is saved there.
+void look_at_checkpoints(const std::string& folder, JobFacts& job) {
+  const std::vector<std::string> there = CheckpointFolder(folder).list();
+  job.checkpoints = int(there.size());
+  for (const std::string& checkpoint : there) try {
+      verify_checkpoint(checkpoint);
+      job.whole = checkpoint;
+      return;
+    } catch (const Damaged& damaged) {
+      if (job.damaged.empty()) job.damaged = damaged.what();
+    }
+}
+
+// Collective. Why the folder is not one for all ranks, or "".
+std::string why_not_shared(const std::string& folder, Transport& transport) {
+  if (folder.empty()) return "";
+  try {
+    check_shared_folder(folder, transport);
+    return "";
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+// Training makes a folder that is not there: then what counts is where it would be made.
+std::string nearest_there(const std::string& folder) {
+  if (folder.empty()) return "";
+  std::filesystem::path path = folder;
+  std::error_code ignored;
+  while (!path.empty() && !std::filesystem::exists(path, ignored)) path = path.parent_path();
+  return path.empty() ? "." : path.string();
+}
+
+void examine_job(const DoctorOptions& options, Rank& rank) {
+  const std::string folder =
+      on_rank_zero(rank.transport, [&] { return nearest_there(options.checkpoint_folder); });
+  JobFacts job = examine(rank, folder);
+  job.not_shared = why_not_shared(folder, rank.transport);
+  job.threads_of_one_process = options.machine.local > 1;
+  on_rank_zero(rank.transport, [&]() -> std::string {
+    if (!folder.empty()) look_at_checkpoints(options.checkpoint_folder, job);
+    look_at_data(options.data_dir, job);
+    const std::vector<Finding> findings = diagnose(job);
+    begin_answer();
+    fmt::print("{}", describe(findings));
+    std::fflush(stdout);
+    write_output(options.json_file, to_json(findings));
+    if (worst(findings) == Health::problem) throw Error("there are problems", "follow the advice above");
+    return "";
+  });
+}
+
+void run(const DoctorOptions& options) {
+  check_writable({options.json_file});
+  if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
+  run_job(options.machine, [&](Rank& rank) { examine_job(options, rank); });
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app) {
+  auto options = std::make_shared<DoctorOptions>();
+  CLI::App& command = add_command(app, "doctor", "examine all that a run needs, and advise",
+                                  "mpirun -n 4 antichain doctor --checkpoint run1 --data-dir D");
+  command.add_option("--checkpoint", options->checkpoint_folder, "examine this folder of checkpoints")
+      ->type_name("DIR")
+      ->group("Examined");
+  command.add_option("--data-dir", options->data_dir, "examine the data in this folder")
+      ->type_name("DIR")
+      ->group("Examined");
+  add_machine_options(command, options->machine);
+  add_output_option(command, "--json", options->json_file, "write the findings");
+  command.callback([options] { run(*options); });
+}
+
+}  // namespace antichain

@@ -1,0 +1,58 @@
+// What `antichain doctor` knows of each rank, and what it makes of that: facts are measured on every rank,
+// findings are a pure function of all of them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "app/job/job.h"
+#include "partition/profile/profile.h"
+
+namespace antichain {
+
+struct RankFacts {
+  std::string host, version, mpi, device, locale;
+  std::string cuda;        // why the module is not there, "" when it is
+  std::vector<int> cores;  // that the rank is bound to
+  int host_cores = 0, threads = 1;
+  int gpus = 0;               // NVIDIA's, as the host's driver lists them
+  int64_t memory_bytes = 0;   // available
+  int64_t locked_bytes = -1;  // that it may lock; -1: no limit
+  int64_t shared_bytes = 0;   // free in /dev/shm
+  std::string folder;         // why the checkpoint folder can't be used; "" when it can, or none is given
+  int64_t folder_free_bytes = 0;
+};
+std::string to_text(const RankFacts&);
+RankFacts facts_from_text(const std::string&);
+
+struct JobFacts {
+  std::vector<RankFacts> ranks;
+  Link link;                            // the slowest pair's
+  std::string link_way;                 // how tensors go there; empty: from host memory
+  std::vector<double> clock_offset_s;   // of each rank against rank 0
+  std::string folder;                   // of checkpoints; "" when none is given
+  double folder_bytes_per_s = 0;        // written and synced, by rank 0
+  std::string not_shared;               // why it is not one folder for all ranks, or ""
+  int checkpoints = 0;                  // in it
+  std::string damaged;                  // what is wrong with the newest of them, or ""
+  std::string whole;                    // the newest whole one, "" where there is none
+  bool threads_of_one_process = false;  // or processes
+  std::string data;                     // what was found of the data; "" when not asked for
+  std::string data_problem;
+};
+
+// Collective; complete on rank 0.
+JobFacts examine(Rank&, const std::string& checkpoint_folder);
+
+enum class Health { ok, warning, problem };
+struct Finding {
+  Health health = Health::ok;
+  std::string about, what, advice;  // no advice where all is well
+};
+std::vector<Finding> diagnose(const JobFacts&);
+Health worst(const std::vector<Finding>&);
+std::string describe(const std::vector<Finding>&);  // a table, and the advice below it
+std::string to_json(const std::vector<Finding>&);
+
+}  // namespace antichain

@@ -1,0 +1,167 @@
+// The measuring half of `antichain doctor`.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/doctor/doctor.h"
+#include "framework/backend.h"
+#include "framework/module.h"
+#include "framework/version.h"
+#include "pipeline/host/host_memory.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/host/seconds.h"
+#include "pipeline/measure/link_probe.h"
+#include "pipeline/transport/choose_transport.h"
+#include "pipeline/transport/clock_offset.h"
+#include "pipeline/transport/mpi_library.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t probe_bytes = 32 << 20;  // enough to see a disk, little enough for a slow one
+
+std::vector<int> bound_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cores;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return cores;
+  for (int core = 0; core < CPU_SETSIZE; ++core)
+    if (CPU_ISSET(core, &set)) cores.push_back(core);
+  return cores;
+}
+
+int64_t free_bytes(const char* folder) {
+  struct statvfs info {};
+  return ::statvfs(folder, &info) == 0 ? int64_t(info.f_bavail) * int64_t(info.f_frsize) : 0;
+}
+
+int64_t lockable_bytes() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return -1;
+  return int64_t(limit.rlim_cur);
+}
+
+// A file in the folder, gone again whatever happens.
+class ProbeFile {
+ public:
+  explicit ProbeFile(const std::string& folder) : name_(folder + "/.antichain-XXXXXX") {
+    file_ = ::mkstemp(name_.data());
+    if (file_ >= 0) ::unlink(name_.c_str());
+  }
+  ~ProbeFile() {
+    if (file_ >= 0) ::close(file_);
+  }
+  ProbeFile(const ProbeFile&) = delete;
+  int file() const { return file_; }
+
+ private:
+  std::string name_;
+  int file_ = -1;
+};
+
+std::string why_unusable(const std::string& folder) {
+  if (folder.empty() || ProbeFile(folder).file() >= 0) return "";
+  return std::strerror(errno);
+}
+
+// 0 when it can't be written.
+double write_speed(const std::string& folder) {
+  if (folder.empty()) return 0;
+  const ProbeFile probe(folder);
+  if (probe.file() < 0) return 0;
+  const std::vector<char> bytes(size_t(probe_bytes), 'a');
+  const auto start = std::chrono::steady_clock::now();
+  for (int64_t done = 0; done < probe_bytes;) {
+    const ssize_t n = ::write(probe.file(), bytes.data() + done, size_t(probe_bytes - done));
+    if (n <= 0) return 0;
+    done += n;
+  }
+  if (::fsync(probe.file()) != 0) return 0;
+  return double(probe_bytes) / seconds_since(start);
+}
+
+std::string locale_named() {
+  for (const char* variable : {"LC_ALL", "LC_NUMERIC", "LANG"})
+    if (const char* name = std::getenv(variable); name && *name) return name;
+  return "C";
+}
+
+// 0 where there is no driver.
+int nvidia_gpus() {
+  std::error_code none;
+  const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", none);
+  return none ? 0 : int(std::distance(begin(gpus), end(gpus)));
+}
+
+RankFacts examine_rank(Rank& rank, const std::string& folder) {
+  return {.host = rank.transport.host(),
+          .version = version(),
+          .mpi = mpi_library(),
+          .device = rank.context.backend().description(),
+          .locale = locale_named(),
+          .cuda = load_module("cuda"),
+          .cores = bound_cores(),
+          .host_cores = available_cores_on_host(),
+          .threads = rank.context.threads(),
+          .gpus = nvidia_gpus(),
+          .memory_bytes = available_memory_bytes(),
+          .locked_bytes = lockable_bytes(),
+          .shared_bytes = free_bytes("/dev/shm"),
+          .folder = why_unusable(folder),
+          .folder_free_bytes = folder.empty() ? 0 : free_bytes(folder.c_str())};
+}
+
+}  // namespace
+
+std::string to_text(const RankFacts& f) {
+  return nlohmann::json{
+      f.host,   f.version,           f.mpi,     f.device,       f.locale,       f.cuda,
+      f.cores,  f.host_cores,        f.threads, f.memory_bytes, f.locked_bytes, f.shared_bytes,
+      f.folder, f.folder_free_bytes, f.gpus}
+      .dump();
+}
+
+RankFacts facts_from_text(const std::string& text) {
+  const nlohmann::json j = nlohmann::json::parse(text);
+  return {.host = j[0],
+          .version = j[1],
+          .mpi = j[2],
+          .device = j[3],
+          .locale = j[4],
+          .cuda = j[5],
+          .cores = j[6],
+          .host_cores = j[7],
+          .threads = j[8],
+          .gpus = j[14],
+          .memory_bytes = j[9],
+          .locked_bytes = j[10],
+          .shared_bytes = j[11],
+          .folder = j[12],
+          .folder_free_bytes = j[13]};
+}
+
+JobFacts examine(Rank& rank, const std::string& folder) {
+  JobFacts job{.folder = folder};
+  for (const std::string& text : rank.transport.gather(to_text(examine_rank(rank, folder))))
+    job.ranks.push_back(facts_from_text(text));
+  if (rank.transport.size() > 1) {
+    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, "auto");
+    job.link = measure_link(tensors.over(rank.transport), rank.context);
+    job.link_way = tensors.way();
+  }
+  job.clock_offset_s = clock_offsets(rank.transport);
+  if (rank.prints()) job.folder_bytes_per_s = write_speed(folder);
+  return job;
+}
+
+}  // namespace antichain

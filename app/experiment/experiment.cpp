@@ -1,0 +1,18 @@
+// antichain experiment: the studies of the paper, each one command.
+#include "app/cli/commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include "app/experiment/experiment_commands.h"
+
+namespace antichain {
+
+void add_experiment(CLI::App& app) {
+  CLI::App& experiment =
+      *app.add_subcommand("experiment", "the paper's tables and figures, from one command each");
+  experiment.require_subcommand(1);
+  add_experiment_table1(experiment);
+  add_experiment_speedup(experiment);
+}
+
+}  // namespace antichain

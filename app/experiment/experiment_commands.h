@@ -1,0 +1,11 @@
+// The commands under `antichain experiment`: one file each.
+#pragma once
+
+#include "app/cli/command_line.h"
+
+namespace antichain {
+
+void add_experiment_table1(CLI::App& experiment);
+void add_experiment_speedup(CLI::App& experiment);
+
+}  // namespace antichain

@@ -1,0 +1,115 @@
+#include "app/job/job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "app/job/job_gpus.h"
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "framework/say.h"
+#include "framework/stream_write.h"
+#include "framework/version.h"
+#include "pipeline/host/host_memory.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/host/launcher_watch.h"
+#include "pipeline/transport/agree.h"
+#include "pipeline/transport/mpi_transport.h"
+#include "pipeline/transport/thread_transport.h"
+
+namespace antichain {
+namespace {
+
+// While it prints, a rank is not stuck.
+struct Printing {
+  explicit Printing(Progress& progress) {
+    while_writing_waits([&progress] { progress.beat(); });
+  }
+  ~Printing() { while_writing_waits({}); }
+};
+
+Error out_of_memory(const Rank& rank, const std::string& what) {
+  return Error(fmt::format("rank {} of {} on {}: {}", rank.transport.rank(), rank.transport.size(),
+                           rank.transport.host(), what),
+               "", ExitCode::out_of_memory);
+}
+
+void work_as(Transport& transport, const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+  const Backend& device = backend(machine.device);
+  Context context(device, machine.threads, transport.local_rank());
+  device.enter(context);
+  Rank rank{transport, context};
+  const Printing printing(transport.activity());
+  try {
+    work(rank);
+  } catch (const std::bad_alloc&) {
+    throw out_of_memory(rank,
+                        "there is no memory left: use a smaller --batch, more --microbatches, or more ranks");
+  } catch (const std::system_error& error) {
+    throw beyond_limits(error);
+  } catch (const Error& error) {
+    if (error.code() != ExitCode::out_of_memory || rank.transport.size() == 1) throw;
+    throw out_of_memory(rank, error.what());
+  }
+}
+
+std::string program() { return fmt::format("antichain {} (revision {})", version(), revision()); }
+
+void check_same_command(Transport& transport, const std::string& command) {
+  const std::vector<std::string> all = transport.gather("antichain " + command);
+  on_rank_zero(transport, [&]() -> std::string {
+    if (const std::string odd = describe_odd(all, "runs", "run"); !odd.empty())
+      throw Error(odd, "start every rank with the same command", ExitCode::usage);
+    return "";
+  });
+}
+
+// Commands of one process need not be told of such limits: they take little.
+void check_threads(const MachineOptions& machine, int ranks) {
+  constexpr int beside_each = 2;  // what reads ahead, and what writes a checkpoint
+  check_address_space(ranks * (machine.threads + beside_each));
+}
+
+void run_processes(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+  check_launch();
+  MpiSession session(machine.watchdog_s);
+  try {
+    check_launch(session.transport().size());
+    agree(session.transport(), "the program", program());
+    check_same_command(session.transport(), machine.command);
+    work_as(session.transport(), machine, work);
+  } catch (const Error& error) {
+    session.end_job(error.what(), int(error.code()));
+  } catch (const std::exception& error) {
+    session.end_job(error.what(), int(ExitCode::failure));
+  }
+}
+
+}  // namespace
+
+void warn_of_crowding(const Rank& rank) {
+  const std::string warning = crowding_warning(rank.transport.local_size(), rank.context.threads());
+  if (rank.prints() && !warning.empty()) note(warning);
+  for (const std::string& sentence : warnings_of(job_gpus(rank))) warn(sentence);
+}
+
+void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+  say_why_cpu(machine);
+  check_threads(machine, std::max(machine.local, 1));
+  if (launched_in_parallel()) {
+    if (machine.local > 0) {
+      throw Error("--local runs all ranks in one process, but several processes were started",
+                  "leave out --local, or start without mpirun or srun", ExitCode::usage);
+    }
+    return run_processes(machine, work);
+  }
+  const LauncherWatch launcher;
+  run_ranks(std::max(machine.local, 1), [&](Transport& transport) { work_as(transport, machine, work); },
+            {.watchdog_s = machine.watchdog_s});
+}
+
+}  // namespace antichain

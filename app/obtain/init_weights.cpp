@@ -1,0 +1,43 @@
+#include "app/obtain/init_weights.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "app/cli/table.h"
+#include "framework/printable.h"
+#include "pipeline/train/weights_io.h"
+
+namespace antichain {
+
+void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
+  CLI::Option* whole = app.add_option(
+      "--init", o.whole_file,
+      "start from the weights of this HDF5 or safetensors file, or checkpoint, which must fit");
+  whole->type_name("FILE")->group(group);
+  app.add_option("--init-partial", o.partial_file,
+                 "start from what fits of this file, and list what does not")
+      ->type_name("FILE")
+      ->excludes(whole)
+      ->group(group);
+}
+
+void print_skipped(const std::vector<std::string>& sentences) {
+  for (const std::string& sentence : sentences) fmt::print("Skipped: {}\n", printable_lines(sentence));
+}
+
+Weights read_initial(const InitOptions& options, const Graph& graph, Transport& transport) {
+  if (options.file().empty()) return {};
+  Weights weights = share_weights(options.file(), graph, transport);
+  check_numbers(fit(graph, weights, options.fit(), options.file()), weights, options.file());
+  return weights;
+}
+
+void start_from(const Weights& weights, const InitOptions& options, Stage& stage, const Rank& rank) {
+  if (options.file().empty()) return;
+  const std::vector<std::string> skipped = load_weights(stage, weights, options.fit(), options.file());
+  if (!rank.prints()) return;
+  print_skipped(skipped);
+  fmt::print("Weights: {}, {}\n\n", options.file(), counted(int64_t(weights.size()), "tensor"));
+}
+
+}  // namespace antichain

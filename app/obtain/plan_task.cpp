@@ -1,0 +1,209 @@
+#include "app/obtain/plan_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "app/cli/table.h"
+#include "framework/error.h"
+#include "framework/units.h"
+#include "partition/plan/cut_file.h"
+#include "partition/plan/finish_plan.h"
+#include "pipeline/planning/makespan_bound.h"
+#include "pipeline/planning/planning.h"
+#include "pipeline/simulate/simulate.h"
+
+namespace antichain {
+namespace {
+
+bool is_free(const Link& link) { return link.bytes_per_s <= 0 && link.latency_s <= 0; }
+
+std::string words(const Link& link) {
+  if (is_free(link)) return "free";
+  const double unit = link.bytes_per_s >= 1e9 ? 1e9 : 1e6;
+  const std::string speed =
+      link.bytes_per_s > 0 ? fmt::format("{:.4g} {}", link.bytes_per_s / unit, unit > 1e6 ? "GB/s" : "MB/s")
+                           : "infinitely fast";
+  return fmt::format("{}, latency {:.4g} us", speed, link.latency_s * 1e6);
+}
+
+std::string words(const Cluster& cluster) {
+  const bool nodes = std::ranges::any_of(cluster.devices, [](const Device& d) { return d.node > 0; });
+  if (!nodes) return words(cluster.within_node);
+  return fmt::format("within a node {}; between nodes {}", words(cluster.within_node),
+                     words(cluster.between_nodes));
+}
+
+std::string measured_where(const Profile& profile) {
+  return profile.link_way.empty() ? "measured with the profile"
+                                  : fmt::format("measured with the profile, where {}", profile.link_way);
+}
+
+// Who says how fast the link is.
+std::string origin(const PlanningOptions& planning, const Profile& profile) {
+  const bool speed = planning.link_bytes_per_s >= 0, latency = planning.link_latency_s >= 0;
+  if (speed && latency) return "as given";
+  const std::string rest = !planning.cluster_file.empty() ? "of " + planning.cluster_file
+                           : !is_free(profile.link)       ? measured_where(profile)
+                                                          : "the profile has none";
+  if (!speed && !latency) return rest;
+  return fmt::format("{} as given; else {}", speed ? "bandwidth" : "latency", rest);
+}
+
+// With a limit of memory, equal devices are listed, as many as there may be use for.
+Cluster cluster_of(const PlanningOptions& planning, Cluster cluster, int devices) {
+  for (Link* link : {&cluster.within_node, &cluster.between_nodes}) {
+    if (planning.link_bytes_per_s >= 0) link->bytes_per_s = planning.link_bytes_per_s;
+    if (planning.link_latency_s >= 0) link->latency_s = planning.link_latency_s;
+  }
+  if (cluster.devices.empty() && planning.memory_bytes > 0) cluster.devices.resize(size_t(devices));
+  if (planning.memory_bytes >= 0)
+    for (Device& device : cluster.devices) device.memory_bytes = planning.memory_bytes;
+  return cluster;
+}
+
+int default_stages(const Replicas& replicas, const std::vector<std::string>& cuts, const Cluster& cluster,
+                   int ranks) {
+  if (!replicas.of_stage.empty()) return int(replicas.of_stage.size());
+  if (!cuts.empty()) return int(cuts.size()) + 1;
+  return cluster.devices.empty() ? ranks : int(cluster.devices.size());
+}
+
+// Of a given plan: one more than the last device it names.
+int devices_of(const Plan& plan) {
+  int most = 0;
+  for (int rank = 0; rank < plan.ranks(); ++rank) most = std::max(most, plan.device_of(rank) + 1);
+  return most;
+}
+
+Plan read_plan(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile) {
+  Plan plan = plan_from_json(given.plan, planning.plan_file, profile);
+  validate(plan, profile);
+  return plan;
+}
+
+// As --stages counts: devices, where it shares them out itself.
+void check_stages(const Plan& plan, const PlanningOptions& planning) {
+  const int has = parse_replicas(planning.replicas).automatic ? plan.ranks() : int(plan.stages.size());
+  if (planning.stages == 0 || planning.at_most || planning.stages == has) return;
+  throw Error(fmt::format("{} is a plan of {}, but --stages {} is asked for", planning.plan_file,
+                          counted(has, "stage"), planning.stages),
+              "leave out --stages, or plan again", ExitCode::usage);
+}
+
+void check_devices(const Plan& plan, const Cluster& cluster) {
+  if (const int devices = devices_of(plan); !cluster.devices.empty() && devices > int(cluster.devices.size()))
+    throw Error(fmt::format("the plan uses device {}, but the cluster has only {}", devices - 1,
+                            cluster.devices.size()),
+                "plan again for this cluster");
+}
+
+void check_memory(const Plan& plan, const Cluster& cluster) {
+  const int s = stage_that_does_not_fit(plan, cluster);
+  if (s < 0) return;
+  const PlanStage& stage = plan.stages[size_t(s)];
+  int64_t limit = 0;
+  for (const int rank : stage.ranks) {
+    const int64_t bytes = cluster.device(plan.device_of(rank)).memory_bytes;
+    if (bytes > 0 && (limit == 0 || bytes < limit)) limit = bytes;
+  }
+  throw Error(fmt::format("stage {} of the plan needs {} of memory, but its device has {}", s,
+                          size_text(double(stage.memory_bytes)), size_text(double(limit))),
+              "plan again for this memory, or use larger devices");
+}
+
+// What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
+PlanTask task_behind(const Plan& plan, const PlanTask& given) {
+  PlanTask task = given;
+  const bool replicated = plan.ranks() > int(plan.stages.size());
+  task.method = "antichain";
+  task.options.stages = plan.ranks();
+  task.options.replicas = {.automatic = replicated};
+  task.options.at_most = false;
+  return task;
+}
+
+// A gap means the same for a plan from a file and for one that is made here: it is above the bound that the
+// exact planner proves for the objective. Where that planner refuses, the bound that needs no search stays.
+void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
+  try {
+    const Plan exact = make_plan(profile, task);
+    priced.lower_bound_s = but_for_rounding(exact.lower_bound_s, priced.objective_s());
+    priced.states = exact.states;
+    priced.planning_s = exact.planning_s;
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::failure) throw;
+  }
+}
+
+// A plan from a file says what is done where; what that costs depends on the cluster and the step, and an
+// edited plan's figures are out of date.
+Plan price(const Plan& plan, const Profile& profile, const PlanTask& task) {
+  PlanOptions options = task.options;
+  const bool makespan = options.objective == "makespan";
+  if (makespan) options.objective = "compute";
+  Plan priced = finish_plan(profile, options, plan.stages, plan.method, 0, Clock::now());
+  priced.planning_s = 0;
+  priced.step_s = step_s(profile, priced, task.policy, options.microbatches, options.cluster);
+  if (!makespan) return priced;
+  priced.objective = "makespan";
+  priced.lower_bound_s *= options.microbatches;
+  return priced;
+}
+
+}  // namespace
+
+int PlanTask::devices() const {
+  const std::vector<int>& r = options.replicas.of_stage;
+  return r.empty() ? options.stages : std::accumulate(r.begin(), r.end(), 0);
+}
+
+PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
+                   const std::string& schedule, int microbatches, int ranks) {
+  PlanTask task{.method = planning.method};
+  PlanOptions& options = task.options;
+  if (is_policy(schedule)) task.policy = policy(schedule);
+  options.in_flight = task.policy == Policy::gpipe ? InFlight::all : InFlight::one_f_one_b;
+  options.objective = planning.objective;
+  options.at_most = planning.at_most;
+  options.microbatches = microbatches;
+  options.max_states = planning.max_states;
+  options.replicas = parse_replicas(planning.replicas);
+  // 1. How many stages.
+  const Cluster cluster = planning.cluster_file.empty()
+                              ? one_link(profile.link)
+                              : cluster_from_json(given.cluster, planning.cluster_file);
+  if (given.cuts.empty()) options.cuts = parse_names(planning.cuts);
+  options.stages =
+      planning.stages > 0 ? planning.stages : default_stages(options.replicas, options.cuts, cluster, ranks);
+  if (!given.cuts.empty()) {
+    const std::vector<CutLine> lines = parse_cuts(given.cuts, planning.cuts);
+    options.cuts = choose_cut_line(lines, profile, options.stages, options.at_most).last_nodes;
+  }
+  // 2. On what.
+  const int devices =
+      planning.plan_file.empty() ? task.devices() : devices_of(read_plan(planning, given, profile));
+  options.cluster = cluster_of(planning, cluster, devices);
+  task.link = fmt::format("{} ({})", words(options.cluster), origin(planning, profile));
+  return task;
+}
+
+Plan make_plan(const Profile& profile, const PlanTask& task) {
+  return plan_network(profile, task.options, task.method, task.policy);
+}
+
+Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
+                 const PlanTask& task) {
+  if (planning.plan_file.empty()) return make_plan(profile, task);
+  const Plan plan = read_plan(planning, given, profile);
+  check_stages(plan, planning);
+  check_devices(plan, task.options.cluster);
+  const PlanTask bounding = task_behind(plan, task);
+  Plan priced = price(plan, profile, bounding);
+  check_memory(priced, task.options.cluster);
+  bound(priced, profile, bounding);
+  return priced;
+}
+
+}  // namespace antichain

@@ -1,0 +1,111 @@
+#include "app/obtain/profile_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "framework/random.h"
+#include "framework/version.h"
+#include "pipeline/host/launch.h"
+#include "pipeline/host/starved_time.h"
+#include "pipeline/measure/profiler.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The place for what can be made again (freedesktop.org, "XDG Base Directory Specification").
+std::string usual_folder() {
+  if (const char* folder = std::getenv("ANTICHAIN_PROFILE_CACHE"); folder && *folder) return folder;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return fs::path(cache) / "antichain" / "profiles";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return fs::path(home) / ".cache" / "antichain" / "profiles";
+  return "none";
+}
+
+std::string folder_of(const std::string& option) {
+  const std::string folder = option == "auto" ? usual_folder() : option;
+  return folder == "none" ? "" : folder;
+}
+
+std::string engine_of(const Backend& device) {
+  std::string all;
+  for (const auto& [what, value] : device.chooses_by()) all += fmt::format("{} {}, ", what, value);
+  return all;
+}
+
+double age_of(const fs::path& file) {
+  const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file);
+  return std::max(0.0, std::chrono::duration<double>(age).count());
+}
+
+bool fits(const Profile& kept, const ProfileSubject& s) {
+  return kept.model == s.model && kept.graph_hash == s.graph_hash && kept.device == s.device &&
+         kept.microbatch == s.microbatch && kept.threads == s.threads &&
+         kept.ranks_at_once == s.ranks_at_once;
+}
+
+}  // namespace
+
+ProfileSubject profile_subject(const Graph& lowered, const Context& context, int microbatches,
+                               int ranks_at_once) {
+  std::string program = fmt::format("{} {}", version(), revision());
+  if (const char* graphs = std::getenv("ANTICHAIN_CUDA_GRAPHS"))
+    program += fmt::format(", graphs {}", graphs);
+  return {.model = lowered.model(),
+          .graph_hash = lowered.hash(),
+          .device = context.backend().description(),
+          .engine = engine_of(context.backend()),
+          .program = std::move(program),
+          .microbatch = lowered.microbatch(),
+          .microbatches = profiled_microbatches(context.backend(), microbatches),
+          .threads = context.threads(),
+          .ranks_at_once = ranks_at_once,
+          .cores = available_cores(),
+          .cores_of_host = available_cores_on_host()};
+}
+
+std::string age(double seconds) {
+  constexpr double minute = 60, hour = 3600, day = 86400;
+  if (seconds < minute) return fmt::format("{:.0f} s", seconds);
+  if (seconds < hour) return fmt::format("{:.0f} min", seconds / minute);
+  if (seconds < 2 * day) return fmt::format("{:.0f} h", seconds / hour);
+  return fmt::format("{:.0f} days", seconds / day);
+}
+
+bool worth_keeping(double starved_share, double measured_for_s, double usual_s) {
+  return starved_share <= doubtful_starved_share && measured_for_s >= usual_s;
+}
+
+ProfileCache::ProfileCache(const std::string& option) : folder_(folder_of(option)) {}
+
+std::string ProfileCache::file(const ProfileSubject& s) const {
+  const std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}", s.model, s.graph_hash,
+                                      s.device, s.engine, s.program, s.microbatch, s.microbatches, s.threads,
+                                      s.ranks_at_once, s.cores, s.cores_of_host);
+  return fs::path(folder_) / fmt::format("{}-{}-{:016x}.json", s.model, s.microbatch, hash_bytes(all));
+}
+
+std::optional<KeptProfile> ProfileCache::find(const ProfileSubject& s) const {
+  if (off() || !fs::is_regular_file(file(s))) return std::nullopt;
+  KeptProfile kept{profile_from_json(read_file(file(s)), file(s)), age_of(file(s))};
+  if (!fits(kept.profile, s))
+    throw Error(file(s) + " is the profile of another network or machine than its name says");
+  return kept;
+}
+
+void ProfileCache::keep(const ProfileSubject& s, const Profile& profile) const {
+  if (off()) return;
+  fs::create_directories(folder_);
+  write_file(file(s), to_json(profile));
+}
+
+}  // namespace antichain

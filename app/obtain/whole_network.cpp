@@ -1,0 +1,97 @@
+#include "app/obtain/whole_network.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "app/job/preflight.h"
+#include "framework/error.h"
+#include "pipeline/run/finite.h"
+#include "pipeline/train/weights_io.h"
+
+namespace antichain {
+namespace {
+
+Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mode mode) {
+  if (mode == Mode::train && rank.transport.size() > 1)
+    throw Error("this command runs on one rank", "start it without mpirun and --local", ExitCode::usage);
+  return lower(model, rank.context.backend(), precision);
+}
+
+// Refused before anything is allocated.
+Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan& plan, int microbatches,
+                          Mode mode, Rank& rank) {
+  const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
+  Schedule schedule = make_schedule(network, plan, policy, microbatches);
+  check_memory(rank.transport, MemoryOf::whole_network,
+               step_need(graph, network, plan, schedule, rank.transport.rank(), mode),
+               device_memory(rank.context));
+  return schedule;
+}
+
+}  // namespace
+
+WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::string& weights_file,
+                           int microbatches, Mode mode, Rank& rank)
+    : graph_(lowered_for(rank, model, precision, mode)),
+      microbatches_(microbatches),
+      network_(unpriced(graph_, rank.context.backend().description())),
+      plan_(one_stage(rank.transport.size())),
+      schedule_(fitting_schedule(graph_, network_, plan_, microbatches, mode, rank)),
+      share_(share_of(plan_, rank.transport.rank(), microbatches)),
+      stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
+      runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {
+  load_weights(stage_, share_weights(weights_file, graph_, rank.transport), Fit::whole, weights_file);
+}
+
+Plan WholeNetwork::one_stage(int replicas) const {
+  Plan plan{.model = network_.model, .graph_hash = network_.graph_hash, .method = "one stage"};
+  plan.stages.emplace_back();
+  for (int rank = 0; rank < replicas; ++rank) plan.stages[0].ranks.push_back(rank);
+  for (NodeId id = 0; id < graph_.size(); ++id)
+    if (graph_[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
+  return plan;
+}
+
+NodeId WholeNetwork::logits_node() const {
+  const NodeId loss = graph_.find("loss");
+  ANTICHAIN_CHECK(loss >= 0, "every model ends in a node loss");
+  return graph_[loss].inputs[0];
+}
+
+int64_t WholeNetwork::classes() const { return graph_.shape(logits_node())[1]; }
+
+WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
+  Output output;
+  output.logits.resize(size_t(share_.count() * microbatch() * classes()));
+  runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
+    if (id != logits_node()) return;
+    const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
+    stage_.context().backend().copy(stage_.context(), y, host);
+    relayout(host, plain);
+    const int nth = m / share_.replicas;
+    std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
+  });
+  output.sums = runner_.run({.batch = batch(), .rate = 0}, source);
+  return output;
+}
+
+bool WholeNetwork::finite(const Output& output) {
+  return std::isfinite(output.sums.loss) && all_finite(output.logits.data(), int64_t(output.logits.size()));
+}
+
+std::string WholeNetwork::describe_first_bad(BatchSource& source) {
+  std::optional<std::pair<int, NodeId>> first;
+  runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
+    const std::pair place(m, id);
+    if ((!first || place < *first) && !all_finite(stage_.context(), y)) first = place;
+  });
+  runner_.run({.batch = batch(), .rate = 0}, source);
+  return first ? fmt::format("the output of node {} is not finite", graph_[first->second].name)
+               : "the loss is not finite";
+}
+
+}  // namespace antichain

@@ -1,0 +1,52 @@
+// A network with the weights of a file, whole on every rank: what looks at a network instead of training it runs it by the
+// same runner, kernels and schedule as training does. Ranks are replicas, which take the micro-batches in turn.
+#pragma once
+
+#include <string>
+
+#include "app/job/job.h"
+#include "framework/files/weights.h"
+#include "framework/graph.h"
+#include "pipeline/run/runner.h"
+#include "pipeline/schedule/schedule_passes.h"
+
+namespace antichain {
+
+class WholeNetwork {
+ public:
+  // Collective. `mode` train: forward, backward and a step, on one rank; evaluate: forward only. Error when the file does not
+  // fit the network, or there are more ranks than `microbatches`.
+  WholeNetwork(const Graph& model, Precision, const std::string& weights_file, int microbatches, Mode mode,
+               Rank& rank);
+
+  Stage& stage() { return stage_; }
+  int64_t classes() const;
+  int microbatch() const { return graph_.microbatch(); }
+  int batch() const { return microbatch() * microbatches_; }
+
+  // Runs one batch. The step's rate is 0, so weights stay as they are. Of this rank's micro-batches; logits: samples x K.
+  struct Output {
+    StepResult sums;
+    std::vector<float> logits;
+  };
+  Output run(BatchSource&);
+  // Whether all that came of it is finite.
+  static bool finite(const Output&);
+  // Runs the batch again: "the output of node layer1.0.conv1 is not finite" of the first node for which that is so.
+  std::string describe_first_bad(BatchSource&);
+
+ private:
+  NodeId logits_node() const;
+  Plan one_stage(int replicas) const;
+
+  const Graph graph_;
+  const int microbatches_;
+  const Profile network_;
+  const Plan plan_;
+  const Schedule schedule_;
+  const Share share_;
+  Stage stage_;
+  StageRunner runner_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,214 @@
+#include "app/options/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <functional>
+
+#include "app/cli/checks.h"
+#include "app/cli/output_file.h"
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "framework/precision.h"
+#include "framework/say.h"
+#include "layers/cpu/cpu_isa.h"
+#include "models/model.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks = 1024;
+constexpr int64_t most_pixels_a_side = 16'384;
+constexpr double most_watchdog_s = 1e6;
+
+// What a build has, and the module that is loaded when it is asked for.
+std::vector<std::string> device_names() {
+  std::vector<std::string> names = backend_names();
+  for (const char* name : {"cuda", "cuda:tf32"})
+    if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  return names;
+}
+
+void add_local_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* local =
+      app.add_option("--local", o.local, "run N ranks as threads of this process, without mpirun");
+  check_whole(local, 1, most_ranks)->type_name("N")->group("Machine");
+}
+
+}  // namespace
+
+int NetworkOptions::microbatch() const {
+  if (batch % microbatches != 0) {
+    throw Error(
+        fmt::format("a batch of {} can't be cut into {} micro-batches of equal size", batch, microbatches),
+        "choose --batch as a multiple of --microbatches", ExitCode::usage);
+  }
+  return batch / microbatches;
+}
+
+CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
+  std::vector<std::string> understood = model_names();
+  understood.push_back("squeezenet");  // version 1.0
+  CLI::Option* model =
+      app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
+  return check_name(model, "model", understood)->type_name("NAME")->group("Network");
+}
+
+void add_form_option(CLI::App& app, std::string& form) {
+  CLI::Option* option = app.add_option("--form", form, "cifar, or imagenet: as torchvision has it");
+  check_name(option, "form", {"cifar", "imagenet"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Network");
+}
+
+void add_aux_option(CLI::App& app, double& aux) {
+  CLI::Option* option =
+      app.add_option("--aux", aux, "weight of Inception-v3's auxiliary loss; 0 leaves its head out");
+  check_number(option, 0, 1e6)->type_name("X")->capture_default_str()->group("Network");
+}
+
+CLI::Option* add_microbatches_option(CLI::App& app, int& microbatches, const std::string& group) {
+  CLI::Option* option = app.add_option(
+      "--microbatches", microbatches,
+      "parts of equal size that a batch is cut into, one after the other through the pipeline");
+  return check_whole(option, 1, most_microbatches)->type_name("N")->capture_default_str()->group(group);
+}
+
+void add_network_options(CLI::App& app, NetworkOptions& o) {
+  add_model_option(app, o)->capture_default_str();
+  add_form_option(app, o.form);
+  add_aux_option(app, o.aux);
+  CLI::Option* dropout = app.add_option(
+      "--dropout", o.dropout, "share that dropout drops: AlexNet, VGG, SqueezeNet and Inception-v3 have it");
+  check_number(dropout, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+  CLI::Option* batch =
+      app.add_option("--batch", o.batch, "samples per step; what is left over at an epoch's end is dropped");
+  check_whole(batch, 1, most_samples)->type_name("N")->default_str("the model's recipe's")->group("Network");
+  add_microbatches_option(app, o.microbatches, "Network");
+  CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
+                                          "share of the target that is spread over all classes");
+  check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+  add_precision_option(app, o.precision)->group("Network");
+  CLI::Option* image =
+      app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");
+  check_whole(image, 1, most_pixels_a_side)->type_name("N")->group("Network");
+  CLI::Option* classes =
+      app.add_option("--classes", o.classes, "classes [the data set's, or the form's usual]");
+  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
+}
+
+void settle_batch(NetworkOptions& o) {
+  if (o.batch == 0) o.batch = recipe_of(o.model).batch;
+}
+
+CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* device =
+      app.add_option("--device", o.device,
+                     "the backend that computes: cpu; cuda, or cuda:tf32 with rounded factors, where its "
+                     "module is built; auto: cuda if there is a GPU; train knows rehearse:PROFILE, too");
+  std::vector<std::string> known = device_names();
+  known.push_back("auto");
+  device->check([known](const std::string& name) {
+    if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
+      refuse_name("device", name, known, name == "gpu" ? "cuda" : "");
+    return std::string();
+  });
+  const auto chosen = [&o](const std::string& name) {
+    return name == "auto" ? best_backend(o.why_cpu) : name;
+  };
+  device->transform(std::function<std::string(std::string)>(chosen));  // before the check
+  return device->type_name("NAME")->capture_default_str()->group("Machine");
+}
+
+void say_why_cpu(const MachineOptions& o) {
+  if (!o.why_cpu.empty() && rank_hint() == 0) note(fmt::format("{} on the CPU: {}", o.cpu_does, o.why_cpu));
+}
+
+CLI::Option* add_precision_option(CLI::App& app, std::string& precision) {
+  CLI::Option* option = app.add_option(
+      "--precision", precision,
+      fmt::format(
+          "what is stored between operators and multiplied: {}; weights stay float32, and nothing falls "
+          "back where the machine lacks the instructions",
+          fmt::join(precision_names(), ", ")));
+  return check_name(option, "precision", precision_names())
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
+void add_watchdog_option(CLI::App& app, MachineOptions& o) {
+  o.command = app.get_name();
+  CLI::Option* watchdog =
+      app.add_option("--watchdog", o.watchdog_s, "end the job when a rank makes no progress for so long");
+  check_time(watchdog, 0.1, most_watchdog_s)->type_name("TIME")->capture_default_str()->group("Machine");
+}
+
+void add_threads_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* threads =
+      app.add_option("--threads", o.threads, "threads of each rank; equal counts give equal bits");
+  check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
+}
+
+void add_cpu_isa_option(CLI::App& app, MachineOptions& o) {
+  std::vector<std::string> known = cpu_isa_names();
+  CLI::Option* isa = app.add_option(
+      "--cpu-isa", o.cpu_isa,
+      fmt::format("the most instructions that the CPU may use, so that ranks on different processors compute "
+                  "alike: {}, or auto: all that it has",
+                  fmt::join(known, ", ")));
+  known.insert(known.end(), {"avx512", "auto"});
+  check_name(isa, "instruction set", known)
+      ->each([](const std::string& name) {
+        if (name != "auto") limit_cpu_isa(name);
+      })
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
+void add_machine_options(CLI::App& app, MachineOptions& o) {
+  add_local_option(app, o);
+  add_device_option(app, o);
+  add_cpu_isa_option(app, o);
+  add_threads_option(app, o);
+  add_watchdog_option(app, o);
+}
+
+void add_transport_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* transport = app.add_option("--transport", o.transport,
+                                          "how tensors travel between ranks: mpi (GPUs': through host "
+                                          "memory), nccl (from GPU to GPU), ipc (from GPU to GPU within a "
+                                          "host, else as mpi), or auto: ipc where the system lets it, nccl "
+                                          "for the other pairs of ranks where each has a GPU of its own");
+  check_name(transport, "transport", {"auto", "mpi", "nccl", "ipc"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
+void add_rank_options(CLI::App& app, MachineOptions& o) {
+  add_local_option(app, o);
+  add_watchdog_option(app, o);
+}
+
+CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
+  CLI::Option* schedule =
+      app.add_option("--schedule", o.schedule,
+                     "1f1b, gpipe, or a file (of antichain simulate --write-schedule, edited or not)");
+  return schedule->type_name("NAME")->capture_default_str()->group("Schedule");
+}
+
+CLI::Option* add_output_option(CLI::App& app, const std::string& name, std::string& file,
+                               const std::string& description) {
+  return app.add_option(name, file, description)
+      ->type_name("FILE")
+      ->group("Output")
+      ->each([name](const std::string& given) { keep_standard_output(name, given); });
+}
+
+}  // namespace antichain

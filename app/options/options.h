@@ -1,0 +1,67 @@
+// The options that several subcommands share, each declared once, so that a name means the same everywhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "app/cli/cli_forward.h"
+
+namespace antichain {
+
+constexpr int default_microbatches = 8;  // of a step, for every command
+
+struct NetworkOptions {  // which network, and how it is fed
+  std::string model = "resnet20";
+  int batch = 0;  // 0, until settled: the model's recipe's
+  int microbatches = default_microbatches;
+  double label_smoothing = 0;  // part of the network: its last node depends on it
+  std::string form = "cifar";  // or "imagenet"
+  double aux = 0;              // weight of an auxiliary loss, where the model has one
+  double dropout = 0.5;        // of the models that have it
+  int image = 0;               // H = W in pixels; 0: the form's usual, or the data set's
+  int classes = 0;             // the same
+  std::string precision = "float32";
+  int microbatch() const;  // samples; Error when the batch can't be cut evenly
+};
+
+struct MachineOptions {  // where it runs
+  std::string command;   // what runs, "train"
+  int local = 0;         // ranks as threads of this process; 0: as mpirun started us
+  std::string device = "cpu";
+  std::string why_cpu;                 // where "auto" found no GPU
+  std::string cpu_does = "computing";  // what that line says
+  std::string transport = "auto";      // of tensors between ranks: pipeline/transport/choose_transport.h
+  int threads = 1;               // per rank: 1, so that the bits do not depend on how ranks share a machine
+  std::string cpu_isa = "auto";  // the most that the cpu engine may use: layers/cpu/cpu_isa.h
+  double watchdog_s = 120;
+};
+
+struct ScheduleOptions {
+  std::string schedule = "1f1b";  // a policy's name or a file
+};
+
+CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
+// --form and --aux: of NetworkOptions, and of a weight file's network.
+void add_form_option(CLI::App&, std::string& form);
+void add_aux_option(CLI::App&, double& aux);
+void add_network_options(CLI::App&, NetworkOptions&);
+void settle_batch(NetworkOptions&);  // once all options are read
+CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
+CLI::Option* add_device_option(CLI::App&, MachineOptions&);
+// On stderr, once for the job: where --device auto found no GPU, why.
+void say_why_cpu(const MachineOptions&);
+void add_threads_option(CLI::App&, MachineOptions&);
+// Obeyed as the option is read: before anything asks oneDNN what it uses.
+void add_cpu_isa_option(CLI::App&, MachineOptions&);
+CLI::Option* add_precision_option(CLI::App&, std::string& precision);
+void add_machine_options(CLI::App&, MachineOptions&);
+void add_watchdog_option(CLI::App&, MachineOptions&);
+void add_transport_option(CLI::App&, MachineOptions&);
+// Of these, who the ranks are and how long they may be silent: for commands that compute nothing.
+void add_rank_options(CLI::App&, MachineOptions&);
+CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);
+// An option of the group Output that names a file to write.
+CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,
+                               const std::string& description);
+
+}  // namespace antichain

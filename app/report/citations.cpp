@@ -1,0 +1,94 @@
+#include "app/report/citations.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <string_view>
+#include <utility>
+
+#include "app/cli/commands.h"
+#include "app/cli/table.h"
+#include "framework/version.h"
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+using Work = std::pair<std::string_view, std::string_view>;  // what a name begins with
+
+constexpr Work models[] = {
+    {"alexnet",
+     "Krizhevsky et al., \"ImageNet Classification with Deep Convolutional Neural Networks\", NIPS 2012"},
+    {"vgg",
+     "Simonyan, Zisserman, \"Very Deep Convolutional Networks for Large-Scale Image Recognition\", ICLR "
+     "2015"},
+    {"resnet", "He et al., \"Deep Residual Learning for Image Recognition\", CVPR 2016"},
+    {"resnext", "Xie et al., \"Aggregated Residual Transformations for Deep Neural Networks\", CVPR 2017"},
+    {"inception", "Szegedy et al., \"Rethinking the Inception Architecture for Computer Vision\", CVPR 2016"},
+    {"densenet", "Huang et al., \"Densely Connected Convolutional Networks\", CVPR 2017"},
+    {"squeezenet",
+     "Iandola et al., \"SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and <0.5MB model "
+     "size\", "
+     "arXiv 2016"},
+};
+constexpr Work methods[] = {
+    {"antichain",
+     "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019 "
+     "(antichains)"},
+    {"pipedream",
+     "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019"},
+    {"block", "Grinberg, \"Block partitions of sequences\", Israel Journal of Mathematics, 2015"},
+};
+constexpr Work schedules[] = {
+    {"1f1b", "Narayanan et al., \"Memory-Efficient Pipeline-Parallel DNN Training\", ICML 2021"},
+    {"gpipe",
+     "Huang et al., \"GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism\", "
+     "NeurIPS 2019"},
+};
+constexpr Work data_sets[] = {
+    {"CIFAR-10", "Krizhevsky, \"Learning Multiple Layers of Features from Tiny Images\", 2009"},
+};
+
+template <size_t n>
+void add(const Work (&works)[n], const std::string& name, std::vector<std::string>& lines) {
+  for (const auto& [beginning, work] : works)
+    if (name.starts_with(beginning)) lines.emplace_back(work);
+}
+
+template <size_t n>
+void print(const char* what, const Work (&works)[n]) {
+  fmt::print("\n{}\n", styled(Style::heading, what));
+  for (const auto& [beginning, work] : works)
+    fmt::print("{}", hanging(fmt::format("  {}", beginning), 14, std::string(work)));
+}
+
+void print_all() {
+  if (rank_hint() > 0) return;  // under mpirun one speaks
+  fmt::print("antichain {}, revision {}\n", version(), revision());
+  print("Models", models);
+  print("Planning methods", methods);
+  print("Schedules", schedules);
+  print("Data sets", data_sets);
+}
+
+}  // namespace
+
+std::string in_short(const std::string& work) {
+  const size_t title = work.find(", \""), end = work.rfind("\", ");
+  return title < end && end != std::string::npos ? work.substr(0, title) + work.substr(end + 1) : work;
+}
+
+void add_citations(CLI::App& app) {
+  app.add_subcommand("citations", "the works that results rest on, in full")->callback(&print_all);
+}
+
+std::vector<std::string> citations(const Cited& cited) {
+  std::vector<std::string> lines = {fmt::format("antichain {}, revision {}", version(), revision())};
+  add(models, cited.model, lines);
+  add(methods, cited.method, lines);
+  add(schedules, cited.schedule, lines);
+  add(data_sets, cited.data, lines);
+  return lines;
+}
+
+}  // namespace antichain

@@ -1,0 +1,63 @@
+#include "app/report/plan_figures.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "pipeline/simulate/simulate.h"
+
+namespace antichain {
+
+PlanFigures figures(const Plan& plan, const Profile& profile, const PlanOptions& options) {
+  return {price(plan, profile, options)};
+}
+
+double PlanFigures::slowest_s() const {
+  return double(std::ranges::max(stages, {}, &StagePrice::stage_ns).stage_ns) * 1e-9;
+}
+
+double PlanFigures::imbalance() const {
+  double busy_s = 0;
+  int devices = 0;
+  for (const StagePrice& stage : stages) {
+    busy_s += stage.devices * double(stage.stage_ns) * 1e-9;
+    devices += stage.devices;
+  }
+  return busy_s > 0 ? slowest_s() * devices / busy_s : 1;
+}
+
+int64_t PlanFigures::boundary_bytes() const {
+  int64_t sum = 0;
+  for (const StagePrice& stage : stages) sum += stage.boundary.bytes;
+  return sum;
+}
+
+int64_t PlanFigures::memory_bytes() const {
+  return std::ranges::max(stages, {}, &StagePrice::memory_bytes).memory_bytes;
+}
+
+double speedup(double step_s, const Profile& profile, const PlanOptions& options) {
+  double fastest = 0;
+  for (const Device& device : options.cluster.devices) fastest = std::max(fastest, device.speed);
+  if (fastest == 0) fastest = 1;
+  return one_device_step_s(profile, options.microbatches) / fastest / step_s;
+}
+
+std::string stages_in_short(const Plan& plan) {
+  if (plan.ranks() == int(plan.stages.size())) return std::to_string(plan.ranks());
+  std::vector<std::string> runs;
+  for (size_t s = 0; s < plan.stages.size();) {
+    size_t end = s;
+    while (end < plan.stages.size() && plan.stages[end].ranks.size() == plan.stages[s].ranks.size()) ++end;
+    const size_t devices = plan.stages[s].ranks.size();
+    runs.push_back(end - s == 1 && plan.stages.size() > 1 ? std::to_string(devices)
+                                                          : fmt::format("{}x{}", end - s, devices));
+    s = end;
+  }
+  return fmt::format("{}", fmt::join(runs, "+"));
+}
+
+}  // namespace antichain

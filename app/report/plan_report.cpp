@@ -1,0 +1,153 @@
+#include "app/report/plan_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "app/cli/table.h"
+#include "app/report/plan_figures.h"
+#include "framework/printable.h"
+
+namespace antichain {
+namespace {
+
+constexpr size_t label_width = 17;
+
+std::string labelled(const std::string& label, const std::string& text) {
+  return hanging(label, label_width, text);
+}
+
+std::string short_mebibytes(int64_t bytes) {
+  return bytes == 0 ? "-" : fmt::format("{:.1f}", double(bytes) / (1 << 20));
+}
+
+// Columns that say nothing are left out: devices that are the ranks, limits that are none.
+struct Shown {
+  bool devices = false, limits = false, shares = false;
+  Shown(const Plan& plan, const PlanFigures& all) {
+    for (size_t s = 0; s < plan.stages.size(); ++s) {
+      const PlanStage& stage = plan.stages[s];
+      const StagePrice& sum = all.stages[s];
+      devices |= !stage.devices.empty() && stage.devices != stage.ranks;
+      limits |= sum.limit_bytes > 0;
+      shares |= sum.devices > 1;
+    }
+  }
+};
+
+// "14: conv1 to layer1.1.conv2"
+std::string nodes_in_short(const PlanStage& stage, const Profile& profile) {
+  const std::string &first = profile.nodes[size_t(stage.nodes.front())].name,
+                    &last = profile.nodes[size_t(stage.nodes.back())].name;
+  return fmt::format("{}: {}{}", stage.nodes.size(), first, stage.nodes.size() > 1 ? " to " + last : "");
+}
+
+Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& all, const Shown& shown) {
+  using enum Table::Align;
+  std::vector<Table::Column> columns = {{"stage"}, {"rank"}};
+  if (shown.devices) columns.push_back({"device"});
+  for (const Table::Column& column : std::vector<Table::Column>{{"nodes", left, Table::Role::below},
+                                                                {"forward\nms"},
+                                                                {"backward\nms"},
+                                                                {"compute\nms"},
+                                                                {"boundary\nMiB"},
+                                                                {"memory\nMiB"}})
+    columns.push_back(column);
+  if (shown.limits) columns.push_back({"of\nMiB"});
+  Table table(columns);
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const PlanStage& stage = plan.stages[s];
+    const StagePrice& sum = all.stages[s];
+    std::vector<std::string> row = {std::to_string(s), ranges(stage.ranks)};
+    if (shown.devices) row.push_back(ranges(stage.devices.empty() ? stage.ranks : stage.devices));
+    for (const std::string& cell : {nodes_in_short(stage, profile), milliseconds(sum.forward_s),
+                                    milliseconds(sum.backward_s), milliseconds(double(sum.stage_ns) * 1e-9),
+                                    short_mebibytes(sum.boundary.bytes), short_mebibytes(sum.memory_bytes)})
+      row.push_back(cell);
+    if (shown.limits) row.push_back(short_mebibytes(sum.limit_bytes));
+    table.add(row);
+  }
+  return table;
+}
+
+// What the bound is a bound of.
+std::string slowest(const Plan& plan, const PlanFigures& all) {
+  const double stage_s = all.slowest_s();
+  std::string text =
+      fmt::format("{} ms a micro-batch, {:.2f} times the mean", milliseconds(stage_s), all.imbalance());
+  if (plan.objective == "compute-or-transfer" && plan.bottleneck_s > stage_s * (1 + 1e-9))
+    text += fmt::format("; the slowest boundary takes {} ms", milliseconds(plan.bottleneck_s));
+  return text;
+}
+
+std::string bound(const Plan& plan) {
+  const char* what = plan.objective == "makespan"  ? "a step"
+                     : plan.objective == "compute" ? "the slowest stage"
+                                                   : "the slowest stage or boundary";
+  return fmt::format("{} ms for {}", milliseconds(plan.lower_bound_s), what);
+}
+
+std::string gap(const Plan& plan) {
+  return fmt::format("{:.2f} %: {}", plan.gap() * 100,
+                     plan.proved_optimal() ? "proved optimal" : "not proved optimal");
+}
+
+}  // namespace
+
+std::string subject(const Profile& profile) {
+  const std::string model = printable(profile.model);
+  return profile.microbatch == 0 ? model
+                                 : fmt::format("{} in micro-batches of {}", model, profile.microbatch);
+}
+
+std::string one_device(const Cluster& cluster) {
+  const auto differs = [&](const Device& d) { return d.speed != cluster.devices[0].speed; };
+  return std::ranges::any_of(cluster.devices, differs) ? "the fastest device" : "one device";
+}
+
+std::string ranges(const std::vector<int>& numbers) {
+  std::string text;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    text += (text.empty() ? "" : ",") + std::to_string(numbers[i]);
+    if (end - i > 1) text += fmt::format("-{}", numbers[end - 1]);
+    i = end;
+  }
+  return text;
+}
+
+std::string describe(const PlanTask& task) {
+  return fmt::format("Objective {}, {} under {}\nLink {}\n", task.options.objective,
+                     counted(task.options.microbatches, "micro-batch", "micro-batches"), name_of(task.policy),
+                     task.link);
+}
+
+std::string describe(const Plan& plan, const Profile& profile, const PlanTask& task) {
+  const PlanFigures all = figures(plan, profile, task.options);
+  const Shown shown(plan, all);
+  const std::string heading =
+      fmt::format("Plan for {}: {}, method {}", subject(profile),
+                  counted(int64_t(plan.stages.size()), "stage"), printable(plan.method));
+  std::string text = styled(Style::heading, heading) + "\n" + describe(task) + "\n" +
+                     stage_table(plan, profile, all, shown).str();
+  if (shown.shares)
+    text += hanging("", 2,
+                    "(compute: of each replica for one micro-batch of all, with its part of the all-reduce)");
+  text += "\n" + labelled("Slowest stage", slowest(plan, all)) + labelled("Lower bound", bound(plan)) +
+          labelled("Gap", gap(plan));
+  if (plan.states > 0)
+    text += labelled("Search", fmt::format("{} in {} ms", counted(plan.states, "antichain"),
+                                           milliseconds(plan.planning_s)));
+  return text;
+}
+
+std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {
+  std::string text = milliseconds(plan.step_s) + " ms";
+  if (plan.step_s > 0)
+    text += fmt::format(", speedup over {} {:.2f}", one_device(task.options.cluster),
+                        speedup(plan.step_s, profile, task.options));
+  return labelled("Predicted step", text);
+}
+
+}  // namespace antichain

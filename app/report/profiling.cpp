@@ -1,0 +1,134 @@
+#include "app/report/profiling.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "app/cli/progress_bar.h"
+#include "app/cli/table.h"
+#include "app/job/preflight.h"
+#include "app/job/starvation.h"
+#include "app/obtain/profile_cache.h"
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "framework/say.h"
+#include "partition/profile/read_profile.h"
+#include "pipeline/host/starved_time.h"
+#include "pipeline/measure/link_probe.h"
+#include "pipeline/measure/profiler.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+void check_subject(const Profile& profile, const std::string& file, const Graph& lowered) {
+  if (profile.ids_are_names) {
+    throw Error(
+        file +
+            " has the prices of a network, but not its operators: it can be planned and simulated, not run",
+        "use a profile of antichain profile --json");
+  }
+  if (profile.graph_hash == lowered.hash()) return;
+  throw Error(
+      fmt::format(
+          "{} is the profile of {} in {} and micro-batches of {} on {} (graph {}), but this run is {} "
+          "in {} and micro-batches of {} (graph {})",
+          file, profile.model, name_of(profile.precision), profile.microbatch, profile.device,
+          profile.graph_hash, lowered.model(), name_of(lowered.precision()), lowered.microbatch(),
+          lowered.hash()),
+      "profile this network on this machine");
+}
+
+// Its text, or nothing, on all ranks.
+std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
+                         const Context& context, Transport& transport) {
+  return on_rank_zero(transport, [&] {
+    std::optional<KeptProfile> kept;
+    try {
+      kept = ProfileCache(planning.profile_cache)
+                 .find(profile_subject(lowered, context, network.microbatches, transport.local_size()));
+    } catch (const std::exception& error) {
+      note(fmt::format("a kept profile is of no use, so it is measured anew: {}", error.what()));
+    }
+    if (!kept) return std::string();
+    fmt::print("Profile: kept from a run {} ago (--profile-cache none measures anew)\n\n", age(kept->age_s));
+    std::fflush(stdout);
+    return to_json(kept->profile);
+  });
+}
+
+std::string words_for(const std::string& way) { return way.empty() ? "tensors were in host memory" : way; }
+
+// A cut, and NCCL's order of messages, follow from the link.
+void note_another_way(const Profile& profile, const PlanningOptions& planning, const Rank& rank,
+                      const ChosenTransport& tensors) {
+  const bool given =
+      (planning.link_bytes_per_s >= 0 && planning.link_latency_s >= 0) || !planning.cluster_file.empty();
+  if (!rank.prints() || given || rank.transport.size() == 1 || profile.link.bytes_per_s <= 0) return;
+  if (profile.link_way != tensors.way())
+    note(fmt::format("the link of {} was measured where {}; here {}: profile again, or predictions are off",
+                     planning.profile_file, words_for(profile.link_way), words_for(tensors.way())));
+}
+
+}  // namespace
+
+Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, const Graph& lowered) {
+  const Profile profile = read_profile(given.profile, planning.profile_file);
+  check_subject(profile, planning.profile_file, lowered);
+  return profile;
+}
+
+Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
+                         Rank& rank, const ChosenTransport& tensors, double seconds) {
+  Context& context = rank.context;
+  Transport& transport = tensors.over(rank.transport);
+  check_memory(transport, MemoryOf::profiling,
+               profiling_need(lowered, context.backend(), network.microbatches), device_memory(context));
+  MeasureOptions options{.microbatches = network.microbatches};
+  if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
+  const double usual_s = options.budget_s;
+  if (seconds > 0) options.budget_s = seconds;
+  double starved_share = 0;
+  options.starved_share = &starved_share;
+  std::optional<ProgressBar> bar;
+  if (transport.rank() == 0) {
+    bar.emplace(stdout);
+    options.progress = [&](const MeasureProgress& p) {
+      bar->show_share(p.share, p.left_s, fmt::format("measuring {}: {}", lowered.model(), p.node));
+    };
+  }
+  Profile profile = measure(lowered, context, transport, options);
+  if (profile.link.bytes_per_s > 0) profile.link_way = tensors.way();
+  if (transport.rank() != 0) return profile;
+  bar->give_way();
+  if (starved_share > doubtful_starved_share)
+    warn_of_starving(fmt::format("a rank had no core for {} % of the profiling", percent(starved_share)),
+                     transport, context);
+  if (!worth_keeping(starved_share, options.budget_s, usual_s)) return profile;
+  try {
+    ProfileCache(planning.profile_cache)
+        .keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
+  } catch (const std::exception& error) {  // a run needs no kept profile
+    note(fmt::format("the measured profile is not kept: {}", error.what()));
+  }
+  return profile;
+}
+
+Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
+                       const NetworkOptions& network, const Graph& lowered, Rank& rank,
+                       const ChosenTransport& tensors) {
+  if (!planning.profile_file.empty()) {
+    Profile profile = given_profile(given, planning, lowered);
+    note_another_way(profile, planning, rank, tensors);
+    return profile;
+  }
+  const std::string kept = kept_profile(planning, network, lowered, rank.context, rank.transport);
+  if (kept.empty()) return measured_profile(planning, network, lowered, rank, tensors);
+  Profile profile = profile_from_json(kept, "the kept profile of rank 0");
+  profile.link = measure_link(tensors.over(rank.transport), rank.context);
+  profile.link_way = profile.link.bytes_per_s > 0 ? tensors.way() : "";
+  return profile;
+}
+
+}  // namespace antichain

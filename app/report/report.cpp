@@ -1,0 +1,51 @@
+#include "app/report/report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/cli/table.h"
+#include "app/report/plan_figures.h"
+#include "app/report/plan_report.h"
+
+namespace antichain {
+
+int grid_width(int asked) { return asked > 0 ? asked : int(text_columns()); }
+
+std::string describe(const Timeline& timeline, const Plan& plan, const Profile& profile,
+                     const Schedule& schedule, const PlanTask& task) {
+  const std::vector<int64_t> memory = peak_memory_bytes(schedule, plan, profile);
+  Table table({{"stage"}, {"rank"}, {"busy\nms"}, {"busy\n%"}, {"peak memory\nMiB"}});
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    for (const int rank : plan.stages[s].ranks) {
+      const double busy_s = timeline.busy_s[size_t(rank)];
+      table.add({std::to_string(s), std::to_string(rank), milliseconds(busy_s),
+                 percent(busy_s / timeline.step_s), mebibytes(memory[size_t(rank)])});
+    }
+  }
+  const double images = double(profile.microbatch) * schedule.microbatches;
+  const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.step_s) : "";
+  return fmt::format("Predicted step of {}: {} ms{}\nBubble share {} %, speedup over {} {:.2f}\n\n{}",
+                     counted(schedule.microbatches, "micro-batch", "micro-batches"),
+                     milliseconds(timeline.step_s), rate, percent(timeline.bubble_share()),
+                     one_device(task.options.cluster), speedup(timeline.step_s, profile, task.options),
+                     table.str());
+}
+
+std::string simulation_json(const Timeline& timeline, const Plan& plan, const Profile& profile,
+                            const Schedule& schedule) {
+  const nlohmann::ordered_json json = {
+      {"model", profile.model},
+      {"microbatch", profile.microbatch},
+      {"microbatches", schedule.microbatches},
+      {"ranks", schedule.ranks.size()},
+      {"step_s", timeline.step_s},
+      {"bubble_share", timeline.bubble_share()},
+      {"one_device_step_s", one_device_step_s(profile, schedule.microbatches)},
+      {"busy_s", timeline.busy_s},
+      {"peak_memory_bytes", peak_memory_bytes(schedule, plan, profile)},
+  };
+  return json.dump(2) + "\n";
+}
+
+}  // namespace antichain

@@ -1,0 +1,129 @@
+#include "app/report/train_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "app/cli/table.h"
+#include "app/report/time_report.h"
+#include "framework/say.h"
+
+namespace antichain {
+
+TrainReporter::TrainReporter(MetricsFile& metrics, const DataSet& data, std::vector<std::string> host_of_rank,
+                             LossWatch loss_watch)
+    : metrics_(metrics),
+      data_(data),
+      host_of_rank_(std::move(host_of_rank)),
+      note_(data.name().starts_with("generated") ? data.name() : ""),
+      loss_watch_(std::move(loss_watch)),
+      bar_(stdout) {}
+
+double TrainReporter::mean_loss(double newest) {
+  constexpr size_t most = 20;
+  if (!std::isfinite(newest)) return newest;
+  losses_.push_back(newest);
+  if (losses_.size() > most) losses_.pop_front();
+  return std::accumulate(losses_.begin(), losses_.end(), 0.0) / double(losses_.size());
+}
+
+void TrainReporter::warn_above(const std::string& sentence) {
+  bar_.give_way();
+  warn(sentence);
+}
+
+void TrainReporter::on_step(const StepReport& r) {
+  metrics_.step(r);
+  if (!r.skipped_because.empty())
+    warn_above(fmt::format("{}; skipped, as {} so far", r.skipped_because, counted(r.skipped, "step")));
+  else if (const std::string warning = loss_watch_.see(r.loss); !warning.empty())
+    warn_above(warning);
+  if (!before_) before_ = r.step;
+  bar_.show({.done = r.step + 1,
+             .total = r.total_steps,
+             .before = *before_,
+             .epoch = r.epoch + 1,
+             .loss = r.loss,
+             .accuracy = r.accuracy,
+             .images_per_s = r.images_per_s,
+             .mean_loss = mean_loss(r.loss),
+             .note = note_});
+}
+
+void TrainReporter::on_epoch(const EpochReport& r) {
+  metrics_.epoch(r);
+  bar_.say(
+      fmt::format("epoch {} done: train loss {:.4f}, accuracy {:.2f} % in {}; test loss {:.4f}, accuracy "
+                  "{:.2f} % in {}{}",
+                  r.epoch + 1, r.train_loss, r.train_accuracy * 100, duration(r.train_s), r.test_loss,
+                  r.test_accuracy * 100, duration(r.test_s), note_.empty() ? "" : "; " + note_));
+  if (const std::string replaced = data_.replaced(); !replaced.empty()) warn_above(replaced);
+  epoch_ = r;
+}
+
+void TrainReporter::on_checkpoint(const CheckpointReport& r) {
+  if (!r.failure.empty())
+    return warn_above(fmt::format("the checkpoint of step {} could not be written, training goes on: {}",
+                                  r.step, r.failure));
+  bar_.say(fmt::format("step {} saved: {}, {} MiB in {:.2f} s, for which training waited {:.2f} s", r.step,
+                       r.path, mebibytes(r.bytes), r.seconds, r.held_up_s));
+  if (!r.warning.empty()) warn_above(r.warning);
+}
+
+void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
+  times_ = times;
+  bar_.finish();  // the last loss and accuracy stay
+  bar_.say("\n" + describe(times, host_of_rank_));
+}
+
+std::string describe(const TrainSummary& s) {
+  const std::string accuracy =
+      s.epoch ? fmt::format("{:.2f} % of the {} test images of {}", s.epoch->test_accuracy * 100,
+                            grouped(s.test_images), s.data)
+              : fmt::format("not measured, because the run ended within its first epoch of {}", s.data);
+  const std::string measured =
+      s.measured_step_s > 0
+          ? fmt::format("measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first step)",
+                        milliseconds(s.measured_step_s), (s.measured_step_s / s.predicted_step_s - 1) * 100,
+                        s.images_per_s)
+          : "not measured: every step was done before";
+  const std::string trained = s.accuracy ? fmt::format(", accuracy {:.2f} %", *s.accuracy * 100) : "";
+  const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
+  return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
+         labelled("Test accuracy", accuracy) +
+         labelled("Step time",
+                  fmt::format("predicted {} ms, {}", milliseconds(s.predicted_step_s), measured)) +
+         labelled("Final state", s.state + " (hash of all weights and statistics)");
+}
+
+std::string to_json(const TrainSummary& s, int indent) {
+  nlohmann::ordered_json json = {{"model", s.model},
+                                 {"precision", s.precision},
+                                 {"data", s.data},
+                                 {"ranks", s.ranks},
+                                 {"plan_hash", s.plan_hash},
+                                 {"steps", s.steps},
+                                 {"final_loss", s.loss},
+                                 {"predicted_step_s", s.predicted_step_s},
+                                 {"measured_step_s", s.measured_step_s},
+                                 {"median_images_per_s", s.images_per_s},
+                                 {"rank_0_memory_bytes", s.memory_bytes},
+                                 {"state", s.state}};
+  if (s.accuracy) json["final_accuracy"] = *s.accuracy;
+  for (const ProcessMemory& p : s.processes)
+    json["process_memory"].push_back(
+        {{"estimated_bytes", p.estimated_bytes}, {"measured_bytes", p.measured_bytes}});
+  json["load_imbalance"] = load_imbalance(s.times);
+  json["starved_share"] = starved_share(s.times);
+  json["seconds"] = to_json(s.times);
+  if (s.epoch) {
+    json["epochs"] = s.epoch->epoch + 1;
+    json["final_test_loss"] = s.epoch->test_loss;
+    json["final_test_accuracy"] = s.epoch->test_accuracy;
+  }
+  return json.dump(indent);
+}
+
+}  // namespace antichain

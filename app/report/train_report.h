@@ -1,0 +1,61 @@
+// What a run of `antichain train` tells while it goes on, and at its end.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/cli/progress_bar.h"
+#include "app/job/preflight.h"
+#include "app/report/loss_watch.h"
+#include "app/report/metrics.h"
+#include "pipeline/run/time_sheet.h"
+#include "pipeline/train/trainer.h"
+
+namespace antichain {
+
+// Progress bar and metrics, on rank 0.
+class TrainReporter : public TrainObserver {
+ public:
+  TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank, LossWatch);
+  void on_step(const StepReport&) override;
+  void on_epoch(const EpochReport&) override;
+  void on_checkpoint(const CheckpointReport&) override;
+  void on_end(const std::vector<TimeSheet>&) override;
+  void finish() { bar_.finish(); }
+
+  const std::optional<EpochReport>& last_epoch() const { return epoch_; }  // none before the first one's end
+  const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
+
+ private:
+  void warn_above(const std::string& sentence);  // of the bar
+  double mean_loss(double newest);               // over the last 20 steps
+  MetricsFile& metrics_;
+  const DataSet& data_;
+  const std::vector<std::string> host_of_rank_;
+  std::string note_;
+  LossWatch loss_watch_;
+  ProgressBar bar_;
+  std::deque<double> losses_;      // of the last steps
+  std::optional<int64_t> before_;  // steps done before this start
+  std::vector<TimeSheet> times_;
+  std::optional<EpochReport> epoch_;
+};
+
+// What came of it, beside what was predicted.
+struct TrainSummary {
+  std::string model, precision, data, plan_hash, state;
+  int64_t test_images = 0, steps = 0, memory_bytes = 0;
+  std::vector<ProcessMemory> processes;
+  int ranks = 1;
+  double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
+  double loss = 0;                 // of the last step
+  std::optional<double> accuracy;  // of it; nothing where it was done before
+  std::vector<TimeSheet> times;    // by rank
+  std::optional<EpochReport> epoch;
+};
+std::string describe(const TrainSummary&);
+std::string to_json(const TrainSummary&, int indent);  // −1: in one line
+
+}  // namespace antichain

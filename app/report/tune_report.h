@@ -1,0 +1,13 @@
+// What `antichain profile --tune` prints: for each pass of each kind of convolution the engine that the rule takes beside the fastest.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/measure/tune.h"
+
+namespace antichain {
+
+std::string describe(const std::vector<TunedPass>&);
+
+}  // namespace antichain

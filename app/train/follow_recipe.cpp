@@ -1,0 +1,76 @@
+#include "app/train/follow_recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "app/cli/table.h"
+#include "models/model.h"
+
+namespace antichain {
+namespace {
+
+// The options that a recipe has a value for.
+constexpr const char* filled[] = {"--batch",         "--lr",       "--lr-schedule",  "--warmup-steps",
+                                  "--warmup-epochs", "--momentum", "--weight-decay", "--epochs"};
+
+// "cosine", "200 steps of warm-up, then cosine"
+std::string course(const std::string& schedule, int64_t warmup_steps) {
+  return warmup_steps == 0 ? schedule : counted(warmup_steps, "step") + " of warm-up, then " + schedule;
+}
+
+std::string update_rule(const SgdOptions& sgd) {
+  return fmt::format("momentum {}, weight decay {}", sgd.momentum, sgd.weight_decay);
+}
+
+}  // namespace
+
+void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
+  const auto open = [&](const char* option) { return train.get_option(option)->count() == 0; };
+  const Recipe recipe = recipe_of(o.network.model);
+  if (open("--batch")) o.network.batch = recipe.batch;
+  if (open("--lr")) o.rate.peak = peak_for(recipe, o.network.batch);
+  if (open("--lr-schedule")) {
+    o.rate.schedule = recipe.rate.schedule;
+    if (open("--warmup-steps") && open("--warmup-epochs")) o.recipe_warmup_steps = recipe.rate.warmup_steps;
+    if (open("--epochs")) o.course_epochs = recipe.epochs;
+  }
+  if (open("--momentum")) o.sgd.momentum = recipe.sgd.momentum;
+  if (open("--weight-decay")) o.sgd.weight_decay = recipe.sgd.weight_decay;
+  if (open("--epochs") && open("--steps")) o.epochs = recipe.epochs;
+  for (const char* option : filled)
+    if (!open(option)) o.departures.emplace_back(option);
+}
+
+std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
+  const Recipe recipe = recipe_of(o.network.model);
+  const TrainOptions training = train_options(o, batches);
+  const RateCourse rate = rate_course(o, batches);
+  const bool scaled = o.rate.peak == peak_for(recipe, o.network.batch) && o.network.batch != recipe.batch;
+  const std::string proportion =
+      scaled ? fmt::format(" ({:g} for {} samples, in proportion)", recipe.rate.peak, recipe.batch) : "";
+  const std::string length = o.rate.schedule == "constant" ? "" : " over " + counted(rate.steps, "step");
+  const std::string but =
+      o.departures.empty() ? "" : fmt::format(" but for {}", fmt::join(o.departures, ", "));
+  return hanging("Recipe", 10,
+                 fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak,
+                             proportion, course(o.rate.schedule, rate.options.warmup_steps), length,
+                             update_rule(training.sgd), o.network.model, but));
+}
+
+WatchedRun watched_run(const TrainCommandOptions& o) {
+  return {.model = o.network.model,
+          .classes = o.network.classes,
+          .peak = o.rate.peak,
+          .recipe_peak = peak_for(recipe_of(o.network.model), o.network.batch)};
+}
+
+std::string describe(const Recipe& r) {
+  return fmt::format("batch {}, rate {:g}, {}, {}, {} ({})", r.batch, r.rate.peak,
+                     course(r.rate.schedule, r.rate.warmup_steps), update_rule(r.sgd),
+                     counted(r.epochs, "epoch"), r.source);
+}
+
+}  // namespace antichain

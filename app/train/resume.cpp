@@ -1,0 +1,278 @@
+#include "app/train/resume.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "app/cli/table.h"
+#include "app/job/agreement.h"
+#include "app/train/train_option_kinds.h"
+#include "framework/error.h"
+#include "framework/files/checkpoint_folder.h"
+#include "framework/random.h"
+#include "framework/say.h"
+#include "pipeline/stage/stage_state.h"
+#include "pipeline/transport/agree.h"
+#include "pipeline/transport/shared_folder.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t most_hashed = 4096;  // images
+constexpr const char* length = "steps in all";
+constexpr const char* course_length = "steps of the learning rate's course";  // where it outlasts the run
+constexpr const char* normalisation = "mean and deviation";
+constexpr const char* replicas_setting = "replicas";
+constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
+const std::set<std::string> kept_by_same_bits = {"device",
+                                                 "threads"};  // that a cut does not change, but these do
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+// A folder with checkpoints of another run must not get this one's as well.
+void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
+  const std::vector<std::string> there = folder.list();
+  if (folder.path().empty() || there.empty()) return;
+  if (resumed.empty())
+    throw Error(fmt::format("{} has checkpoints already, the newest is {}", folder.path(), there.front()),
+                "go on from it with --resume auto, or name an empty folder", ExitCode::usage);
+  if (std::ranges::find(there, resumed) == there.end())
+    throw Error(fmt::format("{} has checkpoints already, but the one to resume from is elsewhere: {}",
+                            folder.path(), resumed),
+                "name an empty folder for those to come", ExitCode::usage);
+}
+
+std::string find_checkpoint(const CheckpointCommandOptions& o) {
+  if (o.resume.empty()) return "";
+  const bool automatic = o.resume == "auto";
+  const std::string place = without_slash(automatic ? o.folder : o.resume);
+  if (!automatic && is_checkpoint(place)) return verify_checkpoint(place), place;
+  const std::string whole = newest_whole_checkpoint(place);
+  if (automatic || !whole.empty()) return whole;
+  throw Error(fmt::format("there is no checkpoint in {}", place),
+              "name a folder that --checkpoint was given, or one of the folders step-… in it");
+}
+
+// Tensors that the network and the checkpoint do not have alike.
+std::vector<std::string> tensor_differences(const Manifest& manifest, const Graph& graph) {
+  Facts there, here;
+  const auto text = [](const CheckpointTensor& t) {
+    return fmt::format("{} of {}", t.is_float ? "float32" : "int64",
+                       t.shape.empty() ? "one number" : fmt::format("{}", fmt::join(t.shape, " x ")));
+  };
+  for (const CheckpointFile& file : manifest.files)
+    for (const CheckpointTensor& t : file.tensors) there["the tensor " + t.path] = text(t);
+  for (const CheckpointTensor& t : checkpoint_tensors(graph)) here["the tensor " + t.path] = text(t);
+  return differences(there, here);
+}
+
+std::string some(const std::vector<std::string>& sentences) {
+  constexpr size_t most = 12;
+  const std::vector<std::string> first(sentences.begin(),
+                                       sentences.begin() + std::ptrdiff_t(std::min(most, sentences.size())));
+  return fmt::format("{}{}", fmt::join(first, "; "),
+                     sentences.size() > most ? fmt::format("; and {} more", sentences.size() - most) : "");
+}
+
+// Steps over which the learning rate takes its course.
+const std::string& course_of(const Facts& recipe) {
+  return recipe.at(recipe.contains(course_length) ? course_length : length);
+}
+
+// A longer or shorter run is the user's right, but where the learning rate's course depends on the length it is another
+// run from here on. Returns whether that has to be said.
+bool check_length(const Manifest& m, const RunFacts& run) {
+  const int64_t total = std::stoll(run.recipe.at(length));
+  if (m.position.step > total)
+    throw Error(fmt::format("the checkpoint has done {} already, but the run is to have {}",
+                            counted(m.position.step, "step"), total),
+                "ask for more --steps or --epochs", ExitCode::usage);
+  return m.recipe.contains(length) && course_of(m.recipe) != course_of(run.recipe) &&
+         run.recipe.at("learning rate") != "constant";
+}
+
+// What manifests had no word for once, with what every run had then that did not say otherwise.
+Facts once_unsaid() {
+  Facts facts = {{normalisation, describe(Normalisation())}};
+  for (const TrainOption& option : train_option_kinds())
+    if (*option.default_before) facts[option.fact] = option.default_before;
+  return facts;
+}
+
+// The facts of an older checkpoint: what it does not say is taken to be as it is here, with a warning where that is not
+// what every run had then.
+Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
+  for (const auto& [name, usual] : once_unsaid()) {
+    const auto now = here.find(name);
+    if (there.contains(name) || now == here.end()) continue;
+    there[name] = now->second;
+    if (now->second != usual)
+      warn(fmt::format("{} is of an older version and does not say its {}: it is taken to be {}, as here",
+                       checkpoint, name, now->second));
+  }
+  return there;
+}
+
+// Where it stands, in a run of so many steps an epoch. A manifest is sealed, so only a forged one is refused here.
+void check_position(const TrainPosition& p, int64_t steps_per_epoch, const std::string& checkpoint) {
+  const int64_t in_epoch = p.batch == 0 ? steps_per_epoch : p.batch;  // steps that its sums can hold
+  const bool right = p.step >= 0 && p.epoch == p.step / steps_per_epoch &&
+                     p.batch == p.step % steps_per_epoch && p.epoch_steps >= 0 && p.epoch_steps <= in_epoch &&
+                     std::isfinite(p.epoch_loss) && p.epoch_correct >= 0 &&
+                     p.epoch_correct <= double(INT64_MAX) && p.epoch_s >= 0;
+  if (!right)
+    throw Damaged(
+        fmt::format("{} says that it is at step {}, epoch {}, batch {} with {} counted, which contradict "
+                    "each other where an epoch has {}",
+                    checkpoint, p.step, p.epoch, p.batch, counted(p.epoch_steps, "step"),
+                    counted(steps_per_epoch, "step")),
+        "take an older checkpoint; a manifest can't be edited");
+}
+
+void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph,
+                   const std::string& checkpoint) {
+  std::vector<std::string> all = differences(completed(m.model, run.model, checkpoint), run.model);
+  Facts there = completed(m.recipe, run.recipe, checkpoint), here = run.recipe;
+  for (const char* own : {length, course_length}) there.erase(own), here.erase(own);
+  for (std::string& sentence : differences(there, here)) all.push_back(std::move(sentence));
+  if (all.empty()) all = tensor_differences(m, graph);
+  if (!all.empty())
+    throw Error(fmt::format("{} does not belong to this run: {}", checkpoint, some(all)),
+                "resume with the options it was trained with");
+  check_position(m.position, run.steps_per_epoch, checkpoint);
+  if (check_length(m, run))
+    warn(
+        fmt::format("the run was to have {} steps and now has {}: the learning rate follows the new length "
+                    "from step {} on, so the result is neither run's",
+                    m.recipe.at(length), run.recipe.at(length), m.position.step + 1));
+  for (const std::string& name : kept_by_same_bits)
+    for (const std::string& sentence : differences(
+             {{name, m.setting.contains(name) ? m.setting.at(name) : "?"}}, {{name, run.setting.at(name)}}))
+      warn(sentence + other_bits);
+}
+
+}  // namespace
+
+std::string fingerprint(const DataSet& data) {
+  const Shape shape = data.image_shape();
+  std::vector<uint8_t> pixels(size_t(shape.elements()));
+  const int64_t n = std::min(data.size(), most_hashed);
+  uint64_t hash = hash_bytes(shape.str());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t index = i * data.size() / n;
+    data.image(index, pixels);
+    hash = mix(hash, hash_bytes({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
+    hash = mix(hash, uint64_t(data.label(index)));
+  }
+  return fmt::format("{:016x}", hash);
+}
+
+RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const Rank& rank) {
+  RunFacts run;
+  if (!rank.prints() || (o.checkpoint.folder.empty() && o.checkpoint.resume.empty())) return run;
+  const int64_t per_epoch = data.train->size() / o.network.batch;
+  const TrainOptions training = train_options(o, per_epoch);
+  const RateCourse course = rate_course(o, per_epoch);
+  for (const TrainOption& option : train_option_kinds()) {
+    if (option.value == nullptr) continue;
+    Facts& facts = option.kind == OptionKind::network ? run.model : run.recipe;
+    facts[option.fact] = option.value(o, per_epoch);
+  }
+  const auto text = [](const auto& x) { return fmt::format("{}", x); };
+  run.model["image"] = data.train->image_shape().str();
+  run.recipe[length] = text(total_steps(training, per_epoch));
+  run.recipe["data"] = data.train->name();
+  run.recipe["training images"] = text(data.train->size());
+  run.recipe["test images"] = text(data.test->size());
+  run.recipe["training data"] = fingerprint(*data.train);
+  run.recipe["test data"] = fingerprint(*data.test);
+  run.recipe[normalisation] = describe(data.train->normalisation());
+  run.steps_per_epoch = per_epoch;
+  if (text(course.steps) != run.recipe.at(length)) run.recipe[course_length] = text(course.steps);
+  run.setting = {{"device", rank.context.backend().description()},
+                 {"threads", text(rank.context.threads())},
+                 {"ranks", text(rank.transport.size())},
+                 {"schedule", o.schedule.schedule}};
+  return run;
+}
+
+Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, const Graph& graph,
+                         const Rank& rank) {
+  Beginning beginning;
+  if (o.checkpoint.folder.empty() && o.checkpoint.resume.empty()) return beginning;
+  const Progress::Disk disk(rank.transport.activity(), "looking for checkpoints");
+  const CheckpointFolder folder(without_slash(o.checkpoint.folder));
+  if (!folder.path().empty()) {
+    on_rank_zero(rank.transport, [&] {
+      beginning.lock = FolderLock(folder.path());
+      folder.clean();
+      return "";
+    });
+    check_shared_folder(folder.path(), rank.transport);
+  }
+  const std::string found = on_rank_zero(rank.transport, [&] {
+    const std::string checkpoint = find_checkpoint(o.checkpoint);
+    refuse_foreign(folder, checkpoint);
+    if (checkpoint.empty()) return std::string();
+    const std::string text = read_manifest(checkpoint);
+    check_belongs(manifest_from_json(text, checkpoint), run, graph, checkpoint);
+    return checkpoint + '\0' + text;
+  });
+  if (found.empty()) return beginning;
+  beginning.checkpoint = found.substr(0, found.find('\0'));
+  beginning.manifest = manifest_from_json(found.substr(found.find('\0') + 1), beginning.checkpoint);
+  return beginning;
+}
+
+// Nodes in their order, by how many replicas share each one's micro-batches: "2 to layer2.0.conv2, then 1".
+void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  std::string replicas, last_node;
+  size_t last = 0;  // replicas
+  for (size_t id = 0; id < stage_of.size(); ++id) {
+    if (stage_of[id] < 0) continue;
+    const size_t count = plan.stages[size_t(stage_of[id])].ranks.size();
+    if (last == 0) replicas = std::to_string(count);
+    if (last != 0 && count != last) replicas += fmt::format(" to {}, then {}", last_node, count);
+    last = count;
+    last_node = profile.nodes[id].name;
+  }
+  setting["plan"] = plan_hash(plan);
+  setting[replicas_setting] = replicas;
+}
+
+void go_on_from(const Beginning& beginning, const RunFacts& run, Stage& stage, const Rank& rank) {
+  {
+    const Progress::Disk disk(rank.transport.activity(), "reading " + beginning.checkpoint);
+    restore(stage, beginning.checkpoint, beginning.manifest);
+  }
+  if (!rank.prints()) return;
+  const auto before = beginning.manifest.setting.find(replicas_setting);
+  const std::string had = before == beginning.manifest.setting.end() ? "1" : before->second;
+  for (const std::string& sentence :
+       differences({{replicas_setting, had}}, {{replicas_setting, run.setting.at(replicas_setting)}}))
+    warn(sentence + other_bits);
+  fmt::print("Going on from {}: {} done\n\n", beginning.checkpoint, counted(beginning.step(), "step"));
+  std::fflush(stdout);
+}
+
+CheckpointOptions checkpoint_options(const CheckpointCommandOptions& o, const RunFacts& run,
+                                     const Beginning& beginning) {
+  const Every every = parse_every(o.every);
+  return {.folder = without_slash(o.folder),
+          .every_steps = every.steps,
+          .every_s = every.seconds,
+          .keep = o.keep,
+          .model = run.model,
+          .recipe = run.recipe,
+          .setting = run.setting,
+          .resumed = beginning.checkpoint};
+}
+
+}  // namespace antichain

@@ -1,0 +1,131 @@
+#include "app/train/run_record.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "app/train/run_settings.h"
+#include "framework/error.h"
+#include "framework/files/weights.h"
+#include "framework/json.h"
+#include "framework/printed.h"
+#include "partition/plan/plan.h"
+#include "pipeline/train/weights_io.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr std::array files_of_a_run = {"run.json",      "config.toml", "profile.json", "plan.json",
+                                       "metrics.jsonl", "log.txt",     "weights.h5",   "summary.json"};
+
+// Starts that stand there already; null where there is no record of ours.
+Json earlier(const std::string& file) {
+  if (!fs::exists(file)) return {};
+  const Json before = Json::parse(read_file(file), nullptr, false);
+  return before.is_object() && before.contains("starts") && before["starts"].is_array() ? before["starts"]
+                                                                                        : Json();
+}
+
+// Files of the names that we give, where no run of ours has left its record.
+void refuse_foreign_files(const std::string& folder) {
+  if (!earlier(folder + "/run.json").is_null()) return;
+  for (const char* name : files_of_a_run)
+    if (fs::exists(folder + "/" + name))
+      throw Error(
+          fmt::format("{} has a file {} that is of no run of antichain, and would be replaced", folder, name),
+          "name another folder with --results", ExitCode::usage);
+}
+
+}  // namespace
+
+RunRecord::RunRecord(const std::string& folder, const Rank& rank) : folder_(folder) {
+  if (folder.empty()) return;
+  on_rank_zero(rank.transport, [&] {
+    lock_ = FolderLock(folder);
+    keep_what_is_printed();
+    return "";
+  });
+}
+
+void RunRecord::check_free(const std::string& checkpoint) const {
+  if (!folder_.empty() && checkpoint.empty() && fs::exists(folder_ + "/summary.json"))
+    throw Error(folder_ + " holds the results of a run that has ended",
+                "name another folder with --results, or go on with that run with --resume", ExitCode::usage);
+  if (!folder_.empty()) refuse_foreign_files(folder_);
+}
+
+void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, const std::string& checkpoint,
+                      const Profile& profile, const Plan& plan) const {
+  if (folder_.empty()) return;
+  const std::string file = folder_ + "/run.json";
+  Json starts = checkpoint.empty() ? Json() : earlier(file);
+  if (starts.is_null()) starts = Json::array();
+  Json start = to_json(job);
+  start["from"] = checkpoint.empty() ? "the beginning" : checkpoint;
+  start["plan_hash"] = plan_hash(plan);
+  starts.push_back(std::move(start));
+  const Json json = {{"model", options.network.model},
+                     {"seed", options.seed},
+                     {"settings", Json::parse(options.in_force)},
+                     {"starts", std::move(starts)}};
+  write_file(file, json.dump(2) + "\n");
+  write_file(folder_ + "/config.toml", options.given);
+  write_what_is_printed(folder_ + "/log.txt", !checkpoint.empty());
+  write_file(folder_ + "/profile.json", to_json(profile));
+  write_file(folder_ + "/plan.json", to_json(plan, profile));
+}
+
+std::string RunRecord::keep_weights(Stage& stage, Transport& transport) const {
+  if (folder_.empty()) return "";
+  const Progress::Disk disk(transport.activity(), "writing the weights to " + folder_);
+  const Weights weights = gather_weights(stage, transport);
+  return on_rank_zero(transport, [&]() -> std::string {
+    try {
+      write_weights(folder_ + "/weights.h5", weights, WeightFormat::hdf5);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  });
+}
+
+std::string describe_keeping(const TrainCommandOptions& o) {
+  const std::string &results = o.results, &checkpoints = o.checkpoint.folder;
+  if (results.empty() && checkpoints.empty())
+    return log_line("Keeping",
+                    "nothing: the weights are lost when the run ends; --results DIR keeps them and the log, "
+                    "--checkpoint DIR all that it takes to go on");
+  std::vector<std::string> kept;
+  if (!results.empty()) kept.push_back(fmt::format("weights and log in {} at the end", results));
+  if (!checkpoints.empty())
+    kept.push_back(fmt::format("checkpoints in {} {}at the end", checkpoints,
+                               o.checkpoint.every.empty() ? "" : "every " + o.checkpoint.every + " and "));
+  return log_line("Keeping", fmt::format("{}", fmt::join(kept, ", ")));
+}
+
+void note_settings(TrainCommandOptions& o, CLI::App& command) {
+  if (o.results.empty()) return;
+  Json all = settings_in_force(command);
+  const auto exact = [](auto x) { return typed(fmt::format("{}", x)); };  // CLI11 knows six digits
+  if (o.recipe_warmup_steps > 0) all["warmup-steps"] = o.recipe_warmup_steps;
+  if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
+  all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.sgd.momentum);
+  all["nesterov"] = o.nesterov;
+  all["weight-decay"] = exact(o.sgd.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
+  o.in_force = all.dump(), o.given = given_as_toml(command);
+}
+
+void complete_outputs(TrainCommandOptions& options) {
+  if (options.results.empty()) return;
+  if (options.metrics_file.empty()) options.metrics_file = options.results + "/metrics.jsonl";
+  if (options.json_file.empty()) options.json_file = options.results + "/summary.json";
+}
+
+}  // namespace antichain

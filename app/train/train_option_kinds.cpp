@@ -1,0 +1,118 @@
+#include "app/train/train_option_kinds.h"
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <array>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+using enum OptionKind;
+using Options = TrainCommandOptions;
+
+template <class T>
+std::string text(const T& value) {
+  return fmt::format("{}", value);
+}
+
+// In the order of --help.
+const auto options = std::to_array<TrainOption>({
+    {"help", output},
+    {"config", output},
+    {"quiet", output},
+    {"model", network, "model", [](const Options& o, int64_t) { return o.network.model; }},
+    {"form", network, "form", [](const Options& o, int64_t) { return o.network.form; }},
+    {"aux", network, "auxiliary loss", [](const Options& o, int64_t) { return text(o.network.aux); }},
+    {"dropout", network, "dropout", [](const Options& o, int64_t) { return text(o.network.dropout); }, "0.5"},
+    {"batch", recipe, "batch", [](const Options& o, int64_t) { return text(o.network.batch); }},
+    {"microbatches", recipe, "micro-batches",
+     [](const Options& o, int64_t) { return text(o.network.microbatches); }},
+    {"label-smoothing", network, "label smoothing",
+     [](const Options& o, int64_t) { return text(o.network.label_smoothing); }},
+    {"precision", network, "precision", [](const Options& o, int64_t) { return o.network.precision; }},
+    {"image", network},  // the data's images are of that size
+    {"classes", network, "classes", [](const Options& o, int64_t) { return text(o.network.classes); }},
+    {"dataset", data},
+    {"data-dir", data},
+    {"epochs", extent},
+    {"steps", extent},
+    {"seed", recipe, "seed", [](const Options& o, int64_t) { return text(o.seed); }},
+    {"init", extent},
+    {"init-partial", extent},
+    {"lr", recipe, "peak learning rate", [](const Options& o, int64_t) { return text(o.rate.peak); }},
+    {"lr-schedule", recipe, "learning rate", [](const Options& o, int64_t) { return o.rate.schedule; }},
+    {"warmup-steps", recipe, "warm-up steps",  // those of --warmup-epochs are told as epochs
+     [](const Options& o, int64_t per_epoch) {
+       const bool from_recipe = o.recipe_warmup_steps > 0;
+       return text(from_recipe ? rate_course(o, per_epoch).options.warmup_steps : o.rate.warmup_steps);
+     }},
+    {"warmup-epochs", recipe, "warm-up epochs",
+     [](const Options& o, int64_t) { return text(o.warmup_epochs); }},
+    {"momentum", recipe, "momentum", [](const Options& o, int64_t) { return text(o.sgd.momentum); }},
+    {"weight-decay", recipe, "weight decay",
+     [](const Options& o, int64_t) { return text(o.sgd.weight_decay); }},
+    {"nesterov", recipe, "nesterov", [](const Options& o, int64_t) { return text(o.nesterov); }},
+    {"on-nan", extent},
+    {"checkpoint", output},
+    {"checkpoint-every", output},
+    {"keep", output},
+    {"resume", extent},
+    {"max-time", extent},
+    {"profile", speed},
+    {"plan", last_bits},  // by its replicas
+    {"stages", speed},
+    {"at-most", speed},
+    {"method", last_bits},  // by its replicas
+    {"objective", speed},
+    {"replicas", last_bits},
+    {"cuts", speed},
+    {"max-states", speed},
+    {"cluster", speed},
+    {"memory-bytes", speed},
+    {"link-bytes-per-s", speed},
+    {"link-latency-s", speed},
+    {"profile-cache", speed},
+    {"schedule", speed},
+    {"local", speed},
+    {"device", last_bits},
+    {"cpu-isa", last_bits},
+    {"threads", last_bits},
+    {"watchdog", speed},
+    {"transport", speed},
+    {"augment", speed},
+    {"results", output},
+    {"metrics", output},
+    {"trace", output},
+    {"json", output},
+});
+
+}  // namespace
+
+const char* name_of(OptionKind kind) {
+  constexpr std::array names{"network", "recipe", "data", "last bits", "extent", "speed", "output"};
+  return names.at(size_t(kind));
+}
+
+std::span<const TrainOption> train_option_kinds() { return options; }
+
+void check_train_option_kinds(const CLI::App& train) {
+  const auto complain = [](const std::string& what) {
+    throw Error(
+        what + " in app/train/train_option_kinds.cpp, which must say what each option of train changes", "",
+        ExitCode::failure);
+  };
+  for (const CLI::Option* option : train.get_options()) {
+    const std::string& name = option->get_lnames().front();  // of --nesterov and --no-nesterov, the first
+    if (std::ranges::find(options, name, &TrainOption::name) == options.end())
+      complain(fmt::format("--{} has no row", name));
+  }
+  for (const TrainOption& option : options)
+    if (train.get_option_no_throw(fmt::format("--{}", option.name)) == nullptr)
+      complain(fmt::format("--{} is no option but has a row", option.name));
+}
+
+}  // namespace antichain

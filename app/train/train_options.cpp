@@ -1,0 +1,172 @@
+#include "app/train/train_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+
+#include "app/cli/checks.h"
+#include "app/cli/table.h"
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t most_training_steps = 1'000'000'000;
+constexpr int most_epochs = 1'000'000;
+
+void add_length_options(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* epochs = app.add_option(
+      "--epochs", o.epochs, "passes over the training set [the recipe's, or as many as --steps needs]");
+  check_whole(epochs, 1, most_epochs)->type_name("N")->group("Training");
+  CLI::Option* steps = app.add_option("--steps", o.steps, "end after so many steps [whole epochs]");
+  check_whole(steps, 1, most_training_steps)->type_name("N")->group("Training");
+  CLI::Option* seed = app.add_option("--seed", o.seed, "of weights, order, augmentation and dropout");
+  check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
+}
+
+void add_rate_options(CLI::App& app, TrainCommandOptions& o) {
+  const std::string group = "Training";
+  CLI::Option* peak = app.add_option("--lr", o.rate.peak, "the learning rate's peak");
+  check_number(peak, 1e-12, 1e6)
+      ->type_name("X")
+      ->default_str("the recipe's, in proportion to the batch")
+      ->group(group);
+  CLI::Option* shape = app.add_option(
+      "--lr-schedule", o.rate.schedule,
+      fmt::format("its course over the run's steps: {}. step: a tenth from 50 % and a hundredth from 75 % of "
+                  "them on; cosine: down to 0; one-cycle: from a 25th up to the peak over 30 % of them, then "
+                  "down to nearly 0",
+                  fmt::join(learning_rate_names(), ", ")));
+  check_name(shape, "learning-rate schedule", learning_rate_names())
+      ->type_name("NAME")
+      ->default_str("the recipe's; with --steps alone it is as long as the recipe's epochs at least")
+      ->group(group);
+  CLI::Option* steps = app.add_option("--warmup-steps", o.rate.warmup_steps,
+                                      "rise linearly to the peak for so many steps first");
+  check_whole(steps, 0, most_training_steps)
+      ->type_name("N")
+      ->default_str("the recipe's, at most 30 % of the course; 0 with --lr-schedule")
+      ->group(group);
+  CLI::Option* epochs =
+      app.add_option("--warmup-epochs", o.warmup_epochs, "the same in epochs, also parts of one");
+  check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->group(group);
+}
+
+void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* momentum = app.add_option("--momentum", o.sgd.momentum, "of stochastic gradient descent");
+  check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's")->group("Training");
+  CLI::Option* decay =
+      app.add_option("--weight-decay", o.sgd.weight_decay,
+                     "times the weight, added to its gradient; of biases and batch norm, too");
+  check_number(decay, 0, 1e6)->type_name("X")->default_str("the recipe's")->group("Training");
+  app.add_flag("--nesterov,!--no-nesterov", o.nesterov,
+               "Nesterov's momentum [the default]; --no-nesterov: plain momentum")
+      ->group("Training");
+}
+
+void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* option =
+      app.add_option("--on-nan", o.on_nan,
+                     "when the loss or a gradient is not finite: abort, skip the step, or rewind to the last "
+                     "checkpoint and go on behind it");
+  check_name(option, "way", on_nan_names())->type_name("NAME")->capture_default_str()->group("Training");
+}
+
+void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
+  CLI::Option* option = app.add_option(
+      "--augment", o.augment,
+      "where images are cropped, flipped and normalised, with the same bits: host, device (a GPU, to which "
+      "they travel as bytes), or auto: on the GPU if there is one");
+  check_name(option, "place", {"auto", "host", "device"})
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
+}  // namespace
+
+void add_train_options(CLI::App& app, TrainCommandOptions& o) {
+  add_network_options(app, o.network);
+  add_data_options(app, o.data);
+  add_length_options(app, o);
+  add_init_options(app, o.init, "Training");
+  app.get_option("--init")->description(
+      "start a new run from the weights of this HDF5 or safetensors file, or checkpoint, which must fit; "
+      "--resume goes on with a run");
+  add_rate_options(app, o);
+  add_sgd_options(app, o);
+  add_on_nan_option(app, o);
+  add_checkpoint_options(app, o.checkpoint);
+  add_planning_options(app, o.planning);
+  add_profile_cache_option(app, o.planning);
+  add_schedule_option(app, o.schedule);
+  add_machine_options(app, o.machine);
+  add_transport_option(app, o.machine);
+  add_augment_option(app, o);
+  add_output_option(app, "--results", o.results,
+                    "a folder for all of it: the trained weights, run.json (program, command, all settings), "
+                    "log, profile, plan, metrics, summary")
+      ->type_name("DIR");
+  add_output_option(app, "--metrics", o.metrics_file, "write one JSON line per step and epoch");
+  add_output_option(app, "--trace", o.trace_file,
+                    "write one measured step for ui.perfetto.dev or chrome://tracing");
+  add_output_option(app, "--json", o.json_file, "write what came of it");
+}
+
+void check(const TrainCommandOptions& o) {
+  o.network.microbatch();
+  check(o.planning);
+  for (const int replicas : parse_replicas(o.planning.replicas).of_stage)
+    if (replicas > o.network.microbatches)
+      throw Error(
+          fmt::format("--replicas {} gives a stage {} replicas, but the step has {}", o.planning.replicas,
+                      replicas, counted(o.network.microbatches, "micro-batch", "micro-batches")),
+          "ask for more --microbatches or fewer replicas", ExitCode::usage);
+  if (o.network.form != "cifar" && !o.data.dataset.starts_with("hdf5:")) {
+    throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels and 10 classes",
+                "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",
+                ExitCode::usage);
+  }
+  if (o.machine.transport == "nccl" && o.machine.device == "cpu")
+    throw Error("--transport nccl moves tensors from GPU to GPU, but the ranks compute on the CPU",
+                "leave it out, or choose --device cuda", ExitCode::usage);
+  if (o.augment == "device" && o.machine.device == "cpu" && o.machine.why_cpu.empty())
+    throw Error("--augment device has a GPU make the images, but the ranks compute on the CPU",
+                "leave it out, or choose --device cuda", ExitCode::usage);
+  const LearningRate checked(o.rate);
+  check(o.data);
+  if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
+    throw Error("--on-nan rewind has nothing to go back to", "name a folder with --checkpoint",
+                ExitCode::usage);
+  check(o.checkpoint);
+}
+
+RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+  const int64_t run = total_steps({.epochs = o.epochs, .steps = o.steps}, batches_per_epoch);
+  RateCourse course{o.rate, std::max(run, o.course_epochs * batches_per_epoch)};
+  if (o.recipe_warmup_steps > 0)
+    course.options.warmup_steps = std::min(o.recipe_warmup_steps, course.steps * 3 / 10);
+  if (o.warmup_epochs > 0) course.options.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
+  return course;
+}
+
+TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+  SgdOptions sgd = o.sgd;
+  sgd.nesterov = o.nesterov;
+  const RateCourse course = rate_course(o, batches_per_epoch);
+  const LearningRate schedule(course.options);
+  return {
+      .batch = o.network.batch,
+      .epochs = o.epochs,
+      .steps = o.steps,
+      .seed = o.seed,
+      .sgd = sgd,
+      .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
+      .trace = !o.trace_file.empty(),
+      .on_nan = parse_on_nan(o.on_nan),
+      .device_augments = o.augment != "host"};
+}
+
+}  // namespace antichain

@@ -1,0 +1,70 @@
+// A checkpoint is a folder: one HDF5 file per stage, and manifest.json, which says what run they belong to, where it
+// stands, and the hash of every file. What the files hold is independent of the plan: parameters and buffers in plain
+// layout by their full names, momentum in the group "momentum" under the same names. docs/reliability.md has the
+// format; framework/files/checkpoint_folder.h reads and writes the folders.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "framework/error.h"
+
+namespace antichain {
+
+// A checkpoint that is not what was written: cut off, changed, incomplete. An older one may be whole.
+class Damaged : public Error {
+ public:
+  using Error::Error;
+};
+
+// Where a run stands between two steps. Sums are over the samples of the epoch so far; where `batch` is 0, over those of
+// the epoch that has just ended, which is then not evaluated yet.
+struct TrainPosition {
+  int64_t step = 0;              // steps done
+  int64_t epoch = 0, batch = 0;  // of the next step
+  int64_t epoch_steps = 0;       // of the epoch, that counted: others were skipped
+  double epoch_loss = 0, epoch_correct = 0, epoch_s = 0;
+  double loss = 0;  // mean of the last step
+};
+
+// Names and values, as text. What must agree for a run to go on is compared fact by fact.
+using Facts = std::map<std::string, std::string>;
+
+// A sentence for each fact that differs or is missing on one side: "batch is 64 in the checkpoint, but 128 here".
+std::vector<std::string> differences(const Facts& there, const Facts& here);
+
+struct CheckpointTensor {
+  std::string path;  // "conv1.weight", "momentum/conv1.weight"
+  std::vector<int64_t> shape;
+  bool is_float = true;
+  bool operator==(const CheckpointTensor&) const = default;
+};
+
+struct CheckpointFile {
+  std::string name;  // "stage-0.h5"
+  int64_t bytes = 0;
+  uint64_t hash = 0;  // XXH3, 64 bits, of the whole file
+  std::vector<CheckpointTensor> tensors;
+};
+std::string checkpoint_file_name(int stage);
+std::string to_json(const CheckpointFile&);
+CheckpointFile checkpoint_file_from_json(const std::string& text, const std::string& origin);
+
+struct Manifest {
+  static constexpr int64_t format_version = 1;
+
+  std::string program;  // version that wrote it
+  Facts model, recipe;  // what changes numbers
+  Facts setting;        // what does not: plan, schedule, ranks, …
+  TrainPosition position;
+  std::vector<CheckpointFile> files;
+};
+
+// The text ends in the hash of all that stands before it.
+std::string to_json(const Manifest&);
+// Damaged when a single bit is another one, or a file's name is not one of ours. Error when the format is newer.
+Manifest manifest_from_json(const std::string& text, const std::string& origin);
+
+}  // namespace antichain

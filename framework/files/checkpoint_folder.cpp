@@ -1,0 +1,220 @@
+#include "framework/files/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "framework/file_handle.h"
+#include "framework/files/hash_stream.h"
+
+namespace antichain {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view complete = "step-", partial = ".partial-", removed = ".removed-";
+constexpr size_t written_at_once = 8 << 20;
+
+[[noreturn]] void fail(const std::string& what, const std::string& path) {
+  throw Error(fmt::format("can't {} {}: {}", what, path, std::strerror(errno)),
+              "check the folder, its permissions and the free space");
+}
+
+void sync_folder(const std::string& path) {
+  const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  // Some file systems can't sync a folder; then the names are as safe as they get.
+  if (folder < 0 || (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP)) fail("sync", path);
+}
+
+std::optional<int64_t> step_of(const std::string& name, std::string_view prefix) {
+  if (!name.starts_with(prefix)) return {};
+  const std::string digits = name.substr(prefix.size());
+  const bool number = !digits.empty() && digits.size() <= 18 &&
+                      std::ranges::all_of(digits, [](char c) { return c >= '0' && c <= '9'; });
+  return number ? std::optional(std::stoll(digits)) : std::nullopt;
+}
+
+std::string name_of(std::string_view prefix, int64_t step) { return fmt::format("{}{:012}", prefix, step); }
+
+// Names in `path` of the kind, largest step first.
+std::vector<std::string> names(const std::string& path, std::string_view prefix) {
+  std::vector<std::pair<int64_t, std::string>> found;
+  std::error_code none;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, none))
+    if (const auto step = step_of(entry.path().filename(), prefix))
+      found.emplace_back(*step, entry.path().filename());
+  std::ranges::sort(found, std::greater());
+  std::vector<std::string> all;
+  for (auto& [step, name] : found) all.push_back(std::move(name));
+  return all;
+}
+
+int remove_tokens(const std::string& path) {
+  std::vector<fs::path> tokens;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path, ignored))
+    if (entry.path().filename().string().starts_with(CheckpointFolder::token_prefix))
+      tokens.push_back(entry.path());
+  for (const fs::path& token : tokens) fs::remove(token, ignored);
+  return int(tokens.size());
+}
+
+// The manifest first, so that what is left of a removal that is cut short is no checkpoint.
+void remove_all(const std::string& path) {
+  std::error_code ignored;
+  fs::remove(path + "/" + checkpoint_manifest_name, ignored);
+  fs::remove_all(path, ignored);
+}
+
+// Another rank may have written it, on another host. Listing the folder makes a client of a file server ask
+// for its state.
+void wait_until_whole(const std::string& folder, const CheckpointFile& file, double patience_s) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) try {
+      return check_checkpoint_file(folder, file);
+    } catch (const Damaged& damaged) {
+      const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+      if (waited.count() >= patience_s)
+        throw Error(fmt::format("a file is not here as its rank wrote it: {}", damaged.what()),
+                    "do all hosts share this folder?");
+      std::error_code ignored;
+      for ([[maybe_unused]] const auto& entry : fs::directory_iterator(folder, ignored)) continue;
+      ::usleep(100'000);
+    }
+}
+
+std::string without_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
+}  // namespace
+
+std::vector<std::string> CheckpointFolder::list() const {
+  std::vector<std::string> paths;
+  for (const std::string& name : names(path_, complete)) paths.push_back(path_ + "/" + name);
+  return paths;
+}
+
+std::string CheckpointFolder::of_step(int64_t step) const { return path_ + "/" + name_of(complete, step); }
+std::string CheckpointFolder::partial_of(int64_t step) const { return path_ + "/" + name_of(partial, step); }
+
+int CheckpointFolder::clean() const {
+  int count = remove_tokens(path_);
+  for (const std::string_view prefix : {partial, removed})
+    for (const std::string& name : names(path_, prefix)) remove_all(path_ + "/" + name), ++count;
+  return count;
+}
+
+void CheckpointFolder::begin(int64_t step) const {
+  const std::string folder = partial_of(step);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail("make the folder", folder);
+}
+
+void CheckpointFolder::publish(const Manifest& manifest) const {
+  const int64_t step = manifest.position.step;
+  const std::string from = partial_of(step), to = of_step(step);
+  for (const CheckpointFile& file : manifest.files) wait_until_whole(from, file, patience_s_);
+  write_synced(from + "/" + checkpoint_manifest_name, to_json(manifest));
+  sync_folder(from);
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
+    // A checkpoint of this step is there, of a past that was gone back from: the two change places in one go, or, where
+    // the file system can't, one after the other.
+    if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
+      const std::string old = path_ + "/" + name_of(removed, step);
+      if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
+        fail("rename into", to);
+      remove_all(old);
+    } else {
+      remove_all(from);
+    }
+  }
+  sync_folder(path_);
+}
+
+void CheckpointFolder::discard(int64_t step) const { remove_all(partial_of(step)); }
+
+void CheckpointFolder::prune(int64_t step, int keep) const {
+  for (const std::string& name : names(path_, complete)) {
+    const int64_t its_step = *step_of(name, complete);
+    if (its_step > step || keep-- > 0) continue;
+    const std::string old = path_ + "/" + name_of(removed, its_step);
+    if (::rename((path_ + "/" + name).c_str(), old.c_str()) != 0) fail("remove", path_ + "/" + name);
+    remove_all(old);
+  }
+}
+
+bool is_checkpoint(const std::string& path) {
+  const std::string plain = without_slash(path);
+  return step_of(fs::path(plain).filename(), complete) || fs::exists(plain + "/" + checkpoint_manifest_name);
+}
+
+struct SyncedFile::State {
+  std::string path;
+  std::function<void()> beat;
+  FileHandle file;
+  std::string small;  // pieces that wait for more
+  int64_t bytes = 0, begun = 0;
+  HashStream hash;
+
+  void put(std::string_view piece) {
+    for (; !piece.empty(); beat()) {
+      const ssize_t n = ::write(file, piece.data(), std::min(piece.size(), written_at_once));
+      if (n < 0 && errno != EINTR) fail("write", path);
+      if (n > 0) bytes += n, piece.remove_prefix(size_t(n));
+      // The disk begins with what is there, while more is being made. Only a hint: fsync() tells what fails.
+      if (bytes - begun >= int64_t(written_at_once))
+        ::sync_file_range(file, begun, bytes - begun, SYNC_FILE_RANGE_WRITE), begun = bytes;
+    }
+  }
+};
+
+SyncedFile::SyncedFile(const std::string& path, std::function<void()> beat)
+    : state_(new State{
+          path, std::move(beat),
+          FileHandle(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644))}) {
+  if (state_->file < 0) fail("create", path);
+}
+
+SyncedFile::~SyncedFile() = default;
+
+void SyncedFile::write(std::string_view piece) {
+  constexpr size_t most_small = 1 << 16;
+  State& s = *state_;
+  s.hash.add(piece);
+  if (s.small.size() + piece.size() > most_small) s.put(std::exchange(s.small, {}));
+  if (piece.size() > most_small)
+    s.put(piece);
+  else
+    s.small += piece;
+}
+
+void SyncedFile::finish() {
+  State& s = *state_;
+  s.put(std::exchange(s.small, {}));
+  if (::fsync(s.file) != 0) fail("write", s.path);
+  if (::close(s.file.release()) != 0) fail("write", s.path);
+}
+
+int64_t SyncedFile::bytes() const { return state_->bytes; }
+uint64_t SyncedFile::hash() const { return state_->hash.value(); }
+
+void write_synced(const std::string& path, const std::string& bytes) {
+  SyncedFile file(path, [] {});
+  file.write(bytes);
+  file.finish();
+}
+
+}  // namespace antichain

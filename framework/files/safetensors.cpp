@@ -1,0 +1,138 @@
+#include "framework/files/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "framework/error.h"
+#include "framework/json.h"
+
+namespace antichain {
+namespace {
+
+constexpr uint64_t most_header_bytes = 100'000'000;  // the reference implementation's limit
+constexpr int64_t most_extent = int64_t(1) << 53;
+constexpr const char* damaged = "the file is truncated or damaged";
+
+struct Entry {
+  std::string name;
+  bool is_float = true;
+  std::vector<int64_t> shape;
+  int64_t begin = 0, end = 0;  // within the data
+};
+
+uint64_t header_length(const std::string& bytes) {
+  uint64_t length = 0;
+  std::memcpy(&length, bytes.data(), sizeof length);
+  return length;
+}
+
+// The header as JSON. Error when it is longer than the file, or too long to be one.
+nlohmann::json parse_header(const std::string& bytes, const std::string& origin) {
+  const uint64_t length = header_length(bytes), there = bytes.size() - 8;
+  if (length > std::min(there, most_header_bytes)) {
+    throw Error(fmt::format("{}: a header of {} bytes, but {}", origin, length,
+                            length > there ? fmt::format("the file has only {} more", there)
+                                           : fmt::format("{} are the most", most_header_bytes)),
+                damaged);
+  }
+  return parse_json(bytes.substr(8, length), origin + " (header)");
+}
+
+Entry read_entry(const std::string& name, JsonReader& header, const std::string& origin) {
+  JsonReader fields = header.at(name);
+  Entry entry{.name = name};
+  const std::string dtype = fields.at("dtype").string();
+  if (dtype != "F32" && dtype != "I64") {
+    throw Error(fmt::format("{}: the tensor '{}' is of type {}", origin, name, dtype),
+                "weights are F32, counts I64");
+  }
+  entry.is_float = dtype == "F32";
+  for (const JsonReader& extent : fields.at("shape").elements())
+    entry.shape.push_back(extent.integer(0, most_extent));
+  const std::vector<JsonReader> offsets = fields.at("data_offsets").elements();
+  if (offsets.size() != 2)
+    throw Error(fmt::format("{}: the tensor '{}' has {} data_offsets, not two", origin, name, offsets.size()),
+                damaged);
+  entry.begin = offsets[0].integer(0), entry.end = offsets[1].integer(0);
+  fields.done();
+  return entry;
+}
+
+std::vector<Entry> read_entries(const nlohmann::json& header, const std::string& origin) {
+  JsonReader reader(header, origin);
+  std::vector<Entry> entries;
+  if (!header.is_object()) reader.fail("an object {…} is expected here");
+  for (const auto& [name, unused] : header.items())
+    if (name != "__metadata__") entries.push_back(read_entry(name, reader, origin));
+  std::ranges::sort(entries, {}, [](const Entry& e) { return std::tie(e.begin, e.end, e.name); });
+  return entries;
+}
+
+// Tensors that lie back to back from the first byte to the last neither overlap nor reach beyond the file.
+void check_offsets(const std::vector<Entry>& entries, int64_t data_bytes, const std::string& origin) {
+  int64_t at = 0;
+  for (const Entry& e : entries) {
+    if (e.begin != at || e.end < e.begin || e.end > data_bytes) {
+      throw Error(fmt::format("{}: the tensor '{}' lies at bytes {} to {} of {}, where {} comes next", origin,
+                              e.name, e.begin, e.end, data_bytes, at),
+                  damaged);
+    }
+    at = e.end;
+  }
+  if (at != data_bytes)
+    throw Error(fmt::format("{}: {} bytes belong to no tensor", origin, data_bytes - at), damaged);
+}
+
+}  // namespace
+
+bool is_safetensors(const std::string& bytes) { return bytes.size() > 8 && bytes[8] == '{'; }
+
+std::string to_safetensors(const Weights& weights) {
+  std::vector<const NamedTensor*> order;
+  for (const NamedTensor& t : weights) order.push_back(&t);
+  std::stable_partition(order.begin(), order.end(), [](const NamedTensor* t) { return !t->is_float(); });
+
+  nlohmann::ordered_json header = {{"__metadata__", {{"format", "pt"}}}};
+  int64_t at = 0;
+  for (const NamedTensor* t : order) {
+    header[t->name] = {{"dtype", t->is_float() ? "F32" : "I64"},
+                       {"shape", t->shape},
+                       {"data_offsets", {at, at + t->bytes()}}};
+    at += t->bytes();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+
+  const uint64_t length = text.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  bytes.reserve(bytes.size() + text.size() + size_t(at));
+  bytes += text;
+  for (const NamedTensor* t : order) bytes.append(static_cast<const char*>(t->data()), size_t(t->bytes()));
+  return bytes;
+}
+
+Weights from_safetensors(const std::string& bytes, const std::string& origin) {
+  if (!is_safetensors(bytes)) throw Error(origin + " is no safetensors file", damaged);
+  const std::vector<Entry> entries = read_entries(parse_header(bytes, origin), origin);
+  const size_t data = 8 + header_length(bytes);
+  check_offsets(entries, int64_t(bytes.size() - data), origin);
+  Weights weights;
+  for (const Entry& e : entries) {
+    NamedTensor tensor = make_tensor(e.name, e.shape, e.is_float, int64_t(bytes.size()), origin);
+    if (tensor.bytes() != e.end - e.begin) {
+      throw Error(fmt::format("{}: the tensor '{}' of {} takes {} bytes, but the file has {} for it", origin,
+                              e.name, tensor.shape_text(), tensor.bytes(), e.end - e.begin),
+                  damaged);
+    }
+    if (tensor.bytes() > 0) std::memcpy(tensor.data(), bytes.data() + data + e.begin, size_t(tensor.bytes()));
+    weights.add(std::move(tensor));
+  }
+  return weights;
+}
+
+}  // namespace antichain

@@ -1,0 +1,19 @@
+// The safetensors format (github.com/huggingface/safetensors, its README): 8 bytes with the length of a header, the
+// header, which is a JSON object of {name: {dtype, shape, data_offsets}}, and the tensors' bytes back to back.
+//
+// Reading is strict: every byte belongs to exactly one tensor, types are F32 and I64, names differ.
+#pragma once
+
+#include <string>
+
+#include "framework/files/weights.h"
+
+namespace antichain {
+
+bool is_safetensors(const std::string& bytes);  // begins like one
+// I64 before F32, so that every tensor is aligned, which readers that map the file rely on; else in order.
+std::string to_safetensors(const Weights&);
+// In the order of the data. Error naming `origin` and the tensor.
+Weights from_safetensors(const std::string& bytes, const std::string& origin);
+
+}  // namespace antichain

@@ -1,0 +1,130 @@
+#include "framework/files/state_dict.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+// In a file a count is an int64 scalar.
+std::vector<int64_t> file_shape(const ParamSpec& spec) {
+  if (spec.dtype == DType::i32) return {};
+  return {spec.shape.begin(), spec.shape.end()};
+}
+
+// Why a tensor of the file can't be this one; "" when it can.
+std::string objection(const ParamSpec& spec, const NamedTensor& tensor) {
+  const NamedTensor wanted{"", file_shape(spec), {}};
+  if (tensor.shape != wanted.shape)
+    return fmt::format("'{}' is {} in the file, but {} in the network", tensor.name, tensor.shape_text(),
+                       wanted.shape_text());
+  if (tensor.is_float() != (spec.dtype == DType::f32))
+    return fmt::format("'{}' is {} in the file", tensor.name, tensor.type_text());
+  return "";
+}
+
+Tensor drawn(const StateEntry& entry, uint64_t seed) {
+  const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
+  initialise(plain, entry.spec->init, seed, entry.name);
+  return plain;
+}
+
+}  // namespace
+
+std::vector<StateEntry> state_entries(const Graph& graph) {
+  std::vector<StateEntry> entries;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Signature& signature = graph[id].signature;
+    for (const bool buffer : {false, true}) {
+      const auto& specs = buffer ? signature.buffers : signature.params;
+      for (size_t i = 0; i < specs.size(); ++i)
+        entries.push_back({id, int(i), buffer, &specs[i], graph[id].name + "." + specs[i].name});
+    }
+  }
+  return entries;
+}
+
+NamedTensor to_named(const std::string& name, const Tensor& plain) {
+  ANTICHAIN_CHECK(plain.layout() == Layout::plain, "weight files hold plain tensors");
+  if (plain.dtype() == DType::i32) {
+    ANTICHAIN_CHECK(plain.elements() == 1, "a count is one number");
+    return {name, {}, std::vector<int64_t>{*plain.data<int32_t>()}};
+  }
+  ANTICHAIN_CHECK(plain.dtype() == DType::f32, "parameters are float32");
+  const float* values = plain.data<float>();
+  return {name,
+          {plain.shape().begin(), plain.shape().end()},
+          std::vector<float>(values, values + plain.elements())};
+}
+
+void from_named(const NamedTensor& tensor, const Tensor& plain, const std::string& origin) {
+  const std::string why = objection({"", plain.shape(), {}, plain.dtype()}, tensor);
+  if (!why.empty()) throw Error(fmt::format("{}: {}", origin, why));
+  if (plain.dtype() == DType::f32) {
+    std::memcpy(plain.raw(), tensor.data(), size_t(plain.bytes()));
+    return;
+  }
+  const int64_t count = std::get<1>(tensor.values)[0];
+  if (count < 0 || count > std::numeric_limits<int32_t>::max())
+    throw Error(fmt::format("{}: '{}' is {}", origin, tensor.name, count), "counts are 0 to 2147483647");
+  *plain.data<int32_t>() = int32_t(count);
+}
+
+int64_t file_bytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (const StateEntry& entry : state_entries(graph))
+    bytes += entry.spec->dtype == DType::i32 ? 8 : 4 * entry.spec->shape.elements();
+  return bytes;
+}
+
+Weights initial_weights(const Graph& graph, uint64_t seed) {
+  Weights weights;
+  for (const StateEntry& entry : state_entries(graph)) weights.add(to_named(entry.name, drawn(entry, seed)));
+  return weights;
+}
+
+Fitted fit(const Graph& graph, const Weights& weights, Fit how, const std::string& origin) {
+  Fitted fitted;
+  std::set<std::string, std::less<>> known;
+  for (const StateEntry& entry : state_entries(graph)) {
+    known.insert(entry.name);
+    const NamedTensor* tensor = weights.find(entry.name);
+    const std::string why =
+        tensor ? objection(*entry.spec, *tensor) : fmt::format("'{}' is not in the file", entry.name);
+    if (why.empty())
+      fitted.entries.push_back(entry);
+    else
+      fitted.skipped.push_back(why);
+  }
+  for (const NamedTensor& tensor : weights)
+    if (!known.contains(tensor.name))
+      fitted.skipped.push_back(fmt::format("'{}' is not in the network", tensor.name));
+
+  if (fitted.skipped.empty() || (how == Fit::partial && !fitted.entries.empty())) return fitted;
+  const size_t others = fitted.skipped.size() - 1;
+  throw Error(fmt::format("{} does not fit {}: {}{}", origin, graph.model(), fitted.skipped[0],
+                          others == 0 ? "" : fmt::format(", and {} more", others)),
+              how == Fit::partial ? "no tensor fits; is it a file of another network?"
+                                  : "choose the model, form and classes it was made for; to start from what "
+                                    "fits there is --init-partial");
+}
+
+Weights complete(const Graph& graph, const Weights& weights, const Fitted& fitted, uint64_t seed,
+                 const std::string& origin) {
+  std::set<std::string> given;
+  for (const StateEntry& entry : fitted.entries) given.insert(entry.name);
+  Weights all;
+  for (const StateEntry& entry : state_entries(graph)) {
+    const Tensor plain = drawn(entry, seed);
+    if (given.contains(entry.name)) from_named(*weights.find(entry.name), plain, origin);
+    all.add(to_named(entry.name, plain));
+  }
+  return all;
+}
+
+}  // namespace antichain

@@ -1,0 +1,45 @@
+// What a network's weight file holds: a tensor for every parameter and buffer, named and shaped as in PyTorch's
+// state_dict, in the order of the nodes. Only num_batches_tracked looks different there: an int64 scalar, which here is
+// one int32.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "framework/files/weights.h"
+#include "framework/graph.h"
+
+namespace antichain {
+
+struct StateEntry {
+  NodeId node = 0;
+  int index = 0;  // within the node's parameters, or its buffers
+  bool buffer = false;
+  const ParamSpec* spec = nullptr;  // of the graph
+  std::string name;                 // full
+};
+std::vector<StateEntry> state_entries(const Graph&);
+int64_t file_bytes(const Graph&);  // of all their values
+
+// As a file has it. `plain` is host memory in plain layout, f32 or i32.
+NamedTensor to_named(const std::string& name, const Tensor& plain);
+// Back. Error naming `origin` and the tensor when shape or type differ, or a count does not fit.
+void from_named(const NamedTensor&, const Tensor& plain, const std::string& origin);
+
+// What a network starts from: the values a Stage draws with this seed.
+Weights initial_weights(const Graph&, uint64_t seed);
+
+// Which of a network's tensors a file has.
+struct Fitted {
+  std::vector<StateEntry> entries;   // there, and of the right shape and type
+  std::vector<std::string> skipped;  // a sentence each: missing, unknown, or of another shape or type
+};
+enum class Fit { whole, partial };
+// Whole: Error naming the first tensor that does not fit, and how many others do not. Partial: those are skipped; Error
+// when no tensor fits.
+Fitted fit(const Graph&, const Weights&, Fit, const std::string& origin);
+
+// The weights of all the network's tensors, in its order: those of the file, else initial ones where `fit` is partial.
+Weights complete(const Graph&, const Weights&, const Fitted&, uint64_t seed, const std::string& origin);
+
+}  // namespace antichain

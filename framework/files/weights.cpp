@@ -1,0 +1,118 @@
+#include "framework/files/weights.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+
+#include "framework/bounded_file.h"
+#include "framework/error.h"
+#include "framework/files/checkpoint_weights.h"
+#include "framework/files/hdf5.h"
+#include "framework/files/safetensors.h"
+#include "framework/json.h"
+
+namespace antichain {
+
+static_assert(std::endian::native == std::endian::little, "both formats are written as the memory has them");
+
+namespace {
+
+constexpr size_t most_dimensions = 32;  // HDF5's
+
+// Overflow-safe product; −1 when it is above `most`, or an extent is negative.
+int64_t product(const std::vector<int64_t>& shape, int64_t most) {
+  if (std::ranges::find(shape, 0) != shape.end())
+    return std::ranges::any_of(shape, [](int64_t d) { return d < 0; }) ? -1 : 0;
+  int64_t elements = 1;
+  for (const int64_t d : shape) {
+    if (d < 0 || d > most / elements) return -1;
+    elements *= d;
+  }
+  return elements;
+}
+
+}  // namespace
+
+int64_t NamedTensor::elements() const {
+  return std::visit([](const auto& v) { return int64_t(v.size()); }, values);
+}
+
+std::string NamedTensor::shape_text() const {
+  return shape.empty() ? "a scalar" : fmt::format("{}", fmt::join(shape, " x "));
+}
+
+const void* NamedTensor::data() const {
+  return std::visit([](const auto& v) { return static_cast<const void*>(v.data()); }, values);
+}
+
+void* NamedTensor::data() { return const_cast<void*>(std::as_const(*this).data()); }
+
+bool NamedTensor::operator==(const NamedTensor& other) const {
+  return name == other.name && shape == other.shape && is_float() == other.is_float() &&
+         elements() == other.elements() &&
+         (elements() == 0 || std::memcmp(data(), other.data(), size_t(bytes())) == 0);
+}
+
+NamedTensor make_tensor(std::string name, std::vector<int64_t> shape, bool is_float, int64_t most_bytes,
+                        const std::string& origin) {
+  const int64_t elements =
+      shape.size() > most_dimensions ? -1 : product(shape, most_bytes / (is_float ? 4 : 8));
+  if (elements < 0) {
+    throw Error(fmt::format("{}: the tensor '{}' says it is {}, more than the file has", origin, name,
+                            fmt::join(shape, " x ")),
+                "the file is truncated or damaged");
+  }
+  NamedTensor tensor{std::move(name), std::move(shape), {}};
+  if (is_float)
+    tensor.values = std::vector<float>(size_t(elements));
+  else
+    tensor.values = std::vector<int64_t>(size_t(elements));
+  return tensor;
+}
+
+void Weights::add(NamedTensor tensor) {
+  const auto spoils = [](unsigned char c) { return c < 0x20 || c == 0x7F || c == '/'; };
+  if (tensor.name.empty() || tensor.name == "." || std::ranges::any_of(tensor.name, spoils))
+    throw Error(fmt::format("'{}' can't be the name of a tensor", tensor.name),
+                "use a name without slashes and control characters, such as conv1.weight");
+  if (!places_.emplace(tensor.name, tensors_.size()).second)
+    throw Error(fmt::format("there are two tensors of the name '{}'", tensor.name), "names have to differ");
+  tensors_.push_back(std::move(tensor));
+}
+
+const NamedTensor* Weights::find(std::string_view name) const {
+  const auto place = places_.find(name);
+  return place == places_.end() ? nullptr : &tensors_[place->second];
+}
+
+std::string encode(const Weights& weights, WeightFormat format) {
+  return format == WeightFormat::hdf5 ? to_hdf5(weights) : to_safetensors(weights);
+}
+
+Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes) {
+  constexpr int64_t packed = 8;  // what shrinks weights that mean something is less
+  const int64_t most = network_bytes > 0 ? 2 * network_bytes + packed * int64_t(bytes.size()) : INT64_MAX;
+  if (is_hdf5(bytes)) return from_hdf5(bytes, origin, most);
+  if (is_safetensors(bytes)) return from_safetensors(bytes, origin);
+  const bool zip = bytes.starts_with("PK\x03\x04");  // torch.save
+  throw Error(fmt::format("{} is neither an HDF5 nor a safetensors file", origin),
+              bytes.empty() ? "the file is empty"
+              : zip         ? "it looks like one of torch.save: write its state_dict with h5py or safetensors"
+                            : "antichain export writes either");
+}
+
+Weights read_weights(const std::string& file, int64_t network_bytes) {
+  std::error_code ignored;  // reading says what is wrong
+  if (std::filesystem::is_directory(file, ignored)) return read_checkpoint_weights(file);
+  return decode(read_bounded(file, most_weights_bytes), file, network_bytes);
+}
+
+void write_weights(const std::string& file, const Weights& weights, WeightFormat format) {
+  write_file(file, encode(weights, format));
+}
+
+}  // namespace antichain

@@ -1,0 +1,66 @@
+// Weights outside a network: an ordered list of named tensors, as HDF5 and safetensors files hold them and as PyTorch's
+// state_dict names them ("layer1.0.conv1.weight"). Row-major, O x I x H x W; f32, or i64 for counts.
+//
+// A file is read whole and checked before anything is made of it, and written whole or not at all.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace antichain {
+
+struct NamedTensor {
+  std::string name;
+  std::vector<int64_t> shape;  // {} is a scalar
+  std::variant<std::vector<float>, std::vector<int64_t>> values;
+
+  int64_t elements() const;  // as many as `values` has
+  bool is_float() const { return values.index() == 0; }
+  std::string shape_text() const;  // "64 x 3 x 7 x 7", or "a scalar"
+  const char* type_text() const { return is_float() ? "float32" : "int64"; }
+  const void* data() const;
+  void* data();
+  int64_t bytes() const { return elements() * (is_float() ? 4 : 8); }
+  bool operator==(const NamedTensor&) const;  // bit for bit: NaN equals itself
+};
+
+// A tensor of zeros. Error naming it and `origin` when the shape has more elements than `most_bytes` could hold, a
+// negative extent or more than 32 dimensions.
+NamedTensor make_tensor(std::string name, std::vector<int64_t> shape, bool is_float, int64_t most_bytes,
+                        const std::string& origin);
+
+class Weights {
+ public:
+  // Error naming the tensor when the name is taken, empty, or has a slash or a control character (HDF5 reads a slash as
+  // a folder).
+  void add(NamedTensor);
+  const NamedTensor* find(std::string_view name) const;  // nullptr when there is none
+
+  size_t size() const { return tensors_.size(); }
+  auto begin() const { return tensors_.begin(); }
+  auto end() const { return tensors_.end(); }
+  const NamedTensor& operator[](size_t i) const { return tensors_[i]; }
+
+ private:
+  std::vector<NamedTensor> tensors_;
+  std::map<std::string, size_t, std::less<>> places_;
+};
+
+enum class WeightFormat { hdf5, safetensors };
+
+// The bytes of a file, and back. The format is recognised by content, whatever the name; `origin` is what errors call
+// it. Error when it is neither format, damaged, or holds anything but f32 and i64 tensors.
+std::string encode(const Weights&, WeightFormat);
+// A compressed file may unpack to thousands of times its size: where `network_bytes`, those of the network
+// that it is for, are known, to some times these and its own at most.
+Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes = 0);
+
+// A folder: that of a checkpoint, or of several, whose newest counts (framework/files/checkpoint_weights.h).
+Weights read_weights(const std::string& file, int64_t network_bytes = 0);
+void write_weights(const std::string& file, const Weights&, WeightFormat);
+
+}  // namespace antichain

@@ -1,0 +1,131 @@
+#include "partition/plan/finish_plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "framework/error.h"
+#include "partition/plan/plan_price.h"
+
+namespace antichain {
+namespace {
+
+[[noreturn]] void refuse(const std::string& sentence, const std::string& hint) {
+  throw Error(sentence, hint, ExitCode::usage);
+}
+
+}  // namespace
+
+bool transfers_count(const PlanOptions& options) {
+  if (options.objective == "compute-or-transfer") return true;
+  if (options.objective == "compute") return false;
+  refuse(fmt::format("there is no objective called \"{}\"", options.objective),
+         "choose compute or compute-or-transfer");
+}
+
+void check(const PlanOptions& options, const Profile& profile) {
+  transfers_count(options);
+  const auto nodes = std::count_if(profile.nodes.begin(), profile.nodes.end(),
+                                   [](const ProfileNode& node) { return node.role != Role::input; });
+  const int devices = options.replicas.of_stage.empty() ? options.stages
+                                                        : std::accumulate(options.replicas.of_stage.begin(),
+                                                                          options.replicas.of_stage.end(), 0);
+  if (options.stages < 1)
+    refuse(fmt::format("a plan of {} stages was asked for", options.stages), "ask for at least 1");
+  if (options.max_states < 1)
+    refuse(fmt::format("a search of at most {} states was asked for", options.max_states),
+           "allow at least 1");
+  if (options.microbatches < 1)
+    refuse(fmt::format("a plan for {} micro-batches was asked for", options.microbatches),
+           "ask for at least 1");
+  if (nodes == 0)
+    throw Error(fmt::format("{} has no node to plan, only inputs", profile.model), "give another model");
+  if (options.stages > nodes && !options.at_most && !options.replicas.automatic)
+    refuse(fmt::format("{} stages were asked for, but {} has only {} nodes", options.stages, profile.model,
+                       nodes),
+           "ask for fewer stages");
+  if (options.replicas.automatic && !options.at_most && options.stages > nodes * options.microbatches)
+    refuse(fmt::format("{} devices were asked for, but {} has only {} nodes, each on at most {} devices: one "
+                       "per micro-batch",
+                       options.stages, profile.model, nodes, options.microbatches),
+           "ask for fewer devices or more micro-batches");
+  for (int r : options.replicas.of_stage)
+    if (r < 1) refuse(fmt::format("a stage of {} replicas was asked for", r), "give every stage at least 1");
+  if (!options.replicas.of_stage.empty() && int(options.replicas.of_stage.size()) != options.stages)
+    refuse(fmt::format("replicas are given for {} stages, but {} were asked for",
+                       options.replicas.of_stage.size(), options.stages),
+           "give one count for every stage");
+  if (!options.cluster.devices.empty() && devices > int(options.cluster.devices.size()))
+    refuse(fmt::format("{} devices were asked for, but the cluster has only {}", devices,
+                       options.cluster.devices.size()),
+           "ask for fewer stages or replicas");
+}
+
+int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& options, int devices) {
+  std::vector<double> speeds(size_t(devices), 1);
+  if (!options.cluster.devices.empty()) {
+    speeds.clear();
+    for (const Device& device : options.cluster.devices) speeds.push_back(device.speed);
+    std::sort(speeds.begin(), speeds.end(), std::greater<>());
+    speeds.resize(std::min(speeds.size(), size_t(devices)));
+  }
+  int64_t total = 0, largest = 0, nodes = 0;
+  for (const ProfileNode& node : profile.nodes) {
+    if (node.role == Role::input) continue;
+    ++nodes;
+    total += work_ns(node.cost, 1);
+    largest = std::max(largest, work_ns(node.cost, speeds.front()));
+  }
+  // At other speeds every node is rounded to whole ns.
+  const bool exact = speeds.front() == 1 && speeds.back() == 1;
+  const int64_t share =
+      exact ? (total + devices - 1) / devices
+            : int64_t(double(total) / std::accumulate(speeds.begin(), speeds.end(), 0.0)) - nodes;
+  return std::max<int64_t>(0, options.replicas.off() ? std::max(share, largest) : share);
+}
+
+Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
+                 const std::string& method, int64_t states, Clock::time_point start) {
+  Plan plan;
+  plan.model = profile.model;
+  plan.graph_hash = profile.graph_hash;
+  plan.method = method;
+  plan.objective = options.objective;
+  plan.stages = std::move(stages);
+  int64_t bottleneck = 0;
+  const std::vector<StagePrice> prices = price(plan, profile, options);
+  for (size_t s = 0; s < prices.size(); ++s) {
+    bottleneck = std::max(bottleneck, prices[s].stage_ns);
+    if (transfers_count(options)) bottleneck = std::max(bottleneck, prices[s].boundary_ns);
+    plan.stages[s].memory_bytes = prices[s].memory_bytes;
+  }
+  plan.bottleneck_s = double(bottleneck) / 1e9;
+  plan.lower_bound_s = double(bound_without_search_ns(profile, options, plan.ranks())) / 1e9;
+  plan.states = states;
+  plan.planning_s = std::chrono::duration<double>(Clock::now() - start).count();
+  return plan;
+}
+
+int stage_that_does_not_fit(const Plan& plan, const Cluster& cluster) {
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (int rank : plan.stages[s].ranks) {
+      const int64_t limit = cluster.device(plan.device_of(rank)).memory_bytes;
+      if (limit > 0 && plan.stages[s].memory_bytes > limit) return int(s);
+    }
+  return -1;
+}
+
+std::vector<PlanStage> sequence_stages(const Profile& profile, const std::vector<int>& ends) {
+  std::vector<int> order;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    if (profile.nodes[n].role != Role::input) order.push_back(int(n));
+  std::vector<PlanStage> stages;
+  for (size_t s = 0; s < ends.size(); ++s) {
+    const int begin = s == 0 ? 0 : ends[s - 1];
+    stages.push_back({{order.begin() + begin, order.begin() + ends[s]}, {int(s)}});
+  }
+  return stages;
+}
+
+}  // namespace antichain

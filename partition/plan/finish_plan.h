@@ -1,0 +1,38 @@
+// What every planner does at its end: from stages to a priced, checked plan.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "partition/plan/plan.h"
+#include "partition/plan/plan_options.h"
+
+namespace antichain {
+
+// Error: fewer than one stage, no node to plan, more stages than nodes or devices, replicas that are no
+// counts, no micro-batches, max_states below one, an unknown objective.
+void check(const PlanOptions&, const Profile&);
+// What the objective's name says. Error listing the names.
+bool transfers_count(const PlanOptions&);
+
+using Clock = std::chrono::steady_clock;
+
+// Fills in what follows from stages (nodes, ranks, devices): model, method, objective, bottleneck, memory,
+// and the lower bound that needs no search (all work shared by all devices; the largest node on the fastest).
+// `planning_s` counts from `start`. Throws nothing when a stage does not fit its device: that is fits().
+Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, const std::string& method,
+                 int64_t states, Clock::time_point start);
+
+// No plan for so many devices can be faster, whatever the cut: all of them busy all the time, or, with one
+// device a stage, the largest node on the fastest.
+int64_t bound_without_search_ns(const Profile&, const PlanOptions&, int devices);
+
+// The first stage whose memory is beyond that of one of its devices; −1 when all fit.
+int stage_that_does_not_fit(const Plan&, const Cluster&);
+
+// The order of the graph cut after `ends[s]` nodes (inputs not counted): stage s on rank and device s.
+std::vector<PlanStage> sequence_stages(const Profile&, const std::vector<int>& ends);
+
+}  // namespace antichain

@@ -1,0 +1,32 @@
+// What a planner is asked for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "partition/plan/stage_cost.h"
+#include "partition/profile/cluster.h"
+
+namespace antichain {
+
+// How many devices a stage may have. {}: one each. {r0, r1, …}: so many in stage 0, 1, …
+struct Replicas {
+  bool automatic = false;
+  std::vector<int> of_stage;
+  bool off() const { return !automatic && of_stage.empty(); }
+};
+
+struct PlanOptions {
+  int stages = 1;        // with automatic replicas (and for data-parallel): devices
+  bool at_most = false;  // or fewer
+  Cluster cluster;       // its devices in excess of what is asked for are left out, the best choice of them
+  std::string objective = "compute-or-transfer";  // or "compute"
+  Replicas replicas;
+  int microbatches = 32;  // of a step: what an all-reduce is shared by, what may be in flight
+  InFlight in_flight = InFlight::one_f_one_b;
+  std::vector<std::string> cuts;  // of handsplit: the last node of every stage but the last
+  int64_t max_states = 1'000'000;
+};
+
+}  // namespace antichain

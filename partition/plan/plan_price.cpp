@@ -1,0 +1,80 @@
+#include "partition/plan/plan_price.h"
+
+#include <algorithm>
+
+namespace antichain {
+namespace {
+
+std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
+  std::vector<int> devices;
+  for (int rank : stage.ranks) devices.push_back(plan.device_of(rank));
+  return devices;
+}
+
+StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, int devices_left,
+                       const Profile& profile, const PlanOptions& options) {
+  StagePrice price = {.devices = int(devices.size())};
+  double slowest = options.cluster.device(devices[0]).speed;
+  for (int d : devices) {
+    const Device& device = options.cluster.device(d);
+    slowest = std::min(slowest, device.speed);
+    if (device.memory_bytes > 0)
+      price.limit_bytes =
+          price.limit_bytes > 0 ? std::min(price.limit_bytes, device.memory_bytes) : device.memory_bytes;
+  }
+  const Link& link = options.cluster.link(devices);
+  int64_t work = 0, gradient = 0;
+  MemoryParts bytes;
+  for (int n : stage.nodes) {
+    const NodeCost& cost = profile.nodes[n].cost;
+    price.forward_s += cost.forward_s;
+    price.backward_s += cost.backward_s();
+    work += work_ns(cost, slowest);
+    gradient += gradient_ns(cost.param_bytes, link, options.microbatches);
+    bytes.held += held_bytes(cost);
+    bytes.kept += kept_bytes(cost);
+    bytes.weights += cost.param_bytes;
+  }
+  price.stage_ns = stage_ns(work, gradient, price.devices);
+  price.memory_bytes = memory_bytes(
+      bytes, in_flight(options.in_flight, options.microbatches, devices_left, price.devices), price.devices);
+  return price;
+}
+
+}  // namespace
+
+std::vector<Boundary> boundaries(const Plan& plan, const Profile& profile) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  std::vector<int> last_use = stage_of;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    for (int u : profile.nodes[n].inputs) last_use[u] = std::max(last_use[u], stage_of[n]);
+  std::vector<Boundary> after(plan.stages.size());
+  const auto change = [&](int stage, int64_t bytes, int tensors) {
+    after[stage].bytes += bytes, after[stage].tensors += tensors;
+  };
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    if (stage_of[n] == last_use[n] || stage_of[n] < 0) continue;  // an input: whoever uses it loads it
+    change(stage_of[n], profile.nodes[n].cost.output_bytes, 1);
+    change(last_use[n], -profile.nodes[n].cost.output_bytes, -1);
+  }
+  for (size_t s = 1; s < after.size(); ++s) change(int(s), after[s - 1].bytes, after[s - 1].tensors);
+  return after;
+}
+
+std::vector<StagePrice> price(const Plan& plan, const Profile& profile, const PlanOptions& options) {
+  std::vector<StagePrice> prices;
+  const std::vector<Boundary> after = boundaries(plan, profile);
+  int devices_left = plan.ranks();
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    std::vector<int> devices = devices_of(plan, plan.stages[s]);
+    prices.push_back(price_stage(plan.stages[s], devices, devices_left, profile, options));
+    prices.back().boundary = after[s];
+    devices_left -= int(devices.size());
+    if (s + 1 == plan.stages.size()) break;
+    for (int d : devices_of(plan, plan.stages[s + 1])) devices.push_back(d);
+    prices.back().boundary_ns = transfer_ns(after[s].bytes, after[s].tensors, options.cluster.link(devices));
+  }
+  return prices;
+}
+
+}  // namespace antichain

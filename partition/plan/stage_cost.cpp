@@ -1,0 +1,62 @@
+#include "partition/plan/stage_cost.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+constexpr double ns_per_s = 1e9;
+
+int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// What one link is given must be addable like everything else.
+int64_t round_link_ns(double ns) {
+  if (!(ns < 0x1p53))
+    throw Error("the link takes longer for one transfer than planning can add up",
+                "check its bytes per second and latency");
+  return std::llround(ns);
+}
+
+}  // namespace
+
+int64_t work_ns(const NodeCost& cost, double speed) {
+  return std::llround(double(std::llround(cost.compute_s() * ns_per_s)) / speed);
+}
+
+int64_t gradient_ns(int64_t param_bytes, const Link& link, int microbatches) {
+  if (link.bytes_per_s <= 0) return 0;
+  return round_link_ns(2 * ns_per_s * double(param_bytes) / (link.bytes_per_s * microbatches));
+}
+
+int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas) {
+  return divide_up(work_ns + (replicas - 1) * gradient_ns, replicas);
+}
+
+int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
+  const double stream_s = link.bytes_per_s > 0 ? double(bytes) / link.bytes_per_s : 0;
+  return round_link_ns(2 * ns_per_s * (tensors * link.latency_s + stream_s));
+}
+
+int64_t held_bytes(const NodeCost& cost) { return 3 * cost.param_bytes + cost.prepared_bytes; }
+
+int64_t kept_bytes(const NodeCost& cost) {
+  return cost.stash_bytes + (cost.keeps_output ? cost.output_bytes : 0);
+}
+
+int64_t memory_bytes(const MemoryParts& stage, int in_flight, int replicas) {
+  return divide_up(memory_bytes_of_all(stage, in_flight, replicas), replicas);
+}
+
+int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replicas) {
+  return replicas * (stage.held + in_flight * stage.kept) + (replicas - 1) * stage.weights;
+}
+
+int in_flight(InFlight policy, int microbatches, int devices_left, int replicas) {
+  const int all = int(divide_up(microbatches, replicas));
+  return policy == InFlight::all ? all : std::min(all, int(divide_up(devices_left, replicas)));
+}
+
+}  // namespace antichain

@@ -1,0 +1,12 @@
+// The exact planner: all that is to be said is in antichain_search.h.
+#include "partition/search/antichain_search.h"
+
+namespace antichain {
+
+Plan plan_antichain(const Profile& profile, const PlanOptions& options) {
+  const auto start = Clock::now();
+  AntichainSearch search(profile, options);
+  return search.plan(search.best(), start);
+}
+
+}  // namespace antichain

@@ -1,0 +1,15 @@
+// Block partition of the sequence of node times: stages whose times differ by no more than the slowest node. It balances
+// well where nodes are small, without ever asking for the smallest slowest stage; devices and links play no part.
+#include "partition/planners/block_partition.h"
+#include "partition/planners/sequence.h"
+
+namespace antichain {
+
+Plan plan_block(const Profile& profile, const PlanOptions& options) {
+  const auto start = Clock::now();
+  const CutGraph graph = sequence_graph(profile, options, "block");
+  const std::vector<int> ends = block_partition(graph.work_ns, sequence_parts(options, graph));
+  return sequence_plan(profile, options, ends, "block", start);
+}
+
+}  // namespace antichain

@@ -1,0 +1,118 @@
+// cluster.json: one line a node; equal neighbours are written once, with their count.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "framework/error.h"
+#include "framework/json.h"
+#include "partition/profile/cluster.h"
+#include "partition/profile/json_text.h"
+
+namespace antichain {
+namespace {
+
+constexpr const char* format_name = "antichain cluster 1";
+constexpr int most_devices = 4096;
+constexpr double slowest = 1e-6, fastest = 1e6;
+
+// ", "count": 3" for each run of equal texts.
+std::vector<std::string> counted(const std::vector<std::string>& texts) {
+  std::vector<std::string> runs;
+  for (size_t i = 0; i < texts.size();) {
+    size_t end = i;
+    while (end < texts.size() && texts[end] == texts[i]) ++end;
+    runs.push_back(end - i == 1 ? fmt::format("{{{}}}", texts[i])
+                                : fmt::format("{{{}, \"count\": {}}}", texts[i], end - i));
+    i = end;
+  }
+  return runs;
+}
+
+std::string node_text(const std::vector<std::string>& devices) {
+  return fmt::format("\"devices\": [{}]", fmt::join(counted(devices), ", "));
+}
+
+std::vector<std::string> node_texts(const Cluster& cluster) {
+  std::vector<std::string> nodes, devices;
+  for (size_t d = 0; d < cluster.devices.size(); ++d) {
+    const Device& device = cluster.devices[d];
+    ANTICHAIN_CHECK(
+        device.node == int(nodes.size()) || (device.node == int(nodes.size()) + 1 && !devices.empty()),
+        "a cluster's devices are listed node by node");
+    if (device.node > int(nodes.size())) {
+      nodes.push_back(node_text(devices));
+      devices.clear();
+    }
+    devices.push_back(fmt::format("\"speed\": {}, \"memory_bytes\": {}", device.speed, device.memory_bytes));
+  }
+  if (!devices.empty()) nodes.push_back(node_text(devices));
+  return nodes;
+}
+
+// How often an entry stands for itself, where `each` devices more leave room.
+int count_of(JsonReader& field, size_t each, size_t already) {
+  const int count = field.has("count") ? int(field.at("count").integer(1, most_devices)) : 1;
+  if (already + each * size_t(count) > size_t(most_devices))
+    field.fail(fmt::format("these are more than {} devices", most_devices));
+  return count;
+}
+
+double speed_of(const JsonReader& field) {
+  const double speed = field.number();
+  if (speed < slowest || speed > fastest)
+    field.fail(fmt::format("the speed {} is not from {} to {}", speed, slowest, fastest));
+  return speed;
+}
+
+std::vector<Device> devices_of(const JsonReader& field) {
+  std::vector<Device> devices;
+  for (JsonReader element : field.elements()) {
+    Device device = {.speed = speed_of(element.at("speed")),
+                     .memory_bytes = element.at("memory_bytes").integer(0, most_of_all)};
+    devices.insert(devices.end(), size_t(count_of(element, 1, devices.size())), device);
+    element.done();
+  }
+  if (devices.empty()) field.fail("a node without devices is no node");
+  return devices;
+}
+
+}  // namespace
+
+std::string to_json(const Cluster& cluster) {
+  std::vector<std::string> lines;
+  for (const std::string& node : counted(node_texts(cluster))) lines.push_back("\n    " + node);
+  return fmt::format(
+      R"({{
+  "format": "{}",
+  "within_node": {},
+  "between_nodes": {},
+  "nodes": [{}{}]
+}}
+)",
+      format_name, to_json(cluster.within_node), to_json(cluster.between_nodes), fmt::join(lines, ","),
+      lines.empty() ? "" : "\n  ");
+}
+
+Cluster cluster_from_json(const std::string& text, const std::string& origin) {
+  const nlohmann::json json = parse_json(text, origin);
+  JsonReader file(json, origin);
+  if (std::string format = file.at("format").string(); format != format_name)
+    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, format_name));
+  Cluster cluster;
+  cluster.within_node = link_from_json(file.at("within_node"));
+  cluster.between_nodes = link_from_json(file.at("between_nodes"));
+  int node = 0;
+  for (JsonReader element : file.at("nodes").elements()) {
+    std::vector<Device> devices = devices_of(element.at("devices"));
+    const int count = count_of(element, devices.size(), cluster.devices.size());
+    element.done();
+    for (int end = node + count; node < end; ++node)
+      for (Device device : devices) {
+        device.node = node;
+        cluster.devices.push_back(device);
+      }
+  }
+  file.done();
+  return cluster;
+}
+
+}  // namespace antichain

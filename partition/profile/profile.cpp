@@ -1,0 +1,82 @@
+// A profile's static half: everything about a lowered graph that needs no measurement.
+#include "partition/profile/profile.h"
+
+#include <algorithm>
+
+namespace antichain {
+namespace {
+
+// Weights live in the operator's layout, whose padding takes memory too.
+int64_t param_bytes(const Node& node) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < node.signature.params.size(); ++i) {
+    const ParamSpec& param = node.signature.params[i];
+    Layout layout = i < node.lowering.params.size() ? node.lowering.params[i] : Layout::plain;
+    bytes += TensorSpec{param.shape, param.dtype, layout}.bytes();
+  }
+  return bytes;
+}
+
+int64_t sum_of_bytes(const std::vector<TensorSpec>& specs) {
+  int64_t bytes = 0;
+  for (const TensorSpec& spec : specs) bytes += spec.bytes();
+  return bytes;
+}
+
+int64_t stash_bytes(const Node& node) {
+  return sum_of_bytes(node.lowering.stash) + sum_of_bytes(node.signature.statistics);
+}
+
+bool keeps_output(const Graph& graph, NodeId id) {
+  if (graph[id].lowering.keeps_y) return true;
+  for (NodeId consumer : graph.consumers(id))
+    if (graph[consumer].keeps(id)) return true;
+  return false;
+}
+
+ProfileNode profile_node(const Graph& graph, NodeId id) {
+  const Node& node = graph[id];
+  ProfileNode priced;
+  priced.name = node.name;
+  priced.absorbed = node.absorbed;
+  priced.op = std::string(node.op->type());
+  priced.role = node.role();
+  priced.inputs = node.inputs;
+  priced.needs_gradient = graph.needs_gradient(id);
+  priced.cost.output_bytes = node.output().bytes();
+  priced.cost.param_bytes = param_bytes(node);
+  priced.cost.prepared_bytes = sum_of_bytes(node.lowering.prepared);
+  priced.cost.stash_bytes = stash_bytes(node);
+  priced.cost.keeps_output = keeps_output(graph, id);
+  priced.cost.flops = node.signature.forward_flops;
+  return priced;
+}
+
+}  // namespace
+
+bool ProfileNode::called(std::string_view wanted) const {
+  return name == wanted || std::ranges::count(absorbed, wanted) > 0;
+}
+
+std::vector<std::vector<int>> Profile::consumers() const {
+  std::vector<std::vector<int>> consumers(nodes.size());
+  for (size_t n = 0; n < nodes.size(); ++n)
+    for (int input : nodes[n].inputs) {
+      std::vector<int>& theirs = consumers[input];
+      if (theirs.empty() || theirs.back() != int(n)) theirs.push_back(int(n));
+    }
+  return consumers;
+}
+
+Profile unpriced(const Graph& lowered, const std::string& device) {
+  Profile profile;
+  profile.model = lowered.model();
+  profile.graph_hash = lowered.hash();
+  profile.device = device;
+  profile.precision = lowered.precision();
+  profile.microbatch = lowered.microbatch();
+  for (NodeId id = 0; id < lowered.size(); ++id) profile.nodes.push_back(profile_node(lowered, id));
+  return profile;
+}
+
+}  // namespace antichain

@@ -1,0 +1,184 @@
+// profile.json: one line a node, so that two profiles diff well.
+//
+// Times are microseconds with three decimals: whole nanoseconds, which is what planners count in, so a
+// profile plans alike before and after it was a file. Every other number is written with all its digits.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include "framework/error.h"
+#include "framework/json.h"
+#include "partition/profile/json_text.h"
+#include "partition/profile/profile.h"
+
+namespace antichain {
+namespace {
+
+constexpr const char* format_name = "antichain profile 1";
+
+constexpr std::array<std::pair<Role, std::string_view>, 3> roles = {
+    {{Role::input, "input"}, {Role::compute, "compute"}, {Role::loss, "loss"}}};
+
+std::string_view role_name(Role role) {
+  return std::find_if(roles.begin(), roles.end(), [&](const auto& entry) { return entry.first == role; })
+      ->second;
+}
+
+Role role_of(const JsonReader& field) {
+  std::string name = field.string();
+  for (const auto& [role, known] : roles)
+    if (known == name) return role;
+  field.fail(fmt::format("\"{}\" is no role; choose input, compute or loss", name));
+}
+
+Precision precision_of(const JsonReader& field) {
+  const std::string name = field.string();
+  for (const std::string& known : precision_names())
+    if (known == name) return parse_precision(name);
+  field.fail(
+      fmt::format("\"{}\" is no precision; choose one of {}", name, fmt::join(precision_names(), ", ")));
+}
+
+std::string line(int id, const ProfileNode& node) {
+  const NodeCost& cost = node.cost;
+  std::vector<std::string> absorbed;
+  for (const std::string& name : node.absorbed) absorbed.push_back(quoted(name));
+  return fmt::format(
+      R"({{"id": {}, "name": {}, {}"op": {}, "role": "{}", "inputs": [{}], "needs_gradient": {}, )"
+      R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, "update_us": {}, )"
+      R"("output_bytes": {}, "param_bytes": {}, {}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
+      id, quoted(node.name),
+      absorbed.empty() ? "" : fmt::format(R"("absorbed": [{}], )", fmt::join(absorbed, ", ")),
+      quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "), node.needs_gradient,
+      json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
+      json_microseconds(cost.backward_weight_s), json_microseconds(cost.update_s), cost.output_bytes,
+      cost.param_bytes,
+      cost.prepared_bytes > 0 ? fmt::format(R"("prepared_bytes": {}, )", cost.prepared_bytes) : "",
+      cost.stash_bytes, cost.keeps_output, cost.flops);
+}
+
+NodeCost cost_of(JsonReader& field) {
+  NodeCost cost;
+  cost.forward_s = seconds_from_us(field.at("forward_us"));
+  cost.backward_input_s = seconds_from_us(field.at("backward_input_us"));
+  cost.backward_weight_s = seconds_from_us(field.at("backward_weight_us"));
+  cost.update_s = seconds_from_us(field.at("update_us"));
+  cost.output_bytes = field.at("output_bytes").integer(0, most_of_all);
+  cost.param_bytes = field.at("param_bytes").integer(0, most_of_all);
+  if (field.has("prepared_bytes")) cost.prepared_bytes = field.at("prepared_bytes").integer(0, most_of_all);
+  cost.stash_bytes = field.at("stash_bytes").integer(0, most_of_all);
+  cost.keeps_output = field.at("keeps_output").boolean();
+  cost.flops = field.at("flops").number();
+  return cost;
+}
+
+std::vector<int> inputs_of(const JsonReader& field, int id) {
+  std::vector<int> inputs;
+  for (const JsonReader& element : field.elements()) {
+    int64_t input = element.integer(0, std::numeric_limits<int>::max());
+    if (input >= id) element.fail(fmt::format("node {} can only use earlier nodes, not {}", id, input));
+    inputs.push_back(int(input));
+  }
+  return inputs;
+}
+
+ProfileNode node_of(JsonReader field, int id) {
+  ProfileNode node;
+  int64_t written = field.at("id").integer();
+  if (written != id) field.fail(fmt::format("id {} stands where node {} is expected", written, id));
+  node.name = field.at("name").string();
+  if (field.has("absorbed"))
+    for (const JsonReader& name : field.at("absorbed").elements()) node.absorbed.push_back(name.string());
+  node.op = field.at("op").string();
+  node.role = role_of(field.at("role"));
+  node.inputs = inputs_of(field.at("inputs"), id);
+  if (node.name.empty()) field.fail("the name is empty");
+  if (node.role == Role::input && !node.inputs.empty()) field.fail("a node of role input has no inputs");
+  node.needs_gradient = field.at("needs_gradient").boolean();
+  node.cost = cost_of(field);
+  field.done();
+  return node;
+}
+
+// Sums over all nodes stay within what planners can add up.
+class Totals {
+ public:
+  void add(const NodeCost& cost, const JsonReader& field) {
+    if (!bytes_.add(cost.output_bytes) || !bytes_.add(cost.stash_bytes) || !params_.add(cost.param_bytes) ||
+        !prepared_.add(cost.prepared_bytes))
+      field.fail(fmt::format("with this node, sizes add up to more than {} bytes", most_of_all));
+  }
+
+ private:
+  Sum bytes_, params_, prepared_;
+};
+
+}  // namespace
+
+std::string to_json(const Profile& profile) {
+  std::vector<std::string> lines;
+  for (size_t n = 0; n < profile.nodes.size(); ++n) lines.push_back("    " + line(int(n), profile.nodes[n]));
+  return fmt::format(
+      R"({{
+  "format": "{}",
+  "model": {},
+  "graph_hash": {},
+  "device": {},{}
+  "microbatch": {},
+  "threads": {},
+  "ranks_at_once": {},
+  "link": {},{}
+  "overhead_us": {},{}
+  "nodes": [
+{}
+  ]
+}}
+)",
+      format_name, quoted(profile.model), quoted(profile.graph_hash), quoted(profile.device),
+      profile.precision == Precision::float32
+          ? ""
+          : fmt::format("\n  \"precision\": \"{}\",", name_of(profile.precision)),
+      profile.microbatch, profile.threads, profile.ranks_at_once, to_json(profile.link),
+      profile.link_way.empty() ? "" : fmt::format("\n  \"link_way\": {},", quoted(profile.link_way)),
+      json_microseconds(profile.overhead_s), profile.ids_are_names ? "\n  \"ids_are_names\": true," : "",
+      fmt::join(lines, ",\n"));
+}
+
+Profile profile_from_json(const std::string& text, const std::string& origin) {
+  const nlohmann::json json = parse_json(text, origin);
+  JsonReader file(json, origin);
+  if (std::string format = file.at("format").string(); format != format_name)
+    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, format_name));
+  constexpr int many = std::numeric_limits<int>::max();
+  Profile profile;
+  profile.model = file.at("model").string();
+  profile.graph_hash = file.at("graph_hash").string();
+  profile.device = file.at("device").string();
+  if (file.has("precision")) profile.precision = precision_of(file.at("precision"));
+  profile.microbatch = int(file.at("microbatch").integer(0, many));
+  profile.threads = int(file.at("threads").integer(1, many));
+  profile.ranks_at_once = int(file.at("ranks_at_once").integer(1, many));
+  profile.link = link_from_json(file.at("link"));
+  if (file.has("link_way")) profile.link_way = file.at("link_way").string();
+  profile.overhead_s = seconds_from_us(file.at("overhead_us"));
+  profile.ids_are_names = file.has("ids_are_names") && file.at("ids_are_names").boolean();
+  std::set<std::string> names;
+  Totals totals;
+  for (const JsonReader& element : file.at("nodes").elements()) {
+    profile.nodes.push_back(node_of(element, int(profile.nodes.size())));
+    totals.add(profile.nodes.back().cost, element);
+    const ProfileNode& node = profile.nodes.back();
+    if (!names.insert(node.name).second)
+      element.fail(fmt::format("a second node is named \"{}\"", node.name));
+    for (const std::string& name : node.absorbed)
+      if (!names.insert(name).second) element.fail(fmt::format("a second node is named \"{}\"", name));
+  }
+  file.done();
+  return profile;
+}
+
+}  // namespace antichain

@@ -1,0 +1,282 @@
+#include "partition/search/antichain_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include "framework/error.h"
+#include "framework/units.h"
+#include "partition/search/contract.h"
+#include "partition/search/topological_orders.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
+constexpr int64_t largest_table = int64_t(1) << 27;  // numbers per state and gate: at most a gigabyte of them
+constexpr double good_gap = 0.005;                   // of a part: not worth a search of larger parts
+constexpr int most_moves = 100'000;                  // 8 different devices with replicas have 6,305
+constexpr int most_states_with_fronts = 20'000;      // a Pareto front per state and gate
+constexpr int many_states = 20'000;                  // worth a guess by coarser lattices
+
+std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_states) {
+  std::optional<ChainCover> cover = chain_cover(graph);
+  if (!cover) return std::nullopt;
+  return AntichainDag::build(graph, std::move(*cover), max_states);
+}
+
+// Where nothing up to `below` was found.
+int64_t beyond(int64_t below) { return below == unlimited ? unlimited : below + 1; }
+
+// Devices in the cluster's order, fastest first, slowest first: with more different ones than can be permuted.
+std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices) {
+  std::vector<int> all(std::max<size_t>(cluster.devices.size(), size_t(devices)));
+  std::iota(all.begin(), all.end(), 0);
+  std::vector<int> fastest = all;
+  std::stable_sort(fastest.begin(), fastest.end(),
+                   [&](int a, int b) { return cluster.device(a).speed > cluster.device(b).speed; });
+  fastest.resize(size_t(devices));
+  std::vector<int> chosen = fastest, slowest = fastest;
+  std::sort(chosen.begin(), chosen.end());
+  std::reverse(slowest.begin(), slowest.end());
+  return {chosen, fastest, slowest};
+}
+
+}  // namespace
+
+AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& options)
+    : profile_(profile),
+      options_(options),
+      graph_((check(options, profile), cut_graph(profile))),
+      limited_(std::any_of(options.cluster.devices.begin(), options.cluster.devices.end(),
+                           [](const Device& device) { return device.memory_bytes > 0; })) {
+  list_lattices();
+}
+
+void AntichainSearch::list_lattices() {
+  for (const std::vector<int>& order : topological_orders(graph_))
+    sequences_.push_back(std::make_unique<AntichainDag>(AntichainDag::prefixes(reordered(graph_, order))));
+  if (std::optional<AntichainDag> lattice = whole_lattice(graph_, options_.max_states))
+    whole_ = std::make_unique<AntichainDag>(std::move(*lattice));
+}
+
+// The finest contraction whose lattice can be searched; nullptr when none can.
+const AntichainDag* AntichainSearch::contracted() {
+  if (std::exchange(tried_to_contract_, true)) return contracted_.get();
+  const int64_t most_ns = bound_without_search_ns(profile_, options_, device_counts().back()) / 16;
+  for (Contraction how : {Contraction::chains, Contraction::chains_and_branches}) {
+    std::optional<AntichainDag> lattice = whole_lattice(contract(graph_, how, most_ns), options_.max_states);
+    if (!lattice) continue;
+    contracted_ = std::make_unique<AntichainDag>(std::move(*lattice));
+    break;
+  }
+  return contracted_.get();
+}
+
+// With --at-most ascending, so that of equal bottlenecks the fewest devices win.
+std::vector<int> AntichainSearch::device_counts() const {
+  const std::vector<int>& replicas = options_.replicas.of_stage;
+  int most = replicas.empty() ? options_.stages : std::accumulate(replicas.begin(), replicas.end(), 0);
+  if (!options_.at_most) return {most};
+  if (options_.replicas.off()) most = std::min(most, graph_.size());
+  std::vector<int> counts(static_cast<size_t>(most));
+  std::iota(counts.begin(), counts.end(), 1);
+  return counts;
+}
+
+AntichainSearch::Placements AntichainSearch::placements(int devices, bool& all) {
+  Placements chosen;
+  std::optional<PlacementDag> every = PlacementDag::build(options_, devices, most_moves);
+  const AntichainDag& largest = whole_ ? *whole_ : *sequences_.front();
+  all = every && BottleneckSearch::table_entries(largest, *every) <= largest_table;
+  if (every) {
+    kept_placements_.push_back(std::make_unique<PlacementDag>(std::move(*every)));
+    chosen.push_back(kept_placements_.back().get());
+  }
+  if (all) return chosen;
+  for (const std::vector<int>& order : device_orders(options_.cluster, devices)) {
+    kept_placements_.push_back(std::make_unique<PlacementDag>(PlacementDag::in_order(options_, order)));
+    chosen.push_back(kept_placements_.back().get());
+  }
+  return chosen;
+}
+
+Solution AntichainSearch::best() {
+  std::optional<Solution> best;
+  lower_bound_ns_ = unlimited;
+  for (int devices : device_counts()) {
+    Outcome outcome = solve(devices, best ? best->bottleneck_ns - 1 : unlimited);
+    lower_bound_ns_ = std::min(lower_bound_ns_, outcome.lower_bound_ns);
+    if (outcome.solution) best = std::move(outcome.solution);
+  }
+  if (!best) best = least_memory();
+  lower_bound_ns_ = std::min(lower_bound_ns_, best->bottleneck_ns);
+  return *best;
+}
+
+AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
+  bool all_placements = false;
+  const Placements chosen = placements(devices, all_placements);
+  const int64_t low = bound_without_search_ns(profile_, options_, devices);
+  if (low > below) return {.lower_bound_ns = low};
+  if (whole_ && all_placements) {
+    Outcome outcome = search(*whole_, *chosen.front(), low, below);
+    if (outcome.exhaustive) return outcome;
+    Outcome part = solve_parts(chosen, low, below, false);
+    part.lower_bound_ns = std::max(part.lower_bound_ns, outcome.lower_bound_ns);
+    return part;
+  }
+  return solve_parts(chosen, low, below, whole_ != nullptr);
+}
+
+// The best of several orders; what they leave to be gained, perhaps by lattices that can be searched.
+AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, int64_t low, int64_t below,
+                                                      bool on_whole) {
+  Outcome best = {.lower_bound_ns = low, .exhaustive = false};
+  auto try_on = [&](const AntichainDag* dag) {
+    for (const PlacementDag* placements : chosen) {
+      if (!dag || BottleneckSearch::table_entries(*dag, *placements) > largest_table) continue;
+      Outcome found =
+          search(*dag, *placements, low, best.solution ? best.solution->bottleneck_ns - 1 : below);
+      if (found.solution) best.solution = std::move(found.solution);
+    }
+  };
+  for (const auto& sequence : sequences_) try_on(sequence.get());
+  const bool good = best.solution && double(best.solution->bottleneck_ns) <= (1 + good_gap) * double(low);
+  if (!good) try_on(on_whole ? whole_.get() : contracted());
+  return best;
+}
+
+// The whole lattice holds the prefixes of every order, and the down-sets of every contraction. What they attain is a guess
+// at what the whole attains, and a test there takes a small part of the time.
+int64_t AntichainSearch::attained_by_parts(const PlacementDag& placements, int64_t low, int64_t high) {
+  const auto try_on = [&](const AntichainDag& dag, Guess guess) {
+    BottleneckSearch search(dag, placements, profile_, options_);
+    const int64_t attained = search.minimum(low, std::min(high, search.most()), guess);
+    if (attained >= 0) high = std::min(high, attained);
+  };
+  for (const auto& sequence : sequences_) try_on(*sequence, Guess::poor);
+  if (whole_->states() < many_states || high == low) return high;
+  for (int64_t share : {16, 64}) {
+    std::unique_ptr<AntichainDag>& coarse = coarser_[share];
+    if (!coarse) {
+      const CutGraph merged = contract(graph_, Contraction::chains, low / share);
+      coarse = std::make_unique<AntichainDag>(*whole_lattice(merged, whole_->states()));
+    }
+    try_on(*coarse, Guess::good);
+  }
+  return high;
+}
+
+AntichainSearch::Outcome AntichainSearch::search(const AntichainDag& dag, const PlacementDag& placements,
+                                                 int64_t low, int64_t below) {
+  if (low > below) return {.lower_bound_ns = low};
+  int64_t high = below;
+  if (&dag == whole_.get()) high = attained_by_parts(placements, low, high);
+  const Guess guess = high < below ? Guess::good : Guess::poor;
+  BottleneckSearch search(dag, placements, profile_, options_);
+  const int64_t bottleneck = search.minimum(low, std::min(high, search.most()), guess);
+  if (bottleneck < 0 || bottleneck > below) return {.lower_bound_ns = beyond(below)};
+  Cuts cuts = choose_cuts(search, tie_rule());
+  if (!limited_ || fits_memory(cuts, dag, placements))
+    return {{{&dag, &placements, std::move(cuts), bottleneck}}, bottleneck};
+  return search_within_memory(dag, placements, bottleneck, below);
+}
+
+AntichainSearch::Outcome AntichainSearch::search_within_memory(const AntichainDag& dag,
+                                                               const PlacementDag& placements, int64_t low,
+                                                               int64_t below) const {
+  if (dag.states() > most_states_with_fronts) return {.lower_bound_ns = low, .exhaustive = false};
+  BottleneckSearch search(dag, placements, profile_, options_, Goal::time_in_memory);
+  const int64_t bottleneck = search.minimum(low, std::min(below, search.most()));
+  const bool found = bottleneck >= 0 && bottleneck <= below;
+  Outcome outcome = {.exhaustive = search.exact()};
+  if (found) outcome.solution = {&dag, &placements, choose_cuts(search, tie_rule()), bottleneck};
+  outcome.lower_bound_ns = !outcome.exhaustive ? low : found ? bottleneck : beyond(below);
+  return outcome;
+}
+
+// Bytes matter as far as they take time.
+TieRule AntichainSearch::tie_rule() const {
+  const auto free = [](const Link& link) { return link.bytes_per_s <= 0 && link.latency_s <= 0; };
+  return free(options_.cluster.within_node) && free(options_.cluster.between_nodes) ? TieRule::most_even
+                                                                                    : TieRule::fewest_bytes;
+}
+
+bool AntichainSearch::fits_memory(const Cuts& cuts, const AntichainDag& dag,
+                                  const PlacementDag& placements) const {
+  BottleneckSearch memory(dag, placements, profile_, options_, Goal::memory);
+  return memory.within_limits(cuts);
+}
+
+Solution AntichainSearch::near(const Solution& best, TieRule rule, double slack) const {
+  const int64_t threshold = best.bottleneck_ns + int64_t(slack * double(best.bottleneck_ns));
+  const bool fronts = limited_ && best.dag->states() <= most_states_with_fronts;
+  BottleneckSearch search(*best.dag, *best.placements, profile_, options_,
+                          fronts ? Goal::time_in_memory : Goal::time);
+  if (!search.attainable(threshold)) return best;
+  Cuts cuts = choose_cuts(search, rule);
+  if (limited_ && !fits_memory(cuts, *best.dag, *best.placements)) return best;
+  int64_t bottleneck = 0;
+  for (size_t s = 0; s < cuts.moves.size(); ++s)
+    bottleneck = std::max(bottleneck, search.stage_ns(cuts.states[s], cuts.states[s + 1], *cuts.moves[s]));
+  return {best.dag, best.placements, std::move(cuts), bottleneck};
+}
+
+Plan AntichainSearch::plan(const Solution& solution, Clock::time_point start) const {
+  const std::vector<std::vector<int>> devices = solution.placements->devices(solution.cuts.moves);
+  std::vector<PlanStage> stages;
+  int rank = 0;
+  for (size_t s = 0; s < devices.size(); ++s) {
+    const std::vector<int> before = solution.dag->down_set(solution.cuts.states[s]),
+                           after = solution.dag->down_set(solution.cuts.states[s + 1]);
+    PlanStage stage;
+    std::set_difference(after.begin(), after.end(), before.begin(), before.end(),
+                        std::back_inserter(stage.nodes));
+    for (size_t i = 0; i < devices[s].size(); ++i) stage.ranks.push_back(rank++);
+    if (stage.ranks != devices[s]) stage.devices = devices[s];
+    stages.push_back(std::move(stage));
+  }
+  Plan plan = finish_plan(profile_, options_, std::move(stages), "antichain", solution.dag->states(), start);
+  plan.lower_bound_s = double(lower_bound_ns_) / 1e9;
+  return plan;
+}
+
+// With fronts too long to search, something may fit all the same: the plan whose fullest device is emptiest.
+Solution AntichainSearch::least_memory() {
+  int64_t least = unlimited;
+  std::optional<Solution> fitting;
+  for (int devices : device_counts()) {
+    bool all = false;
+    const Placements chosen = placements(devices, all);
+    auto try_on = [&](const AntichainDag& dag, const PlacementDag& placements) {
+      if (BottleneckSearch::table_entries(dag, placements) > largest_table) return;
+      BottleneckSearch search(dag, placements, profile_, options_, Goal::memory);
+      const int64_t bytes = search.minimum(0, std::min(least, search.most()));
+      if (bytes < 0) return;
+      least = std::min(least, bytes);
+      if (Cuts cuts = search.any_cuts(); !fitting && search.within_limits(cuts))
+        fitting = {&dag, &placements, std::move(cuts)};
+    };
+    for (const PlacementDag* placements : chosen) {
+      if (whole_) try_on(*whole_, *placements);
+      for (const auto& sequence : sequences_) try_on(*sequence, *placements);
+    }
+  }
+  if (!fitting)
+    throw Error(
+        fmt::format(
+            "{} does not fit the memory of {}{} devices, however it is cut: the smallest that would do "
+            "is {} bytes{} on each",
+            profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least,
+            least < 1024 ? "" : fmt::format(" ({})", size_text(double(least)))),
+        "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
+  fitting->bottleneck_ns = std::llround(plan(*fitting, Clock::now()).bottleneck_s * 1e9);
+  return *fitting;
+}
+
+}  // namespace antichain

@@ -1,0 +1,78 @@
+// The search of the exact planner: over all antichains and all placements where they are few enough, else over parts of
+// them that are, with a bound that says how much may be missed.
+//
+//   CutGraph ─▶ chain cover ─▶ antichain DAG ─┐
+//   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "partition/plan/finish_plan.h"
+#include "partition/search/choose_cuts.h"
+
+namespace antichain {
+
+// One way to cut and place; `dag` and `placements` outlive it in the search it comes from.
+struct Solution {
+  const AntichainDag* dag = nullptr;
+  const PlacementDag* placements = nullptr;
+  Cuts cuts;
+  int64_t bottleneck_ns = 0;
+};
+
+class AntichainSearch {
+ public:
+  // Keeps references to both. Error as check() says.
+  AntichainSearch(const Profile&, const PlanOptions&);
+
+  // The smallest bottleneck, and of its plans the tie rule's. Error, with the smallest memory that would do, when no plan
+  // fits the devices.
+  Solution best();
+  // The tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the smallest, on the same
+  // devices as `best`.
+  Solution near(const Solution& best, TieRule, double slack) const;
+
+  Plan plan(const Solution&, Clock::time_point start) const;
+  // No plan has a smaller bottleneck: best()'s, where it is proved.
+  int64_t lower_bound_ns() const { return lower_bound_ns_; }
+
+ private:
+  using Placements = std::vector<const PlacementDag*>;
+
+  void list_lattices();
+  const AntichainDag* contracted();
+  Placements placements(int devices, bool& all);
+  // What a search for a bottleneck of at most `below_ns` came to.
+  struct Outcome {
+    std::optional<Solution> solution;
+    int64_t lower_bound_ns = 0;  // nothing that was searched is better than this
+    bool exhaustive = true;      // whether nothing was left out
+  };
+  Outcome solve(int devices, int64_t below_ns);
+  Outcome solve_parts(const Placements&, int64_t low_ns, int64_t below_ns, bool on_whole);
+  Outcome search(const AntichainDag&, const PlacementDag&, int64_t low_ns, int64_t below_ns);
+  Outcome search_within_memory(const AntichainDag&, const PlacementDag&, int64_t low_ns,
+                               int64_t below_ns) const;
+  int64_t attained_by_parts(const PlacementDag&, int64_t low_ns, int64_t high_ns);
+  TieRule tie_rule() const;
+  bool fits_memory(const Cuts&, const AntichainDag&, const PlacementDag&) const;
+  Solution least_memory();
+  std::vector<int> device_counts() const;
+
+  const Profile& profile_;
+  const PlanOptions& options_;
+  const CutGraph graph_;
+  const bool limited_;                                    // whether some device's memory is
+  std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
+  // Lattices coarser than the whole one, by the share of a stage that is merged.
+  std::map<int64_t, std::unique_ptr<AntichainDag>> coarser_;
+  std::unique_ptr<AntichainDag> whole_, contracted_;  // null where there are too many states
+  bool tried_to_contract_ = false;
+  std::vector<std::unique_ptr<PlacementDag>> kept_placements_;
+  int64_t lower_bound_ns_ = 0;
+};
+
+}  // namespace antichain

@@ -1,0 +1,92 @@
+#include "partition/search/contract.h"
+
+#include <algorithm>
+#include <map>
+
+namespace antichain {
+namespace {
+
+// The graph with its nodes mapped to groups, which are numbered in a topological order of theirs.
+CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int groups) {
+  CutGraph result;
+  result.nodes.resize(size_t(groups)), result.inputs.resize(size_t(groups)),
+      result.consumers.resize(size_t(groups));
+  for (auto* values :
+       {&result.work_ns, &result.output_bytes, &result.param_bytes, &result.held_bytes, &result.kept_bytes})
+    values->assign(size_t(groups), 0);
+  result.output_tensors.assign(size_t(groups), 0);
+  for (int v = 0; v < graph.size(); ++v) {
+    const int g = group[v];
+    result.nodes[g].insert(result.nodes[g].end(), graph.nodes[v].begin(), graph.nodes[v].end());
+    result.work_ns[g] += graph.work_ns[v];
+    result.param_bytes[g] += graph.param_bytes[v];
+    result.held_bytes[g] += graph.held_bytes[v];
+    result.kept_bytes[g] += graph.kept_bytes[v];
+    // What leaves the group: in a chain its last node's output, of branches all.
+    const bool leaves = std::any_of(graph.consumers[v].begin(), graph.consumers[v].end(),
+                                    [&](int after) { return group[after] != g; });
+    if (!leaves) continue;
+    result.output_bytes[g] += graph.output_bytes[v];
+    result.output_tensors[g] += graph.output_tensors[v];
+    for (int after : graph.consumers[v])
+      if (group[after] != g)
+        result.consumers[g].push_back(group[after]), result.inputs[group[after]].push_back(g);
+  }
+  for (auto* lists : {&result.inputs, &result.consumers})
+    for (std::vector<int>& list : *lists) {
+      std::sort(list.begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+  return result;
+}
+
+// A node joins the group of its only input where it is that one's only consumer. Groups keep the graph order of their
+// first nodes: every other input of the group comes earlier than that.
+CutGraph merge_chains(const CutGraph& graph, int64_t most_work_ns) {
+  std::vector<int> group(size_t(graph.size()), -1);
+  std::vector<int64_t> work;
+  for (int v = 0; v < graph.size(); ++v) {
+    if (graph.inputs[v].size() == 1) {
+      const int before = graph.inputs[v][0];
+      if (graph.consumers[before].size() == 1 && work[group[before]] + graph.work_ns[v] <= most_work_ns) {
+        group[v] = group[before];
+        work[group[v]] += graph.work_ns[v];
+        continue;
+      }
+    }
+    group[v] = int(work.size());
+    work.push_back(graph.work_ns[v]);
+  }
+  return grouped(graph, group, int(work.size()));
+}
+
+// A node joins the latest group with the same one input and the same one consumer.
+CutGraph merge_branches(const CutGraph& graph, int64_t most_work_ns) {
+  std::vector<int> group(size_t(graph.size()), -1);
+  std::vector<int64_t> work;
+  std::map<std::pair<int, int>, int> latest;
+  for (int v = 0; v < graph.size(); ++v) {
+    group[v] = int(work.size());
+    if (graph.inputs[v].size() == 1 && graph.consumers[v].size() == 1) {
+      const auto [place, fresh] = latest.try_emplace({graph.inputs[v][0], graph.consumers[v][0]}, group[v]);
+      if (!fresh && work[place->second] + graph.work_ns[v] <= most_work_ns) group[v] = place->second;
+      place->second = group[v];
+    }
+    if (group[v] == int(work.size())) work.push_back(0);
+    work[group[v]] += graph.work_ns[v];
+  }
+  return grouped(graph, group, int(work.size()));
+}
+
+}  // namespace
+
+CutGraph contract(const CutGraph& graph, Contraction how, int64_t most_work_ns) {
+  CutGraph smaller = merge_chains(graph, most_work_ns);
+  for (int before = graph.size(); how == Contraction::chains_and_branches && smaller.size() < before;) {
+    before = smaller.size();
+    smaller = merge_chains(merge_branches(smaller, most_work_ns), most_work_ns);
+  }
+  return smaller;
+}
+
+}  // namespace antichain

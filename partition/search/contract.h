@@ -1,0 +1,18 @@
+// A smaller network: nodes that are best kept together become one. For networks with more antichains than can be searched.
+//
+//   chains      a ─ b ─ c        c alone uses b, and b alone a: one node
+//   branches      ┌ a ┐
+//               u ┤   ├ w        a and b have the one input u and the one consumer w: one node with two outputs
+//                 └ b ┘
+#pragma once
+
+#include "partition/search/cut_graph.h"
+
+namespace antichain {
+
+enum class Contraction { chains, chains_and_branches };
+
+// Repeats until nothing changes. No merged node has more work than `most_work_ns`, so that the slowest stage loses little.
+CutGraph contract(const CutGraph&, Contraction, int64_t most_work_ns);
+
+}  // namespace antichain

@@ -1,0 +1,34 @@
+// The network as a planner sees it: input nodes left out, prices as integers.
+//
+// Inputs belong to no stage (every stage that uses one loads it), so they are neither cut nor priced. Times are
+// rounded once, here: from then on sums and comparisons are exact, and "equal" means equal on every rank.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "partition/profile/profile.h"
+
+namespace antichain {
+
+struct CutGraph {
+  std::vector<std::vector<int>> nodes;  // profile indices of each node: one, unless nodes were merged
+  std::vector<std::vector<int>> inputs, consumers;  // indices of this graph, ascending, no repeats
+  std::vector<int64_t> work_ns;                     // forward + backward of one micro-batch
+  std::vector<int64_t> output_bytes;                // 0 when nobody consumes the output
+  std::vector<int> output_tensors;                  // 1, or 0; more where nodes were merged
+  std::vector<int64_t> param_bytes;                 // one copy of the weights
+  std::vector<int64_t> held_bytes,
+      kept_bytes;  // of memory: always, and per micro-batch in flight (stage_cost.h)
+
+  int size() const { return int(nodes.size()); }
+};
+
+// Error naming the node when its time is beyond what planning in nanoseconds can add up (a hundred days in all), or its
+// bytes beyond nine petabytes in a step.
+CutGraph cut_graph(const Profile&);
+
+// The same graph with its nodes in another topological order: order[i] becomes node i.
+CutGraph reordered(const CutGraph&, const std::vector<int>& order);
+
+}  // namespace antichain

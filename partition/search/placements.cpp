@@ -1,0 +1,196 @@
+#include "partition/search/placements.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+namespace antichain {
+namespace {
+
+// How many of each kind are used, and the node of the last stage: −1 where it does not matter or was not one.
+struct Used {
+  std::vector<int> of_kind;
+  int last_node = -1;
+  auto operator<=>(const Used&) const = default;
+};
+
+bool levels_differ(const Cluster& cluster) {
+  const Link &a = cluster.within_node, &b = cluster.between_nodes;
+  if (a.bytes_per_s == b.bytes_per_s && a.latency_s == b.latency_s) return false;
+  return std::any_of(cluster.devices.begin(), cluster.devices.end(),
+                     [&](const Device& d) { return d.node != cluster.devices[0].node; });
+}
+
+}  // namespace
+
+// Breadth first over Used; then numbered by capacity.
+class PlacementBuilder {
+ public:
+  PlacementBuilder(const PlanOptions& options, int devices)
+      : options_(options), devices_(devices), nodes_matter_(levels_differ(options.cluster)) {}
+
+  void group_alike() {
+    const int all = options_.cluster.devices.empty() ? devices_ : int(options_.cluster.devices.size());
+    std::map<std::tuple<int, double, int64_t>, std::vector<int>> kinds;
+    for (int d = 0; d < all; ++d) {
+      const Device& device = options_.cluster.device(d);
+      kinds[{nodes_matter_ ? device.node : 0, -device.speed, device.memory_bytes}].push_back(d);
+    }
+    for (auto& [key, members] : kinds) dag_.kinds_.push_back(std::move(members));
+  }
+
+  void keep_order(const std::vector<int>& order) {
+    in_order_ = true;
+    for (int d : order) dag_.kinds_.push_back({d});
+  }
+
+  std::optional<PlacementDag> run(int max_moves) {
+    add({std::vector<int>(dag_.kinds_.size(), 0), -1});
+    for (size_t p = 0; p < used_.size(); ++p) {
+      const Used from = used_[p];
+      const int taken = total(from);
+      for (int r = smallest_crew(taken); r <= largest_crew(taken); ++r) {
+        crew_.clear();
+        enumerate(from, int(p), 0, r, r);
+        if (int(moves_.size()) > max_moves) return std::nullopt;
+      }
+    }
+    number();
+    return std::move(dag_);
+  }
+
+ private:
+  static int total(const Used& used) { return std::accumulate(used.of_kind.begin(), used.of_kind.end(), 0); }
+
+  int of_stage_after(int taken) const {
+    for (int r : options_.replicas.of_stage) {
+      if (taken == 0) return r;
+      taken -= r;
+    }
+    return 0;
+  }
+  int smallest_crew(int taken) const {
+    return options_.replicas.of_stage.empty() ? 1 : std::max(1, of_stage_after(taken));
+  }
+  int largest_crew(int taken) const {
+    const int left = devices_ - taken;
+    if (options_.replicas.off()) return std::min(1, left);
+    // More replicas than micro-batches would have nothing to do.
+    return std::min(left, options_.replicas.automatic ? options_.microbatches : of_stage_after(taken));
+  }
+
+  // Crews of r devices from kind `kind` on. One level deep per kind that gives some: at most r levels.
+  void enumerate(const Used& from, int number, int kind, int wanted, int r) {
+    if (wanted == 0) return move(from, number, r);
+    for (int k = kind; k < int(dag_.kinds_.size()); ++k) {
+      const int left = int(dag_.kinds_[k].size()) - from.of_kind[k];
+      if (left == 0) continue;
+      for (int count = std::min(left, wanted); count >= 1; --count) {
+        crew_.emplace_back(k, count);
+        enumerate(from, number, k + 1, wanted - count, r);
+        crew_.pop_back();
+      }
+      if (in_order_) return;  // the next device must be in
+    }
+  }
+
+  const Device& device(int kind) const { return options_.cluster.device(dag_.kinds_[kind][0]); }
+
+  void move(const Used& from, int number, int replicas) {
+    Used to = from;
+    Move move = {.from = number, .crew = crew_, .replicas = replicas, .speed = device(crew_[0].first).speed};
+    const int node = device(crew_[0].first).node;
+    for (const auto& [kind, count] : crew_) {
+      const Device& d = device(kind);
+      to.of_kind[kind] += count;
+      move.speed = std::min(move.speed, d.speed);
+      move.reduces_between_nodes |= d.node != node;
+      if (d.memory_bytes > 0)
+        move.memory_bytes =
+            move.memory_bytes > 0 ? std::min(move.memory_bytes, d.memory_bytes) : d.memory_bytes;
+    }
+    if (nodes_matter_) {
+      to.last_node = move.reduces_between_nodes ? -1 : node;
+      move.arrives_between_nodes = total(from) > 0 && (to.last_node < 0 || to.last_node != from.last_node);
+    } else {
+      move.reduces_between_nodes = false;
+    }
+    move.in_flight = in_flight(options_.in_flight, options_.microbatches, devices_ - total(from), replicas);
+    move.to = add(to);
+    moves_.push_back(std::move(move));
+  }
+
+  int add(const Used& used) {
+    const auto [place, fresh] = index_.try_emplace(used, int(used_.size()));
+    if (fresh) used_.push_back(used);
+    return place->second;
+  }
+
+  double capacity(const Used& used) const {
+    double sum = 0;
+    for (size_t k = 0; k < used.of_kind.size(); ++k) sum += used.of_kind[k] * device(int(k)).speed;
+    return sum;
+  }
+
+  void number() {
+    std::vector<int> order(used_.size()), place(used_.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int a, int b) { return capacity(used_[a]) < capacity(used_[b]); });
+    for (size_t i = 0; i < order.size(); ++i) {
+      place[order[i]] = int(i);
+      dag_.capacity_.push_back(capacity(used_[order[i]]));
+      dag_.complete_.push_back(total(used_[order[i]]) == devices_);
+    }
+    for (Move& m : moves_) m.from = place[m.from], m.to = place[m.to];
+    std::stable_sort(moves_.begin(), moves_.end(), [](const Move& a, const Move& b) {
+      return std::tie(a.to, a.from) < std::tie(b.to, b.from);
+    });
+    dag_.moves_ = std::move(moves_);
+    dag_.into_begin_.assign(used_.size() + 1, 0);
+    for (const Move& m : dag_.moves_) ++dag_.into_begin_[m.to + 1];
+    std::partial_sum(dag_.into_begin_.begin(), dag_.into_begin_.end(), dag_.into_begin_.begin());
+  }
+
+  const PlanOptions& options_;
+  const int devices_;
+  const bool nodes_matter_;
+  bool in_order_ = false;
+  PlacementDag dag_;
+  std::vector<Used> used_;
+  std::map<Used, int> index_;
+  std::vector<Move> moves_;
+  std::vector<std::pair<int, int>> crew_;  // of enumerate, so far
+};
+
+std::optional<PlacementDag> PlacementDag::build(const PlanOptions& options, int devices, int max_moves) {
+  PlacementBuilder builder(options, devices);
+  builder.group_alike();
+  return builder.run(max_moves);
+}
+
+PlacementDag PlacementDag::in_order(const PlanOptions& options, const std::vector<int>& order) {
+  PlacementBuilder builder(options, int(order.size()));
+  builder.keep_order(order);
+  return *builder.run(1 << 30);
+}
+
+std::span<const Move> PlacementDag::into(int placement) const {
+  return {moves_.data() + into_begin_[placement], moves_.data() + into_begin_[placement + 1]};
+}
+
+std::vector<std::vector<int>> PlacementDag::devices(std::span<const Move* const> path) const {
+  std::vector<size_t> taken(kinds_.size(), 0);
+  std::vector<std::vector<int>> stages;
+  for (const Move* move : path) {
+    std::vector<int> stage;
+    for (const auto& [kind, count] : move->crew)
+      for (int i = 0; i < count; ++i) stage.push_back(kinds_[kind][taken[kind]++]);
+    std::sort(stage.begin(), stage.end());
+    stages.push_back(std::move(stage));
+  }
+  return stages;
+}
+
+}  // namespace antichain

@@ -1,0 +1,28 @@
+// A Standstill watches one rank of this process. Where the rank does nothing, it tells for how much of that
+// time the rank had no core: a rank that is ready to run and gets no core is slow, and does not hang.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "pipeline/host/progress.h"
+#include "pipeline/host/starved_threads.h"
+
+namespace antichain {
+
+class Standstill {
+ public:
+  explicit Standstill(const Progress& rank) : rank_(&rank) {}
+
+  // The rank's record, starved_s included. Called by the watchdog's thread only, some times within the rank's
+  // limit.
+  RankState look(double now_s);
+
+ private:
+  const Progress* rank_;
+  uint64_t beats_ = 0;
+  double since_s_ = 0;
+  std::optional<StarvedThreads> starved_;  // once it has stood still for a while
+};
+
+}  // namespace antichain

@@ -1,0 +1,79 @@
+#include "pipeline/host/starved_threads.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "pipeline/host/seconds.h"
+#include "pipeline/host/starved_time.h"
+
+namespace antichain {
+namespace {
+
+// Longer than any clock tick: whoever ran in between has run for longer at the end.
+constexpr double shortest_look_s = 0.02;
+
+std::vector<pid_t> threads_of(const std::string& process) {
+  std::vector<pid_t> threads;
+  std::error_code gone;
+  for (std::filesystem::directory_iterator entry(process + "/task", gone), end; !gone && entry != end;
+       entry.increment(gone)) {
+    const std::string name = entry->path().filename().string();
+    pid_t thread = 0;
+    std::from_chars(name.data(), name.data() + name.size(), thread);
+    if (thread != ::gettid()) threads.push_back(thread);
+  }
+  return threads;
+}
+
+// "4711 (its name) R 1 …": on a core or ready for one.
+bool is_ready(const std::string& thread) {
+  std::ifstream in(thread + "/stat");
+  std::string text;
+  std::getline(in, text);
+  const size_t name_end = text.rfind(')');
+  return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'R';
+}
+
+}  // namespace
+
+StarvedThreads::StarvedThreads(pid_t process) : process_(process), looked_at_s_(now_s()) {
+  const std::string folder = fmt::format("/proc/{}", process_);
+  for (const pid_t id : threads_of(folder)) {
+    const CoreTime now = core_time(fmt::format("{}/task/{}/schedstat", folder, id));
+    threads_[id] = {.waited_before_s = now.waited_s, .waited_s = now.waited_s, .ran_s = now.ran_s};
+  }
+}
+
+void StarvedThreads::look() {
+  const double since_last_s = now_s() - looked_at_s_;
+  if (since_last_s < shortest_look_s) return;
+  looked_at_s_ += since_last_s;
+  for (const pid_t thread : threads_of(fmt::format("/proc/{}", process_))) read(thread, since_last_s);
+}
+
+void StarvedThreads::read(pid_t id, double since_last_s) {
+  const std::string folder = fmt::format("/proc/{}/task/{}", process_, id);
+  const CoreTime now = core_time(folder + "/schedstat");
+  Thread& thread = threads_[id];
+  const bool ready = is_ready(folder);
+  if (ready && thread.ready && now.ran_s > 0 && now.ran_s == thread.ran_s) thread.unserved_s += since_last_s;
+  thread.ready = ready;
+  thread.waited_s = now.waited_s;
+  thread.ran_s = now.ran_s;
+}
+
+double StarvedThreads::seconds() const {
+  double longest_s = 0;
+  for (const auto& [id, thread] : threads_)
+    longest_s = std::max({longest_s, thread.waited_s - thread.waited_before_s, thread.unserved_s});
+  return longest_s;
+}
+
+}  // namespace antichain

@@ -1,0 +1,92 @@
+#include "pipeline/host/stop_signals.h"
+
+#include <fmt/format.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+#include "pipeline/host/launch.h"
+
+namespace antichain {
+namespace {
+
+constexpr std::array signals = {SIGUSR1, SIGXCPU, SIGTERM, SIGINT};
+
+// A launcher and a batch system may both pass one signal on: what comes so soon after is the same one.
+constexpr int64_t same_within_ns = 200'000'000;
+
+// Written in signal handlers: lock-free atomics only.
+std::atomic<int> first{0};
+std::atomic<int64_t> ended_ns{0};  // when SIGTERM or SIGINT was first heard
+std::atomic<bool> training{false};
+std::atomic<bool> launched{false};  // a launcher passes its own end on to every rank, and has said why
+std::array<struct sigaction, signals.size()> before;
+
+int64_t now_ns() {
+  timespec t{};
+  ::clock_gettime(CLOCK_MONOTONIC, &t);  // may be called in a handler
+  return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+void say(std::string_view text) {
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+}
+
+void hear(int signal) {
+  int nobody = 0;
+  first.compare_exchange_strong(nobody, signal);
+  if (signal == SIGUSR1 || signal == SIGXCPU) return;
+  const int64_t now = now_ns();
+  int64_t never = 0;
+  const bool again = !ended_ns.compare_exchange_strong(never, now) && now - never > same_within_ns;
+  if (training && !again) return;
+  if (again || !launched)
+    say(again ? "\nantichain: a second signal: ended at once, what was complete before stays\n"
+              : "\nantichain: ended by a signal before the first step\n");
+  ::_exit(128 + signal);
+}
+
+}  // namespace
+
+StopRequests::StopRequests(Life life) : life_(life) {
+  first = 0, ended_ns = 0, training = false, launched = launched_in_parallel();
+  struct sigaction action {};
+  action.sa_handler = hear;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  for (size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &action, &before[i]);
+}
+
+StopRequests::~StopRequests() {
+  if (life_ == Life::process) {
+    training = true;
+    return;
+  }
+  for (size_t i = 0; i < signals.size(); ++i) ::sigaction(signals[i], &before[i], nullptr);
+  first = 0;
+}
+
+void StopRequests::training_begins() { training = true; }
+int StopRequests::heard() { return first; }
+
+std::string signal_name(int signal) {
+  switch (signal) {
+    case SIGUSR1:
+      return "SIGUSR1";
+    case SIGXCPU:
+      return "SIGXCPU";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGINT:
+      return "SIGINT";
+    default:
+      return fmt::format("signal {}", signal);
+  }
+}
+
+}  // namespace antichain

@@ -1,0 +1,94 @@
+#include "pipeline/measure/link_probe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include "framework/backend.h"
+#include "pipeline/device/device_step.h"
+#include "pipeline/device/device_streams.h"
+#include "pipeline/host/median.h"
+#include "pipeline/host/seconds.h"
+
+namespace antichain {
+namespace {
+
+constexpr int64_t small_bytes = 64, large_bytes = 4 << 20;
+
+// One end of the link: a rank, its device and its neighbour.
+class End {
+ public:
+  End(Transport& transport, const Context& context, int peer)
+      : transport_(transport), device_(context.backend()), peer_(peer), lower_(transport.rank() < peer) {
+    const DeviceStreams* streams = device_streams(device_.name());
+    if (streams && streams->step) step_ = streams->step(context);
+  }
+
+  // Median one-way seconds of a message; the neighbour calls this, too, and the other ranks do not.
+  double one_way_s(int64_t bytes, int repeats) {
+    const Tensor out = device_.tensor({{bytes}, DType::u8}), in = device_.tensor({{bytes}, DType::u8});
+    std::vector<double> seconds;
+    for (int i = 0; i < repeats; ++i) {
+      const auto start = std::chrono::steady_clock::now();
+      round_trip(out, in);
+      seconds.push_back(seconds_since(start) / 2);
+    }
+    return median(seconds);
+  }
+
+ private:
+  // The lower rank's message goes first; the upper one's begins when that has come.
+  void round_trip(const Tensor& out, const Tensor& in) {
+    constexpr MessageKey key{};
+    const Turn send{Verb::send, key, peer_}, recv{Verb::recv, key, peer_};
+    if (transport_.ordered()) transport_.begin_step(lower_ ? std::array{send, recv} : std::array{recv, send});
+    const auto ticket = transport_.recv(key, peer_, in);
+    if (lower_) transport_.send(key, peer_, out);
+    transport_.wait(ticket);
+    if (!lower_) transport_.send(key, peer_, out);
+    transport_.flush();
+    if (step_) step_->wait();  // `wait` above held up the device only
+  }
+
+  Transport& transport_;
+  const Backend& device_;
+  const int peer_;
+  const bool lower_;
+  std::unique_ptr<DeviceStep> step_;  // nullptr: in host memory
+};
+
+}  // namespace
+
+Link link_between(double small_s, double large_s, int64_t large_bytes) {
+  const double transfer_s = std::max(large_s - small_s, large_s / 2);
+  return {.bytes_per_s = double(large_bytes) / transfer_s, .latency_s = large_s - transfer_s};
+}
+
+Link measure_link(Transport& transport, const Context& context) {
+  Link slowest;
+  for (int low = 0; low + 1 < transport.size(); ++low) {
+    transport.barrier();
+    std::string mine = "0 0";
+    if (transport.rank() == low || transport.rank() == low + 1) {
+      End end(transport, context, transport.rank() == low ? low + 1 : low);
+      end.one_way_s(large_bytes, 3);  // touches the memory and opens the connection
+      const double small_s = end.one_way_s(small_bytes, 101);
+      const double large_s = end.one_way_s(large_bytes, 15);
+      mine = fmt::format("{} {}", small_s, large_s);
+    }
+    std::istringstream in(transport.broadcast(mine, low));
+    double small_s = 0, large_s = 0;
+    in >> small_s >> large_s;
+    const Link link = link_between(small_s, large_s, large_bytes);
+    slowest.latency_s = std::max(slowest.latency_s, link.latency_s);
+    if (low == 0 || link.bytes_per_s < slowest.bytes_per_s) slowest.bytes_per_s = link.bytes_per_s;
+  }
+  return slowest;
+}
+
+}  // namespace antichain

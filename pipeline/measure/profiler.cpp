@@ -1,0 +1,233 @@
+#include "pipeline/measure/profiler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <map>
+
+#include "framework/random.h"
+#include "pipeline/host/median.h"
+#include "pipeline/host/seconds.h"
+#include "pipeline/host/starved_time.h"
+#include "pipeline/measure/device_times.h"
+#include "pipeline/measure/link_probe.h"
+#include "pipeline/run/runner.h"
+#include "pipeline/transport/solo_transport.h"
+
+namespace antichain {
+namespace {
+
+// Random images and labels 0, drawn once: what the values are does not change how long they take, unless they
+// are denormal, and drawing them is no part of the run.
+class RandomSource : public BatchSource {
+ public:
+  void fill(std::string_view input, int, const Tensor& out) override {
+    if (out.dtype() != DType::f32) {
+      std::memset(out.raw(), 0, size_t(out.bytes()));  // page-locked memory begins as anything
+      return;
+    }
+    Tensor& values = drawn_[std::string(input)];
+    if (!values) values = draw(out.spec());
+    std::memcpy(out.raw(), values.raw(), size_t(out.bytes()));
+  }
+  bool expects_more() const override {
+    return true;
+  }  // as in training: a device copies the next step's samples meanwhile
+  void fill_next(std::string_view input, int microbatch, const Tensor& out) override {
+    fill(input, microbatch, out);
+  }
+  bool is_expected() const override { return true; }
+
+ private:
+  static Tensor draw(const TensorSpec& spec) {
+    const Tensor values = Tensor::host(spec);
+    const Philox random(0);
+    for (int64_t i = 0; i < values.elements(); ++i)
+      values.data<float>()[i] = 2 * Philox::uniform(random.words(uint64_t(i))[0]) - 1;
+    return values;
+  }
+  std::map<std::string, Tensor> drawn_;
+};
+
+Plan whole_model(const Profile& network) {
+  Plan plan{
+      .model = network.model, .graph_hash = network.graph_hash, .method = "whole", .objective = "compute"};
+  plan.stages.push_back({.ranks = {0}});
+  for (int id = 0; id < int(network.nodes.size()); ++id)
+    if (network.nodes[id].role != Role::input) plan.stages[0].nodes.push_back(id);
+  return plan;
+}
+
+// One model on one rank, stepping.
+class Bench {
+ public:
+  Bench(const Graph& graph, Context& context, const Profile& network, int microbatches)
+      : plan_(whole_model(network)),
+        schedule_(make_schedule(network, plan_, Policy::one_f_one_b, microbatches)),
+        stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
+        runner_(stage_, network, plan_, schedule_, Mode::train, alone_) {}
+
+  StageRunner& runner() { return runner_; }
+  int microbatches() const { return schedule_.microbatches; }
+
+  struct Step {
+    double seconds = 0;
+    std::vector<Event> events;
+  };
+  Step step(bool traced = false) {
+    const auto start = std::chrono::steady_clock::now();
+    // Rate 0: the weights stay as they were drawn, so that values can't run away.
+    StepResult result = runner_.run(
+        {.batch = stage_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
+    return {seconds_since(start), std::move(result.events)};
+  }
+
+ private:
+  Plan plan_;
+  Schedule schedule_;
+  SoloTransport alone_;
+  Stage stage_;
+  StageRunner runner_;
+  RandomSource source_;
+};
+
+// How many rounds of `round_s` fit: rank 0's answer, so that all ranks are at it for equally long.
+int repeats(Transport& job, const MeasureOptions& options, double round_s) {
+  return std::stoi(job.broadcast(
+      std::to_string(fitting_repeats(options.budget_s, round_s, options.min_repeats, options.max_repeats))));
+}
+
+// Tells whoever wants to know how far measuring is.
+class Telling {
+ public:
+  explicit Telling(const MeasureOptions& options) : options_(options) {}
+  void of_all(double steps) { all_ = steps; }
+  // After so many steps, in this node. Returns how long telling took.
+  double tell(double steps, std::string_view node) const {
+    if (!options_.progress) return 0;
+    const double now = now_s();
+    MeasureProgress progress = progress_after(
+        steps, all_, now - begin_s_, {options_.budget_s, options_.min_repeats, options_.max_repeats});
+    progress.node = node;
+    options_.progress(progress);
+    return now_s() - now;
+  }
+
+ private:
+  const MeasureOptions& options_;
+  double begin_s_ = now_s(), all_ = 0;
+};
+
+// On rank 0; of ranks without an answer to give, 0.
+double largest(Transport& job, double mine) {
+  double most = 0;
+  for (const std::string& text : job.gather(fmt::format("{}", mine))) most = std::max(most, std::stod(text));
+  return most;
+}
+
+// In host memory a node takes as long as its call.
+void measure_calls(const Graph& graph, Context& context, Profile& network, Transport& job,
+                   const MeasureOptions& options) {
+  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
+  std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
+  std::vector<double> overhead;
+  double in_nodes = 0;
+  int steps = 0;
+  Telling telling(options);
+  bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
+    job.activity().beat();
+    in_nodes += seconds;
+    if (verb != Verb::step)
+      in_nodes += telling.tell(
+          steps + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
+          graph[id].name);
+    // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
+    if (verb == Verb::step || microbatch == bench.microbatches() - 1) samples[{id, verb}].push_back(seconds);
+  });
+  job.barrier();
+  const double warm_up_s = bench.step().seconds;
+  samples.clear();
+  const int count = repeats(job, options, warm_up_s);
+  telling.of_all(1 + count);
+  job.barrier();
+  const StarvedTime starved;
+  double all_s = 0;
+  for (steps = 1; steps <= count; ++steps) {
+    in_nodes = 0;
+    const double seconds = bench.step().seconds;
+    all_s += seconds;
+    overhead.push_back(std::max(0.0, seconds - in_nodes) / (2 * bench.microbatches()));
+  }
+  for (const auto& [key, seconds] : samples)
+    time_of(network.nodes[size_t(key.first)].cost, key.second) = median(seconds);
+  network.overhead_s = median(overhead);
+  const double share = largest(job, starved.seconds() / all_s);
+  if (options.starved_share) *options.starved_share = share;
+}
+
+// On a device of its own the call only starts the work: pipeline/measure/device_times.h.
+void measure_device(const Graph& graph, Context& context, Profile& network, Transport& job,
+                    const MeasureOptions& options) {
+  constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
+  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
+  // Looks at numbers as in training, which go on without waiting for what they find.
+  bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
+  DeviceTimes times(bench.microbatches());
+  Telling telling(options);
+  double steps = 0;  // a step with a clock counts as three
+  const auto step = [&](bool traced = false, bool clocked = false) {
+    job.activity().beat();
+    telling.tell(steps, clocked ? "the nodes" : "whole steps");
+    steps += clocked ? kinds - 2 : 1;
+    return bench.step(traced);
+  };
+  job.barrier();
+  double warm_up_s = 0;
+  for (int i = 0; i < warm_ups; ++i) warm_up_s = step().seconds;
+  const int count = repeats(job, options, kinds * warm_up_s);
+  telling.of_all(warm_ups + kinds * count + kinds - 2);
+  job.barrier();
+  for (int i = 0; i < count; ++i) {
+    times.add_plain(step().seconds);
+    times.add_traced(step(/*traced=*/true).events);
+  }
+  bench.runner().set_clock(
+      [&](NodeId id, Verb verb, int, double seconds) { times.add_node(id, verb, seconds); });
+  step(/*traced=*/false, /*clocked=*/true);
+  times.forget_nodes();
+  for (int i = 0; i < count; ++i) {
+    step(/*traced=*/false, /*clocked=*/true);
+    times.end_of_nodes();
+  }
+  times.price(network);
+}
+
+}  // namespace
+
+int profiled_microbatches(const Backend& device, int of_run) {
+  return std::min(of_run, device.host_memory() ? 2 : 8);
+}
+
+MemoryNeed profiling_need(const Graph& lowered, const Backend& device, int of_run) {
+  const Profile network = unpriced(lowered, "");
+  const Plan plan = whole_model(network);
+  const Schedule schedule =
+      make_schedule(network, plan, Policy::one_f_one_b, profiled_microbatches(device, of_run));
+  return step_need(lowered, network, plan, schedule, 0);
+}
+
+Profile measure(const Graph& lowered, Context& context, Transport& job, const MeasureOptions& options) {
+  Profile network = unpriced(lowered, context.backend().description());
+  network.threads = context.threads();
+  network.ranks_at_once = job.local_size();
+  job.activity().doing("measuring the model's nodes");
+  const auto measure_nodes = context.backend().host_memory() ? measure_calls : measure_device;
+  measure_nodes(lowered, context, network, job, options);
+  job.activity().doing("measuring the link between neighbouring ranks");
+  network.link = measure_link(job, context);
+  return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(network) : ""), "the profile of rank 0");
+}
+
+}  // namespace antichain

@@ -1,0 +1,130 @@
+#include "pipeline/planning/all_cuts.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace antichain {
+namespace {
+
+constexpr int most_states = 1000;
+constexpr double rounding = 1e-11;
+constexpr double none = std::numeric_limits<double>::infinity();
+constexpr int64_t price_of_a_boundary = 5;  // in the unit of CutScorer::spent()
+
+double least_seconds(const Cluster& cluster, int64_t bytes) {
+  return std::min(cluster.within_node.seconds(bytes), cluster.between_nodes.seconds(bytes));
+}
+
+bool can_be_next(const Profile& profile, const std::vector<bool>& inside, size_t n) {
+  const ProfileNode& node = profile.nodes[n];
+  return !inside[n] && node.role != Role::input &&
+         std::all_of(node.inputs.begin(), node.inputs.end(), [&](int input) {
+           return inside[size_t(input)] || profile.nodes[size_t(input)].role == Role::input;
+         });
+}
+
+// Whether the DAG goes on from every state by every node that can be next: then it has all down-sets.
+bool is_whole(const AntichainDag& dag, const Profile& profile) {
+  std::vector<bool> inside(profile.nodes.size());
+  for (int state = 0; state < dag.states(); ++state) {
+    std::fill(inside.begin(), inside.end(), false);
+    for (int n : dag.down_set(state)) inside[size_t(n)] = true;
+    size_t possible = 0;
+    for (size_t n = 0; n < inside.size(); ++n) possible += can_be_next(profile, inside, n);
+    if (dag.next(state).size() != possible) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool AllCuts::possible(const PlanOptions& options, const CutScorer& score, int stages) {
+  const std::span<const Move> moves = score.placements().moves();
+  return options.replicas.off() && int(moves.size()) == stages && score.dag().states() <= most_states &&
+         std::all_of(moves.begin(), moves.end(), [&](const Move& m) { return m.speed == moves[0].speed; });
+}
+
+AllCuts::AllCuts(const Profile& profile, const PlanOptions& options, const AntichainDag& dag, int stages)
+    : profile_(profile), options_(options), dag_(dag), stages_(stages), whole_(is_whole(dag, profile)) {
+  if (!options.cluster.devices.empty()) speed_ = options.cluster.devices[0].speed;
+  find_heads();
+  find_rests();
+}
+
+void AllCuts::find_heads() {
+  const LongestWays ways = longest_ways(profile_);
+  std::vector<bool> inside(profile_.nodes.size());
+  for (int state = 0; state < dag_.states(); ++state) {
+    std::fill(inside.begin(), inside.end(), false);
+    double work_s = 0, head_s = none;
+    for (int n : dag_.down_set(state)) {
+      const NodeCost& cost = profile_.nodes[size_t(n)].cost;
+      inside[size_t(n)] = true;
+      work_s += cost.compute_s() + cost.update_s / options_.microbatches;
+    }
+    for (size_t n = 0; n < inside.size(); ++n)
+      if (can_be_next(profile_, inside, n)) head_s = std::min(head_s, wait_s(ways, profile_.nodes[n]));
+    work_s_.push_back(work_s / speed_);
+    head_s_.push_back(head_s);
+  }
+}
+
+// For this node's inputs, and for the gradients it sends there.
+double AllCuts::wait_s(const LongestWays& ways, const ProfileNode& node) const {
+  double there_s = 0, back_s = 0;
+  for (int input : node.inputs) {
+    const ProfileNode& from = profile_.nodes[size_t(input)];
+    if (from.role == Role::input) continue;
+    const double message_s = least_seconds(options_.cluster, from.cost.output_bytes);
+    there_s = std::max(there_s, (ways.there_s[size_t(input)] + profile_.overhead_s) / speed_ + message_s);
+    if (from.needs_gradient)
+      back_s = std::max(back_s, (ways.back_s[size_t(input)] + profile_.overhead_s) / speed_ + message_s);
+  }
+  return there_s + back_s;
+}
+
+double AllCuts::stage_s(int from, int to) const {
+  const double work_s = work_s_[size_t(to)] - work_s_[size_t(from)] + 2 * profile_.overhead_s / speed_;
+  return (options_.microbatches * work_s + head_s_[size_t(from)]) * (1 - rounding);
+}
+
+void AllCuts::find_rests() {
+  rest_s_.assign(size_t(stages_ + 1) * size_t(dag_.states()), none);
+  rest_s(0, dag_.full()) = 0;
+  for (int from = dag_.full() - 1; from >= 0; --from)
+    for (int to = from + 1; to < dag_.states(); ++to) {
+      if (!dag_.inside(from, to)) continue;
+      const double own_s = stage_s(from, to);
+      for (int left = 1; left <= stages_; ++left)
+        rest_s(left, from) = std::min(rest_s(left, from), std::max(own_s, rest_s(left - 1, to)));
+    }
+}
+
+double AllCuts::least_step_s() const { return whole_ ? rest_s(stages_, dag_.empty()) : 0; }
+
+// Depth first; boundary b goes through all states beyond that of boundary b − 1.
+bool AllCuts::search(CutScorer& score, ScoredCuts& best, int64_t budget) const {
+  const int64_t begin = score.spent();
+  int64_t boundaries = 0;
+  Cuts cuts = best.cuts;
+  const int last = stages_ - 1;  // the last boundary that can move
+  cuts.states[size_t(last > 0 ? 1 : 0)] = dag_.empty();
+  for (int b = 1; b > 0 && last > 0;) {
+    if (score.spent() - begin + price_of_a_boundary * boundaries++ > budget) return false;
+    const int from = cuts.states[size_t(b) - 1], to = ++cuts.states[size_t(b)];
+    if (to >= dag_.full()) {
+      --b;
+    } else if (dag_.inside(from, to) && stage_s(from, to) <= best.score.step_s &&
+               rest_s(stages_ - b, to) <= best.score.step_s) {
+      if (b < last) {
+        cuts.states[size_t(++b)] = to;
+      } else if (const std::optional<Score> found = score(cuts, best.score.step_s);
+                 found && *found < best.score) {
+        best = {cuts, *found};
+      }
+    }
+  }
+  return whole_;
+}
+
+}  // namespace antichain

@@ -1,0 +1,56 @@
+// All cuts of a small network, but for those that can not be better: a proof, where it ends within its budget.
+//
+// A stage that begins at the down-set E and does w of work a micro-batch, M times, also waits: whatever it holds, it holds
+// some node that could be the next after E, and that node's longest way from a source through E has to be gone before the
+// stage's first forward, and the way back after its last backward:
+//
+//   step  ≥  M w + head(E),   head(E) = the shortest such wait, over the nodes that can be next
+//
+// This depends on a stage's two ends alone. So the most that the stages after a boundary can be spared is found by dynamic
+// programming, it is a bound for all plans, and it rules out most cuts before they have all their boundaries.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "pipeline/planning/cut_climb.h"
+#include "pipeline/planning/makespan_bound.h"
+
+namespace antichain {
+
+class AllCuts {
+ public:
+  // Every plan is a path of one device a stage, all equally fast; `dag` holds at most a few thousand states.
+  AllCuts(const Profile&, const PlanOptions&, const AntichainDag&, int stages);
+  static bool possible(const PlanOptions&, const CutScorer&, int stages);
+
+  // No plan with boundaries in the DAG has a shorter step.
+  double least_step_s() const;
+  // Better than `best` where there is such; true when none is left out.
+  bool search(CutScorer&, ScoredCuts& best, int64_t budget) const;
+
+ private:
+  void find_heads();
+  double wait_s(const LongestWays&, const ProfileNode&) const;
+  void find_rests();
+  double stage_s(int from, int to) const;
+  double& rest_s(int stages, int state) {
+    return rest_s_[size_t(stages) * size_t(dag_.states()) + size_t(state)];
+  }
+  double rest_s(int stages, int state) const {
+    return rest_s_[size_t(stages) * size_t(dag_.states()) + size_t(state)];
+  }
+
+  const Profile& profile_;
+  const PlanOptions& options_;
+  const AntichainDag& dag_;
+  const int stages_;
+  const bool whole_;
+  double speed_ = 1;
+  std::vector<double> work_s_;  // per state: of its down-set, updates included
+  std::vector<double> head_s_;  // per state
+  // Stages x states: the least that so many stages from this state on make of a step.
+  std::vector<double> rest_s_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,95 @@
+#include "pipeline/planning/cut_scorer.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+namespace antichain {
+namespace {
+
+constexpr size_t most_clocks = 500;  // one per path through the placements; they are large
+// Steps are rounded to picoseconds, and differ from bounds in their last bits.
+constexpr double rounding = 1e-11;
+
+}  // namespace
+
+CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, Policy policy,
+                     const AntichainDag& dag, const PlacementDag& placements)
+    : profile_(profile),
+      options_(options),
+      policy_(policy),
+      dag_(dag),
+      placements_(placements),
+      add_(profile),
+      down_sets_(size_t(dag.states())),
+      stage_of_(profile.nodes.size(), -1) {}
+
+const CutScorer::Bits& CutScorer::down_set(int state) {
+  Bits& bits = down_sets_[size_t(state)];
+  if (bits.empty()) {
+    bits.assign(profile_.nodes.size() / 64 + 1, 0);
+    for (int n : dag_.down_set(state)) bits[size_t(n) / 64] |= uint64_t(1) << (n % 64);
+  }
+  return bits;
+}
+
+// Stage s has what states[s + 1] has beyond states[s].
+void CutScorer::find_stages(const Cuts& cuts) {
+  for (size_t s = 0; s + 1 < cuts.states.size(); ++s) {
+    const Bits &before = down_set(cuts.states[s]), &after = down_set(cuts.states[s + 1]);
+    for (size_t w = 0; w < after.size(); ++w)
+      for (uint64_t added = after[w] & ~before[w]; added != 0; added &= added - 1)
+        stage_of_[w * 64 + size_t(std::countr_zero(added))] = int(s);
+  }
+}
+
+bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
+  for (size_t s = 0; s < cuts.moves.size(); ++s) {
+    const Move& move = *cuts.moves[s];
+    const StageSum& stage = sums.stages[s];
+    const MemoryParts bytes{.held = stage.held_bytes, .kept = stage.kept_bytes, .weights = stage.param_bytes};
+    if (move.memory_bytes > 0 && memory_bytes(bytes, move.in_flight, move.replicas) > move.memory_bytes)
+      return false;
+  }
+  return true;
+}
+
+StepClock& CutScorer::clock_of(const Cuts& cuts) {
+  std::vector<int> key;
+  for (const Move* move : cuts.moves) key.push_back(int(move - placements_.moves().data()));
+  const auto found = clocks_.find(key);
+  if (found != clocks_.end()) return found->second;
+  if (clocks_.size() >= most_clocks) clocks_.clear();
+  StepClock clock(policy_, options_.microbatches, options_.cluster, placements_.devices(cuts.moves),
+                  profile_.overhead_s);
+  spent_ += 40 * clock.actions();
+  return clocks_.emplace(std::move(key), std::move(clock)).first->second;
+}
+
+std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
+  spent_ += 50;
+  const std::vector<int>& states = cuts.states;
+  for (size_t s = 0; s + 1 < states.size(); ++s)
+    if (states[s] == states[s + 1] || !dag_.inside(states[s], states[s + 1])) return std::nullopt;
+  for (const Move* move : cuts.moves)
+    if (move->replicas > options_.microbatches) return std::nullopt;
+  find_stages(cuts);
+  const StageSums& sums = add_(stage_of_, int(cuts.moves.size()));
+  if (!fits(sums, cuts)) return std::nullopt;
+  StepClock& clock = clock_of(cuts);
+  spent_ += int64_t(profile_.nodes.size());
+  clock.set(sums);
+  double strain = 0;
+  for (double s : clock.at_least_s()) {
+    if (s > limit_s * (1 + rounding)) return std::nullopt;
+    strain += s * s;
+  }
+  spent_ += 4 * clock.actions();
+  Score score = {.step_s = std::round(clock.step_s() * 1e12) / 1e12, .bytes = sums.bytes(), .strain = strain};
+  for (size_t s = 0; s < cuts.moves.size(); ++s)
+    score.slowest_s = std::max(score.slowest_s, (sums.stages[s].forward_s + sums.stages[s].backward_s) /
+                                                    (cuts.moves[s]->speed * cuts.moves[s]->replicas));
+  return score;
+}
+
+}  // namespace antichain

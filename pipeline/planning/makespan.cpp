@@ -1,0 +1,285 @@
+#include "pipeline/planning/makespan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <tuple>
+
+#include "framework/error.h"
+#include "partition/planners/planner.h"
+#include "partition/search/antichain_search.h"
+#include "pipeline/planning/all_cuts.h"
+#include "pipeline/planning/cut_climb.h"
+#include "pipeline/planning/makespan_bound.h"
+#include "pipeline/simulate/simulate.h"
+
+namespace antichain {
+namespace {
+
+// In the unit of CutScorer::spent().
+constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 10'000'000, wander_budget = 40'000'000;
+constexpr size_t most_climbs = 4;     // of each search, from different candidates
+constexpr size_t most_promising = 3;  // searches to climb in
+constexpr int few_states = 20'000;    // with which more searches are cheap
+constexpr double slacks[] = {0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
+
+bool links_are_free(const Cluster& cluster) {
+  const auto free = [](const Link& link) { return link.bytes_per_s == 0 && link.latency_s == 0; };
+  return free(cluster.within_node) && free(cluster.between_nodes);
+}
+
+// Stages and devices as even as they go.
+std::vector<int> even_crews(int stages, int devices) {
+  std::vector<int> crews;
+  for (int s = 0; s < stages; ++s) crews.push_back(devices * (s + 1) / stages - devices * s / stages);
+  return crews;
+}
+
+// A search of partition/, its candidates, and what climbing made of them.
+struct Ground {
+  PlanOptions options;  // the search keeps references to it
+  std::unique_ptr<AntichainSearch> search;
+  std::optional<Solution> best;  // by bottleneck
+  std::unique_ptr<CutScorer> score;
+  std::unique_ptr<CutClimb> climb;
+  std::vector<ScoredCuts> found;  // the best first
+};
+
+// About all plans of so many stages.
+struct Known {
+  double least_step_s = 0;
+  bool done = false;  // whether a better one than what was found is ruled out
+};
+
+class MakespanSearch {
+ public:
+  MakespanSearch(const Profile& profile, const PlanOptions& options, Policy policy)
+      : profile_(profile),
+        options_(options),
+        policy_(policy),
+        priced_(with_updates(profile, options.microbatches)),
+        nodes_(int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
+                                 [](const ProfileNode& node) { return node.role != Role::input; }))) {}
+
+  Plan run() {
+    const auto start = Clock::now();
+    check(options_, profile_);
+    start_all();
+    improve();
+    for (const std::string& method : planner_names())
+      if (method != "antichain") add_baseline(method);
+    if (!best_)
+      throw Error(fmt::format("no plan of {} in {} stages gives every replica one of {} micro-batches",
+                              profile_.model, options_.stages, options_.microbatches),
+                  "ask for more micro-batches or fewer devices", ExitCode::usage);
+    return finish(start);
+  }
+
+ private:
+  // What is asked for, as a pipeline of so many devices by this objective of the bottleneck.
+  PlanOptions variant(int devices, const std::string& objective, bool straight = false) const {
+    PlanOptions options = options_;
+    options.objective = objective;
+    if (options.replicas.of_stage.empty()) options.stages = devices;
+    options.at_most = false;
+    if (straight) options.replicas = {};
+    return options;
+  }
+
+  void start_all() {
+    const bool links = !links_are_free(options_.cluster);
+    PlanOptions bound = options_;  // with fewer devices where that is allowed
+    bound.objective = "compute";
+    const Ground& first = start_from(bound, true);
+    bottleneck_bound_ns_ = first.search->lower_bound_ns();
+    const int devices = options_.stages;
+    const bool few = first.best->dag->states() <= few_states;
+    if (options_.at_most && options_.replicas.of_stage.empty()) {
+      const int most = options_.replicas.off() ? std::min(devices, nodes_) : devices;
+      for (int fewer = few ? 1 : most; fewer <= most; ++fewer)
+        try_from(variant(fewer, "compute"), fewer == most);
+      if (links) try_from(variant(most, "compute-or-transfer"), true);
+    } else if (links) {
+      try_from(variant(devices, "compute-or-transfer"), true);
+    }
+    if (options_.replicas.automatic) start_without_choice(devices, links);
+  }
+
+  // Automatic replicas may leave out what is good for the step: no replicas, and as even ones as there can be
+  // (which may be the only ones that have micro-batches for all).
+  void start_without_choice(int devices, bool links) {
+    if (nodes_ >= devices) try_from(variant(devices, links ? "compute-or-transfer" : "compute", true), true);
+    const auto some = [](const auto& ground) { return !ground->found.empty(); };
+    if (grounds_[0]->best->dag->states() > few_states && std::any_of(grounds_.begin(), grounds_.end(), some))
+      return;
+    for (int stages = 2; stages < std::min(nodes_ + 1, devices); ++stages) {
+      PlanOptions even = variant(devices, "compute");
+      even.replicas = {.of_stage = even_crews(stages, devices)};
+      even.stages = stages;
+      try_from(even, false);
+    }
+  }
+
+  // Where not everything that may be tried fits the memory.
+  void try_from(const PlanOptions& options, bool near) {
+    try {
+      start_from(options, near);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+      grounds_.pop_back();
+    }
+  }
+
+  const Ground& start_from(const PlanOptions& options, bool near) {
+    grounds_.push_back(std::make_unique<Ground>());
+    Ground& ground = *grounds_.back();
+    ground.options = options;
+    ground.search = std::make_unique<AntichainSearch>(priced_, ground.options);
+    ground.best = ground.search->best();
+    ground.score = std::make_unique<CutScorer>(profile_, ground.options, policy_, *ground.best->dag,
+                                               *ground.best->placements);
+    add_start(ground, ground.best->cuts);
+    if (!near) return ground;
+    const bool dear = ground.best->dag->states() > few_states && !options.replicas.off();
+    for (double slack : dear ? std::span(slacks).subspan(std::size(slacks) - 2) : std::span(slacks))
+      for (TieRule rule : {TieRule::fewest_bytes, TieRule::most_even})
+        add_start(ground, ground.search->near(*ground.best, rule, slack).cuts);
+    return ground;
+  }
+
+  void add_start(Ground& ground, const Cuts& cuts) {
+    for (const ScoredCuts& known : ground.found)
+      if (known.cuts.states == cuts.states && known.cuts.moves == cuts.moves) return;
+    if (const std::optional<Score> score = (*ground.score)(cuts)) ground.found.push_back({cuts, *score});
+    sort_found(ground);
+  }
+
+  // From the best candidates of the most promising searches; then all cuts, where they are few; else around
+  // the best.
+  void improve() {
+    const auto empty = [](const auto& ground) { return ground->found.empty(); };
+    grounds_.erase(std::remove_if(grounds_.begin(), grounds_.end(), empty), grounds_.end());
+    sort_grounds();
+    const size_t promising = std::min(most_promising, grounds_.size());
+    for (size_t g = 0; g < promising; ++g) {
+      Ground& ground = *grounds_[g];
+      ground.climb = std::make_unique<CutClimb>(*ground.score);
+      const size_t starts = std::min(most_climbs, ground.found.size());
+      for (size_t i = 0; i < starts; ++i)
+        ground.found[i] = ground.climb->climb(ground.found[i], climb_budget);
+      sort_found(ground);
+    }
+    sort_grounds();
+    for (const auto& ground : grounds_) try_all(*ground);
+    conclude();
+    for (size_t g = 0; g < promising && !proved_; ++g) {
+      Ground& ground = *grounds_[g];
+      if (g > 0 && !options_.at_most) break;
+      if (ground.climb)
+        ground.found[0] = ground.climb->wander(ground.found[0], g > 0 ? wander_budget / 4 : wander_budget);
+    }
+    for (const auto& ground : grounds_) add(*ground);
+  }
+
+  static void sort_found(Ground& ground) {
+    std::stable_sort(ground.found.begin(), ground.found.end(),
+                     [](const ScoredCuts& a, const ScoredCuts& b) { return a.score < b.score; });
+  }
+  void sort_grounds() {
+    std::stable_sort(grounds_.begin(), grounds_.end(),
+                     [](const auto& a, const auto& b) { return a->found[0].score < b->found[0].score; });
+  }
+
+  void try_all(Ground& ground) {
+    const int stages = int(ground.found[0].cuts.moves.size());
+    if (known_.count(stages) > 0 || !AllCuts::possible(options_, *ground.score, stages)) return;
+    const AllCuts all(profile_, ground.options, *ground.best->dag, stages);
+    Known& known = known_[stages];
+    known.least_step_s = all.least_step_s();
+    known.done = known.least_step_s > grounds_[0]->found[0].score.step_s ||
+                 all.search(*ground.score, ground.found[0], all_cuts_budget);
+  }
+
+  // What is known about every number of stages there may be.
+  void conclude() {
+    if (!options_.replicas.off()) return;
+    const int most = options_.at_most ? std::min(options_.stages, nodes_) : options_.stages;
+    proved_ = true;
+    least_step_s_ = std::numeric_limits<double>::infinity();
+    for (int stages = options_.at_most ? 1 : most; stages <= most; ++stages) {
+      const auto found = known_.find(stages);
+      proved_ = proved_ && found != known_.end() && found->second.done;
+      least_step_s_ = std::min(least_step_s_, found != known_.end() ? found->second.least_step_s : 0);
+    }
+  }
+
+  void add(const Ground& ground) {
+    const Solution solution = {ground.best->dag, ground.best->placements, ground.found[0].cuts, 0};
+    consider(ground.search->plan(solution, Clock::now()));
+  }
+
+  // A method that refuses, for whatever it can not do, is no candidate.
+  void add_baseline(const std::string& method) {
+    try {
+      PlanOptions options = options_;
+      options.objective = "compute-or-transfer";
+      if (options.replicas.automatic && method != "pipedream" && method != "data-parallel")
+        options.replicas = {};
+      if (options.replicas.off() && method == "data-parallel") return;
+      const Plan plan = planner(method)(profile_, options);
+      if (stage_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+    }
+  }
+
+  void consider(const Plan& plan) {
+    const double step = step_s(profile_, plan, policy_, options_.microbatches, options_.cluster);
+    const int64_t bytes =
+        StageAdder(profile_)(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size())).bytes();
+    if (best_ &&
+        std::tie(best_->step_s, best_->bottleneck_s, bytes_) <= std::tie(step, plan.bottleneck_s, bytes))
+      return;
+    best_ = plan;
+    best_->step_s = step;
+    bytes_ = bytes;
+  }
+
+  Plan finish(Clock::time_point start) {
+    options_.objective = "compute-or-transfer";
+    Plan plan = finish_plan(profile_, options_, best_->stages, "antichain",
+                            grounds_.front()->best->dag->states(), start);
+    plan.objective = "makespan";
+    plan.step_s = best_->step_s;
+    const double bound_s =
+        std::max(least_step_s_, makespan_bound_s(profile_, options_, bottleneck_bound_ns_));
+    plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);
+    return plan;
+  }
+
+  const Profile& profile_;
+  PlanOptions options_;
+  const Policy policy_;
+  const Profile priced_;
+  const int nodes_;  // without inputs
+  std::vector<std::unique_ptr<Ground>> grounds_;
+  std::optional<Plan> best_;
+  int64_t bytes_ = 0;  // that it sends
+  int64_t bottleneck_bound_ns_ = 0;
+  std::map<int, Known> known_;  // by stages
+  double least_step_s_ = 0;     // no plan has a shorter one
+  bool proved_ = false;         // that none is shorter than the one found
+};
+
+}  // namespace
+
+Plan plan_makespan(const Profile& profile, const PlanOptions& options, Policy policy) {
+  return MakespanSearch(profile, options, policy).run();
+}
+
+}  // namespace antichain

@@ -1,0 +1,19 @@
+// The plan with the shortest step: simulated, with fill and drain, links and the messages that the runner
+// sends.
+//
+// There are too many plans to simulate, and the bottleneck says most about the step: so the search starts
+// from plans with the smallest bottleneck, their ties and near-ties, and the cheap baselines, and climbs from
+// the best of them. The result is no worse than any of these. Where the cuts are few enough to try them all,
+// it is proved to be the best.
+#pragma once
+
+#include "partition/plan/plan.h"
+#include "partition/plan/plan_options.h"
+#include "pipeline/schedule/schedule.h"
+
+namespace antichain {
+
+// objective "makespan"; the bound is that of makespan_bound.h. Error as plan_antichain.
+Plan plan_makespan(const Profile&, const PlanOptions&, Policy);
+
+}  // namespace antichain

@@ -1,0 +1,119 @@
+#include "pipeline/planning/makespan_bound.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "framework/error.h"
+#include "partition/search/antichain_search.h"
+
+namespace antichain {
+namespace {
+
+constexpr double rounding = 1e-12;  // sums of thousands of doubles, in another order, differ by less
+
+// Of the devices a plan may use; all are 1 when the cluster names none.
+std::vector<double> speeds(const PlanOptions& options) {
+  std::vector<double> speeds;
+  for (const Device& device : options.cluster.devices) speeds.push_back(device.speed);
+  if (speeds.empty()) speeds.push_back(1);
+  std::sort(speeds.begin(), speeds.end());
+  return speeds;
+}
+
+int device_count(const PlanOptions& options) {
+  const std::vector<int>& replicas = options.replicas.of_stage;
+  return replicas.empty() ? options.stages : std::accumulate(replicas.begin(), replicas.end(), 0);
+}
+
+// How much more than the times themselves the planner's whole nanoseconds can be, at any of the speeds.
+double rounded_up_ns(const Profile& profile, const PlanOptions& options, const std::vector<double>& speeds) {
+  double most = 0;
+  for (double speed : speeds) {
+    double sum = 0;
+    for (const ProfileNode& node : profile.nodes)
+      if (node.role != Role::input)
+        sum += std::max(0.0, double(work_ns(node.cost, speed)) - node.cost.compute_s() * 1e9 / speed);
+    most = std::max(most, sum);
+  }
+  // A stage's share of its work, and of each node's all-reduce.
+  return most + (options.replicas.off() ? 0 : 1 + 0.5 * double(profile.nodes.size()));
+}
+
+// Replicas take turns whatever their speed: of M micro-batches the slowest does ⌊M / r⌋ or ⌈M / r⌉, M / r only where r
+// divides M. 1 where a crew is as fast as its slowest because all are.
+double share_of_slowest(const PlanOptions& options, const std::vector<double>& speeds) {
+  if (options.replicas.off() || speeds.front() == speeds.back()) return 1;
+  const int M = options.microbatches, most = std::min(M, device_count(options));
+  double share = 1;
+  for (int r = 2; r <= most; ++r) share = std::min(share, double(M / r) * r / M);
+  return share;
+}
+
+int largest_crew(const PlanOptions& options) {
+  if (options.replicas.off()) return 1;
+  const std::vector<int>& given = options.replicas.of_stage;
+  return given.empty() ? options.stages : *std::max_element(given.begin(), given.end());
+}
+
+}  // namespace
+
+Profile with_updates(const Profile& profile, int microbatches) {
+  Profile with = profile;
+  for (ProfileNode& node : with.nodes) node.cost.backward_weight_s += node.cost.update_s / microbatches;
+  return with;
+}
+
+LongestWays longest_ways(const Profile& profile) {
+  LongestWays ways = {std::vector<double>(profile.nodes.size(), 0),
+                      std::vector<double>(profile.nodes.size(), 0)};
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    const ProfileNode& node = profile.nodes[n];
+    if (node.role == Role::input) continue;
+    double before_s = 0, after_s = node.cost.update_s;
+    for (int input : node.inputs) {
+      before_s = std::max(before_s, ways.there_s[size_t(input)]);
+      if (profile.nodes[size_t(input)].needs_gradient)
+        after_s = std::max(after_s, ways.back_s[size_t(input)]);
+    }
+    ways.there_s[n] = before_s + node.cost.forward_s;
+    ways.back_s[n] = node.cost.backward_s() + after_s;
+  }
+  return ways;
+}
+
+double critical_path_s(const Profile& profile, double fastest) {
+  const LongestWays ways = longest_ways(profile);
+  double longest_s = 0;
+  for (size_t n = 0; n < profile.nodes.size(); ++n)
+    longest_s = std::max(longest_s, ways.there_s[n] + ways.back_s[n]);
+  return (longest_s + 2 * profile.overhead_s) / fastest;
+}
+
+double makespan_bound_s(const Profile& profile, const PlanOptions& options, int64_t bottleneck_ns) {
+  const std::vector<double> all = speeds(options);
+  const int M = options.microbatches;
+  const double steady_ns = (double(bottleneck_ns) - rounded_up_ns(with_updates(profile, M), options, all)) *
+                           share_of_slowest(options, all);
+  const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
+  const double bound_s =
+      std::max(critical_path_s(profile, all.back()), M * std::max(0.0, steady_ns) / 1e9 + overheads_s);
+  return bound_s * (1 - rounding);
+}
+
+double but_for_rounding(double bound_s, double step_s) {
+  ANTICHAIN_CHECK(bound_s <= step_s * (1 + 1e-9), "a step is no shorter than its bound");
+  return bound_s >= step_s * (1 - 2 * rounding) ? step_s : bound_s;
+}
+
+double makespan_bound_s(const Profile& profile, const PlanOptions& options) {
+  PlanOptions free = options;
+  free.objective = "compute";
+  for (Device& device : free.cluster.devices) device.memory_bytes = 0;
+  const Profile with = with_updates(profile, options.microbatches);
+  AntichainSearch search(with, free);
+  search.best();
+  return makespan_bound_s(profile, options, search.lower_bound_ns());
+}
+
+}  // namespace antichain

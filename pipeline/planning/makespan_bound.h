@@ -1,0 +1,41 @@
+// What no plan's step can be shorter than: the larger of
+//
+//   one micro-batch's critical path    forwards along a path of the network, backwards along one to a source, each node on
+//                                      the fastest device, no transfers; the update of a node that its gradient ends at
+//   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between them
+//
+// Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one
+// update.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "partition/plan/plan_options.h"
+#include "pipeline/schedule/schedule.h"
+
+namespace antichain {
+
+// The same network with every node's share of its update in its backward: what planners should balance.
+Profile with_updates(const Profile&, int microbatches);
+
+// Of each node, on a device of speed 1 and without overhead: the longest way of one micro-batch's forward
+// from a source to this node's end, and of its gradient from this node's begin to a source, the last node's
+// update included.
+struct LongestWays {
+  std::vector<double> there_s, back_s;
+};
+LongestWays longest_ways(const Profile&);
+
+double critical_path_s(const Profile&, double fastest);
+
+// `bottleneck_ns`: no plan for these options has a smaller one (objective "compute"), of the network
+// with_updates.
+double makespan_bound_s(const Profile&, const PlanOptions&, int64_t bottleneck_ns);
+// Searches for that bottleneck, without memory limits: a bound for any method's plan.
+double makespan_bound_s(const Profile&, const PlanOptions&);
+
+// The bound; the step where the two are equal but for the last bits of their sums.
+double but_for_rounding(double bound_s, double step_s);
+
+}  // namespace antichain

@@ -1,0 +1,66 @@
+#include "pipeline/planning/stage_sums.h"
+
+#include "partition/plan/stage_cost.h"
+
+namespace antichain {
+
+int64_t StageSums::bytes() const {
+  int64_t bytes = 0;
+  for (const Traffic& t : traffic) bytes += t.tensor_bytes + t.gradient_bytes;
+  return bytes;
+}
+
+StageAdder::StageAdder(const Profile& network) : network_(network), consumers_(network.consumers()) {}
+
+const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages) {
+  stages_ = stages;
+  sums_.stages.assign(size_t(stages), {});
+  sums_.traffic.clear();
+  pairs_.assign(size_t(stages) * size_t(stages), {});
+  last_tensor_.assign(size_t(stages), -1);
+  for (size_t n = 0; n < stage_of.size(); ++n) {
+    if (stage_of[n] < 0) continue;
+    const NodeCost& cost = network_.nodes[n].cost;
+    StageSum& stage = sums_.stages[size_t(stage_of[n])];
+    stage.forward_s += cost.forward_s;
+    stage.backward_s += cost.backward_s();
+    stage.update_s += cost.update_s;
+    stage.param_bytes += cost.param_bytes;
+    stage.held_bytes += antichain::held_bytes(cost);
+    stage.kept_bytes += antichain::kept_bytes(cost);
+    add_traffic(int(n), stage_of);
+  }
+  for (int to = 1; to < stages; ++to)
+    for (int from = 0; from < to; ++from)
+      if (const Traffic& pair = between(from, to, stages); pair.tensors > 0) {
+        sums_.traffic.push_back(pair);
+        sums_.traffic.back().from_stage = from, sums_.traffic.back().to_stage = to;
+      }
+  return sums_;
+}
+
+// One message to every stage that consumes the tensor. Back: one from the stage whose consumers start the fold (the
+// highest ones), as far as its run goes; one for every other consumer. The rule is that of schedule_messages.cpp.
+void StageAdder::add_traffic(int tensor, const std::vector<int>& stage_of) {
+  const std::vector<int>& consumers = consumers_[size_t(tensor)];
+  const int own = stage_of[size_t(tensor)];
+  const int64_t bytes = network_.nodes[size_t(tensor)].cost.output_bytes;
+  const bool gradient = network_.nodes[size_t(tensor)].needs_gradient;
+  int leader = -1;  // the stage whose run starts the fold, while it lasts
+  bool first = true;
+  for (auto c = consumers.rbegin(); c != consumers.rend(); ++c) {
+    const int stage = stage_of[size_t(*c)];
+    const bool goes_on = !first && stage == leader;
+    leader = stage != own && (first || goes_on) ? stage : -1;
+    first = false;
+    if (stage == own) continue;
+    Traffic& pair = between(own, stage, stages_);
+    if (last_tensor_[size_t(stage)] != tensor) {
+      last_tensor_[size_t(stage)] = tensor;
+      ++pair.tensors, pair.tensor_bytes += bytes;
+    }
+    if (gradient && !goes_on) ++pair.gradients, pair.gradient_bytes += bytes;
+  }
+}
+
+}  // namespace antichain

@@ -1,0 +1,53 @@
+// A cut as a pipeline sees it: what each stage adds up to, and what each pair of stages sends. Everything else about the
+// network is irrelevant to how long a step takes, so plans can be compared without making their schedules.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "partition/profile/profile.h"
+
+namespace antichain {
+
+struct StageSum {
+  double forward_s = 0, backward_s = 0, update_s = 0;
+  int64_t param_bytes = 0;                 // one copy of the weights
+  int64_t held_bytes = 0, kept_bytes = 0;  // of memory: always, and per micro-batch in flight
+};
+
+// Of one micro-batch: tensors go from the earlier stage to the later one, gradients come back.
+struct Traffic {
+  int from_stage = 0, to_stage = 0;
+  int tensors = 0, gradients = 0;
+  int64_t tensor_bytes = 0, gradient_bytes = 0;
+};
+
+struct StageSums {
+  std::vector<StageSum> stages;
+  // Of pairs that send anything; by receiving stage, then by sending one, ascending.
+  std::vector<Traffic> traffic;
+  int64_t bytes() const;  // all of it
+};
+
+// Adds up a network again and again, for one cut after another, without allocating.
+class StageAdder {
+ public:
+  explicit StageAdder(const Profile&);  // keeps a reference
+  // `stage_of` per node, −1 for inputs. The result holds until the next call.
+  const StageSums& operator()(const std::vector<int>& stage_of, int stages);
+
+ private:
+  void add_traffic(int tensor, const std::vector<int>& stage_of);
+  Traffic& between(int from, int to, int stages) {
+    return pairs_[size_t(to) * size_t(stages) + size_t(from)];
+  }
+
+  const Profile& network_;
+  const std::vector<std::vector<int>> consumers_;  // ascending
+  int stages_ = 0;
+  std::vector<Traffic> pairs_;
+  std::vector<int> last_tensor_;  // per stage: the last tensor that was counted as sent there
+  StageSums sums_;
+};
+
+}  // namespace antichain

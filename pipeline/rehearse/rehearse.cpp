@@ -1,0 +1,307 @@
+#include "pipeline/rehearse/rehearse.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+constexpr double least_nap_s = 1e-3;  // between two looks after messages: ranks outnumber cores
+constexpr double lead_s = 0.02;       // from the word that a step begins to its begin
+constexpr int64_t token_bytes = 64;
+
+const Plan& of_this_job(const Plan& plan, const Schedule& schedule, const Transport& transport) {
+  if (plan.ranks() != transport.size() || int(schedule.ranks.size()) != transport.size())
+    throw Error(fmt::format("the plan is for {} ranks, but {} rehearse it", plan.ranks(), transport.size()),
+                "start as many ranks as the plan has", ExitCode::usage);
+  return plan;
+}
+
+// At the begin of every message, over the payload's own bytes.
+struct Postmark {
+  double delivered_s = 0;  // by the link
+  double posted_s = 0;     // by the clock
+  double late_s = 0;       // of that, overslept by the sender
+};
+
+std::vector<Tensor> buffers(int count, int64_t bytes) {
+  const int64_t least = int64_t(sizeof(Postmark));
+  std::vector<Tensor> ring;
+  for (int i = 0; i < std::max(count, 1); ++i)
+    ring.push_back(Tensor::host({.shape = {std::max(bytes, least)}, .dtype = DType::u8}));
+  return ring;
+}
+
+Postmark read_postmark(const Tensor& tensor) {
+  Postmark postmark;
+  std::memcpy(&postmark, tensor.raw(), sizeof postmark);
+  return postmark;
+}
+
+void write_postmark(const Tensor& tensor, const Postmark& postmark) {
+  std::memcpy(tensor.raw(), &postmark, sizeof postmark);
+}
+
+}  // namespace
+
+Rehearsal::Rehearsal(const Profile& network, const Plan& plan, const Schedule& schedule,
+                     const Cluster& cluster, Transport& transport, const RehearseOptions& options)
+    : network_(network),
+      schedule_(schedule),
+      cluster_(cluster),
+      plan_(of_this_job(plan, schedule, transport)),
+      transport_(transport),
+      options_(options),
+      stage_(stage_of_rank(plan, transport.rank())),
+      actions_(schedule.ranks[size_t(transport.rank())]),
+      seconds_(action_seconds(plan, network, cluster)),
+      channels_(schedule),
+      time_(transport),
+      names_(std::make_shared<std::map<int, std::string>>()) {
+  for (const Verb verb :
+       {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::step})
+    node_ends_[verb] = node_ends(verb);
+  for (int r = 0; r < int(schedule.ranks.size()); ++r)
+    for (const Action& a : schedule.ranks[size_t(r)])
+      if (a.verb == Verb::send)
+        reduce_channel_ = std::max(reduce_channel_, channels_(r, a.peer, a.message) + 1);
+  lay_out(slots(schedule)[size_t(transport.rank())]);
+  for (const Action& a : actions_) label(a);
+}
+
+void Rehearsal::lay_out(const Slots& slots) {
+  for (const Action& a : actions_) {
+    if (a.verb != Verb::send && a.verb != Verb::recv) continue;
+    const bool activation = a.message.flow == Flow::activation;
+    const int64_t bytes = network_.nodes[size_t(a.message.tensor)].cost.output_bytes;
+    const int64_t sent = options_.true_payload || bytes <= largest_true_bytes ? bytes : token_bytes;
+    const Route route{a.message, a.peer};
+    if (a.verb == Verb::send) {
+      Buffers& send = sends_[route];
+      if (send.ring.empty())
+        send.ring = buffers(activation ? slots.sent_activations : slots.sent_gradients, sent);
+      send.channel = channels_(transport_.rank(), a.peer, a.message);
+      continue;
+    }
+    Receive& receive = receives_[route];
+    if (receive.ring.empty()) receive.ring = buffers(slots.receive_ring(a.message.flow), sent);
+    receive.channel = channels_(a.peer, transport_.rank(), a.message);
+    receive.message = a.message;
+    receive.peer = a.peer;
+    receive.microbatches.push_back(a.microbatch);
+  }
+  for (auto& [route, receive] : receives_) receive.tickets.resize(receive.microbatches.size());
+}
+
+// When the stage's nodes end, in the order in which the runner does them; the last is the action's end as simulated.
+// Nodes shorter than a nap are taken together.
+std::vector<double> Rehearsal::node_ends(Verb verb) const {
+  const int rank = transport_.rank();
+  const double all_s = seconds_[size_t(rank)][size_t(verb)] * options_.time_scale;
+  const double factor = options_.time_scale / cluster_.device(plan_.device_of(rank)).speed;
+  std::vector<int> order = stage_.nodes;
+  if (category_of(verb) == "backward") std::ranges::reverse(order);
+  std::vector<double> ends;
+  double end_s = 0;
+  for (const int n : order) {
+    const NodeCost& cost = network_.nodes[size_t(n)].cost;
+    end_s += factor * (verb == Verb::forward           ? cost.forward_s
+                       : verb == Verb::backward        ? cost.backward_s()
+                       : verb == Verb::backward_input  ? cost.backward_input_s
+                       : verb == Verb::backward_weight ? cost.backward_weight_s
+                                                       : cost.update_s);
+    const bool apart = end_s - (ends.empty() ? 0 : ends.back()) >= least_nap_s;
+    if (apart && all_s - end_s >= least_nap_s) ends.push_back(end_s);
+  }
+  ends.push_back(all_s);
+  return ends;
+}
+
+// What the watchdog says of it.
+void Rehearsal::label(const Action& a) {
+  const bool message = a.verb == Verb::send || a.verb == Verb::recv;
+  const std::string what = !message
+                               ? ""
+                               : fmt::format(" of the {} of node {}",
+                                             a.message.flow == Flow::activation ? "activation" : "gradient",
+                                             network_.nodes[size_t(a.message.tensor)].name);
+  labels_.push_back(fmt::format("{} rehearsed {}{}{}", print(a), category_of(a.verb), what,
+                                a.microbatch < 0 ? "" : fmt::format(", micro-batch {}", a.microbatch)));
+  if (!message) return;
+  const bool sends = a.verb == Verb::send;
+  const int me = transport_.rank();
+  (*names_)[channels_(sends ? me : a.peer, sends ? a.peer : me, a.message)] = "rehearsed" + what.substr(3);
+}
+
+Timeline Rehearsal::step() {
+  begin_step();
+  std::vector<double> times;  // start and end of every action, and the end by the clock
+  for (size_t i = 0; i < actions_.size(); ++i) {
+    times.push_back(time_.here_s() - begin_s_);
+    transport_.activity().doing(labels_[i]);
+    execute(i);
+    times.push_back(time_.here_s() - begin_s_);
+  }
+  times.push_back(time_.clock_s() - begin_s_);
+  transport_.activity().doing("delivering the last messages of the rehearsed step");
+  transport_.flush();
+  return collect(times);
+}
+
+// When the message was delivered.
+double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
+  const double asked_s = time_.asked_s();
+  transport_.wait(ticket);
+  const Postmark postmark = read_postmark(tensor);
+  time_.got(asked_s, postmark.posted_s, postmark.late_s);
+  return postmark.delivered_s;
+}
+
+// All ranks begin at one moment, which rank 0 names.
+void Rehearsal::begin_step() {
+  transport_.name_messages([names = names_](MessageKey key, int, int) {
+    const auto it = names->find(key.channel);
+    return fmt::format("{}, micro-batch {}", it == names->end() ? "a rehearsed all-reduce" : it->second,
+                       key.microbatch);
+  });
+  for (auto& [route, receive] : receives_) receive.posted = receive.awaited = 0;
+  released_ = {{Flow::activation, 0}, {Flow::gradient, 0}};
+  link_free_s_.clear();
+  post_receives();
+  transport_.barrier();
+  const double begin_s = time_.clock_s() + lead_s;
+  const std::string word =
+      transport_.broadcast(std::string(reinterpret_cast<const char*>(&begin_s), sizeof begin_s));
+  std::memcpy(&begin_s_, word.data(), sizeof begin_s_);
+  time_.begin(begin_s_);
+}
+
+void Rehearsal::execute(size_t index) {
+  const Action& action = actions_[index];
+  switch (action.verb) {
+    case Verb::load:
+      return;
+    case Verb::recv:
+      return wait(action);
+    case Verb::send:
+      return send(action);
+    case Verb::reduce:
+      return reduce(action);
+    case Verb::forward:
+    case Verb::backward:
+    case Verb::backward_input:
+    case Verb::backward_weight:
+    case Verb::step:
+      return compute(action);
+  }
+}
+
+void Rehearsal::compute(const Action& action) {
+  const double begin_s = time_.here_s();
+  for (const double end_s : node_ends_.at(action.verb)) {
+    time_.sleep_until(begin_s + end_s);
+    transport_.progress();
+  }
+  release(action);
+}
+
+// The link is the simulator's: from one rank to another one message at a time, in the order of posting.
+void Rehearsal::send(const Action& a) {
+  const int me = transport_.rank();
+  const Buffers& buffers = sends_.at({a.message, a.peer});
+  const Tensor& tensor = buffers.at(turn(a.microbatch));
+  const Link& link = cluster_.link(plan_.device_of(me), plan_.device_of(a.peer));
+  double& free_s = link_free_s_[a.peer];
+  free_s = std::max(free_s, time_.here_s()) +
+           options_.time_scale * link.seconds(network_.nodes[size_t(a.message.tensor)].cost.output_bytes);
+  write_postmark(tensor, {.delivered_s = free_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+  transport_.send({buffers.channel, a.microbatch}, a.peer, tensor);
+}
+
+void Rehearsal::wait(const Action& a) {
+  Receive& receive = receives_.at({a.message, a.peer});
+  ANTICHAIN_CHECK(receive.awaited < receive.posted && receive.microbatches[receive.awaited] == a.microbatch,
+                  "receives are awaited in micro-batch order");
+  time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a.microbatch))));
+}
+
+// Begins when the last replica has come; what it takes is the simulator's.
+void Rehearsal::reduce(const Action& action) {
+  const int me = transport_.rank();
+  double last_s = time_.here_s();
+  const Tensor mine = buffers(1, 0)[0];
+  write_postmark(mine, {.delivered_s = last_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+  std::vector<std::pair<Transport::Ticket, Tensor>> others;
+  for (const int peer : stage_.ranks) {
+    if (peer == me) continue;
+    const Tensor theirs = buffers(1, 0)[0];
+    others.push_back({transport_.recv({reduce_channel_, 0}, peer, theirs), theirs});
+    transport_.send({reduce_channel_, 0}, peer, mine);
+  }
+  for (const auto& [ticket, theirs] : others) last_s = std::max(last_s, await(ticket, theirs));
+  time_.sleep_until(last_s + options_.time_scale * seconds_[size_t(me)][size_t(action.verb)]);
+}
+
+int Rehearsal::turn(int microbatch) const { return microbatch / int(stage_.ranks.size()); }
+
+// A receive may be posted as soon as its buffer's previous micro-batch is used up.
+void Rehearsal::post_receives() {
+  for (auto& [route, r] : receives_)
+    for (; r.posted < r.microbatches.size(); ++r.posted) {
+      const int m = r.microbatches[r.posted], n = turn(m);
+      if (n >= released_.at(r.message.flow) + int(r.ring.size())) break;
+      r.tickets[r.posted] = transport_.recv({r.channel, m}, r.peer, r.at(n));
+    }
+}
+
+void Rehearsal::release(const Action& a) {
+  if (!computes(a.verb) || a.verb == Verb::forward) return;
+  if (a.verb != Verb::backward_weight) released_[Flow::gradient] = turn(a.microbatch) + 1;
+  if (a.verb != Verb::backward_input) released_[Flow::activation] = turn(a.microbatch) + 1;
+  post_receives();
+}
+
+Timeline Rehearsal::collect(const std::vector<double>& times) {
+  const std::string mine(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
+  std::vector<std::string> all = transport_.gather(mine);
+  if (all.empty()) {
+    all.resize(size_t(transport_.size()));
+    all[size_t(transport_.rank())] = mine;
+  }
+  Timeline timeline{.busy_s = std::vector<double>(all.size(), 0)};
+  for (size_t r = 0; r < all.size(); ++r) {
+    if (all[r].empty()) continue;  // only rank 0 knows the others' times
+    std::vector<double> of_rank(all[r].size() / sizeof(double));
+    std::memcpy(of_rank.data(), all[r].data(), all[r].size());
+    wall_s_ = std::max(r == 0 ? 0 : wall_s_, of_rank.back());
+    for (size_t i = 0; 2 * i + 1 < of_rank.size(); ++i) {
+      const Action& action = schedule_.ranks[r][i];
+      const double start_s = of_rank[2 * i] / options_.time_scale;
+      const double end_s = of_rank[2 * i + 1] / options_.time_scale;
+      if (computes(action.verb) || action.verb == Verb::step) timeline.busy_s[r] += end_s - start_s;
+      timeline.step_s = std::max(timeline.step_s, end_s);
+      timeline.events.push_back({int(r), action, start_s, end_s});
+    }
+  }
+  return timeline;
+}
+
+double comfortable_time_scale(const Profile& network, const Plan& plan, const Cluster& cluster) {
+  constexpr double comfortable_s = 0.01, slow_s = 0.1;
+  double shortest_s = INFINITY, slowest_s = 0;
+  for (const ActionSeconds& s : action_seconds(plan, network, cluster)) {
+    const double stage_s = s[size_t(Verb::forward)] + s[size_t(Verb::backward)];
+    shortest_s = std::min(shortest_s, stage_s);
+    slowest_s = std::max(slowest_s, stage_s);
+  }
+  if (slowest_s <= 0) return 1;
+  const double wanted = shortest_s > 0 ? comfortable_s / shortest_s : INFINITY;
+  return std::max(1., std::min(wanted, slow_s / slowest_s));
+}
+
+}  // namespace antichain

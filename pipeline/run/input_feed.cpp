@@ -1,0 +1,93 @@
+#include "pipeline/run/input_feed.h"
+
+#include <cstring>
+#include <utility>
+
+#include "data/raw_images.h"
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "pipeline/run/runner.h"
+
+namespace antichain {
+
+InputFeed::InputFeed(const Graph& graph, const StageMemory& memory, const Backend& backend, DeviceStep& step,
+                     CopyStream& copies, const Share& share, std::function<void()> idle)
+    : backend_(backend), step_(step), copies_(copies), share_(share), idle_(std::move(idle)) {
+  for (const auto& [id, ring] : memory.output)
+    if (graph[id].role() == Role::input)
+      inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .ring = &ring});
+}
+
+void InputFeed::begin_step(const BatchSource& source) {
+  for (Input& input : inputs_) {
+    const RawImages* raw = source.raw(input.name);
+    if (!input.buffers[0].host) prepare(input, raw);
+    ANTICHAIN_CHECK(bool(input.table) == (raw != nullptr), "samples come in one form in all steps");
+  }
+  loaded_ = 0;
+  started_ = next_ && source.is_expected() ? 1 : 0;
+  next_ = ended_ = false;
+}
+
+void InputFeed::prepare(Input& input, const RawImages* raw) {
+  const auto page_locked = [&](const TensorSpec& spec) {
+    return Tensor(spec, copies_.page_locked(spec.bytes()));
+  };
+  ANTICHAIN_CHECK(!raw || raw->shape == input.spec.shape, "raw images are of the input's shape");
+  const TensorSpec spec = raw ? raw_spec(raw->shape) : input.spec;
+  for (Buffer& buffer : input.buffers) {
+    buffer.host = page_locked(spec);
+    if (raw) buffer.raw = backend_.tensor(spec);
+  }
+  if (!raw) return;
+  input.table_here = page_locked({{int64_t(sizeof raw->table / sizeof(float))}});
+  input.table = backend_.tensor(input.table_here.spec());
+  std::memcpy(input.table_here.raw(), &raw->table, sizeof raw->table);
+  step_.copy(input.table_here, input.table);
+}
+
+void InputFeed::load(int m, BatchSource& source) {
+  ANTICHAIN_CHECK(m == share_.microbatch(loaded_), "micro-batches are loaded in order");
+  free_ = copies_.computed();
+  if (started_ == loaded_) load_ahead(source);
+  for (const Input& input : inputs_) {
+    const Buffer& buffer = input.buffers[loaded_ % 2];
+    copies_.compute_after(buffer.copied);
+    if (input.table) step_.make_images(buffer.raw, input.table, (*input.ring)[m]);
+  }
+  ++loaded_;
+}
+
+void InputFeed::load_ahead(BatchSource& source) {
+  if (started_ > loaded_ || started_ == share_.count()) return;
+  start(started_, free_,
+        [&](const std::string& input, int m, const Tensor& host) { source.fill(input, m, host); });
+  ++started_;
+}
+
+void InputFeed::end_step() {
+  free_ = copies_.computed();
+  ended_ = true;
+}
+
+void InputFeed::load_next(BatchSource& source) {
+  if (!ended_) end_step();
+  if (inputs_.empty() || !source.expects_more()) return;
+  start(0, free_,
+        [&](const std::string& input, int m, const Tensor& host) { source.fill_next(input, m, host); });
+  next_ = true;
+}
+
+void InputFeed::start(
+    int turn, const Moment& after,
+    const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw) {
+  const int m = share_.microbatch(turn);
+  for (Input& input : inputs_) {
+    auto& [host, raw, copied] = input.buffers[turn % 2];
+    while (copied && !copies_.reached(copied)) idle_();
+    draw(input.name, m, host);
+    copied = copies_.to_device(host, raw ? raw : (*input.ring)[m], after);
+  }
+}
+
+}  // namespace antichain

@@ -1,0 +1,47 @@
+// The runner's sums of gradients: what the consumers of a tensor contribute, local and on other ranks, is folded in an
+// order that does not depend on the cut (stage_memory.h).
+#include <utility>
+
+#include "pipeline/run/runner.h"
+
+namespace antichain {
+
+// Where the kernel writes each input's gradient: into the sum if it starts the fold or can add to it, else beside it.
+std::vector<Tensor> StageRunner::begin_folds(NodeId id, int m) {
+  std::vector<Tensor> dx;
+  for (const Contribution& c : memory_.contributions.at(id)) {
+    if (c.wanted) fold_received(c.received_before, m, c.sum[m], c.starts);
+    dx.push_back(!c.wanted ? Tensor() : c.written_directly() ? c.sum[m] : c.term[m]);
+  }
+  return dx;
+}
+
+void StageRunner::end_folds(NodeId id, int m, const std::vector<Tensor>& dx) {
+  const auto& contributions = memory_.contributions.at(id);
+  for (size_t i = 0; i < dx.size(); ++i)
+    if (dx[i] && !contributions[i].written_directly())
+      context_.backend().add(context_, dx[i], contributions[i].sum[m]);
+}
+
+// Adds received terms to the sum in order; the first is copied where the sum is still empty.
+void StageRunner::fold_received(const std::vector<Message>& messages, int m, const Tensor& sum, bool empty) {
+  for (const Message& message : messages) {
+    const Tensor& term = memory_.received.at(message)[m];
+    if (!std::exchange(empty, false))
+      context_.backend().add(context_, term, sum);
+    else if (device_)
+      device_->copy(term, sum);
+    else
+      context_.backend().copy(context_, term, sum);
+  }
+}
+
+// dy: the finished fold. The weight half, when it comes later, finds it finished.
+Tensor StageRunner::output_gradient(NodeId id, int m, bool finish) {
+  const OutputGradient& g = memory_.gradient.at(id);
+  if (g.sum.size() == 0) return memory_.received.at(g.received_after.front())[m];
+  if (finish) fold_received(g.received_after, m, g.sum[m], g.starts);
+  return g.sum[m];
+}
+
+}  // namespace antichain

@@ -1,0 +1,109 @@
+// A schedule says who does what when: per rank a list of actions, as data. It prints, parses, validates, simulates,
+// draws and runs; no schedule is ever written a second time as loops.
+//
+//   compute order (1F1B, GPipe, forward-only)  |>  loads and messages  |>  updates  |>  validate
+//
+// One action prints as one word: 0F3 is stage 0's forward of micro-batch 3. The legend of all words is in
+// pipeline/schedule/schedule_text.cpp beside the table that prints and parses them; docs/schedules.md has pictures.
+#pragma once
+
+#include <compare>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partition/plan/plan.h"
+
+namespace antichain {
+
+enum class Verb {
+  load,             // L  put the micro-batch's samples into the input nodes this stage uses
+  recv,             // R  wait until a message has arrived (it was posted earlier)
+  forward,          // F  all nodes of the stage
+  backward,         // B  both halves
+  backward_input,   // I  input gradients only (zero-bubble schedules)
+  backward_weight,  // W  weight gradients only
+  send,             // S  post a message
+  reduce,  // A  all-reduce of weight gradients over the stage's replicas: begins when the last one is there
+  step,    // U  absorb statistics, update weights
+};
+bool computes(Verb);  // forward, backward or a half of it
+
+enum class Flow { activation, gradient };
+
+// What travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient is the left fold
+// over a run of consumers; `consumer` is the run's last (lowest) node, and −1 for activations. A stage may pre-sum
+// only the run of consumers that starts the fold (the highest nodes); others travel singly, so that the sum is
+// folded in the same order whatever the cut.
+struct Message {
+  Flow flow = Flow::activation;
+  int tensor = -1;
+  int consumer = -1;
+  auto operator<=>(const Message&) const = default;
+};
+
+struct Action {
+  Verb verb = Verb::forward;
+  int stage = 0;
+  int microbatch = -1;  // of the whole step, not of one replica; −1 for reduce and step
+  Message message;      // of send and recv
+  int peer = -1;        // rank, of send and recv
+  auto operator<=>(const Action&) const = default;
+};
+
+struct Schedule {
+  int microbatches = 0;
+  std::vector<std::vector<Action>> ranks;
+};
+bool learns(const Schedule&);  // whether it has backwards: else it evaluates
+
+enum class Policy { one_f_one_b, gpipe, forward_only };
+Policy policy(std::string_view name);  // "1f1b", "gpipe"; Error listing them
+std::string_view name_of(Policy);
+
+// Replica i of a stage that has r does the micro-batches i, i + r, i + 2r, …
+// Error on a plan that does not fit the network, no micro-batches, a replica that would have none.
+Schedule make_schedule(const Profile& network, const Plan&, Policy, int microbatches);
+
+// Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending. Each
+// term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no consumer.
+struct FoldTerm {
+  int stage = 0;    // whose backward computes it
+  Message message;  // consumer = the run's lowest node; local terms have one consumer each
+};
+std::vector<FoldTerm> gradient_fold(const Profile& network, const std::vector<int>& stage_of, int tensor);
+
+std::string print(const Action&);
+std::string print(const Schedule&);  // one line a rank, after a header line
+// Error with origin, line and word.
+Schedule parse_schedule(const std::string& text, const std::string& origin);
+
+// Error naming rank and action: a deadlock, a message sent and not received or the reverse, a forward or backward
+// missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of order (weight
+// gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than its turn says, a
+// missing step, an all-reduce that a replica misses or that comes before a gradient of it, a slot whose reuse would
+// wait on a peer.
+void validate(const Schedule&, const Profile& network, const Plan&);
+
+// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are used
+// as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.
+struct Slots {
+  // In flight: load, activations or forward begun, backward (in evaluation: forward) not done.
+  int microbatches = 0;
+  int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
+  int received_gradients = 0;  // gradients received, the backward that uses them not done
+  // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that
+  // reusing one never waits on a peer. All of the rank's where nothing is proved; 0 where nothing is sent.
+  int sent_activations = 0, sent_gradients = 0;
+  // Buffers of what one channel receives: one more than are in use at once, so that receives are posted ahead.
+  int receive_ring(Flow flow) const {
+    return (flow == Flow::activation ? microbatches : received_gradients) + 1;
+  }
+  bool operator==(const Slots&) const = default;
+};
+std::vector<Slots> slots(const Schedule&);
+
+// Error naming rank, action and slot when so many slots (one entry a rank) are too few for the schedule.
+void validate_slots(const Schedule&, const std::vector<Slots>&);
+
+}  // namespace antichain

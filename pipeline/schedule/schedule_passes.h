@@ -1,0 +1,62 @@
+// The passes that make_schedule composes, and what a cut asks to be sent: shared with the validator and the simulator.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/schedule/schedule.h"
+
+namespace antichain {
+
+// Which micro-batches one rank does. Replicas of a stage take turns (1F1B-RR of Narayanan et al., "PipeDream:
+// Generalized Pipeline Parallelism for DNN Training", SOSP 2019): `first`, first + replicas, first + 2 replicas, …
+struct Share {
+  int stage = 0, first = 0, replicas = 1;
+  int devices_left = 1;  // of this stage and all later ones
+  int microbatches = 0;  // of the step
+  int count() const { return (microbatches - first + replicas - 1) / replicas; }
+  int microbatch(int n) const { return first + n * replicas; }  // the rank's n-th
+};
+
+// Of one rank of the plan.
+Share share_of(const Plan&, int rank, int microbatches);
+
+// Pass 1: the forwards and backwards of one rank, in the policy's order.
+std::vector<Action> compute_order(Policy, const Share&);
+
+// One tensor or gradient that crosses the cut, once every micro-batch.
+struct Route {
+  Message message;
+  int from_stage = 0, to_stage = 0;
+  auto operator<=>(const Route&) const = default;
+};
+
+// What a plan's cut needs besides computing.
+struct Cut {
+  std::vector<Route> activations;       // by tensor, then receiving stage, ascending
+  std::vector<Route> gradients;         // by tensor descending, then in the order of the fold
+  std::vector<bool> loads;              // per stage: whether it uses an input node
+  std::vector<std::vector<int>> ranks;  // per stage, one per replica
+
+  int stages() const { return int(ranks.size()); }
+  int replicas(int stage) const { return int(ranks[stage].size()); }
+  int rank_of(int stage, int microbatch) const { return ranks[stage][microbatch % replicas(stage)]; }
+};
+// The plan must be valid.
+Cut cut_of(const Profile& network, const Plan&);
+
+// Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
+void check_shares(const Cut&, int microbatches);
+// Stage by stage, then replica by replica.
+std::vector<Share> shares(const Cut&, int microbatches);
+
+// Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one that
+// produces the tensor.
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut&, const Share&);
+
+// Pass 3: one step at the end, when there is anything to learn from; before it, replicas add up their gradients.
+void add_updates(std::vector<Action>&, const Share&);
+
+// All passes, without the validator.
+Schedule compose(const Cut&, Policy, int microbatches);
+
+}  // namespace antichain

@@ -1,0 +1,235 @@
+// Whether a schedule may be run: everything is there once, nothing comes before what it needs, nobody waits forever.
+//
+// The checks go from the plain to the subtle, so that the first failure is the cause and not a consequence:
+// actions known, on the rank whose turn it is, and once  |>  compute complete and in order  |>  gradients added up over
+// replicas, updates  |>  messages complete and in place  |>  no deadlock  |>  slots.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "framework/error.h"
+#include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/schedule_passes.h"
+
+namespace antichain {
+namespace {
+
+[[noreturn]] void fail(int rank, const Action& action, const std::string& why) {
+  throw Error(fmt::format("schedule, rank {}: {} {}", rank, print(action), why));
+}
+
+constexpr size_t verbs = size_t(Verb::step) + 1;
+
+class Validator {
+ public:
+  Validator(const Schedule& schedule, const Profile& network, const Plan& plan)
+      : schedule_(schedule), cut_(cut_of(network, plan)), stages_(cut_.stages()), ranks_(plan.ranks()) {
+    for (const auto* routes : {&cut_.activations, &cut_.gradients})
+      for (const Route& route : *routes) asked_.emplace(route, int(asked_.size()));
+  }
+
+  void validate() {
+    check_size();
+    make_places();
+    for (int r = 0; r < int(schedule_.ranks.size()); ++r) enter(r);
+    for (int s = 0; s < stages_; ++s) {
+      for (int m = 0; m < schedule_.microbatches; ++m) check_compute(s, m);
+      check_ascending(s);
+      if (training_)
+        for (int rank : cut_.ranks[s]) check_update(s, rank);
+    }
+    for (const Route& route : cut_.activations) check_route(route);
+    if (training_)
+      for (const Route& route : cut_.gradients) check_route(route);
+    const Partners partners = match_messages(schedule_);
+    check_all_reached(schedule_, walk(schedule_, partners, [](int, int) {}));
+    validate_slots(schedule_, slots(schedule_));
+  }
+
+ private:
+  void check_size() const {
+    if (int(schedule_.ranks.size()) != ranks_)
+      throw Error(
+          fmt::format("the schedule has {} ranks, but the plan has {}", schedule_.ranks.size(), ranks_));
+    if (schedule_.microbatches < 1) throw Error("the schedule has no micro-batches");
+    check_shares(cut_, schedule_.microbatches);
+  }
+
+  // Actions known, on the right rank, and once.
+  void enter(int rank) {
+    for (int i = 0; i < int(schedule_.ranks[rank].size()); ++i) {
+      const Action& action = schedule_.ranks[rank][i];
+      check_fields(rank, action);
+      int& index = places_[place(rank, action)];
+      if (index >= 0) fail(rank, action, "is there twice" + consequence(action));
+      index = i;
+      training_ = training_ || learns(action);
+    }
+  }
+
+  static bool learns(const Action& a) {
+    return a.verb == Verb::step || a.verb == Verb::reduce || (computes(a.verb) && a.verb != Verb::forward) ||
+           a.message.flow == Flow::gradient;
+  }
+
+  static std::string consequence(const Action& action) {
+    const bool gradient = action.verb == Verb::recv && action.message.flow == Flow::gradient;
+    return gradient ? ": a gradient would be used twice" : "";
+  }
+
+  void check_fields(int rank, const Action& a) const {
+    if (a.stage < 0 || a.stage >= stages_)
+      fail(rank, a, fmt::format("names no stage: the plan has {}", stages_));
+    const std::vector<int>& ranks = cut_.ranks[a.stage];
+    if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
+      fail(rank, a, fmt::format("belongs to rank {} by the plan", fmt::join(ranks, " or ")));
+    const bool of_step = a.verb == Verb::step || a.verb == Verb::reduce;
+    if (of_step ? a.microbatch != -1 : a.microbatch < 0 || a.microbatch >= schedule_.microbatches)
+      fail(rank, a, fmt::format("names no micro-batch: there are {}", schedule_.microbatches));
+    if (!of_step && rank_of(a) != rank)
+      fail(rank, a, fmt::format("belongs to rank {}, whose turn it is by the plan", rank_of(a)));
+    if (a.verb == Verb::reduce && ranks.size() == 1)
+      fail(rank, a, "adds up gradients over replicas, but the stage has one rank");
+    if (a.verb == Verb::load && !cut_.loads[a.stage])
+      fail(rank, a, "loads samples, but the stage uses no input");
+    if (is_message(a) && !asked_for(a)) fail(rank, a, "carries a message that the plan does not ask for");
+  }
+
+  static bool is_message(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
+  // Of a message to or from the stage of its peer.
+  Route route_of(const Action& a) const {
+    const int there = stage_of_[a.peer];
+    return a.verb == Verb::send ? Route{a.message, a.stage, there} : Route{a.message, there, a.stage};
+  }
+  // By the plan, and the peer is the one whose turn it is there.
+  bool asked_for(const Action& a) const {
+    const bool known = a.peer >= 0 && a.peer < int(stage_of_.size());
+    return known && cut_.rank_of(stage_of_[a.peer], a.microbatch) == a.peer && asked_.contains(route_of(a));
+  }
+
+  // Every action that the plan asks for has a place in one table: a row for every stage or route and each of its
+  // micro-batches, then a row per rank for what it does once a step.
+  void make_places() {
+    stage_of_.resize(size_t(ranks_));
+    for (int s = 0; s < stages_; ++s)
+      for (int rank : cut_.ranks[s]) stage_of_[rank] = s;
+    places_.assign((row_of_rank(0) + size_t(ranks_)) * verbs, -1);
+  }
+  size_t row_of_rank(int rank) const {
+    return (size_t(stages_) + asked_.size()) * size_t(schedule_.microbatches) + size_t(rank);
+  }
+  size_t place(int rank, const Action& a) const {
+    const int block = is_message(a) ? stages_ + asked_.at(route_of(a)) : a.stage;
+    const size_t row = a.microbatch < 0
+                           ? row_of_rank(rank)
+                           : size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch);
+    return row * verbs + size_t(a.verb);
+  }
+  // Index in the rank's list; −1 when it is not there.
+  int find(int rank, const Action& action) const {
+    const int index = places_[place(rank, action)];
+    return index >= 0 && schedule_.ranks[rank][index] == action ? index : -1;
+  }
+  int rank_of(const Action& of_microbatch) const {
+    return cut_.rank_of(of_microbatch.stage, of_microbatch.microbatch);
+  }
+  int find(const Action& of_microbatch) const { return find(rank_of(of_microbatch), of_microbatch); }
+
+  void must_be(int rank, const Action& action, std::string_view consequence = "") const {
+    if (find(rank, action) < 0) fail(rank, action, fmt::format("is missing{}", consequence));
+  }
+  void must_be(const Action& of_microbatch, std::string_view consequence = "") const {
+    must_be(rank_of(of_microbatch), of_microbatch, consequence);
+  }
+  void must_precede(int rank, const Action& first, const Action& second,
+                    std::string_view consequence = "") const {
+    if (find(rank, first) > find(rank, second))
+      fail(rank, second, fmt::format("comes before {}, which it needs{}", print(first), consequence));
+  }
+  // Of one micro-batch, or two of one rank.
+  void must_precede(const Action& first, const Action& second, std::string_view consequence = "") const {
+    must_precede(rank_of(second), first, second, consequence);
+  }
+
+  // Which action computes the gradients that are sent, and which the weights'.
+  Action sends_gradients(int s, int m) const {
+    const Action whole{Verb::backward, s, m};
+    return find(whole) >= 0 ? whole : Action{Verb::backward_input, s, m};
+  }
+  Action adds_weights(int s, int m) const {
+    const Action whole{Verb::backward, s, m};
+    return find(whole) >= 0 ? whole : Action{Verb::backward_weight, s, m};
+  }
+
+  void check_compute(int s, int m) const {
+    const Action load{Verb::load, s, m}, forward{Verb::forward, s, m}, backward{Verb::backward, s, m};
+    const Action input{Verb::backward_input, s, m}, weight{Verb::backward_weight, s, m};
+    must_be(forward);
+    if (cut_.loads[s]) must_be(load), must_precede(load, forward);
+    if (!training_) return;
+    const bool halves = find(input) >= 0 || find(weight) >= 0;
+    if (find(backward) >= 0 && halves)
+      fail(rank_of(backward), backward, "is there beside a half of it: gradients would be used twice");
+    if (halves) must_be(input), must_be(weight), must_precede(input, weight);
+    if (!halves) must_be(backward);
+    must_precede(forward, sends_gradients(s, m));
+  }
+
+  // Slots are rings, and weight gradients accumulate, in micro-batch order on every rank.
+  void check_ascending(int s) const {
+    for (int m = 0; m + cut_.replicas(s) < schedule_.microbatches; ++m) {
+      const int next = m + cut_.replicas(s);
+      const Action forward{Verb::forward, s, m}, next_forward{Verb::forward, s, next};
+      must_precede(forward, next_forward, ": micro-batches are out of order");
+      if (!training_) continue;
+      must_precede(sends_gradients(s, m), sends_gradients(s, next), ": micro-batches are out of order");
+      must_precede(adds_weights(s, m), adds_weights(s, next),
+                   ": weight gradients add up in micro-batch order");
+    }
+  }
+
+  // Replicas add up finished gradients, so that all update alike.
+  void check_update(int s, int rank) const {
+    const Action reduce{Verb::reduce, s}, step{Verb::step, s};
+    const bool replicated = cut_.replicas(s) > 1;
+    must_be(rank, step);
+    if (replicated) must_be(rank, reduce, ": every replica takes part"), must_precede(rank, reduce, step);
+    for (int m = 0; m < schedule_.microbatches; ++m)
+      if (cut_.rank_of(s, m) == rank) must_precede(rank, adds_weights(s, m), replicated ? reduce : step);
+  }
+
+  // Sent after the action that produces it, received before the action that uses it, by both, every micro-batch.
+  void check_route(const Route& route) const {
+    const bool gradient = route.message.flow == Flow::gradient;
+    const int from = route.from_stage, to = route.to_stage;
+    for (int m = 0; m < schedule_.microbatches; ++m) {
+      const Action send{Verb::send, from, m, route.message, cut_.rank_of(to, m)};
+      const Action recv{Verb::recv, to, m, route.message, cut_.rank_of(from, m)};
+      if (find(send) < 0)
+        must_be(send, find(recv) < 0 ? "" : fmt::format(": rank {} waits for it", send.peer));
+      must_be(recv, gradient ? ": a gradient is sent and not used" : ": it is sent and not received");
+      must_precede(gradient ? sends_gradients(from, m) : Action{Verb::forward, from, m}, send);
+      must_precede(recv, gradient ? sends_gradients(to, m) : Action{Verb::forward, to, m},
+                   gradient ? ": a gradient would go unused" : "");
+    }
+  }
+
+  const Schedule& schedule_;
+  const Cut cut_;
+  const int stages_, ranks_;
+  bool training_ = false;
+  std::vector<int> stage_of_;   // per rank
+  std::map<Route, int> asked_;  // numbered
+  std::vector<int> places_;     // index in the rank's list, −1 for none
+};
+
+}  // namespace
+
+void validate(const Schedule& schedule, const Profile& network, const Plan& plan) {
+  validate(plan, network);
+  Validator(schedule, network, plan).validate();
+}
+
+}  // namespace antichain

@@ -1,0 +1,126 @@
+#include "pipeline/simulate/message_order.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+// Whether the runner gives received tensors of this flow free after the action: see StageRunner::execute.
+bool frees(const Action& a, Flow flow, bool training) {
+  if (!training) return a.verb == Verb::forward;
+  return a.verb == Verb::backward ||
+         a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
+}
+
+// Of one rank, stage and flow: the micro-batches in turn, and where each one's buffers become free.
+using Frees = std::map<std::pair<int, Flow>, std::map<int, int>>;
+
+Frees frees_of(const std::vector<Action>& actions, bool training) {
+  Frees found;
+  for (int i = 0; i < int(actions.size()); ++i)
+    for (const Flow flow : {Flow::activation, Flow::gradient})
+      if (frees(actions[size_t(i)], flow, training))
+        found[{actions[size_t(i)].stage, flow}][actions[size_t(i)].microbatch] = i;
+  return found;
+}
+
+// Depths of ranks and exchanges, found on one walk through the schedule.
+class Depths {
+ public:
+  explicit Depths(const Schedule& schedule) : now_(schedule.ranks.size(), 0) {
+    for (const auto& actions : schedule.ranks) after_.emplace_back(actions.size(), 0);
+  }
+  int meet(const std::vector<Place>& places) {
+    int depth = 0;
+    for (const Place& place : places) depth = std::max(depth, now_[size_t(place.rank)]);
+    for (const Place& place : places) now_[size_t(place.rank)] = depth + 1;
+    return depth + 1;
+  }
+  int receive(int rank, int freed_by, const Place& send) {
+    int depth = after_[size_t(send.rank)][size_t(send.index)];
+    if (freed_by >= 0) depth = std::max(depth, after_[size_t(rank)][size_t(freed_by)]);
+    now_[size_t(rank)] = std::max(now_[size_t(rank)], depth + 1);
+    return depth + 1;
+  }
+  void pass(int rank, int index) { after_[size_t(rank)][size_t(index)] = now_[size_t(rank)]; }
+
+ private:
+  std::vector<int> now_;                 // per rank
+  std::vector<std::vector<int>> after_;  // per action
+};
+
+}  // namespace
+
+std::vector<std::vector<int>> freed_by(const Schedule& schedule) {
+  const bool training = learns(schedule);
+  const std::vector<Slots> all = slots(schedule);
+  std::vector<std::vector<int>> freed;
+  for (size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const auto& actions = schedule.ranks[r];
+    const Frees frees = frees_of(actions, training);
+    freed.emplace_back(actions.size(), -1);
+    for (size_t i = 0; i < actions.size(); ++i) {
+      const Action& a = actions[i];
+      const auto in_turn = frees.find({a.stage, a.message.flow});
+      if (a.verb != Verb::recv || in_turn == frees.end()) continue;
+      const auto own = in_turn->second.find(a.microbatch);
+      const int turn = int(std::distance(in_turn->second.begin(), own));
+      const int before = turn - all[r].receive_ring(a.message.flow);
+      if (before >= 0) freed[r][i] = std::next(in_turn->second.begin(), before)->second;
+      if (freed[r][i] > int(i))
+        throw Error(fmt::format("schedule, rank {}: {} waits for a buffer that {} frees later", r, print(a),
+                                print(actions[size_t(freed[r][i])])));
+    }
+  }
+  return freed;
+}
+
+std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, const Profile& network,
+                                    const Cluster& cluster) {
+  const Timeline timeline = simulate(schedule, plan, network, cluster);
+  std::vector<size_t> first_event;
+  for (size_t r = 0, at = 0; r < schedule.ranks.size(); at += schedule.ranks[r++].size())
+    first_event.push_back(at);
+  const auto event = [&](int r, int i) -> const Event& {
+    return timeline.events[first_event[size_t(r)] + size_t(i)];
+  };
+  const auto freed = freed_by(schedule);
+  const Partners partners = match_messages(schedule);
+  Depths depths(schedule);
+  std::vector<Exchange> order;
+  const auto visit = [&](int r, int i) {
+    const Action& a = schedule.ranks[size_t(r)][size_t(i)];
+    if (a.verb == Verb::recv) {
+      const Place send{a.peer, partners.of[size_t(r)][size_t(i)]};
+      const int freeing = freed[size_t(r)][size_t(i)];
+      const double free_s = freeing >= 0 ? event(r, freeing).end_s : 0;
+      order.push_back(
+          {std::max(event(r, i).delivered_s, free_s), depths.receive(r, freeing, send), {send, {r, i}}});
+    }
+    depths.pass(r, i);
+  };
+  const auto meet = [&](const std::vector<Place>& places) {
+    order.push_back({event(places[0].rank, places[0].index).end_s, depths.meet(places), places});
+  };
+  check_all_reached(schedule, walk(schedule, partners, visit, meet));
+  std::ranges::sort(order, {}, [](const Exchange& e) {
+    return std::tuple(e.done_s, e.depth, e.places[0].rank, e.places[0].index);
+  });
+  return order;
+}
+
+std::vector<std::vector<int>> issue_order(const std::vector<Exchange>& order, int ranks) {
+  std::vector<std::vector<int>> issued(static_cast<size_t>(ranks));
+  for (const Exchange& exchange : order)
+    for (const Place& place : exchange.places) issued[size_t(place.rank)].push_back(place.index);
+  return issued;
+}
+
+}  // namespace antichain

@@ -1,0 +1,137 @@
+// Puts times to the actions of a schedule.
+//
+// Because sends are posted and every directed pair of ranks delivers in posting order, a rank's times depend
+// only on its own list and on messages already sent: one walk over the schedule is the whole simulation, no
+// event queue.
+#include "pipeline/simulate/simulate.h"
+
+#include <algorithm>
+
+#include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/schedule_passes.h"
+#include "pipeline/simulate/action_seconds.h"
+
+namespace antichain {
+namespace {
+
+// The links between ranks: each directed pair carries one message at a time, in posting order.
+class Links {
+ public:
+  Links(const Plan& plan, const Cluster& cluster)
+      : cluster_(cluster), ranks_(size_t(plan.ranks())), free_s_(ranks_ * ranks_, 0) {
+    for (size_t r = 0; r < ranks_; ++r) devices_.push_back(plan.device_of(int(r)));
+  }
+  // Returns when the message is there.
+  double post(int from, int to, double now_s, int64_t bytes) {
+    double& free_s = free_s_[size_t(from) * ranks_ + size_t(to)];
+    free_s =
+        std::max(free_s, now_s) + cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(bytes);
+    return free_s;
+  }
+
+ private:
+  const Cluster& cluster_;
+  const size_t ranks_;
+  std::vector<int> devices_;    // per rank
+  std::vector<double> free_s_;  // when a pair's link is free again
+};
+
+// Does the schedule in simulated time. Calls record(rank, index, start, end, delivered) for every action; on
+// each rank in order.
+template <class Record>
+void interpret(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
+               const std::vector<ActionSeconds>& seconds, Record record) {
+  const size_t ranks = schedule.ranks.size();
+  const Partners partners = match_messages(schedule);
+  Links links(plan, cluster);
+  std::vector<double> now_s(ranks, 0);
+  std::vector<std::vector<double>> there_s;  // of a recv: when its message arrives
+  for (const auto& actions : schedule.ranks) there_s.emplace_back(actions.size());
+
+  const auto visit = [&](int r, int i) {
+    const Action& action = schedule.ranks[r][i];
+    const double start_s = now_s[r];
+    const double end_s = action.verb == Verb::recv ? std::max(start_s, there_s[r][i])
+                                                   : start_s + seconds[r][size_t(action.verb)];
+    if (action.verb == Verb::send)
+      there_s[action.peer][partners.of[r][i]] =
+          links.post(r, action.peer, start_s, network.nodes[action.message.tensor].cost.output_bytes);
+    now_s[r] = end_s;
+    record(r, i, start_s, end_s, there_s[r][i]);
+  };
+  const auto meet = [&](const std::vector<Place>& places) {
+    double last_s = 0;
+    for (const Place& place : places) last_s = std::max(last_s, now_s[place.rank]);
+    for (const Place& place : places) now_s[place.rank] = last_s;
+  };
+  check_all_reached(schedule, walk(schedule, partners, visit, meet));
+}
+
+}  // namespace
+
+Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& network,
+                  const Cluster& cluster) {
+  validate(schedule, network, plan);
+  const std::vector<ActionSeconds> seconds = action_seconds(plan, network, cluster);
+  const size_t ranks = schedule.ranks.size();
+  Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
+  std::vector<std::vector<Event>> events(ranks);
+  interpret(schedule, plan, network, cluster, seconds,
+            [&](int r, int i, double start_s, double end_s, double delivered_s) {
+              const Action& action = schedule.ranks[r][i];
+              if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds[r][size_t(action.verb)];
+              timeline.step_s = std::max(timeline.step_s, end_s);
+              events[r].push_back({r, action, start_s, end_s, delivered_s});
+            });
+  for (auto& of_rank : events) timeline.events.insert(timeline.events.end(), of_rank.begin(), of_rank.end());
+  return timeline;
+}
+
+double step_s(const Profile& network, const Plan& plan, Policy policy, int microbatches,
+              const Cluster& cluster) {
+  double last_s = 0;
+  interpret(compose(cut_of(network, plan), policy, microbatches), plan, network, cluster,
+            action_seconds(plan, network, cluster),
+            [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
+  return last_s;
+}
+
+double Timeline::bubble_share() const {
+  double busy = 0;
+  for (double s : busy_s) busy += s;
+  const double all = step_s * double(busy_s.size());
+  return all > 0 ? 1 - busy / all : 0;
+}
+
+double one_device_step_s(const Profile& network, int microbatches) {
+  double compute_s = 2 * network.overhead_s, update_s = 0;
+  for (const ProfileNode& node : network.nodes) {
+    compute_s += node.cost.compute_s();
+    update_s += node.cost.update_s;
+  }
+  return microbatches * compute_s + update_s;
+}
+
+std::string_view category_of(Verb verb) {
+  switch (verb) {
+    case Verb::load:
+      return "load";
+    case Verb::recv:
+      return "recv";
+    case Verb::forward:
+      return "forward";
+    case Verb::backward:
+    case Verb::backward_input:
+    case Verb::backward_weight:
+      return "backward";
+    case Verb::send:
+      return "send";
+    case Verb::reduce:
+      return "reduce";
+    case Verb::step:
+      break;
+  }
+  return "step";
+}
+
+}  // namespace antichain

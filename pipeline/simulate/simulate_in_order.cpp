@@ -1,0 +1,124 @@
+// Exchanges one after the other, and in between each rank goes as far along its list as the next exchange
+// needs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "framework/error.h"
+#include "pipeline/schedule/lane.h"
+#include "pipeline/simulate/action_seconds.h"
+#include "pipeline/simulate/message_order.h"
+
+namespace antichain {
+namespace {
+
+class InOrder {
+ public:
+  InOrder(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
+          const LaneOf& lane_of)
+      : schedule_(schedule),
+        plan_(plan),
+        network_(network),
+        cluster_(cluster),
+        lane_of_(lane_of),
+        seconds_(action_seconds(plan, network, cluster)),
+        freed_(freed_by(schedule)),
+        ranks_(schedule.ranks.size()) {
+    for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].exchange_end_s.assign(schedule.ranks[r].size(), -1);
+  }
+
+  Timeline run(const std::vector<Exchange>& order) {
+    for (const Exchange& exchange : order) carry_out(exchange);
+    Timeline timeline;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      go_to(int(r), int(schedule_.ranks[r].size()));
+      timeline.events.insert(timeline.events.end(), ranks_[r].events.begin(), ranks_[r].events.end());
+      timeline.busy_s.push_back(ranks_[r].busy_s);
+      timeline.step_s = std::max(timeline.step_s, ranks_[r].now_s);
+    }
+    return timeline;
+  }
+
+ private:
+  struct Rank {
+    std::vector<Event> events;                      // one per action done
+    std::vector<double> exchange_end_s;             // of a recv or reduce that is done; −1
+    std::map<std::pair<int, int>, double> queue_s;  // when each is free
+    double now_s = 0, busy_s = 0;
+  };
+
+  const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
+  double seconds_of(int rank, const Action& a) const { return seconds_[size_t(rank)][size_t(a.verb)]; }
+
+  // When the rank is ready for the exchange: has done its action, or the one that frees the buffer.
+  double ready_s(const Place& at) {
+    const Rank& rank = ranks_[size_t(at.rank)];
+    const int needed =
+        action(at).verb == Verb::recv ? freed_[size_t(at.rank)][size_t(at.index)] + 1 : at.index;
+    go_to(at.rank, needed);
+    return needed > 0 ? rank.events[size_t(needed) - 1].end_s : 0;
+  }
+
+  // What the exchange stands in on each of its ranks: a lane, or the link from one rank to the other.
+  std::pair<int, int> queue_of(const Exchange& exchange) const {
+    const Action& a = action(exchange.places[0]);
+    const int from = exchange.places[0].rank, to = exchange.places[1].rank;
+    const int lane = lane_of_(from, to, a.verb == Verb::reduce ? Flow::gradient : a.message.flow);
+    return lane == no_lane ? std::pair(from, to) : std::pair(-1, lane);
+  }
+
+  void carry_out(const Exchange& exchange) {
+    const auto queue = queue_of(exchange);
+    double begin_s = 0;
+    for (const Place& place : exchange.places)
+      begin_s = std::max({begin_s, ready_s(place), ranks_[size_t(place.rank)].queue_s[queue]});
+    const double end_s = begin_s + duration_s(exchange);
+    for (const Place& place : exchange.places) {
+      ranks_[size_t(place.rank)].queue_s[queue] = end_s;
+      ranks_[size_t(place.rank)].exchange_end_s[size_t(place.index)] = end_s;
+    }
+  }
+
+  double duration_s(const Exchange& exchange) const {
+    const Action& a = action(exchange.places[0]);
+    if (a.verb == Verb::reduce) return seconds_of(exchange.places[0].rank, a);
+    const int from = plan_.device_of(exchange.places[0].rank), to = plan_.device_of(a.peer);
+    return cluster_.link(from, to).seconds(network_.nodes[size_t(a.message.tensor)].cost.output_bytes);
+  }
+
+  // Does the rank's actions before `index`.
+  void go_to(int r, int index) {
+    Rank& rank = ranks_[size_t(r)];
+    for (int i = int(rank.events.size()); i < index; ++i) {
+      const Action& a = action({r, i});
+      const bool waits = a.verb == Verb::recv || a.verb == Verb::reduce;
+      const double there_s = rank.exchange_end_s[size_t(i)], start_s = rank.now_s;
+      if (waits && there_s < 0)
+        throw Error(fmt::format("the order of messages lets rank {} wait for ever in {}", r, print(a)));
+      rank.now_s = waits ? std::max(start_s, there_s) : start_s + seconds_of(r, a);
+      if (!waits) rank.busy_s += seconds_of(r, a);
+      rank.events.push_back({r, a, start_s, rank.now_s, waits ? there_s : 0});
+    }
+  }
+
+  const Schedule& schedule_;
+  const Plan& plan_;
+  const Profile& network_;
+  const Cluster& cluster_;
+  const LaneOf& lane_of_;
+  const std::vector<ActionSeconds> seconds_;
+  const std::vector<std::vector<int>> freed_;
+  std::vector<Rank> ranks_;
+};
+
+}  // namespace
+
+Timeline simulate_in_order(const Schedule& schedule, const Plan& plan, const Profile& network,
+                           const Cluster& cluster, const std::vector<Exchange>& order,
+                           const LaneOf& lane_of) {
+  return InOrder(schedule, plan, network, cluster, lane_of).run(order);
+}
+
+}  // namespace antichain

@@ -1,0 +1,154 @@
+// Peak memory of each rank, from the schedule's slots and the profile's bytes. A stage in training holds
+//
+//   weights              param_bytes x 3 + prepared_bytes   weights, gradients, momentum, and copies in bf16
+//   stash                stash_bytes x in flight
+//   kept or sent output  output_bytes x max(in flight, if some backward re-reads it; sent_activations, if it is sent)
+//   loaded input         output_bytes x in flight
+//   received activation  output_bytes x (in flight + 1)     receives are posted one micro-batch ahead
+//   received gradient    output_bytes x (received_gradients + 1)
+//   sent gradient        output_bytes x sent_gradients
+//   passing tensors      the most bytes that live at once among outputs that are neither kept nor sent (from their
+//                        node's forward to their last consumer's), gradients (from the first consumer's backward
+//                        to their node's), and what the other replicas send of the part of the weight gradients that this one
+//                        adds up (after all backwards): they share one piece of memory
+//
+// with never more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and no momentum. Kernels'
+// scratch, statistics of single micro-batches and the loader's samples come on top.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "partition/plan/stage_cost.h"
+#include "pipeline/schedule/schedule_passes.h"
+#include "pipeline/simulate/simulate.h"
+
+namespace antichain {
+namespace {
+
+// Bytes that come and go within one forward and one backward: call i is the forward of the i-th of n nodes, call
+// 2n − 1 − i its backward, call 2n the all-reduce.
+class Passing {
+ public:
+  explicit Passing(int nodes) : change_(2 * nodes + 2, 0) {}
+  void lives(int first, int last, int64_t bytes) { change_[first] += bytes, change_[last + 1] -= bytes; }
+  int64_t most() {
+    std::partial_sum(change_.begin(), change_.end(), change_.begin());
+    return *std::max_element(change_.begin(), change_.end());
+  }
+
+ private:
+  std::vector<int64_t> change_;
+};
+
+class StageBytes {
+ public:
+  StageBytes(const Profile& network, const Cut& cut, const Plan& plan, const Share& share, const Slots& slots,
+             bool training)
+      : network_(network),
+        cut_(cut),
+        stage_(share.stage),
+        nodes_(plan.stages[stage_].nodes),
+        slots_(slots),
+        microbatches_(share.count()),
+        others_(share.replicas - 1),
+        training_(training),
+        consumers_(network.consumers()),
+        position_(network.nodes.size(), -1) {
+    for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = int(i);
+  }
+
+  int64_t bytes() const {
+    int64_t sum = inputs() + messages() + passing();
+    for (int n : nodes_) sum += own(n);
+    return sum;
+  }
+
+ private:
+  int64_t output_bytes(int n) const { return network_.nodes[n].cost.output_bytes; }
+  int64_t at_most_all(int slots) const { return std::min(slots, microbatches_); }
+  bool local(int n) const { return position_[n] >= 0; }
+  bool kept(int n) const { return training_ && network_.nodes[n].cost.keeps_output; }
+  bool sent(int n) const {
+    return std::any_of(consumers_[n].begin(), consumers_[n].end(), [&](int c) { return !local(c); });
+  }
+
+  // Weights, stash, and the output where it outlives the forward.
+  int64_t own(int n) const {
+    const NodeCost& cost = network_.nodes[n].cost;
+    const int slots = std::max(kept(n) ? slots_.microbatches : 0, sent(n) ? slots_.sent_activations : 0);
+    const int64_t stash = training_ ? cost.stash_bytes * slots_.microbatches : 0;
+    const int64_t weights = training_ ? held_bytes(cost) : cost.param_bytes + cost.prepared_bytes;
+    return weights + stash + cost.output_bytes * slots;
+  }
+
+  int64_t inputs() const {
+    std::set<int> used;
+    for (int n : nodes_)
+      for (int x : network_.nodes[n].inputs)
+        if (network_.nodes[x].role == Role::input) used.insert(x);
+    int64_t sum = 0;
+    for (int x : used) sum += output_bytes(x) * slots_.microbatches;
+    return sum;
+  }
+
+  int64_t messages() const {
+    int64_t sum = 0;
+    for (const Route& route : cut_.activations)
+      if (route.to_stage == stage_)
+        sum += output_bytes(route.message.tensor) * at_most_all(slots_.microbatches + 1);
+    if (!training_) return sum;
+    for (const Route& route : cut_.gradients) {
+      const int64_t bytes = output_bytes(route.message.tensor);
+      if (route.to_stage == stage_) sum += bytes * at_most_all(slots_.received_gradients + 1);
+      if (route.from_stage == stage_) sum += bytes * slots_.sent_gradients;
+    }
+    return sum;
+  }
+
+  int64_t passing() const {
+    const int n = int(nodes_.size());
+    int64_t weights = 0;
+    Passing passing(n);
+    for (int i = 0; i < n; ++i) {
+      const int node = nodes_[i];
+      weights += network_.nodes[node].cost.param_bytes;
+      int last = i, first_gradient = 2 * n - 1 - i;
+      for (int c : consumers_[node])
+        if (local(c))
+          last = std::max(last, position_[c]),
+          first_gradient = std::min(first_gradient, 2 * n - 1 - position_[c]);
+      if (!kept(node) && !sent(node)) passing.lives(i, last, output_bytes(node));
+      if (training_ && network_.nodes[node].needs_gradient && !consumers_[node].empty())
+        passing.lives(first_gradient, 2 * n - 1 - i, output_bytes(node) * std::max(1, slots_.held_gradients));
+    }
+    if (training_) passing.lives(2 * n, 2 * n, others_ * weights / (others_ + 1));
+    return passing.most();
+  }
+
+  const Profile& network_;
+  const Cut& cut_;
+  const int stage_;
+  const std::vector<int>& nodes_;
+  const Slots& slots_;
+  const int microbatches_;  // of this rank
+  const int64_t others_;    // replicas
+  const bool training_;
+  const std::vector<std::vector<int>> consumers_;
+  std::vector<int> position_;  // in nodes_, −1 for other stages' nodes
+};
+
+}  // namespace
+
+std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& plan, const Profile& network) {
+  validate(schedule, network, plan);
+  const Cut cut = cut_of(network, plan);
+  const std::vector<Slots> all = slots(schedule);
+  std::vector<int64_t> bytes(schedule.ranks.size(), 0);
+  for (const Share& share : shares(cut, schedule.microbatches)) {
+    const int rank = cut.rank_of(share.stage, share.first);
+    bytes[rank] = StageBytes(network, cut, plan, share, all[rank], learns(schedule)).bytes();
+  }
+  return bytes;
+}
+
+}  // namespace antichain

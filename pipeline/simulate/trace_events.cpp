@@ -1,0 +1,61 @@
+#include "pipeline/simulate/trace_events.h"
+
+#include <fmt/format.h>
+
+namespace antichain {
+namespace {
+
+std::string_view name_of(Verb verb) {
+  switch (verb) {
+    case Verb::load:
+      return "load";
+    case Verb::recv:
+      return "receive";
+    case Verb::forward:
+      return "forward";
+    case Verb::backward:
+      return "backward";
+    case Verb::backward_input:
+      return "input gradients";
+    case Verb::backward_weight:
+      return "weight gradients";
+    case Verb::send:
+      return "send";
+    case Verb::reduce:
+      return "all-reduce";
+    case Verb::step:
+      break;
+  }
+  return "update";
+}
+
+bool carries(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
+
+std::string name_of(const Action& a) {
+  std::string name(name_of(a.verb));
+  if (carries(a)) name += a.message.flow == Flow::activation ? " activation" : " gradient";
+  return a.microbatch < 0 ? name : fmt::format("{} {}", name, a.microbatch);
+}
+
+TraceEvent to_event(const Event& e, const Profile& network) {
+  const Action& a = e.action;
+  TraceEvent event{e.rank, name_of(a), std::string(category_of(a.verb)), e.start_s, e.end_s};
+  event.args = {{"action", print(a)}, {"stage", int64_t(a.stage)}};
+  if (a.microbatch >= 0) event.args.emplace_back("microbatch", int64_t(a.microbatch));
+  if (!carries(a)) return event;
+  const ProfileNode& tensor = network.nodes.at(size_t(a.message.tensor));
+  event.args.emplace_back(a.verb == Verb::send ? "to rank" : "from rank", int64_t(a.peer));
+  event.args.emplace_back("tensor", tensor.name);
+  event.args.emplace_back("bytes", tensor.cost.output_bytes);
+  return event;
+}
+
+}  // namespace
+
+std::vector<TraceEvent> to_trace(const Timeline& timeline, const Profile& network) {
+  std::vector<TraceEvent> trace;
+  for (const Event& e : timeline.events) trace.push_back(to_event(e, network));
+  return trace;
+}
+
+}  // namespace antichain

@@ -1,0 +1,77 @@
+#include "pipeline/stage/memory_need.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "data/loader.h"
+
+namespace antichain {
+namespace {
+
+// What the shipped models' peaks had beyond all that is counted here: pages of the engine's library, touched
+// as its kernels first run, and the code that oneDNN 2.6.3 generates for a convolution's three passes.
+constexpr int64_t library_bytes = 3 << 20, code_bytes_per_convolution = 100 << 10;
+
+int64_t weight_bytes(const Node& node) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < node.signature.params.size(); ++i) {
+    const ParamSpec& param = node.signature.params[i];
+    bytes += 3 * TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes();
+  }
+  for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
+  for (const ParamSpec& buffer : node.signature.buffers)
+    bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
+  return bytes;
+}
+
+// state_hash() copies one value after the other, and once more in plain layout where it has another.
+int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
+  int64_t most = 0;
+  for (const NodeId id : nodes) {
+    const Node& node = graph[id];
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ParamSpec& param = node.signature.params[i];
+      const TensorSpec own{param.shape, param.dtype, node.lowering.params[i]},
+          plain{param.shape, param.dtype};
+      most = std::max(most, own.bytes() + (own.layout == Layout::plain ? 0 : plain.bytes()));
+    }
+  }
+  return most;
+}
+
+bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
+  const NodeId images = graph.find("images");
+  return std::ranges::any_of(nodes, [&](NodeId id) {
+    return std::ranges::find(graph[id].inputs, images) != graph[id].inputs.end();
+  });
+}
+
+}  // namespace
+
+MemoryNeed step_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& schedule,
+                     int rank, Mode mode) {
+  const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
+  MemoryNeed need{.activations =
+                      StageMemory::bytes_needed(graph, nodes, network, plan, schedule, rank, mode)};
+  need.code = library_bytes;
+  for (const NodeId id : nodes) {
+    need.weights += weight_bytes(graph[id]);
+    need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
+    if (graph[id].op->type() == "conv2d") need.code += code_bytes_per_convolution;
+  }
+  return need;
+}
+
+MemoryNeed memory_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
+                       int rank, int64_t image_bytes) {
+  const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
+  const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
+  MemoryNeed need = step_need(graph, network, plan, training, rank);
+  need.evaluation = StageMemory::bytes_needed(graph, nodes, network, plan, evaluation, rank, Mode::evaluate);
+  need.copy = copy_bytes(graph, nodes);
+  if (reads_images(graph, nodes))  // one loader for training, one for evaluation
+    need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;
+  return need;
+}
+
+}  // namespace antichain

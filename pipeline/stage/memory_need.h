@@ -1,0 +1,36 @@
+// What a rank will allocate for training, added up before it does: the same layouts as the real ones, in
+// numbers only.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "data/data_set.h"
+#include "pipeline/stage/stage_memory.h"
+
+namespace antichain {
+
+struct MemoryNeed {
+  int64_t weights = 0;      // parameters, their gradients and momentum; what is prepared of them; buffers
+  int64_t activations = 0;  // of a training step: StageMemory
+  int64_t evaluation = 0;   // of an evaluation's, which stays beside it
+  int64_t scratch = 0;      // of the largest kernel
+  int64_t images = 0;       // micro-batches decoded ahead
+  int64_t code = 0;         // that the engine generates for its kernels, and its state
+  int64_t copy = 0;  // of what was learned, for its fingerprint: when the steps' own memory is free again
+  // Where ranks compute on devices with memory of their own: what lies there, and what on the host.
+  int64_t on_device() const { return weights + activations + evaluation + scratch; }
+  int64_t beside_device() const { return std::max(images, copy); }
+  int64_t total() const {
+    return weights + code + std::max(activations + evaluation + scratch + images, copy);
+  }
+};
+
+// Of the rank that has stage `rank` of the plan: for steps alone, on samples that are there.
+MemoryNeed step_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule&, int rank,
+                     Mode = Mode::train);
+// And for all that `antichain train` does besides. `image_bytes` of one decoded image.
+MemoryNeed memory_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule& training,
+                       int rank, int64_t image_bytes);
+
+}  // namespace antichain

@@ -1,0 +1,124 @@
+#include "pipeline/stage/stage.h"
+
+#include "framework/error.h"
+#include "pipeline/stage/parts.h"
+
+namespace antichain {
+
+int64_t gradient_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
+  int64_t bytes = 0;
+  for (const NodeId id : nodes) {
+    const Node& node = graph[id];
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      const ParamSpec& param = node.signature.params[i];
+      bytes += part_room(TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes());
+    }
+  }
+  return bytes;
+}
+
+Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed)
+    : graph_(lowered), nodes_(std::move(nodes)), context_(context) {
+  const Backend& backend = context.backend();
+  for (NodeId id : nodes_) {
+    const Node& node = graph_[id];
+    std::vector<TensorSpec> x;
+    for (NodeId input : node.inputs) x.push_back(graph_[input].output());
+
+    context.workspace(node.lowering.workspace_bytes);  // now, not in the first step
+    NodeState& state = state_[id];
+    state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
+    for (size_t i = 0; i < node.signature.params.size(); ++i) {
+      state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
+      state.momentum.push_back(backend.tensor(state.params.back().spec()));
+    }
+    for (const ParamSpec& buffer : node.signature.buffers)
+      state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
+    for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
+  }
+  lay_out_gradients();
+  prepare();
+  plan_update();
+}
+
+void Stage::lay_out_gradients() {
+  const int64_t bytes = gradient_bytes(graph_, nodes_);
+  gradients_ = context_.backend().tensor({{bytes / int64_t(sizeof(float))}});
+  int64_t begin = 0;
+  for (auto& [id, state] : state_)
+    for (const Tensor& param : state.params) {
+      ANTICHAIN_CHECK(param.dtype() == DType::f32, "gradients are added up in float32");
+      state.gradients.push_back(part_of(gradients_, begin, param.spec()));
+      begin += part_room(param.bytes());
+    }
+  ANTICHAIN_CHECK(begin == bytes, "every parameter has its part");
+}
+
+void Stage::plan_update() {
+  std::vector<Trained> all;
+  for (const auto& [id, state] : state_)
+    for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
+      all.push_back({state.params[i], state.gradients[i], state.momentum[i], {}});
+      if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
+        all.back().rounded = state.prepared[i];
+    }
+  at_once_ = context_.backend().update_of(context_, all);
+}
+
+void Stage::prepare() {
+  for (auto& [id, state] : state_) prepare(state);
+}
+
+void Stage::prepare(NodeState& state) {
+  if (!state.prepared.empty()) state.kernel->prepare(context_, state.params, state.prepared);
+}
+
+Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
+  const Tensor plain = Tensor::host({param.shape, param.dtype});
+  initialise(plain, param.init, seed, node.name + "." + param.name);
+  const Tensor host = layout == Layout::plain ? plain : Tensor::host({param.shape, param.dtype, layout});
+  if (layout != Layout::plain) relayout(plain, host);
+  const Tensor value = context_.backend().tensor(host.spec());
+  context_.backend().copy(context_, host, value);
+  return value;
+}
+
+void Stage::update(NodeId id, const SgdOptions& sgd, const Rate& rate) {
+  NodeState& state = state_.at(id);
+  for (size_t i = 0; i < state.params.size(); ++i)
+    context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
+  prepare(state);
+}
+
+void Stage::update(const SgdOptions& sgd, const Rate& rate) {
+  if (at_once_) at_once_->run(context_, sgd, rate);
+  for (const NodeId id : nodes_) {
+    if (!graph_.needs_gradient(id)) continue;
+    if (!at_once_)
+      update(id, sgd, rate);
+    else if (!graph_[id].lowering.prepared_rounded)
+      prepare(state_.at(id));
+  }
+}
+
+void Stage::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {
+  const auto visit = [&](const Node& node, const std::vector<ParamSpec>& specs,
+                         const std::vector<Tensor>& tensors) {
+    for (size_t i = 0; i < specs.size(); ++i) {
+      Tensor value = Tensor::host(tensors[i].spec());
+      context_.backend().copy(context_, tensors[i], value);
+      if (value.layout() != Layout::plain) {
+        const Tensor plain = Tensor::host({specs[i].shape, specs[i].dtype});
+        relayout(value, plain);
+        value = plain;
+      }
+      f(node.name + "." + specs[i].name, value);
+    }
+  };
+  for (const auto& [id, state] : state_) {
+    visit(graph_[id], graph_[id].signature.params, state.params);
+    visit(graph_[id], graph_[id].signature.buffers, state.buffers);
+  }
+}
+
+}  // namespace antichain

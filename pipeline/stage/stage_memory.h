@@ -1,0 +1,90 @@
+// The memory of one rank's step, laid out once from the schedule.
+//
+//   ring       a tensor per micro-batch in flight; the rank's n-th micro-batch has buffer n mod size. Kept outputs, the stash,
+//              received and sent tensors, statistics.
+//   arena      everything that is born and dies within one action, laid over each other by lifetime: outputs no backward
+//              re-reads, gradients on their way through the stage, and, when these are gone, other replicas' gradients.
+//
+// The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "pipeline/schedule/schedule.h"
+#include "pipeline/stage/arena.h"
+#include "pipeline/stage/stage.h"
+
+namespace antichain {
+
+// By micro-batch of the step. Of r replicas each has every r-th of them: micro-batch m is its m / r-th.
+class Ring {
+ public:
+  Ring() = default;
+  explicit Ring(std::vector<Tensor> buffers, int replicas = 1)
+      : buffers_(std::move(buffers)), replicas_(replicas) {}
+  const Tensor& operator[](int microbatch) const {
+    return buffers_[size_t(microbatch / replicas_) % buffers_.size()];
+  }
+  int size() const { return int(buffers_.size()); }
+
+ private:
+  std::vector<Tensor> buffers_;
+  int replicas_ = 1;
+};
+
+// How one gradient contribution of a local consumer enters the fold over all consumers of a tensor: first the
+// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written instead. A kernel
+// that adds to the sum itself (Lowering::adds_dx) needs no term beside it, and the bits are the same.
+struct Contribution {
+  bool wanted = false;                   // whether the input's gradient is wanted at all
+  bool starts = false;                   // the sum is still empty
+  bool adds = false;                     // the kernel does
+  std::vector<Message> received_before;  // remote terms between the previous local one and this one
+  Ring sum;                              // where the fold accumulates
+  Ring term;                             // where the kernel writes when it does not start the fold
+
+  bool first() const { return starts && received_before.empty(); }
+  bool written_directly() const { return adds || first(); }
+  Into into() const { return adds && !first() ? Into::accumulate : Into::overwrite; }
+};
+
+// What the fold of a node's own output gradient still lacks when its backward comes.
+struct OutputGradient {
+  Ring sum;                             // empty where the only term is a message: dy is the received tensor
+  std::vector<Message> received_after;  // remote terms after the last local one
+  bool starts = false;                  // the sum is still empty: no consumer is local
+};
+
+class StageMemory {
+ public:
+  StageMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
+
+  // Per node of the graph: outputs of own nodes, loaded inputs, received activations.
+  std::map<NodeId, Ring> output;
+  std::map<NodeId, std::vector<Ring>> stash, statistics;
+  std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
+  std::map<NodeId, OutputGradient> gradient;                  // per own node
+  std::map<Message, Ring> sent, received;                     // gradients; activations live in `output`
+
+  // Where the stage has replicas: the statistics of all nodes by micro-batch of the step, those of other replicas' too; and
+  // room for what they send of the part of the gradients that this one adds up (pipeline/run/replica_sum.h).
+  std::vector<Tensor> all_statistics;
+  std::vector<Ring> terms;
+
+  int64_t bytes() const { return bytes_; }
+
+  // What bytes() would be for a stage of these nodes, found by the same layout without allocating anything.
+  static int64_t bytes_needed(const Graph&, const std::vector<NodeId>& nodes, const Profile& network,
+                              const Plan&, const Schedule&, int rank, Mode);
+
+ private:
+  StageMemory() = default;
+  class Builder;
+  int64_t bytes_ = 0;
+  Tensor arena_;
+};
+
+}  // namespace antichain

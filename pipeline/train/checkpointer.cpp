@@ -1,0 +1,184 @@
+#include "pipeline/train/checkpointer.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "framework/backend.h"
+#include "framework/version.h"
+#include "pipeline/host/host_memory.h"
+#include "pipeline/host/seconds.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+constexpr double guessed_bytes_per_s = 50e6;  // until a checkpoint was measured: a slow disk
+
+}  // namespace
+
+// The copy, and the largest tensor once more in plain layout: it has its momentum, so it is half of the state
+// at most.
+int64_t checkpoint_memory_bytes(int64_t state_bytes) {
+  return state_bytes + state_bytes / 2 + (int64_t(16) << 20);
+}
+
+Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
+                           const Share& share, Transport& transport, Listener listener)
+    : options_(options),
+      share_(share),
+      folder_(options.folder),
+      stage_(stage),
+      transport_(transport),
+      listener_(std::move(listener)),
+      state_bytes_(state_bytes(stage)),
+      newest_(options.resumed),
+      newest_position_(start),
+      begin_(Clock::now()) {}
+
+bool Checkpointer::due_at(int64_t step) const {
+  return on() && options_.every_steps > 0 && step % options_.every_steps == 0;
+}
+
+bool Checkpointer::due_now() const {
+  return on() && options_.every_s > 0 && seconds_since(begin_) >= options_.every_s;
+}
+
+double Checkpointer::cost_s() const {
+  if (!on()) return 0;
+  return last_s_ > 0 ? last_s_ : double(state_bytes_) * transport_.size() / guessed_bytes_per_s;
+}
+
+bool Checkpointer::has(int64_t step) const {
+  return begun_ ? position_.step == step : newest_ == folder_.of_step(step);
+}
+
+bool Checkpointer::memory_allows_copy() const {
+  return copied_ || checkpoint_memory_bytes(state_bytes_) * transport_.local_size() <=
+                        std::min(available_memory_bytes(), address_space_bytes());
+}
+
+void Checkpointer::begin(const TrainPosition& position) {
+  const auto start = Clock::now();
+  finish();
+  transport_.activity().doing(fmt::format("copying the state for the checkpoint of step {}", position.step));
+  begin_ = Clock::now();
+  begun_ = true, told_ = false;
+  position_ = position;
+  written_.reset(), verdict_.reset();
+  parts_.clear();
+  if (share_.first > 0) {
+    written_ = Background::Outcome{true, ""};
+    return;
+  }
+  const bool alias = !memory_allows_copy();
+  copied_ = !alias;
+  copy_.take(stage_, alias);
+  writer_.start(
+      [this, name = checkpoint_file_name(share_.stage)](const auto& beat) { return write(name, beat); });
+  if (alias) {
+    const Progress::Disk disk(transport_.activity(),
+                              "writing a checkpoint, for whose copy there is no memory");
+    written_ = writer_.take(transport_.activity());
+  }
+  held_up_s_ = seconds_since(start);
+}
+
+// On the writer's thread.
+std::string Checkpointer::write(const std::string& name, const std::function<void()>& beat) const {
+  stage_.context().backend().enter(stage_.context());  // the thread has no device of its own
+  folder_.begin(position_.step);
+  SyncedFile file(folder_.partial_of(position_.step) + "/" + name, beat);
+  copy_.write_hdf5(stage_.context(), [&](std::string_view bytes) { file.write(bytes); });
+  file.finish();
+  return to_json(CheckpointFile{name, file.bytes(), file.hash(), copy_.tensors()});
+}
+
+std::string Checkpointer::news() {
+  if (!begun_ || told_) return "";
+  if (!written_ && writer_.ready()) written_ = writer_.take(transport_.activity());
+  if (!written_) return "";
+  told_ = true;
+  return (written_->good ? "+" : "-") + written_->text;
+}
+
+void Checkpointer::hear(int rank, const std::string& news) {
+  if (!news.empty()) parts_[rank] = {news.front() == '+', news.substr(1)};
+}
+
+void Checkpointer::tend() {
+  if (!begun_ || verdict_ || transport_.rank() != 0) return;
+  if (publisher_.busy()) {
+    if (!publisher_.ready()) return;
+    const Background::Outcome outcome = publisher_.take(transport_.activity());
+    return outcome.good ? conclude("", outcome.text) : conclude(outcome.text, "");
+  }
+  if (int(parts_.size()) < transport_.size()) return;
+  Manifest manifest{.program = version(),
+                    .model = options_.model,
+                    .recipe = options_.recipe,
+                    .setting = options_.setting,
+                    .position = position_};
+  bytes_ = 0;
+  for (const auto& [rank, part] : parts_) {
+    if (!part.good) return conclude(part.text, "");
+    if (part.text.empty()) continue;  // another replica wrote it
+    manifest.files.push_back(checkpoint_file_from_json(part.text, fmt::format("rank {}", rank)));
+    bytes_ += manifest.files.back().bytes;
+  }
+  publisher_.start([this, manifest](const auto&) -> std::string {
+    folder_.publish(manifest);
+    try {
+      folder_.prune(manifest.position.step, options_.keep);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  });
+}
+
+void Checkpointer::conclude(const std::string& failure, std::string warning) {
+  verdict_ = failure;
+  last_s_ = seconds_since(begin_);
+  const double limit_s = transport_.activity().limit_s();
+  if (limit_s > 0 && last_s_ > limit_s)
+    warning += fmt::format(
+        "{}the disk of {} is slow: this checkpoint took {:.0f} s, which is longer than --watchdog",
+        warning.empty() ? "" : "; ", folder_.path(), last_s_);
+  if (!failure.empty()) folder_.discard(position_.step);
+  listener_({.step = position_.step,
+             .bytes = bytes_,
+             .path = folder_.of_step(position_.step),
+             .seconds = last_s_,
+             .held_up_s = held_up_s_,
+             .failure = failure,
+             .warning = warning});
+}
+
+std::string Checkpointer::finish() {
+  if (!begun_) return "";
+  const Progress::Disk disk(transport_.activity(), fmt::format("writing the checkpoint of step {} to {}",
+                                                               position_.step, folder_.path()));
+  if (!told_ && !written_) written_ = writer_.take(transport_.activity());
+  const auto all = transport_.gather(news());
+  for (size_t rank = 0; rank < all.size(); ++rank) hear(int(rank), all[rank]);
+  for (tend(); transport_.rank() == 0 && !verdict_; tend()) ::usleep(500);
+  const std::string failure = transport_.broadcast(verdict_.value_or(""));
+  begun_ = false;
+  if (!failure.empty()) folder_.discard(position_.step);  // where this rank's folder is another one
+  if (failure.empty()) {
+    newest_ = folder_.of_step(position_.step);
+    newest_position_ = position_;
+  }
+  return failure;
+}
+
+std::optional<TrainPosition> Checkpointer::rewind() {
+  finish();
+  if (newest_.empty()) return {};
+  const Progress::Disk disk(transport_.activity(), "going back to " + newest_);
+  const std::string text = on_rank_zero(transport_, [&] { return read_manifest(newest_); });
+  restore(stage_, newest_, manifest_from_json(text, newest_ + "/manifest.json"));
+  return newest_position_;
+}
+
+}  // namespace antichain

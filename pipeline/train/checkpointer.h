@@ -1,0 +1,108 @@
+// When and how a run saves itself. At a step's end every rank copies its stage's state (together a consistent cut) and a
+// thread of its own writes it, while training goes on; where memory is short, training waits instead and nothing is copied.
+// Each rank tells rank 0, with the sums of a later step, that its file is safe; when all are, rank 0 adds the manifest and
+// renames the whole into place. What goes wrong on the way is a warning: the former checkpoint stays, training goes on.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "framework/files/checkpoint_folder.h"
+#include "pipeline/host/background.h"
+#include "pipeline/schedule/schedule_passes.h"
+#include "pipeline/stage/stage_state.h"
+#include "pipeline/transport/transport.h"
+
+namespace antichain {
+
+struct CheckpointOptions {
+  std::string folder;            // "": none are written
+  int64_t every_steps = 0;       // 0: not by number
+  double every_s = 0;            // 0: not by time
+  int keep = 2;                  // newest ones
+  Facts model, recipe, setting;  // for the manifest; rank 0's count
+  std::string resumed;           // the checkpoint that training goes on from, or ""
+};
+
+// What became of a checkpoint.
+struct CheckpointReport {
+  int64_t step = 0, bytes = 0;
+  std::string path;
+  double seconds = 0, held_up_s = 0;  // from its begin to its end; that training waited
+  std::string failure;                // "" when it is complete
+  std::string warning;                // complete, but an older one could not be removed, or the disk is slow
+};
+
+class Checkpointer {
+ public:
+  using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
+
+  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `share`: of this rank; of a stage's replicas,
+  // which all hold the same, the first one writes.
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Share& share, Transport&,
+               Listener);
+
+  bool on() const { return !folder_.path().empty(); }
+  bool due_at(int64_t step) const;  // by number: the same on every rank
+  bool due_now() const;             // by time: for rank 0 to say
+  double cost_s() const;            // what saving takes: measured, or a guess before the first one
+  // A checkpoint of this step is complete, or under way.
+  bool has(int64_t step) const;
+
+  // Collective. Begins one, after the one under way has ended.
+  void begin(const TrainPosition&);
+  // At each step's end: what this rank has to tell rank 0, mostly nothing, and what rank 0 does with it.
+  std::string news();
+  void hear(int rank, const std::string& news);
+  void tend();
+  // Collective. Waits for the one under way; why it failed, or "". On every rank the same.
+  std::string finish();
+  // Collective. Back to the newest complete checkpoint of this run: sets the stage's state and returns where training goes
+  // on from; nothing when there is none.
+  std::optional<TrainPosition> rewind();
+  const std::string& newest() const { return newest_; }  // complete, as of the last finish(); or ""
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  bool memory_allows_copy() const;
+  std::string write(const std::string& name, const std::function<void()>& beat) const;
+  void conclude(const std::string& failure, std::string warning);
+
+  const CheckpointOptions& options_;
+  const Share share_;
+  const CheckpointFolder folder_;
+  Stage& stage_;
+  Transport& transport_;
+  const Listener listener_;
+  const int64_t state_bytes_;
+
+  std::string newest_;  // path
+  TrainPosition newest_position_;
+
+  // The one under way.
+  bool begun_ = false;
+  TrainPosition position_;
+  StateCopy copy_;
+  bool copied_ = false;
+  Background writer_;
+  std::optional<Background::Outcome> written_;
+  bool told_ = false;
+  Clock::time_point begin_;
+  double held_up_s_ = 0;
+
+  // Rank 0's.
+  std::map<int, Background::Outcome> parts_;
+  Background publisher_;
+  std::optional<std::string> verdict_;  // of the one under way: why it failed, or ""
+  int64_t bytes_ = 0;
+  double last_s_ = 0;
+};
+
+// Host memory that checkpoints take besides training, at most: a copy of the state, and one tensor of it.
+int64_t checkpoint_memory_bytes(int64_t state_bytes);
+
+}  // namespace antichain

@@ -1,0 +1,36 @@
+// Samples of a data set for the runner: the inputs "images" and "labels" of the batch at a position that the caller moves.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "data/loader.h"
+#include "pipeline/run/runner.h"
+
+namespace antichain {
+
+class LoaderSource : public BatchSource {
+ public:
+  LoaderSource(std::shared_ptr<const DataSet> data, const LoaderOptions& options)
+      : loader_(std::move(data), options) {}
+
+  void fill(std::string_view input, int microbatch, const Tensor& out) override;
+  const RawImages* raw(std::string_view input) const override;
+  bool expects_more() const override { return next.has_value(); }
+  void fill_next(std::string_view input, int microbatch, const Tensor& out) override;
+  bool is_expected() const override { return drawn_ == position; }
+
+  const Sampler& sampler() const { return loader_.sampler(); }
+  BatchPosition position;
+  std::optional<BatchPosition> next;  // the batch that comes after it, if any does
+
+ private:
+  void fill(std::string_view input, const BatchPosition&, int microbatch, const Tensor& out);
+
+  Loader loader_;
+  std::optional<BatchPosition> drawn_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,60 @@
+// What the ranks agree on between two steps: that they save, or stop. Each rank adds a word (the signals it heard, its news
+// of the checkpoint) to the sums that rank 0 gathers at every step's end anyway. Rank 0's answer costs a broadcast, so it does
+// not come after every step but about five times a second, and says itself after how many steps the next one comes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "pipeline/train/checkpointer.h"
+#include "pipeline/transport/transport.h"
+
+namespace antichain {
+
+// The end of the time a run may take.
+struct Deadline {
+  std::chrono::steady_clock::time_point at;
+  std::string name;  // whose: "--max-time"
+};
+
+struct StopVerdict {
+  bool save = false;
+  int signal = 0;    // that asked for the stop
+  std::string stop;  // why: "SIGUSR1", "the end of --max-time"; "": go on
+};
+
+class StepBoundary {
+ public:
+  StepBoundary(Transport&, Checkpointer&, std::optional<Deadline>);
+
+  // Between two steps: the word goes with the sums, rank 0 hears those of all ranks, then all pass.
+  std::string word();
+  void hear(int rank, const std::string& word);
+  StopVerdict pass_step();
+  // Between two batches of an evaluation, where nothing is gathered otherwise. Rarer: it drains the pipeline.
+  StopVerdict pass_batch();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Of all boundaries of one kind, those that have an answer.
+  struct Pace {
+    double wanted_s;
+    int64_t passed = 0, next = 1, last = 0;
+    Clock::time_point last_at = Clock::now();
+    double unit_s = 0;  // one step, or one batch
+    bool answers() { return ++passed >= next; }
+    void plan_next();
+  };
+  StopVerdict answer(Pace&);
+  StopVerdict decide(const Pace&) const;
+
+  Transport& transport_;
+  Checkpointer& checkpointer_;
+  const std::optional<Deadline> deadline_;
+  Pace steps_{.wanted_s = 0.2}, batches_{.wanted_s = 1};
+  int signal_ = 0;  // rank 0: the first that any rank heard
+};
+
+}  // namespace antichain

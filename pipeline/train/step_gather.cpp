@@ -1,0 +1,47 @@
+#include "pipeline/train/step_gather.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+namespace antichain {
+
+Gathered gather_sums(Transport& transport, const StepResult& mine, StepBoundary& boundary) {
+  Gathered all;
+  const std::string text =
+      fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.word());
+  const std::vector<std::string> texts = transport.gather(text);
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    std::istringstream in(texts[rank]);
+    std::string loss, correct, numbers, word;  // a stream reads no "nan" as a number
+    in >> loss >> correct >> std::ws;
+    std::getline(in, numbers);
+    std::getline(in, word, '\0');
+    boundary.hear(int(rank), word);
+    all.sum.loss += std::strtod(loss.c_str(), nullptr);
+    all.sum.correct += std::strtod(correct.c_str(), nullptr);
+    all.numbers.push_back(report_from_text(numbers));
+  }
+  return all;
+}
+
+std::vector<Event> gather_events(Transport& transport, const Schedule& schedule,
+                                 const std::vector<Event>& mine) {
+  std::string times;
+  for (const Event& e : mine) times += fmt::format("{} {}\n", e.start_s, e.end_s);
+  std::vector<Event> all;
+  const auto texts = transport.gather(times);
+  for (size_t rank = 0; rank < texts.size(); ++rank) {
+    std::istringstream in(texts[rank]);
+    for (const Action& action : schedule.ranks[rank]) {
+      Event e{.rank = int(rank), .action = action};
+      in >> e.start_s >> e.end_s;
+      all.push_back(e);
+    }
+  }
+  return all;
+}
+
+}  // namespace antichain

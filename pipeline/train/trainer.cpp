@@ -1,0 +1,312 @@
+#include "pipeline/train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "pipeline/host/fault.h"
+#include "pipeline/host/median.h"
+#include "pipeline/host/seconds.h"
+#include "pipeline/host/starved_time.h"
+#include "pipeline/host/stop_signals.h"
+#include "pipeline/train/loader_source.h"
+#include "pipeline/train/step_gather.h"
+#include "pipeline/train/weights_io.h"
+
+namespace antichain {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+bool uses(const Stage& stage, std::string_view input) {
+  const NodeId id = stage.graph().find(input);
+  return id >= 0 && std::ranges::any_of(stage.graph().consumers(id), [&](NodeId c) { return stage.owns(c); });
+}
+
+double median_after_first(std::vector<double> seconds) {
+  if (seconds.size() > 1) seconds.erase(seconds.begin());  // it warms caches up
+  return median(std::move(seconds));
+}
+
+class Trainer {
+ public:
+  Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+          const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
+      : stage_(stage),
+        transport_(transport),
+        options_(options),
+        observer_(observer),
+        schedule_(schedule),
+        share_(share_of(plan, transport.rank(), schedule.microbatches)),
+        evaluation_(make_schedule(network, plan, Policy::forward_only, schedule.microbatches)),
+        trainer_(stage, network, plan, schedule, Mode::train, transport),
+        evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport),
+        train_(data.train, loading(stage, true)),
+        test_(data.test, loading(stage, false)),
+        test_size_(data.test->size()),
+        nan_policy_(options.on_nan, stage.graph(), transport),
+        per_epoch_(train_.sampler().batches()),
+        total_(total_steps(options, per_epoch_)),
+        position_(options.start),
+        checkpointer_(options.checkpoint, options.start, stage, share_, transport,
+                      [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
+        boundary_(transport, checkpointer_, options.deadline),
+        epoch_s_before_(options.start.epoch_s) {
+    trainer_.set_judge(
+        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
+        options.on_nan != OnNan::abort);
+    trainer_.set_time_sheet(&time_);
+  }
+
+  TrainResult run() {
+    TrainResult result{.steps = total_, .memory_bytes = trainer_.bytes()};
+    std::vector<double> step_seconds;
+    StopRequests::training_begins();
+    time_.enter(Spent::other);
+    if (position_.step > 0 && position_.batch == 0) end_epoch();  // it was saved before its evaluation
+    while (position_.step < total_) {
+      if (position_.batch == 0) begin_epoch();
+      const bool traced = position_.step == traced_step();
+      const StepResult mine = train_step(traced, step_seconds);
+      if (traced) result.events = gather_events(transport_, schedule_, mine.events);
+      pass_boundary();
+      if (position_.batch == 0) end_epoch();
+    }
+    if (checkpointer_.on() && !checkpointer_.has(total_)) save();
+    if (checkpointer_.on()) time_.enter(Spent::checkpoint);
+    result.unsaved = checkpointer_.finish();
+    if (!result.unsaved.empty() && !checkpointer_.newest().empty())
+      result.unsaved += "; the newest complete checkpoint is " + checkpointer_.newest();
+    tell_times();
+    result.step_s = median_after_first(std::move(step_seconds));
+    result.loss = position_.loss;
+    result.accuracy = accuracy_;
+    result.bad_test = bad_test_;
+    return result;
+  }
+
+ private:
+  LoaderOptions loading(Stage& stage, bool train) const {
+    return {.batch = options_.batch,
+            .microbatches = share_.microbatches,
+            .first_microbatch = share_.first,
+            .every = share_.replicas,
+            .seed = options_.seed,
+            .train = train,
+            .images = uses(stage, "images"),
+            .raw = options_.device_augments && !stage.context().backend().host_memory(),
+            .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};
+  }
+
+  int64_t traced_step() const {
+    return options_.trace ? std::min<int64_t>(options_.start.step + 3, total_ - 1) : -1;
+  }
+
+  void begin_epoch() {
+    epoch_start_ = Clock::now();
+    position_.epoch_steps = 0;
+    position_.epoch_loss = position_.epoch_correct = epoch_s_before_ = 0;
+  }
+
+  StepResult train_step(bool traced, std::vector<double>& step_seconds) {
+    const int64_t step = position_.step;
+    transport_.activity().doing(fmt::format("begin of step {}", step));
+    fault_point(transport_.rank(), step);
+    place_source();
+    const float rate = options_.rate(step, total_);
+    const auto start = Clock::now();
+    StepResult mine = trainer_.run({.step = uint64_t(step),
+                                    .seed = options_.seed,
+                                    .batch = options_.batch,
+                                    .rate = rate,
+                                    .sgd = options_.sgd,
+                                    .traced = traced},
+                                   train_);
+    transport_.activity().doing("waiting for the other ranks to end the step");
+    time_.enter(Spent::waiting);
+    const auto [sum, numbers] = gather_sums(transport_, mine, boundary_);
+    time_.enter(Spent::other);
+    nan_policy_.conclude(numbers, step);
+    if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
+    const double seconds = seconds_since(start);
+    step_seconds.push_back(seconds);
+    count(sum);
+    if (transport_.rank() == 0) report(sum, rate, seconds);
+    ++position_.step;
+    if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
+    return mine;
+  }
+
+  void place_source() {
+    train_.position = {.epoch = position_.epoch, .batch = position_.batch};
+    train_.next.reset();
+    if (position_.step + 1 < total_)
+      train_.next = position_.batch + 1 < per_epoch_ ? BatchPosition{position_.epoch, position_.batch + 1}
+                                                     : BatchPosition{position_.epoch + 1, 0};
+  }
+
+  // Into the epoch's sums, where the step was not skipped.
+  void count(const StepResult& sum) {
+    position_.loss = sum.loss / options_.batch;
+    accuracy_ = sum.correct / options_.batch;
+    if (!nan_policy_.skipped_because().empty()) return;
+    position_.epoch_loss += sum.loss;
+    position_.epoch_correct += sum.correct;
+    ++position_.epoch_steps;
+  }
+
+  void report(const StepResult& sum, float rate, double seconds) {
+    observer_.on_step({.step = position_.step,
+                       .total_steps = total_,
+                       .epoch = position_.epoch,
+                       .loss = sum.loss / options_.batch,
+                       .accuracy = sum.correct / options_.batch,
+                       .rate = rate,
+                       .seconds = seconds,
+                       .images_per_s = options_.batch / seconds,
+                       .skipped_because = nan_policy_.skipped_because(),
+                       .skipped = nan_policy_.skipped()});
+  }
+
+  // The state of the last checkpoint, and on with the next batch.
+  void rewind() {
+    transport_.activity().doing("going back to the last checkpoint");
+    if (!checkpointer_.rewind())
+      throw Error(nan_policy_.skipped_because(),
+                  "there is no checkpoint to go back to yet: use a smaller --lr", ExitCode::not_a_number);
+  }
+
+  // Between two steps: the place to save, and to stop.
+  void pass_boundary() {
+    time_.enter(Spent::waiting);  // for rank 0 to say
+    const StopVerdict verdict = boundary_.pass_step();
+    time_.enter(Spent::other);
+    if (verdict.save || checkpointer_.due_at(position_.step) ||
+        (checkpointer_.on() && position_.step == total_))
+      save();
+    if (!verdict.stop.empty()) stop(verdict);
+  }
+
+  void save() {
+    position_.epoch_s = epoch_s();
+    const Spent before = time_.enter(Spent::checkpoint);
+    checkpointer_.begin(position_);
+    time_.enter(before);
+  }
+
+  [[noreturn]] void stop(const StopVerdict& verdict) {
+    const std::string what = fmt::format("stopped by {} after step {}", verdict.stop, position_.step);
+    if (!checkpointer_.on()) {
+      tell_times();
+      throw Error(what + ", and nothing was saved", "train with --checkpoint DIR to be able to go on",
+                  ExitCode(128 + verdict.signal));
+    }
+    if (!checkpointer_.has(position_.step)) save();
+    time_.enter(Spent::checkpoint);
+    const std::string failure = checkpointer_.finish(), newest = checkpointer_.newest();
+    tell_times();
+    if (!failure.empty())
+      throw Error(fmt::format("{}, but that could not be saved: {}", what, failure),
+                  newest.empty() ? "" : "the newest complete checkpoint is " + newest);
+    throw Error(fmt::format("{}, with everything saved in {}", what, newest),
+                "the same command with --resume auto goes on", ExitCode::stopped);
+  }
+
+  void tell_times() {
+    time_.stop();
+    time_.set_starved(starved_.seconds());
+    std::vector<TimeSheet> all;
+    for (const std::string& text : transport_.gather(time_.text())) all.push_back(TimeSheet::from_text(text));
+    if (transport_.rank() == 0) observer_.on_end(all);
+  }
+
+  double epoch_s() const { return epoch_s_before_ + seconds_since(epoch_start_); }
+
+  void end_epoch() {
+    EpochReport report{.epoch = position_.epoch - 1, .step = position_.step, .train_s = epoch_s()};
+    const double samples = double(std::max<int64_t>(position_.epoch_steps, 1)) * options_.batch;
+    report.train_loss = position_.epoch_loss / samples;
+    report.train_accuracy = position_.epoch_correct / samples;
+    const auto start = Clock::now();
+    time_.enter(Spent::test);
+    const StepResult test = evaluate();
+    time_.enter(Spent::other);
+    report.test_s = seconds_since(start);
+    report.test_loss = test.loss / double(test_size_);
+    report.test_accuracy = test.correct / double(test_size_);
+    if (transport_.rank() == 0) observer_.on_epoch(report);
+    look_at_test(report);
+  }
+
+  // A test loss that is no finite number, while every step's was: a weight or a statistic must have gone
+  // wrong.
+  void look_at_test(const EpochReport& report) {
+    const bool bad = !transport_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
+    bad_test_ = bad ? first_bad_number(stage_, transport_) : "";
+    if (!bad) return;
+    bad_test_ = fmt::format("the test loss after epoch {} is no finite number: {}", report.epoch + 1,
+                            bad_test_.empty() ? "the network's outputs are too large" : bad_test_);
+    if (options_.on_nan == OnNan::abort)
+      throw Error(bad_test_, "use a smaller --lr, or go on all the same with --on-nan skip",
+                  ExitCode::not_a_number);
+  }
+
+  // Every image of the test set once; the last batch is padded with samples that count nothing.
+  StepResult evaluate() {
+    StepResult sum;
+    for (int64_t batch = 0; batch < test_.sampler().batches(); ++batch) {
+      test_.position = {.epoch = 0, .batch = batch};
+      test_.next.reset();
+      if (batch + 1 < test_.sampler().batches()) test_.next = BatchPosition{0, batch + 1};
+      const StepResult part = evaluator_.run({.seed = options_.seed, .batch = options_.batch}, test_);
+      sum.loss += part.loss;
+      sum.correct += part.correct;
+      if (const StopVerdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
+    }
+    transport_.activity().doing("waiting for the other ranks to end the evaluation");
+    return gather_sums(transport_, sum, boundary_).sum;
+  }
+
+  Stage& stage_;
+  Transport& transport_;
+  const TrainOptions& options_;
+  TrainObserver& observer_;
+  const Schedule& schedule_;
+  const Share share_;
+  const Schedule evaluation_;
+  StageRunner trainer_, evaluator_;
+  LoaderSource train_, test_;
+  const int64_t test_size_;
+  NanPolicy nan_policy_;
+  const int64_t per_epoch_, total_;  // steps
+  TrainPosition position_;
+  std::optional<double> accuracy_;  // of the last step
+  std::string bad_test_;
+  Checkpointer checkpointer_;
+  StepBoundary boundary_;
+  Clock::time_point epoch_start_ = Clock::now();
+  double epoch_s_before_;  // of the epoch, before this run
+  TimeSheet time_;
+  const StarvedTime starved_;
+};
+
+}  // namespace
+
+int64_t total_steps(const TrainOptions& options, int64_t batches_per_epoch) {
+  const int64_t whole = int64_t(options.epochs) * batches_per_epoch;
+  if (options.steps == 0) return whole;
+  return options.epochs == 0 ? options.steps : std::min(options.steps, whole);
+}
+
+TrainResult train(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+                  const DataSplits& data, Transport& transport, const TrainOptions& options,
+                  TrainObserver& observer) {
+  return Trainer(stage, network, plan, schedule, data, transport, options, observer).run();
+}
+
+}  // namespace antichain

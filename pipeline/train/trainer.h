@@ -1,0 +1,79 @@
+// The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole test
+// set through the same pipeline, and tells an observer on rank 0 what happened.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/data_set.h"
+#include "pipeline/run/runner.h"
+#include "pipeline/run/time_sheet.h"
+#include "pipeline/train/on_nan.h"
+#include "pipeline/train/step_boundary.h"
+
+namespace antichain {
+
+struct TrainOptions {
+  int batch = 128;    // samples per step; microbatches × the graph's micro-batch size
+  int epochs = 1;     // 0: as many as `steps` asks for
+  int64_t steps = 0;  // at most so many steps in all; 0: no limit but `epochs`
+  uint64_t seed = 0;
+  SgdOptions sgd;
+  std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
+  bool trace = false;                                            // record one step after warm-up
+  OnNan on_nan = OnNan::abort;
+  bool device_augments = true;       // where it has memory of its own: images travel as bytes
+  TrainPosition start;               // where to go on; the stage has the state of that moment
+  CheckpointOptions checkpoint;      // none are written without a folder
+  std::optional<Deadline> deadline;  // stop before, with everything saved
+};
+
+struct StepReport {
+  int64_t step = 0, total_steps = 0, epoch = 0;
+  double loss = 0, accuracy = 0;  // means over the batch
+  double rate = 0, seconds = 0, images_per_s = 0;
+  std::string skipped_because;  // why the step did not count; "" when it did
+  int64_t skipped = 0;          // steps so far that did not
+};
+
+struct EpochReport {
+  int64_t epoch = 0, step = 0;  // steps done
+  double train_loss = 0, train_accuracy = 0, test_loss = 0, test_accuracy = 0;
+  double train_s = 0, test_s = 0;
+};
+
+// Called on rank 0 only.
+class TrainObserver {
+ public:
+  virtual ~TrainObserver() = default;
+  virtual void on_step(const StepReport&) {}
+  virtual void on_epoch(const EpochReport&) {}
+  virtual void on_checkpoint(const CheckpointReport&) {}
+  // Where the time went, by rank: at the end, also where a signal or the deadline brings it.
+  virtual void on_end(const std::vector<TimeSheet>&) {}
+};
+
+struct TrainResult {
+  int64_t steps = 0;
+  double step_s = 0;               // median of the steps after the first; 0 when there was none left to do
+  double loss = 0;                 // mean of the last step, on rank 0
+  std::optional<double> accuracy;  // of that step, on rank 0; nothing where there was none left to do
+  std::string unsaved;             // why the last checkpoint is not there, or ""; on every rank
+  std::string bad_test;            // why the last evaluation's loss is no finite number, or ""; on every rank
+  std::vector<Event> events;       // of the traced step, all ranks (on rank 0)
+  int64_t memory_bytes = 0;        // tensors of a training step on this rank, besides weights and their state
+};
+
+// Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and all is saved;
+// with 128 + the signal's number where there are no checkpoints. The schedule is that of training; the forward-only one for
+// evaluation is made of the same plan.
+TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
+                  const TrainOptions&, TrainObserver&);
+
+// Steps that the options ask for, given the number of whole batches in an epoch.
+int64_t total_steps(const TrainOptions&, int64_t batches_per_epoch);
+
+}  // namespace antichain

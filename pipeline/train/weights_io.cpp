@@ -1,0 +1,116 @@
+#include "pipeline/train/weights_io.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "framework/bounded_file.h"
+#include "framework/files/finite_weights.h"
+#include "framework/files/safetensors.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+Tensor to_host(const Tensor& value, const StateEntry& entry, const Context& context) {
+  const Tensor host = Tensor::host(value.spec());
+  context.backend().copy(context, value, host);
+  const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
+  relayout(host, plain);
+  return plain;
+}
+
+void to_device(const Tensor& plain, const Tensor& value, const Context& context) {
+  const Tensor host = Tensor::host(value.spec());
+  relayout(plain, host);
+  context.backend().copy(context, host, value);
+}
+
+// The stage's own entries, and for each the tensor that `choose` picks; those without one are left out.
+template <class Choose>
+Weights collect(Stage& stage, const Choose& choose) {
+  Weights weights;
+  for (const StateEntry& entry : state_entries(stage.graph()))
+    if (stage.owns(entry.node))
+      if (const Tensor value = choose(stage[entry.node], entry))
+        weights.add(to_named(entry.name, to_host(value, entry, stage.context())));
+  return weights;
+}
+
+const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
+  return (entry.buffer ? state.buffers : state.params)[size_t(entry.index)];
+}
+
+}  // namespace
+
+Weights share_weights(const std::string& file, const Graph& network, Transport& transport) {
+  const auto bytes = [&] {
+    std::error_code ignored;  // reading says what is wrong
+    return std::filesystem::is_directory(file, ignored)
+               ? encode(read_weights(file), WeightFormat::safetensors)
+               : read_bounded(file, most_weights_bytes);
+  };
+  return decode(on_rank_zero(transport, bytes), file, file_bytes(network));
+}
+
+void check_numbers(const Fitted& fitted, const Weights& weights, const std::string& origin) {
+  std::vector<std::string> names;
+  for (const StateEntry& entry : fitted.entries) names.push_back(entry.name);
+  check_numbers(weights, names, origin);
+}
+
+std::vector<std::string> load_weights(Stage& stage, const Weights& weights, Fit how,
+                                      const std::string& origin) {
+  const Fitted fitted = fit(stage.graph(), weights, how, origin);
+  check_numbers(fitted, weights, origin);
+  for (const StateEntry& entry : fitted.entries) {
+    const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
+    from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
+    if (stage.owns(entry.node)) to_device(plain, value_of(stage[entry.node], entry), stage.context());
+  }
+  stage.prepare();
+  return fitted.skipped;
+}
+
+Weights weights_of(Stage& stage) { return collect(stage, value_of); }
+
+Weights gradients_of(Stage& stage) {
+  return collect(stage, [](const NodeState& state, const StateEntry& entry) {
+    return entry.buffer ? Tensor() : state.gradients[size_t(entry.index)];
+  });
+}
+
+std::string first_bad_number(Stage& stage, Transport& transport) {
+  std::map<std::string, std::string> mine;
+  for (const NamedTensor& tensor : weights_of(stage))
+    if (const std::string bad = describe_bad_number(tensor); !bad.empty()) mine[tensor.name] = bad;
+  std::string first;
+  size_t place = 0;
+  const std::vector<StateEntry> entries = state_entries(stage.graph());
+  while (place < entries.size() && !mine.contains(entries[place].name)) ++place;
+  const std::string text =
+      place == entries.size() ? "" : fmt::format("{:012}{}", place, mine.at(entries[place].name));
+  for (const std::string& other : transport.gather(text))
+    if (!other.empty() && (first.empty() || other < first)) first = other;
+  first = transport.broadcast(first);
+  return first.empty() ? "" : first.substr(12);
+}
+
+Weights gather_weights(Stage& stage, Transport& transport) {
+  Weights all;
+  std::vector<std::string> parts = transport.gather(to_safetensors(weights_of(stage)));
+  if (parts.empty()) return all;
+  std::map<std::string, NamedTensor> found;
+  for (size_t rank = 0; rank < parts.size(); ++rank) {
+    const std::string part = std::exchange(parts[rank], {});  // whose memory is free again right away
+    for (const NamedTensor& tensor : from_safetensors(part, "rank " + std::to_string(rank)))
+      found.try_emplace(tensor.name, tensor);
+  }
+  for (const StateEntry& entry : state_entries(stage.graph()))
+    if (const auto tensor = found.find(entry.name); tensor != found.end()) all.add(std::move(tensor->second));
+  return all;
+}
+
+}  // namespace antichain

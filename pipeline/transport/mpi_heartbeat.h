@@ -1,0 +1,66 @@
+// How the watchdogs of MPI ranks hear of each other: each sends its rank's Progress record to all others on a
+// communicator of its own, so that a rank that hangs or is stopped can be named by the others.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "pipeline/host/standstill.h"
+#include "pipeline/host/starved_threads.h"
+#include "pipeline/host/watchdog.h"
+#include "pipeline/transport/mpi_check.h"
+
+namespace antichain {
+
+// Made by all ranks together, used by the watchdog's thread alone (MPI_THREAD_MULTIPLE).
+class MpiHeartbeat : public RankStates {
+ public:
+  explicit MpiHeartbeat(const Progress& mine);
+
+  void refresh() override;
+  int size() const override { return comm_.size(); }
+  RankState state(int rank) const override;
+  double unheard_s(int rank) const override { return known_[size_t(rank)].unheard_s; }
+  std::string host(int rank) const override { return known_[size_t(rank)].host; }
+  // Says good-bye; true once everybody has, and all that was sent is delivered.
+  bool leave() override;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Beat {
+    RankState state;
+    int32_t last = 0;  // 1: no more will come
+  };
+  struct Known {
+    RankState state;
+    std::string host;
+    pid_t process = 0;  // where its threads can be seen from here, else 0
+    Clock::time_point heard;
+    double unheard_s = 0;
+    std::optional<StarvedThreads> starved;  // once it has been silent for a while
+    bool gone = false;
+  };
+  struct Posted {
+    MPI_Request request;
+    std::shared_ptr<const Beat> beat;
+  };
+
+  void meet();
+  void look();
+  void tell(bool last);
+  void take_in();
+  void listen(Known&);
+  void forget_delivered();
+
+  Communicator comm_;
+  Standstill mine_;
+  std::vector<Known> known_;
+  std::vector<Posted> posted_;
+  bool said_last_ = false;
+  Clock::time_point told_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,32 @@
+// Ranks as MPI processes. Sends are MPI_Isend (MPI_Issend when ANTICHAIN_SYNCHRONOUS_SENDS is set, which proves that
+// nothing relies on MPI's buffering); waits poll, so that sends progress meanwhile and the watchdog's thread gets in.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "pipeline/host/watchdog.h"
+#include "pipeline/transport/transport.h"
+
+namespace antichain {
+
+// MPI from begin to end of the program, with its watchdog. An exception that leaves its scope skips everything
+// collective; the program then ends the job with end_job().
+class MpiSession {
+ public:
+  // Asks for MPI_THREAD_MULTIPLE, because the watchdog talks too; Error when MPI was built without it.
+  explicit MpiSession(double watchdog_s);
+  ~MpiSession();
+  MpiSession(const MpiSession&) = delete;
+
+  Transport& transport() { return *transport_; }
+
+  // Prints the sentence once for the whole job, however many ranks fail, and ends all of them with `code`.
+  [[noreturn]] void end_job(const std::string& sentence, int code);
+
+ private:
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Watchdog> watchdog_;
+};
+
+}  // namespace antichain

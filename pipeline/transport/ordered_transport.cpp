@@ -1,0 +1,167 @@
+#include "pipeline/transport/ordered_transport.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+class OrderedTransport : public MessagesInOrder {
+ public:
+  OrderedTransport(Transport& job, std::unique_ptr<MessageStream> messages)
+      : MessagesInOrder(job), messages_(std::move(messages)) {
+    activity().guard([this] { return messages_->failure(); });
+  }
+  ~OrderedTransport() override { activity().guard({}); }
+
+  bool ordered() const override { return true; }
+  int lane(int, int, Flow flow) const override { return lane_of_flow(flow) % messages_->lanes(); }
+
+  void begin_step(std::span<const Turn> turns) override {
+    begin_step(turns, std::vector<bool>(turns.size()));
+  }
+  void begin_step(std::span<const Turn> turns, const std::vector<bool>& elsewhere) override {
+    ANTICHAIN_CHECK(all_issued(), "a step issues all its messages before the next one begins");
+    items_.clear();
+    for (size_t i = 0; i < turns.size(); ++i) {
+      ANTICHAIN_CHECK(turns[i].peer != rank() || turns[i].group != 0,
+                      "a message to itself is two turns of a group");
+      items_.push_back({.turn = turns[i], .elsewhere = elsewhere[i]});
+    }
+    issued_ = 0;
+  }
+  void passed(Verb verb, MessageKey key, int peer) override { make_ready({verb, key, peer}, {}); }
+  bool issued(Ticket ticket) const override { return size_t(ticket) < issued_; }
+  bool all_issued() const override { return issued_ == items_.size(); }
+
+  void send(MessageKey key, int peer, Tensor tensor) override {
+    make_ready({Verb::send, key, peer}, std::move(tensor));
+  }
+  Ticket recv(MessageKey key, int peer, Tensor into) override {
+    return Ticket(make_ready({Verb::recv, key, peer}, std::move(into)));
+  }
+
+  void wait(Ticket ticket) override {
+    const Item& item = items_.at(size_t(ticket));
+    ANTICHAIN_CHECK(item.done, "the order has a message before whatever needs it");
+    messages_->compute_after(item.done);
+    activity().beat();
+  }
+  bool arrived(Ticket ticket) override {
+    const Item& item = items_.at(size_t(ticket));
+    return item.done && messages_->reached(item.done);
+  }
+
+  // The device would wait for peers that never come, and who frees memory for the device.
+  void give_up() override { messages_->give_up(); }
+
+  void progress() override { activity().beat(); }
+  void serve() override {}
+
+  // What the device was told to give up ends, too, and then looks delivered.
+  void flush() override {
+    ANTICHAIN_CHECK(all_issued(), "every message of the order was sent and received");
+    for (Item& item : items_) {
+      if (item.elsewhere) continue;
+      finish(item);
+      item.tensor = {};
+    }
+    if (const std::string why = messages_->failure(); !why.empty())
+      throw Error(fmt::format("rank {}'s messages did not all arrive: {}", rank(), why), "",
+                  ExitCode::peer_failed);
+  }
+
+ private:
+  struct Item {
+    Turn turn;
+    bool elsewhere = false;
+    Tensor tensor{};         // kept until the message is delivered
+    Moment after{}, done{};  // of computing; nullptr until it is ready, or issued
+    bool ready = false;
+  };
+
+  // The turn's place in the order. Turns are few steps ahead of what was issued, never far.
+  size_t make_ready(const Turn& turn, Tensor tensor) {
+    size_t i = issued_;
+    const auto is_it = [&](const Item& item) {
+      return !item.ready && item.turn.verb == turn.verb && item.turn.key == turn.key &&
+             item.turn.peer == turn.peer;
+    };
+    while (i < items_.size() && !is_it(items_[i])) ++i;
+    ANTICHAIN_CHECK(i < items_.size(), fmt::format("{} {} rank {} is in the step's order of messages",
+                                                   name_of(turn.key, turn.peer, rank()),
+                                                   turn.verb == Verb::send ? "to" : "from", turn.peer));
+    items_[i].ready = true;
+    items_[i].tensor = std::move(tensor);
+    if (!items_[i].elsewhere) items_[i].after = messages_->computed();
+    while (issued_ < items_.size() && issue()) {
+    }
+    return i;
+  }
+
+  int lane_of(const Item& item) const { return item.turn.lane % messages_->lanes(); }
+
+  // The next turn, or all of its group; and what is ready behind it, one of each lane: those don't wait for
+  // each other, so each ends as if it were alone.
+  bool issue() {
+    std::vector<bool> taken(size_t(messages_->lanes()));
+    size_t end = issued_;
+    for (size_t next = end; next < items_.size() && add(next, taken); next = end) end += together(next);
+    if (end == issued_) return false;
+    std::vector<Moment> ends(taken.size());
+    if (!halves_.empty()) ends = messages_->exchange(halves_);
+    halves_.clear();
+    for (; issued_ < end; ++issued_)
+      if (!items_[issued_].elsewhere) items_[issued_].done = ends[size_t(lane_of(items_[issued_]))];
+    return true;
+  }
+
+  // To the exchange, if all are ready and their lane is not taken.
+  bool add(size_t first, std::vector<bool>& taken) {
+    const std::span<Item> turns = std::span(items_).subspan(first, together(first));
+    const bool here = std::ranges::any_of(turns, [](const Item& item) { return !item.elsewhere; });
+    const size_t lane = size_t(lane_of(turns[0]));
+    if (!std::ranges::all_of(turns, &Item::ready) || (here && taken[lane])) return false;
+    if (here) taken[lane] = true;
+    for (const Item& i : turns)
+      if (!i.elsewhere)
+        halves_.push_back({i.turn.verb == Verb::send, i.tensor, i.turn.peer, i.after, int(lane)});
+    return true;
+  }
+
+  size_t together(size_t first) const {
+    size_t end = first + 1;
+    const int group = items_[first].turn.group;
+    while (group != 0 && end < items_.size() && items_[end].turn.group == group) ++end;
+    return end - first;
+  }
+
+  void finish(const Item& item) {
+    const auto what = [&] {
+      const auto& [verb, key, peer, group, lane] = item.turn;
+      const bool sends = verb == Verb::send;
+      return fmt::format("{} {} rank {}", sends ? name_of(key, rank(), peer) : name_of(key, peer, rank()),
+                         sends ? "to" : "from", peer);
+    };
+    poll(item.turn.peer, what, [&] { return messages_->reached(item.done); });
+  }
+
+  std::unique_ptr<MessageStream> messages_;
+  std::vector<Item> items_;          // of the step, in the order
+  std::vector<MessageHalf> halves_;  // of one exchange
+  size_t issued_ = 0;                // so many from the begin
+};
+
+}  // namespace
+
+std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& job,
+                                                        std::unique_ptr<MessageStream> messages) {
+  return std::make_unique<OrderedTransport>(job, std::move(messages));
+}
+
+}  // namespace antichain

@@ -1,0 +1,36 @@
+// Which ranks copy into each other's device memory: found out by trying, because containers, divided GPUs and
+// machines without peer access all say so only then. All ranks hold the same answer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline/device/device_streams.h"
+#include "pipeline/transport/transport.h"
+
+namespace antichain {
+
+class PeerPairs {
+ public:
+  // why_not[a][b]: why rank a can't write where rank b is, or "". Ranks of different hosts are no pair,
+  // whatever it says.
+  PeerPairs(std::vector<std::string> hosts, const std::vector<std::vector<std::string>>& why_not);
+
+  bool direct(int a, int b) const { return direct_[size_t(a)][size_t(b)]; }
+  bool any() const;
+  bool all() const;
+  bool one_host() const;
+  // Of the pairs on one host: "rank 1 on node7 can't write to rank 0's device (reason)", with how many more
+  // there are; "" where there is none that can't.
+  const std::string& exception() const { return exception_; }
+
+ private:
+  const std::vector<std::string> hosts_;
+  std::vector<std::vector<bool>> direct_;
+  std::string exception_;
+};
+
+// Collective.
+PeerPairs find_pairs(Transport& job, PeerStream&);
+
+}  // namespace antichain

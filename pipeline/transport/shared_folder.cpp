@@ -1,0 +1,96 @@
+#include "pipeline/transport/shared_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <vector>
+
+#include "framework/error.h"
+#include "framework/files/checkpoint_folder.h"
+#include "pipeline/host/seconds.h"
+#include "pipeline/transport/agree.h"
+
+namespace antichain {
+namespace {
+
+std::string word_of_this_job(Transport& transport) {
+  std::random_device random;
+  return on_rank_zero(transport, [&] { return fmt::format("{:08x}{:08x}", random(), random()); });
+}
+
+// A rank's file, removed when the scope ends.
+class Token {
+ public:
+  Token(const std::string& folder, const std::string& word, int rank) : path_(path(folder, word, rank)) {
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+    if (file < 0 || ::close(file) != 0) problem_ = std::strerror(errno);
+  }
+  ~Token() { ::unlink(path_.c_str()); }
+  Token(const Token&) = delete;
+  const std::string& problem() const { return problem_; }  // why it could not be written, or ""
+  static std::string path(const std::string& folder, const std::string& word, int rank) {
+    return fmt::format("{}/{}{}-{}", folder, CheckpointFolder::token_prefix, word, rank);
+  }
+
+ private:
+  std::string path_, problem_;
+};
+
+// Listing the folder makes a client of a file server ask for its present state.
+bool sees(const std::string& folder, const std::string& file, double patience_s) {
+  for (const double start_s = now_s();; ::usleep(50'000)) {
+    std::error_code ignored;
+    if (std::filesystem::exists(file, ignored)) return true;
+    if (now_s() - start_s >= patience_s) return false;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder, ignored)) continue;
+  }
+}
+
+// Collective. The first rank's problem ends the job.
+void end_at_first(Transport& transport, const std::string& problem, const std::string& hint) {
+  const auto all = transport.gather(problem);
+  const auto first = std::ranges::find_if(all, [](const std::string& p) { return !p.empty(); });
+  const std::string sentence = transport.broadcast(first == all.end() ? "" : *first);
+  if (!sentence.empty()) throw Error(sentence, hint);
+}
+
+}  // namespace
+
+void check_shared_folder(const std::string& folder, Transport& transport, double patience_s) {
+  if (transport.size() == 1) return;
+  constexpr const char* hint = "name a folder for checkpoints on a file system that all hosts share";
+  const Progress::Disk disk(transport.activity(), "writing to the folder for checkpoints");
+  const int rank = transport.rank();
+  const std::string word = word_of_this_job(transport);
+  const auto place = [&](int r, const std::string& host) {
+    return host.empty() ? fmt::format("rank {}", r) : fmt::format("rank {} on {}", r, host);
+  };
+  std::vector<std::string> hosts = transport.gather(transport.host());
+  const std::string me = place(rank, transport.host()),
+                    first = place(0, transport.broadcast(hosts.empty() ? "" : hosts[0]));
+  const Token mine(folder, word, rank);
+  end_at_first(transport,
+               mine.problem().empty()
+                   ? ""
+                   : fmt::format("{} can't write to the folder {}: {}", me, folder, mine.problem()),
+               hint);
+  const auto other_folder = [&](const std::string& one, const std::string& other) {
+    return fmt::format("{} does not see what {} writes to {}: it is another folder there", one, other,
+                       folder);
+  };
+  const bool seen = sees(folder, Token::path(folder, word, 0), patience_s);
+  end_at_first(transport, seen ? "" : other_folder(me, first), hint);
+  std::string missed;
+  for (int r = 1; rank == 0 && r < transport.size() && missed.empty(); ++r)
+    if (!sees(folder, Token::path(folder, word, r), patience_s))
+      missed = other_folder(first, place(r, hosts[size_t(r)]));
+  end_at_first(transport, missed, hint);
+}
+
+}  // namespace antichain

@@ -1,0 +1,108 @@
+// antichain data, and training on what it packs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include <nlohmann/json.hpp>
+
+#include "framework/files/weights.h"
+#include "framework/json.h"
+#include "tests/app/program.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+class DataCommands : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_bytes(folder_.path() / "set" / "data_batch_1.bin", records(20));
+    write_bytes(folder_.path() / "set" / "test_batch.bin", records(5));
+  }
+  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
+  std::string file(const std::string& name) const { return folder_.str() + "/" + name; }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(DataCommands, TrainingOnAPackedSetIsTrainingOnTheSet) {
+  const ProgramRun packed = run("data pack --cifar set --out set.h5 --layout nhwc --compress");
+  ASSERT_EQ(packed.code, 0) << packed.err;
+  EXPECT_NE(packed.out.find("20 images for training and 5 for tests"), std::string::npos) << packed.out;
+  const std::string how = "train --model resnet20 --batch 8 --microbatches 2 --epochs 1 --lr 0.01 ";
+  const ProgramRun one = run(how + "--data-dir set --json a.json");
+  const ProgramRun two = run(how + "--dataset hdf5:set.h5 --json b.json --local 2");
+  ASSERT_EQ(one.code, 0) << one.err;
+  ASSERT_EQ(two.code, 0) << two.err;
+  const auto state = [&](const char* name) { return nlohmann::json::parse(read_file(file(name)))["state"]; };
+  EXPECT_EQ(state("a.json"), state("b.json"));
+}
+
+TEST_F(DataCommands, AFolderIsNoHdf5File) {
+  for (const std::string command : {"train --model resnet20 --steps 1", "data batches --out b.h5 --steps 1"})
+    expect_refused(run(command + " --dataset hdf5:set"), 2,
+                   "--dataset hdf5:set wants a file, and set is a folder", command);
+}
+
+TEST_F(DataCommands, ShowListsSplitsAndClasses) {
+  const ProgramRun shown = run("data show set");
+  ASSERT_EQ(shown.code, 0) << shown.err;
+  for (const char* part : {"CIFAR-10 (a subset)", "32 x 32", "10 classes", "train", "test", "class 9"})
+    EXPECT_NE(shown.out.find(part), std::string::npos) << part << "\n" << shown.out;
+}
+
+TEST_F(DataCommands, BatchesAreTheSameInBothFormatsAndFromAnyStepOn) {
+  const std::string how = "data batches --data-dir set --batch 6 --seed 4 ";
+  for (const char* out :
+       {"--steps 5 --out a.safetensors", "--steps 5 --out a.h5", "--steps 2 --first-step 3 --out b.h5"}) {
+    const ProgramRun written = run(how + out);
+    ASSERT_EQ(written.code, 0) << written.err;
+  }
+  const Weights a = read_weights(file("a.safetensors")), same = read_weights(file("a.h5")),
+                b = read_weights(file("b.h5"));
+  const NamedTensor &images = *a.find("images"), &last = *b.find("images");
+  EXPECT_EQ(images.shape, (std::vector<int64_t>{30, 3, 32, 32}));
+  EXPECT_EQ(images, *same.find("images"));
+  EXPECT_EQ(*a.find("labels"), *same.find("labels"));
+  const auto& all = std::get<std::vector<float>>(images.values);
+  EXPECT_TRUE(
+      std::equal(all.begin() + 18 * 3072, all.end(), std::get<std::vector<float>>(last.values).begin()));
+}
+
+TEST_F(DataCommands, EvaluateTakesAFileOfOnesOwn) {
+  ASSERT_EQ(run("data pack --cifar set --out set.h5").code, 0);
+  ASSERT_EQ(run("export --model resnet20 --out w.h5").code, 0);
+  const std::string how = "evaluate --model resnet20 --weights w.h5 --batch 4 ";
+  const ProgramRun one = run(how + "--data-dir set --json a.json"),
+                   two = run(how + "--dataset hdf5:set.h5 --json b.json");
+  ASSERT_EQ(one.code, 0) << one.err;
+  ASSERT_EQ(two.code, 0) << two.err;
+  const auto loss = [&](const char* name) {
+    return nlohmann::json::parse(read_file(folder_.str() + "/" + name))["loss"].get<double>();
+  };
+  EXPECT_GT(loss("a.json"), 0);
+  EXPECT_EQ(loss("a.json"), loss("b.json"));
+  expect_refused(run(how + "--dataset hdf5:nowhere.h5"), 3, "nowhere.h5", "a missing file");
+}
+
+TEST_F(DataCommands, ALinkToItselfIsAnImageThatCantBeRead) {
+  write_bytes(folder_.path() / "photos" / "a" / "damaged.png", {});
+  std::filesystem::create_symlink("x.png", folder_.path() / "photos" / "a" / "x.png");
+  std::filesystem::create_symlink("a", folder_.path() / "photos" / "link");  // a class, too
+  std::filesystem::create_symlink("y", folder_.path() / "photos" / "y");
+  expect_refused(run("data pack --images photos --out x.h5"), 3, "photos/a/", "links");
+  expect_refused(run("data pack --images photos --skip-damaged --out x.h5"), 3, "photos", "nothing is left");
+}
+
+TEST_F(DataCommands, RefusesInOneSentence) {
+  expect_refused(run("data"), 2, "a command is missing", "data");
+  expect_refused(run("data pak"), 2, "did you mean 'pack'", "data pak");
+  expect_refused(run("data pack --out x.h5"), 2, "either --cifar DIR or --images FOLDER", "data pack");
+  expect_refused(run("data pack --images set --size 8x --out x.h5"), 2, "--size", "--size 8x");
+  expect_refused(run("data pack --images set --out x.h5"), 3, "no sub-folders", "no sub-folders");
+  expect_refused(run("train --dataset hdf5:nowhere.h5"), 3, "nowhere.h5", "a missing file");
+  expect_refused(run("train --dataset hdf5:set.h5 --data-dir set"), 2, "--data-dir", "both");
+  expect_refused(run("train --dataset cifar"), 2, "cifar10", "cifar");
+}
+
+}  // namespace
+}  // namespace antichain

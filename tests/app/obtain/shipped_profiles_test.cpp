@@ -1,0 +1,42 @@
+// The profiles that are shipped to try planning with: those of the present networks, one of each model of the publication.
+#include <gtest/gtest.h>
+
+#include "app/experiment/experiment_networks.h"
+#include "app/obtain/network.h"
+#include "framework/backend.h"
+#include "framework/json.h"
+#include "layers/cpu/backend.h"
+#include "partition/profile/read_profile.h"
+#include "pipeline/planning/planning.h"
+
+namespace antichain {
+namespace {
+
+Profile shipped(const std::string& model) {
+  const std::string file = std::string(ANTICHAIN_SOURCE_DIR) + "/docs/profiles/cpu/" + model + ".json";
+  return read_profile(read_file(file), file);
+}
+
+TEST(ShippedProfiles, CanBePlanned) {
+  for (const std::string& model : paper_models()) {
+    const Profile profile = shipped(model);
+    EXPECT_EQ(profile.model, model);
+    EXPECT_GT(profile.link.bytes_per_s, 0) << model << ": two ranks measured it";
+    const Plan plan =
+        plan_network(profile, {.stages = 4, .objective = "compute"}, "antichain", Policy::one_f_one_b);
+    EXPECT_EQ(plan.stages.size(), 4u) << model;
+    EXPECT_TRUE(plan.proved_optimal()) << model;
+  }
+}
+
+TEST(ShippedProfiles, AreOfThePresentNetworks) {
+  register_cpu_backend();
+  if (backend("cpu").description().find("AVX-512") == std::string::npos)
+    GTEST_SKIP() << "the shipped profiles are of layouts for AVX-512, which this machine has not";
+  for (const std::string& model : paper_models())
+    EXPECT_EQ(shipped(model).graph_hash, lowered_network({.model = model, .batch = 128}, {}).hash())
+        << model << " has changed: docs/profiles/cpu/README.md says how to measure it again";
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,396 @@
+// Checkpoints as a user meets them: the program is started, stopped, started again.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/files/checkpoint.h"
+#include "framework/files/hdf5_arrays.h"
+#include "framework/json.h"
+#include "tests/app/program.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* train =
+    "train --model resnet20 --batch 16 --microbatches 4 --data-dir data --profile p.json --lr 0.05 ";
+
+// Without what a clock decides.
+std::vector<std::string> metrics(const std::string& file) {
+  std::vector<std::string> lines;
+  std::istringstream in(read_file(file));
+  for (std::string line; std::getline(in, line);) {
+    Json json = Json::parse(line);
+    if (json.contains("predicted_step_s"))
+      json = {{"state", json["state"]}, {"final_loss", json["final_loss"]}};
+    for (const char* key : {"seconds", "images_per_s", "train_s", "test_s"}) json.erase(key);
+    lines.push_back(json.dump());
+  }
+  return lines;
+}
+
+// A folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints of steps 2, 4
+// and 6.
+class Checkpoints : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    write_bytes(folder_->path() / "data/data_batch_1.bin", records(48));
+    write_bytes(folder_->path() / "data/test_batch.bin", records(23));
+    write_bytes(folder_->path() / "other/data_batch_1.bin", records(48, 1));
+    write_bytes(folder_->path() / "other/test_batch.bin", records(23));
+    ASSERT_EQ(run("profile --model resnet20 --batch 16 --microbatches 4 --local 2 --json p.json").code, 0);
+    const ProgramRun whole =
+        run(std::string(train) + "--epochs 2 --metrics whole --checkpoint ck --checkpoint-every 2 --keep 9");
+    ASSERT_EQ(whole.code, 0) << whole.err;
+  }
+  static void TearDownTestSuite() { delete folder_; }
+  void SetUp() override {
+    for (const char* name : {"now", "metrics"}) fs::remove_all(path(name));
+    fs::copy(path("ck"), path("now"), fs::copy_options::recursive);
+  }
+
+  static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
+  static std::string step(int n) { return fmt::format("now/step-{:012}", n); }
+  static ProgramRun run(const std::string& words) { return run_program(folder_->str(), words); }
+  static ProgramRun resume(const std::string& words) {
+    return run(std::string(train) + "--epochs 2 " + words);
+  }
+  static void refused(const std::string& words, int code, const std::string& part) {
+    expect_refused(resume(words), code, part, words);
+  }
+  static void spoil(const std::string& file) {
+    std::string bytes = read_file(path(file));
+    bytes[bytes.size() / 2] ^= 1;
+    write_file(path(file), bytes);
+  }
+
+  // Changes what a manifest says, and gives it the right hash.
+  static void reseal(const std::string& checkpoint, const std::function<void(Manifest&)>& change) {
+    const std::string file = path(checkpoint + "/manifest.json");
+    Manifest manifest = manifest_from_json(read_file(file), file);
+    change(manifest);
+    write_file(file, to_json(manifest));
+  }
+
+  static TemporaryFolder* folder_;
+};
+TemporaryFolder* Checkpoints::folder_ = nullptr;
+
+TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
+  for (const char* place : {"--local 1", "--local 3"}) {
+    fs::remove_all(path(step(6)));
+    // Torn by the end of the first run.
+    write_file(path("metrics"), read_file(path("whole")) + "{\"step\": 7, \"los");
+    const ProgramRun rest =
+        resume(std::string("--metrics metrics --checkpoint now --keep 9 --resume auto ") + place);
+    EXPECT_EQ(rest.code, 0) << rest.err;
+    EXPECT_THAT(rest.out, HasSubstr("Going on from now/step-000000000004: 4 steps done"));
+    EXPECT_EQ(metrics(path("metrics")), metrics(path("whole"))) << place;
+    EXPECT_TRUE(fs::exists(path(step(6))));
+  }
+}
+
+// By --steps alone, the learning rate's course is the recipe's, wherever the run ends.
+TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
+  const auto trained = [](const std::string& words) {
+    const ProgramRun result = run(std::string(train) + words);
+    EXPECT_EQ(result.code, 0) << result.err;
+    EXPECT_THAT(result.err, Not(HasSubstr("learning rate")));
+  };
+  trained("--steps 4 --metrics at_once");
+  trained("--steps 2 --metrics in_two --checkpoint two");
+  trained("--steps 4 --metrics in_two --checkpoint two --resume auto");
+  EXPECT_EQ(metrics(path("in_two")), metrics(path("at_once")));
+}
+
+TEST_F(Checkpoints, MpiGoOnOnTwoProcesses) {
+  fs::remove_all(path(step(6)));
+  write_file(path("metrics"), read_file(path("whole")));
+  const ProgramRun rest = run_under_mpi(folder_->str(), 2,
+                                        std::string(train) +
+                                            "--epochs 2 --metrics metrics --checkpoint now "
+                                            "--keep 9 --resume auto");
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_EQ(metrics(path("metrics")), metrics(path("whole")));
+}
+
+TEST_F(Checkpoints, AFinishedRunIsEvaluatedAgain) {
+  write_file(path("metrics"), read_file(path("whole")));
+  const ProgramRun rest = resume("--metrics metrics --checkpoint now --keep 9 --resume auto");
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.out, HasSubstr("every step was done before"));
+  EXPECT_EQ(metrics(path("metrics")), metrics(path("whole")));
+}
+
+TEST_F(Checkpoints, SayOfWhichModelTheyAre) {
+  const ProgramRun named = run("evaluate --model resnet20 --weights now --data-dir data --json named.json");
+  ASSERT_EQ(named.code, 0) << named.err;
+  const ProgramRun result = run("evaluate --weights now --data-dir data --json own.json");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(read_file(path("own.json")), read_file(path("named.json")));
+  ASSERT_EQ(run("export --model resnet20 --init now --out w.h5").code, 0);
+  expect_refused(run("evaluate --weights w.h5 --data-dir data"), 2, "w.h5 does not say of which model", "");
+}
+
+TEST_F(Checkpoints, AutoBeginsANewWhereThereIsNone) {
+  const ProgramRun first = resume("--steps 1 --checkpoint fresh --resume auto");
+  EXPECT_EQ(first.code, 0) << first.err;
+  EXPECT_THAT(first.out, Not(HasSubstr("Going on")));
+  EXPECT_TRUE(fs::exists(path("fresh/step-000000000001/manifest.json")));
+}
+
+TEST_F(Checkpoints, ADamagedOneIsPassedOverByName) {
+  spoil(step(6) + "/stage-0.h5");
+  spoil(step(4) + "/manifest.json");
+  const ProgramRun rest = resume("--checkpoint now --keep 9 --resume auto");
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  EXPECT_THAT(rest.err, HasSubstr(step(6) + "/stage-0.h5 is damaged"));
+  EXPECT_THAT(rest.err, HasSubstr(step(4) + "/manifest.json is damaged"));
+  EXPECT_THAT(rest.err, HasSubstr("going on from the older " + step(2)));
+  EXPECT_THAT(rest.out, HasSubstr("2 steps done"));
+}
+
+TEST_F(Checkpoints, OneThatIsNamedIsTheOneOrNone) {
+  spoil(step(6) + "/stage-0.h5");
+  refused("--resume " + step(6), 3, step(6) + "/stage-0.h5 is damaged");
+  fs::remove(path(step(4) + "/manifest.json"));
+  refused("--resume " + step(4), 3, step(4) + " has no manifest.json");
+  refused("--resume now/step-000000000777", 3, "No such file");
+  refused("--resume data", 3, "there is no checkpoint in data");
+  spoil(step(2) + "/stage-0.h5");
+  refused("--resume now", 3, "no checkpoint in now can be used");
+}
+
+TEST_F(Checkpoints, FollowsNoLinksOutOfTheFolder) {
+  fs::rename(path(step(6) + "/stage-0.h5"), path("elsewhere.h5"));
+  fs::create_symlink(path("elsewhere.h5"), path(step(6) + "/stage-0.h5"));
+  refused("--resume " + step(6), 3, "is a link");
+}
+
+// What it was trained with, but for one word.
+std::string words_with(const std::string& from = "--", const std::string& to = "--") {
+  std::string words =
+      "train --model resnet20 --batch 16 --microbatches 4 --data-dir data --lr 0.05 --epochs 2 --resume now";
+  return words.replace(words.find(from), from.size(), to);
+}
+
+TEST_F(Checkpoints, AnotherRunsAreRefusedNamingEachDifference) {
+  const auto refused_with = [](const std::string& from, const std::string& to, int code,
+                               const std::string& part) {
+    expect_refused(run(words_with(from, to)), code, part, to);
+  };
+  const std::string several =
+      words_with("--batch 16 --microbatches 4", "--batch 8 --microbatches 2 --seed 5");
+  const ProgramRun result = run(several);
+  for (const char* difference :
+       {"batch is 16 in the checkpoint, but 8 here", "seed is 0", "micro-batches is 4"})
+    expect_refused(result, 3, difference, several);
+  refused_with("resnet20", "resnet32", 3, "model is resnet20 in the checkpoint, but resnet32 here");
+  refused_with("--epochs 2", "--epochs 2 --classes 20", 3, "classes is 10 in the checkpoint, but 20 here");
+  refused_with("--lr 0.05", "--lr 0.1", 3, "peak learning rate is 0.05 in the checkpoint, but 0.1 here");
+  refused_with("--data-dir data", "--data-dir other", 3, "training data is ");
+  refused_with("--resume", "--label-smoothing 0.1 --resume", 3,
+               "label smoothing is 0 in the checkpoint, but 0.1 here");
+  refused_with("--resume", "--dropout 0.1 --resume", 3, "dropout is 0.5 in the checkpoint, but 0.1 here");
+  refused_with("--epochs 2", "--steps 5", 2, "6 steps already");
+}
+
+// A data set of one's own whose pixels stay, but not the mean that is taken off them.
+TEST_F(Checkpoints, AnotherMeanIsOtherData) {
+  const auto write_set = [](double mean) {
+    std::vector<ArraySpec> specs;
+    for (const std::string split : {"train", "test"}) {
+      specs.push_back({.path = split + "/images", .shape = {16, 3, 32, 32}});
+      specs.push_back({.path = split + "/labels", .shape = {16}, .type = ArrayType::i64});
+    }
+    ArrayWriter writer(path("set.h5"), specs);
+    writer.set({"mean", std::vector<double>{mean}});
+    writer.set({"std", std::vector<double>{0.25}});
+    for (size_t i = 0; i < specs.size(); ++i)
+      writer.append(i, std::vector<std::byte>(size_t(16 * specs[i].row_bytes())));
+    writer.finish();
+  };
+  const std::string words =
+      "train --model resnet20 --batch 16 --microbatches 4 --dataset hdf5:set.h5 --profile p.json --classes "
+      "10 "
+      "--lr-schedule constant --checkpoint own --steps ";
+  write_set(0.5);
+  EXPECT_EQ(run(words + "1").code, 0);
+  write_set(0.1);
+  expect_refused(run(words + "2 --resume auto"), 3,
+                 "mean and deviation is 0.5 0.5 0.5, 0.25 0.25 0.25 in the", "another mean");
+}
+
+TEST_F(Checkpoints, OlderOnesThatSayLessAreTaken) {
+  reseal(step(6), [](Manifest& m) { m.model.erase("dropout"), m.recipe.erase("mean and deviation"); });
+  const ProgramRun usual = resume("--resume " + step(6));
+  EXPECT_EQ(usual.code, 0) << usual.err;
+  EXPECT_THAT(usual.err, Not(HasSubstr("older version")));
+  const ProgramRun other = resume("--dropout 0.1 --resume " + step(6));
+  EXPECT_EQ(other.code, 0) << other.err;
+  EXPECT_THAT(other.err, HasSubstr("does not say its dropout: it is taken to be 0.1, as here"));
+}
+
+TEST_F(Checkpoints, WhatContradictsItselfIsRefusedHoweverItIsSealed) {
+  const std::vector<std::function<void(TrainPosition&)>> forgeries = {
+      [](TrainPosition& p) { p.batch = 3; },                 // an epoch has three: 0 to 2
+      [](TrainPosition& p) { p.epoch = int64_t(1) << 62; },  //
+      [](TrainPosition& p) { p.step = 5; },                  // of the sixth it says all else
+      [](TrainPosition& p) { p.epoch_steps = 4; },           //
+      [](TrainPosition& p) { p.epoch_loss = std::nan(""); }};
+  for (const auto& forge : forgeries) {
+    SetUp();
+    reseal(step(6), [&](Manifest& m) { forge(m.position); });
+    refused("--resume " + step(6), 3, "contradict each other");
+  }
+}
+
+TEST_F(Checkpoints, ALongerRunSaysWhatItDoesToTheRate) {
+  const ProgramRun longer = run(words_with("--epochs 2", "--epochs 3"));
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(longer.err, HasSubstr("the run was to have 6 steps and now has 9"));
+}
+
+TEST_F(Checkpoints, AFolderOfAnotherRunIsNotMixed) {
+  refused("--checkpoint now", 2, "now has checkpoints already");
+  fs::copy(path(step(2)), path("step-000000000002"), fs::copy_options::recursive);
+  refused("--checkpoint now --resume step-000000000002", 2, "elsewhere");
+  fs::remove_all(path("step-000000000002"));
+}
+
+TEST_F(Checkpoints, WhatTornAttemptsLeftIsCleared) {
+  fs::rename(path(step(6)), path("now/.partial-000000000006"));
+  fs::create_directory(path("now/.removed-000000000001"));
+  EXPECT_EQ(resume("--checkpoint now --keep 9 --resume auto").code, 0);
+  EXPECT_TRUE(fs::exists(path(step(6))));
+  EXPECT_FALSE(fs::exists(path("now/.partial-000000000006")));
+  EXPECT_FALSE(fs::exists(path("now/.removed-000000000001")));
+}
+
+TEST_F(Checkpoints, MetricsOfSomethingElseAreNotCut) {
+  write_file(path("metrics"), "a table of mine\n");
+  refused("--metrics metrics --resume now", 3, "line 1 of metrics is none of metrics");
+  EXPECT_EQ(read_file(path("metrics")), "a table of mine\n");
+}
+
+TEST_F(Checkpoints, OptionsThatMakeNoSense) {
+  refused("--resume auto", 2, "--resume auto needs a folder");
+  refused("--checkpoint-every 5", 2, "--checkpoint-every needs a folder");
+  refused("--max-time 5", 2, "--max-time needs a folder");
+  for (const char* every : {"0", "-1", "x", "5x", "1.5", "10 min", "99999999999"})
+    EXPECT_EQ(resume(fmt::format("--checkpoint fresh2 --checkpoint-every={}", every)).code, 2) << every;
+  for (const char* time : {"0", "-1", "h", "5x", "1h30", "nan"})
+    EXPECT_EQ(resume(fmt::format("--checkpoint fresh2 --max-time={}", time)).code, 2) << time;
+  refused("--checkpoint data/data_batch_1.bin", 3, "can't write to the folder");
+}
+
+// Signals to a real process: one at once after its third step, from a shell beside it.
+ProgramRun signalled(const std::string& folder, const std::string& launcher, const std::string& words,
+                     const std::string& signals) {
+  write_file(folder + "/signal.sh",
+             fmt::format("{} '{}' {} --metrics metrics & job=$!\n"
+                         "until [ \"$(cat metrics 2>/dev/null | wc -l)\" -ge 3 ]; do sleep 0.05; done\n"
+                         "{}\nwait $job\n",
+                         launcher, ANTICHAIN_PROGRAM, words, signals));
+  const int status = std::system(
+      fmt::format(
+          "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='" ANTICHAIN_TEST_CACHE
+          "' ANTICHAIN_PROFILE_CACHE=none timeout 240 bash signal.sh >stdout.txt 2>stderr.txt </dev/null",
+          folder)
+          .c_str());
+  return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,
+          .out = read_file(folder + "/stdout.txt"),
+          .err = read_file(folder + "/stderr.txt")};
+}
+
+TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
+  const std::string words =
+      std::string(train) + "--lr-schedule constant --epochs 100000 --checkpoint signalled ";
+  for (const char* signal : {"USR1", "TERM", "INT"}) {
+    fs::remove_all(path("signalled")), fs::remove(path("metrics"));
+    const ProgramRun result = signalled(folder_->str(), "", words, fmt::format("kill -{} $job", signal));
+    expect_refused(result, 85, fmt::format("stopped by SIG{} after step ", signal), signal);
+  }
+  // Nothing between the steps before and after is missing or double.
+  const size_t before = metrics(path("metrics")).size();
+  const ProgramRun rest =
+      run(std::string(train) +
+          "--lr-schedule constant --checkpoint signalled --resume auto --metrics metrics --steps " +
+          std::to_string(before + 5));
+  EXPECT_EQ(rest.code, 0) << rest.err;
+  int64_t expected = 0;
+  for (const std::string& line : metrics(path("metrics")))
+    if (const Json json = Json::parse(line); json.contains("step")) {
+      EXPECT_EQ(json["step"], ++expected);
+    }
+  EXPECT_GE(expected, int64_t(before / 2));
+}
+
+TEST_F(Checkpoints, MpiASignalToOneRankStopsAll) {
+  fs::remove_all(path("signalled"));
+  const std::string words = std::string(train) + "--epochs 100000 --checkpoint signalled";
+  const std::string mpirun =
+      fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n 2",
+                  ANTICHAIN_MPIEXEC);
+  // The last process that mpirun started is one rank.
+  const ProgramRun result = signalled(folder_->str(), mpirun, words, "kill -USR1 $(pgrep -P $job | tail -1)");
+  expect_refused(result, 85, "with everything saved in signalled/step-", "USR1 to one rank");
+}
+
+TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
+  fs::remove_all(path("signalled"));
+  // It hangs in its fourth step, so the first signal can't be obeyed; a repetition soon after is that signal
+  // again.
+  const ProgramRun result =
+      signalled(folder_->str(), "env ANTICHAIN_FAULT=hang:rank=0:step=3",
+                std::string(train) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
+                "sleep 0.5; kill -TERM $job $job; sleep 1; kill -0 $job && touch still-there; "
+                "kill -INT $job");
+  EXPECT_EQ(result.code, 128 + 2) << result.err;
+  EXPECT_TRUE(fs::exists(path("still-there"))) << "one signal, told twice, ended it";
+  EXPECT_THAT(result.err, HasSubstr("a second signal: ended at once, what was complete before stays"));
+  EXPECT_TRUE(fs::exists(path("signalled/step-000000000002/manifest.json")));
+}
+
+TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {
+  for (const char* launcher : {"", "env SLURM_JOB_END_TIME=$(($(date +%s)+8))"}) {
+    fs::remove_all(path("signalled"));
+    const auto start = std::chrono::steady_clock::now();
+    const ProgramRun result = signalled(
+        folder_->str(), launcher,
+        std::string(train) + "--epochs 100000 --checkpoint signalled " + (*launcher ? "" : "--max-time 8s"),
+        "true");
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    EXPECT_EQ(result.code, 85) << result.err;
+    EXPECT_THAT(result.err,  // there may be a warning, too: these images teach nothing
+                HasSubstr(*launcher ? "the end of the job's time at Slurm" : "the end of --max-time 8s"));
+    EXPECT_LT(took.count(), 60);  // of the hours that the epochs would take, on a busy machine too
+  }
+}
+
+TEST_F(Checkpoints, AFolderInUseIsRefused) {
+  fs::remove_all(path("signalled"));
+  const ProgramRun result = signalled(
+      folder_->str(), "", std::string(train) + "--epochs 100000 --checkpoint signalled",
+      fmt::format("'{}' {} --checkpoint signalled 2>second.txt; echo $? >>second.txt; kill -USR1 $job",
+                  ANTICHAIN_PROGRAM, train));
+  EXPECT_EQ(result.code, 85) << result.err;
+  EXPECT_THAT(read_file(path("second.txt")),
+              HasSubstr("the folder signalled is in use by another run, process "));
+  EXPECT_THAT(read_file(path("second.txt")), testing::EndsWith("3\n"));
+}
+
+}  // namespace
+}  // namespace antichain

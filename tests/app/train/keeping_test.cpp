@@ -1,0 +1,210 @@
+// What a run keeps, and that it is no success where something was not kept: weights and settings of
+// --results, checkpoints on full disks, on disks that the hosts do not share, damaged ones, and numbers that
+// are none.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "framework/files/checkpoint_folder.h"
+#include "framework/files/weights.h"
+#include "framework/json.h"
+#include "tests/app/program.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr const char* train =
+    "train --model resnet20 --batch 8 --microbatches 2 --data-dir data --lr 0.0123456789 --seed 7 "
+    "--lr-schedule constant --profile p.json ";
+constexpr int bad_input = 3, not_a_number = 6;
+
+// On a busy machine a log has one; standard output never has.
+std::string without_warnings(const std::string& log) {
+  std::istringstream in(log);
+  std::string rest;
+  for (std::string line; std::getline(in, line);)
+    if (!line.starts_with("antichain: ")) rest += line + "\n";
+  return rest;
+}
+
+class Keeping : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_bytes(folder_.path() / "data/data_batch_1.bin", records(32));
+    write_bytes(folder_.path() / "data/test_batch.bin", records(8));
+    ASSERT_EQ(run("profile --model resnet20 --batch 8 --microbatches 2 --json p.json").code, 0);
+  }
+  std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
+  ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
+  Json json(const std::string& name) const { return Json::parse(read_file(path(name))); }
+  // Where a test may change what is mounted, in a name space of its own.
+  static bool may_mount() { return std::system("unshare -m mount -t tmpfs none /mnt >/dev/null 2>&1") == 0; }
+  TemporaryFolder folder_;
+};
+
+TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
+  const ProgramRun result = run(std::string(train) + "--local 2 --steps 3 --results r --checkpoint ck");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.out.substr(0, 1000),
+              HasSubstr("Keeping   weights and log in r at the end, checkpoints in ck"));
+  // The weights are those of the last checkpoint.
+  ASSERT_EQ(run("export --model resnet20 --init ck --out last.h5").code, 0);
+  ASSERT_EQ(run("export --model resnet20 --init r/weights.h5 --out kept.h5").code, 0);
+  EXPECT_EQ(read_file(path("kept.h5")), read_file(path("last.h5")));
+  const Json settings = json("r/run.json")["settings"];
+  EXPECT_EQ(settings["batch"], 8);
+  EXPECT_EQ(settings["lr"], 0.0123456789);
+  EXPECT_EQ(settings["momentum"], 0.9) << "a default";
+  EXPECT_EQ(settings["weight-decay"], 0.0005);
+  EXPECT_EQ(settings["lr-schedule"], "constant");
+  EXPECT_EQ(settings["steps"], 3);
+  EXPECT_EQ(settings["nesterov"], true);
+  EXPECT_EQ(settings["stages"], nullptr) << "neither given nor of any value";
+  const Json summary = json("r/summary.json");
+  EXPECT_TRUE(summary["final_loss"].is_number());
+  EXPECT_TRUE(summary["final_accuracy"].is_number());
+  EXPECT_THAT(result.out, HasSubstr(fmt::format("Last step      loss {:.4f}, accuracy {:.2f} %",
+                                                summary["final_loss"].get<double>(),
+                                                100 * summary["final_accuracy"].get<double>())));
+  EXPECT_EQ(without_warnings(read_file(path("r/log.txt"))), result.out);
+  // The same again.
+  ASSERT_EQ(run("train --config r/config.toml --results again").code, 0);
+  EXPECT_EQ(json("again/summary.json")["state"], summary["state"]);
+}
+
+TEST_F(Keeping, ARunThatKeepsNothingSaysSoInItsFirstLines) {
+  const ProgramRun result = run(std::string(train) + "--steps 1");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const std::string head = result.out.substr(0, result.out.find("Data"));
+  EXPECT_THAT(head, HasSubstr("Keeping   nothing"));
+  EXPECT_THAT(head, HasSubstr("--results DIR"));
+}
+
+TEST_F(Keeping, ARunWhoseLastCheckpointFailsIsNoSuccess) {
+  if (!may_mount()) GTEST_SKIP() << "no right to mount a small disk";
+  fs::create_directories(path("full"));
+  const ProgramRun result =
+      run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o size=100k none full && exec \"$@\"' sh",
+                 std::string(train) + "--steps 1 --checkpoint full/ck --json s.json");
+  EXPECT_EQ(result.code, bad_input) << result.err;
+  EXPECT_THAT(result.err,
+              HasSubstr("training is done, but its last checkpoint could not be saved: can't write"));
+  EXPECT_EQ(json("s.json")["steps"], 1) << "all else is told";
+}
+
+TEST_F(Keeping, ARunWhoseWeightsAreNotKeptIsNoSuccess) {
+  if (!may_mount()) GTEST_SKIP() << "no right to mount a small disk";
+  fs::create_directories(path("full"));
+  const ProgramRun result =
+      run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o size=400k none full && exec \"$@\"' sh",
+                 std::string(train) + "--steps 1 --results full/r");
+  EXPECT_EQ(result.code, bad_input) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("training is done, but its weights could not be kept: can't write"));
+}
+
+// Two hosts, of which each has a disk of its own under the folder's name.
+TEST_F(Keeping, MpiHostsThatDoNotShareTheFolderAreRefused) {
+  if (!may_mount()) GTEST_SKIP() << "no right to mount another disk";
+  ASSERT_EQ(run(std::string(train) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
+  fs::copy(path("ck"), path("other"), fs::copy_options::recursive);
+  const std::string words =
+      std::string(train) + "--steps 4 --checkpoint ck --checkpoint-every 1 --resume auto";
+  const ProgramRun result = run_under_mpi(
+      folder_.str(), 1,
+      fmt::format("{} : -n 1 unshare -m sh -c 'mount --bind other ck && exec \"$@\"' sh '{}' {}", words,
+                  ANTICHAIN_PROGRAM, words));
+  expect_refused(result, bad_input, "rank 1 on ", words);
+  EXPECT_THAT(result.err, HasSubstr("does not see what rank 0 on "));
+  EXPECT_EQ(CheckpointFolder(path("ck")).list().size(), 2u) << "none was removed";
+  EXPECT_EQ(run(words).code, 0) << "and they are as good as before";
+}
+
+TEST_F(Keeping, TheNewestWholeCheckpointOfAFolderIsTested) {
+  ASSERT_EQ(run(std::string(train) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
+  const std::string newest = CheckpointFolder(path("ck")).of_step(2);
+  EXPECT_THAT(run("doctor --checkpoint ck").out, HasSubstr("the newest of 2 checkpoints is whole"));
+  fs::resize_file(newest + "/stage-0.h5", 1000);
+  const ProgramRun result = run("evaluate --model resnet20 --weights ck --data-dir data");
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(result.err, HasSubstr("stage-0.h5 has 1000 bytes"));
+  EXPECT_THAT(result.err, HasSubstr("going on from the older ck/step-000000000001"));
+  const ProgramRun doctor = run("doctor --checkpoint ck --json d.json");
+  EXPECT_THAT(doctor.out, HasSubstr("stage-0.h5 has 1000 bytes"));
+  EXPECT_THAT(read_file(path("d.json")),
+              HasSubstr("\"health\": \"warning\",\n      \"about\": \"saved runs\""));
+  fs::remove_all(CheckpointFolder(path("ck")).of_step(1));
+  const ProgramRun none = run("doctor --checkpoint ck");
+  EXPECT_EQ(none.code, bad_input);
+  EXPECT_THAT(none.out, HasSubstr("no checkpoint in ck can be used"));
+}
+
+TEST_F(Keeping, NoFileIsLostByASlip) {
+  const std::string one = std::string(train) + "--steps 1 --json x --metrics ./x";
+  expect_refused(run(one), 2, "--metrics and --json would be written to one file", one);
+  const std::string before = read_file(path("p.json"));
+  for (const std::string& words : {std::string(train) + "--steps 1 --json p.json",
+                                   std::string("plan --profile p.json --stages 2 --json ./p.json")})
+    expect_refused(run(words), 2, "p.json, which --profile reads", words);
+  EXPECT_EQ(read_file(path("p.json")), before);
+  for (const char* name : {"metrics.jsonl", "run.json"}) {
+    write_bytes(folder_.path() / name / name, {'x', '\n'});
+    const std::string words = std::string(train) + "--steps 1 --results " + name;
+    expect_refused(run(words), 2, fmt::format("has a file {0} that is of no run", name), words);
+    EXPECT_EQ(read_file(path(std::string(name) + "/" + name)), "x\n");
+  }
+}
+
+TEST_F(Keeping, BatchesThatDoNotFitAreRefusedWithTheirSize) {
+  const std::string words = "data batches --data-dir data --batch 8 --steps 900000000 --out b.h5";
+  expect_refused(run(words), bad_input, "b.h5 would have 82451.", words);
+  EXPECT_FALSE(fs::exists(path("b.h5")));
+}
+
+TEST_F(Keeping, NumbersThatAreNoneAreNoResult) {
+  ASSERT_EQ(run("export --model resnet20 --out w.h5").code, 0);
+  const auto spoilt = [&](const std::string& name, const std::string& tensor, float value) {
+    Weights weights;
+    for (NamedTensor t : read_weights(path("w.h5"))) {
+      if (t.name == tensor) std::get<0>(t.values)[1] = value;
+      weights.add(std::move(t));
+    }
+    write_weights(path(name), weights, WeightFormat::hdf5);
+  };
+  spoilt("nan.h5", "layer1.0.conv1.weight", std::nanf(""));
+  spoilt("negative.h5", "bn1.running_var", -1);
+  spoilt("large.h5", "conv1.weight", 1e38f);
+  const std::string evaluate = "evaluate --model resnet20 --data-dir data --weights ";
+  expect_refused(run(evaluate + "nan.h5"), not_a_number,
+                 "nan.h5: 'layer1.0.conv1.weight' has a NaN (element 2 of ", evaluate);
+  expect_refused(run(evaluate + "negative.h5"), not_a_number, "'bn1.running_var' has the variance -1",
+                 evaluate);
+  expect_refused(run(evaluate + "large.h5"), not_a_number, "the output of node ", evaluate);
+  const std::string init = std::string(train) + "--steps 1 --init negative.h5";
+  expect_refused(run(init), not_a_number, "'bn1.running_var' has the variance -1 (element 2 of 16)", init);
+  ASSERT_EQ(run("data batches --data-dir data --steps 1 --batch 8 --out b.h5").code, 0);
+  const std::string gradients = "gradients --model resnet20 --microbatches 2 --weights w.h5 --images ";
+  EXPECT_EQ(run(gradients + "b.h5").code, 0);
+  Weights images;
+  for (NamedTensor t : read_weights(path("b.h5"))) {
+    if (t.name == "images") std::get<0>(t.values)[5] = std::numeric_limits<float>::infinity();
+    images.add(std::move(t));
+  }
+  write_weights(path("bad.h5"), images, WeightFormat::hdf5);
+  expect_refused(run(gradients + "bad.h5"), not_a_number, "'images' has an infinite number (element 6 of ",
+                 gradients);
+}
+
+}  // namespace
+}  // namespace antichain

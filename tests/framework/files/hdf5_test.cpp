@@ -1,0 +1,124 @@
+// HDF5 files that others wrote: what h5py may make of a state_dict is read, anything else is refused by name.
+#include "framework/files/hdf5.h"
+
+#include <gtest/gtest.h>
+#include <hdf5.h>
+
+#include <cstdio>
+#include <functional>
+
+#include "framework/json.h"
+#include "tests/expect_error.h"
+
+namespace antichain {
+namespace {
+
+// As framework/files/hdf5_session.h does, but before this file is the first to use the library: after damaged files its end at exit
+// would complain.
+[[maybe_unused]] const herr_t no_end = H5dont_atexit();
+
+constexpr hsize_t six[] = {2, 3};
+const std::vector<float> values = {0, 1, -2, 3.5, 1e-30f, 6};
+
+// The bytes of a file in the library's usual format, which has no checksums.
+std::string file_of(const std::function<void(hid_t file)>& write) {
+  const std::string path = testing::TempDir() + "/antichain_hdf5_" + std::to_string(::getpid());
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  write(file);
+  H5Fclose(file);
+  const std::string bytes = read_file(path);
+  std::remove(path.c_str());
+  return bytes;
+}
+
+void write_dataset(hid_t place, const char* name, hid_t type, hid_t creation = H5P_DEFAULT) {
+  const hid_t space = H5Screate_simple(2, six, nullptr);
+  const hid_t dataset = H5Dcreate2(place, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
+  ASSERT_GE(H5Dwrite(dataset, H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), 0);
+  H5Dclose(dataset);
+  H5Sclose(space);
+}
+
+TEST(Hdf5, ReadsTheUsualFormatInAnyByteOrder) {
+  for (const hid_t type : {H5T_IEEE_F32LE, H5T_IEEE_F32BE}) {
+    const Weights w = from_hdf5(file_of([&](hid_t file) { write_dataset(file, "a.weight", type); }), "w.h5");
+    ASSERT_EQ(w.size(), 1u);
+    EXPECT_EQ(w[0].shape, (std::vector<int64_t>{2, 3}));
+    EXPECT_EQ(std::get<0>(w[0].values), values);
+  }
+}
+
+TEST(Hdf5, ReadsCompressedChunks) {
+  const std::string bytes = file_of([](hid_t file) {
+    const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+    const hsize_t chunk[] = {2, 2};
+    H5Pset_chunk(creation, 2, chunk);
+    H5Pset_deflate(creation, 6);
+    write_dataset(file, "a", H5T_IEEE_F32LE, creation);
+    H5Pclose(creation);
+  });
+  EXPECT_EQ(std::get<0>(from_hdf5(bytes, "w.h5")[0].values), values);
+}
+
+TEST(Hdf5, RefusesOtherTypesByName) {
+  const auto refused = [](hid_t type, const std::string& is) {
+    const std::string bytes = file_of([&](hid_t file) { write_dataset(file, "a", type); });
+    expect_error([&] { from_hdf5(bytes, "w.h5"); }, {"w.h5: the dataset 'a' is " + is, "float32"});
+  };
+  refused(H5T_IEEE_F64LE, "float64");
+  refused(H5T_STD_I32LE, "an integer of 32 bits");
+  refused(H5T_STD_U64LE, "an integer of 64 bits");
+}
+
+TEST(Hdf5, RefusesGroupsAndLinks) {
+  const std::string grouped = file_of([](hid_t file) {
+    const hid_t group = H5Gcreate2(file, "layer1", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    write_dataset(group, "weight", H5T_IEEE_F32LE);
+    H5Gclose(group);
+  });
+  expect_error([&] { from_hdf5(grouped, "w.h5"); }, {"'layer1' is a group", "layer1.0.conv1.weight"});
+  const std::string soft = file_of([](hid_t file) {
+    write_dataset(file, "a", H5T_IEEE_F32LE);
+    H5Lcreate_soft("/a", file, "b", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  expect_error([&] { from_hdf5(soft, "w.h5"); }, {"'b' is a link"});
+  const std::string root_as_group = file_of([](hid_t file) {
+    write_dataset(file, "a", H5T_IEEE_F32LE);
+    H5Lcreate_soft("/", file, "momentum", H5P_DEFAULT, H5P_DEFAULT);
+  });
+  EXPECT_EQ(std::get<0>(read_hdf5(root_as_group, {"a"}, "w.h5")[0].values), values);
+  expect_error([&] { read_hdf5(root_as_group, {"momentum/a"}, "w.h5"); },
+               {"'momentum' is a link, not a group"});
+  const std::string external =
+      file_of([](hid_t file) { H5Lcreate_external("other.h5", "/a", file, "c", H5P_DEFAULT, H5P_DEFAULT); });
+  expect_error([&] { from_hdf5(external, "w.h5"); }, {"'c' is a link"});
+}
+
+// A dataset that says it is large, but was never written or lies elsewhere, must not be taken for zeros.
+TEST(Hdf5, RefusesDataThatAreNotThere) {
+  const auto unwritten = [](bool external) {
+    return file_of([&](hid_t file) {
+      const hsize_t many[] = {1'000'000, 1'000'000};
+      const hid_t space = H5Screate_simple(2, external ? six : many, nullptr);
+      const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
+      if (external) H5Pset_external(creation, "elsewhere.bin", 0, 24);
+      H5Dclose(H5Dcreate2(file, "a", H5T_IEEE_F32LE, space, H5P_DEFAULT, creation, H5P_DEFAULT));
+      H5Pclose(creation);
+      H5Sclose(space);
+    });
+  };
+  expect_error([&] { from_hdf5(unwritten(false), "w.h5"); }, {"'a'", "1000000 x 1000000"});
+  expect_error([&] { from_hdf5(unwritten(true), "w.h5"); }, {"'a'", "in another file"});
+}
+
+TEST(Hdf5, LeavesTheLibrarysErrorPrintingAsItWas) {
+  H5E_auto2_t before = nullptr, after = nullptr;
+  void* data = nullptr;
+  H5Eget_auto2(H5E_DEFAULT, &before, &data);
+  expect_error([] { from_hdf5("\x89HDF\r\n\x1a\n and nothing else", "w.h5"); }, {"w.h5", "damaged"});
+  H5Eget_auto2(H5E_DEFAULT, &after, &data);
+  EXPECT_EQ(before, after);
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,78 @@
+#include "tests/pipeline/fakes/fake_cuda_backend.h"
+
+#include <cuda_runtime_api.h>
+
+#include "framework/cuda/backend.h"
+#include "framework/cuda/check.h"
+#include "framework/cuda/descend.h"
+#include "framework/cuda/elementwise.h"
+#include "framework/cuda/update.h"
+#include "tests/pipeline/fakes/fake_cuda.h"
+#include "tests/pipeline/fakes/fake_devices.h"
+#include "tests/pipeline/fakes/fake_gpu.h"
+
+namespace antichain {
+
+// The passes of framework/cuda, as loops that go into a stream.
+namespace cuda {
+
+// framework/cuda/update.cu, compiled for the host.
+void update_now(Stream, const SgdOptions&, const Rate&, const Part*, int64_t);
+
+namespace {
+
+template <class T>
+void add_numbers(Stream stream, const T* x, T* y, int64_t count) {
+  testing::fake_cuda::launch(stream, [=] {
+    for (int64_t i = 0; i < count; ++i) y[i] = T(float(y[i]) + float(x[i]));
+  });
+}
+template <class T>
+void find(Stream stream, const T* values, int64_t count, int* found) {
+  testing::fake_cuda::launch(stream, [=] {
+    for (int64_t i = 0; i < count; ++i)
+      if (!(double(values[i]) - double(values[i]) == 0)) *found = 1;
+  });
+}
+
+}  // namespace
+
+void add(Stream s, const float* x, float* y, int64_t count) { add_numbers(s, x, y, count); }
+void add(Stream s, const Bf16* x, Bf16* y, int64_t count) { add_numbers(s, x, y, count); }
+void find_non_finite(Stream s, const float* v, int64_t count, int* found) { find(s, v, count, found); }
+void find_non_finite(Stream s, const double* v, int64_t count, int* found) { find(s, v, count, found); }
+void find_non_finite(Stream s, const Bf16* v, int64_t count, int* found) {
+  testing::fake_cuda::launch(s, [=] {
+    for (int64_t i = 0; i < count; ++i)
+      if (!(float(v[i]) - float(v[i]) == 0)) *found = 1;
+  });
+}
+void sgd(Stream stream, const SgdOptions& options, const Rate& rate, float* w, const float* dw, float* v,
+         int64_t count) {
+  testing::fake_cuda::launch(stream, [=] {
+    float none = 0;
+    for (int64_t i = 0; i < count; ++i) descend(options, now(rate), v, w[i], dw[i], v ? v[i] : none);
+  });
+}
+void update(Stream stream, const SgdOptions& options, const Rate& rate, const Part* parts, int64_t count) {
+  testing::fake_cuda::launch(stream, [=] { update_now(nullptr, options, rate, parts, count); });
+}
+
+}  // namespace cuda
+
+namespace testing {
+
+std::unique_ptr<Backend> make_fake_cuda_backend(const std::string& name) {
+  cuda::BackendOptions options{.name = name, .libraries = "fake kernels"};
+  for (const char* type : FakeGpu::operators) options.operators[type] = FakeGpu::the().entry(type);
+  KernelEntry& conv = options.operators.at("conv2d");
+  conv.lower = [lower = conv.lower](const Op& op, std::span<const Shape> x, std::span<const Layout> offered,
+                                    Precision precision) {
+    ANTICHAIN_CUDA(fake_cuda::enter_context());
+    return lower(op, x, offered, precision);
+  };
+  return cuda::make_backend(std::move(options));
+}
+
+}  // namespace testing
+}  // namespace antichain

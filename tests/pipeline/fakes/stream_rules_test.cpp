@@ -1,0 +1,142 @@
+// Whole steps where streams and calls wait for more than they were told to, as on a real device
+// (fake_cuda.h): streams share queues, and calls wait for a device or for all. Every step ends, with the
+// CPU's bits. Nothing here runs on a device.
+#include <gtest/gtest.h>
+
+#include <cuda_runtime_api.h>
+
+#include <random>
+#include <thread>
+
+#include "framework/error.h"
+#include "pipeline/cuda/streams.h"
+#include "pipeline/transport/ordered_transport.h"
+#include "pipeline/transport/peer_transport.h"
+#include "tests/pipeline/fakes/fake_cuda.h"
+#include "tests/pipeline/fakes/fake_gpu.h"
+#include "tests/pipeline/fakes/fake_ipc.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/expect_same.h"
+#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/transport/nccl_among.h"
+
+namespace antichain::testing {
+namespace {
+
+using fake_cuda::StreamRules;
+using fake_cuda::WaitsFor;
+
+TrainingRun train(const TrainingCase& c, int ranks) {
+  const auto at_random = [](const Profile& network, int stages) {
+    std::mt19937 random(unsigned(10 + stages));
+    return test::random_plan(random, network, stages);
+  };
+  return train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
+}
+
+std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
+  return make_ordered_transport(job, nccl_among(context, job));
+}
+std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
+  auto peers = FakeGpu::the().make_peers(context);
+  const PeerPairs pairs = find_pairs(job, *peers);
+  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
+}
+
+class StreamsThatWait : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
+    fake_cuda::ipc({});
+    fake_cuda::reset(1);
+  }
+
+  TrainingCase small{.model = "resnet20", .steps = 3};
+
+  // By each way: the bits of the CPU on 3 ranks.
+  void expect_steps_end(StreamRules rules, bool threads = false) {
+    const TrainingRun cpu = train(small, 1);
+    for (const bool nccl : {true, false}) {
+      if (nccl && threads) continue;
+      fake_cuda::ipc({.threads_are_processes = !threads});
+      fake_cuda::reset(1);
+      fake_cuda::streams(rules);
+      TrainingCase c = small;
+      c.device = FakeGpu::the().name();
+      c.over = nccl ? over_nccl : over_peers;
+      expect_same(train(c, 3), cpu, nccl ? "NCCL" : "copies");
+    }
+  }
+};
+
+TEST_F(StreamsThatWait, ForOthersOfTheirQueue) {
+  for (const int queues : {1, 2, 8}) {
+    SCOPED_TRACE(queues);
+    expect_steps_end({.queues = queues});
+  }
+}
+
+TEST_F(StreamsThatWait, InCallsThatWaitForTheDevice) {
+  expect_steps_end({.calls_wait_for = WaitsFor::its_device});
+}
+
+TEST_F(StreamsThatWait, InCallsThatWaitForAllDevicesOfAProcess) {
+  expect_steps_end({.calls_wait_for = WaitsFor::all_devices}, true);
+}
+
+using Rules = std::vector<std::string>;
+
+cudaStream_t recording_stream() {
+  cudaStream_t stream = nullptr;
+  EXPECT_EQ(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), cudaSuccess);
+  EXPECT_EQ(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  return stream;
+}
+
+// The stand-in itself: what CUDA would refuse, or would make every stream wait for, it notes.
+TEST(StreamsOfTheStandIn, NoteTheLegacyStreamWhileOneRecords) {
+  fake_cuda::reset(1);
+  const cudaStream_t stream = recording_stream();
+  float from = 1, to = 0;
+  EXPECT_EQ(cudaMemcpyAsync(&to, &from, sizeof to, cudaMemcpyDefault, nullptr), cudaSuccess);
+  EXPECT_EQ(fake_cuda::broken_rules(), Rules{"the legacy stream is used"});
+  cudaGraph_t graph = nullptr;
+  EXPECT_EQ(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  fake_cuda::reset(1);
+}
+
+TEST(StreamsOfTheStandIn, NoteAStreamThatIsDestroyedWhileItRecords) {
+  fake_cuda::reset(1);
+  const cudaStream_t stream = recording_stream();
+  EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
+  EXPECT_EQ(fake_cuda::broken_rules(), Rules{"a stream is destroyed that records"});
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(stream, &graph);
+  fake_cuda::reset(1);
+}
+
+TEST(StreamsOfTheStandIn, NoteARecordingThatIsLeftOpen) {
+  fake_cuda::reset(1);
+  std::jthread([] { recording_stream(); }).join();
+  EXPECT_EQ(fake_cuda::broken_rules(), Rules{"a recording is left open at its thread's end"});
+  fake_cuda::reset(1);
+}
+
+// Why threads never go by NCCL: a rank's call waits for a device that waits for what this rank has yet to
+// send.
+TEST(StreamsThatWaitDeathTest, ThreadsOverNcclWaitForEachOther) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto job = [] {
+    fake_cuda::reset(1);
+    fake_cuda::streams({.calls_wait_for = WaitsFor::all_devices});
+    TrainingCase c{.model = "resnet20", .steps = 3, .over = over_nccl};
+    c.device = FakeGpu::the().name();
+    c.watchdog_s = 3;
+    train(c, 3);
+  };
+  EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)), "has made no progress");
+}
+
+}  // namespace
+}  // namespace antichain::testing

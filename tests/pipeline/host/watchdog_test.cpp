@@ -1,0 +1,286 @@
+// The watchdog's decision as a table of situations, its clock, and a hung thread that ends the program.
+#include "pipeline/host/watchdog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "framework/error.h"
+#include "pipeline/transport/thread_transport.h"
+
+namespace antichain {
+namespace {
+
+RankView view(double still_s, double limit_s = 10) {
+  RankView v{.still_s = still_s};
+  v.state.limit_s = limit_s;
+  return v;
+}
+RankView computing(double still_s, const char* action = "0F3") {
+  RankView v = view(still_s);
+  std::strcpy(v.state.action.data(), action);
+  return v;
+}
+RankView writing(double still_s) {
+  RankView v = computing(still_s, "writing the checkpoint of step 4 to run");
+  v.state.patience_s = 100;
+  return v;
+}
+RankView waiting(double still_s, int peer, const char* text = "") {
+  RankView v = view(still_s);
+  v.state.waiting_for = peer;
+  std::strcpy(v.state.waiting.data(), text);
+  return v;
+}
+RankView starving(double still_s, double starved_s) {
+  RankView v = computing(still_s);
+  v.state.starved_s = starved_s;
+  return v;
+}
+RankView silent(double unheard_s) {
+  RankView v = computing(unheard_s);
+  v.unheard_s = unheard_s;
+  return v;
+}
+RankView finished() {
+  RankView v = view(1000);
+  v.unheard_s = 1000;  // it may have said good-bye long ago
+  v.state.finished = 1;
+  return v;
+}
+
+struct Situation {
+  const char* name;
+  std::vector<RankView> ranks;
+  bool stuck;
+  std::vector<std::string> says, does_not_say;
+  int speaker = 0;
+};
+
+class WatchdogJudges : public ::testing::TestWithParam<Situation> {};
+
+TEST_P(WatchdogJudges, Situation) {
+  const Situation& s = GetParam();
+  const Verdict verdict = judge(s.ranks);
+  EXPECT_EQ(verdict.stuck, s.stuck) << verdict.message;
+  if (s.stuck) {
+    EXPECT_EQ(verdict.speaker, s.speaker);
+  }
+  for (const auto& words : s.says)
+    EXPECT_NE(verdict.message.find(words), std::string::npos) << verdict.message;
+  for (const auto& words : s.does_not_say)
+    EXPECT_EQ(verdict.message.find(words), std::string::npos) << verdict.message;
+}
+
+std::vector<Situation> situations() {
+  RankView elsewhere = computing(12);
+  elsewhere.host = "node7";
+  RankView unlimited = computing(1e6);
+  unlimited.state.limit_s = 0;
+  RankView silent_waiter = waiting(12, 0);
+  silent_waiter.unheard_s = 12;
+  RankView told = waiting(0.1, 0);
+  std::strcpy(told.state.action.data(), "1B2");
+  std::strcpy(told.state.failure.data(), "NCCL: remote process exited");
+  return {
+      {"TheDeviceReportsAFailure",
+       {computing(1), told},
+       true,
+       {"rank 1 was told by its device: NCCL: remote process exited: its last action was \"1B2\""},
+       {"rank 0"}},
+      {"AllCompute", {computing(1), computing(9.9)}, false},
+      {"WaitsForASlowButMovingRank", {waiting(100, 1), computing(3)}, false},
+      {"OneHangsTheOtherWaits",
+       {waiting(12, 1, "gradient of node a, micro-batch 2 from rank 1"), computing(11, "1B2")},
+       true,
+       {"rank 1 has made no progress for 11.0 s (limit 10 s)", "its last action was \"1B2\"",
+        "rank 0 waits for the gradient of node a, micro-batch 2 from rank 1"},
+       {"rank 0 has"}},
+      {"HangsBeforeItsFirstAction", {computing(11, "")}, true, {"rank 0", "before its first action"}},
+      {"NamesTheHost", {waiting(12, 1), elsewhere}, true, {"rank 1 on node7"}, {"rank 0 on"}},
+      {"SilentRankIsNamed", {waiting(12, 1), silent(11)}, true, {"rank 1 has not been heard from", "11.0 s"}},
+      {"SilentRankThatLastWaitedIsNamed",
+       {computing(1), silent_waiter},
+       true,
+       {"rank 1 has not been heard from"}},
+      {"LowestAudibleRankSpeaks",
+       {silent(11), silent(12), waiting(12, 0)},
+       true,
+       {"rank 0", "rank 1"},
+       {},
+       2},
+      {"TwoHang", {computing(11), computing(12), waiting(11, 0)}, true, {"rank 0 has", "\nrank 1 has"}},
+      {"Deadlock",
+       {waiting(11, 1), waiting(12, 0)},
+       true,
+       {"deadlock", "rank 0 waits for rank 1", "rank 1 waits for rank 0"}},
+      {"DeadlockNotYetSure", {waiting(11, 1), waiting(9, 0)}, false},
+      {"WaitsForARankThatFinished",
+       {finished(), waiting(11, 0)},
+       true,
+       {"deadlock", "rank 1 waits for rank 0"}},
+      {"AllFinished", {finished(), finished()}, false},
+      {"SomeFinishedOthersCompute", {finished(), computing(2)}, false},
+      {"FinishedRanksHideNoHang", {finished(), computing(11)}, true, {"rank 1 has made no progress"}},
+      {"WaitsForEverybody",
+       {waiting(11, RankState::anybody), computing(11)},
+       true,
+       {"rank 0 waits for the other"}},
+      {"WithoutACoreForLongerThanTheLimit", {starving(3, 40), waiting(12, 0)}, false},
+      {"HangsAfterItHadNoCore",
+       {starving(11, 40), waiting(12, 0)},
+       true,
+       {"rank 0 has made no progress for 11.0 s (limit 10 s), besides 40.0 s without a core: its last"}},
+      {"ADiskThatWorksIsNoHang", {waiting(109, 1), writing(109)}, false},
+      {"ADiskThatNeverEnds",
+       {waiting(111, 1), writing(111)},
+       true,
+       {"rank 1 has made no progress for 111.0 s (limit 10 s, and 100 s while a disk works)", "to run"}},
+      {"NoLimit", {unlimited, waiting(1e6, 0)}, false},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, WatchdogJudges, ::testing::ValuesIn(situations()),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(WatchdogJudge, ListsEightWaitingRanksAtMost) {
+  std::vector<RankView> ranks(30, waiting(11, 0));
+  ranks[0] = computing(11);
+  const std::string message = judge(ranks).message;
+  EXPECT_NE(message.find("and 21 more ranks wait"), std::string::npos) << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 9);
+}
+
+TEST(Progress, AWaitIsSeenAndItsTextOnlyWhenExplained) {
+  Progress progress;
+  progress.doing("forward");
+  const uint64_t before = progress.read().beats;
+  {
+    Progress::Wait wait(progress, 3);
+    EXPECT_EQ(progress.read().waiting_for, 3);
+    EXPECT_STREQ(progress.read().waiting.data(), "");
+    wait.explain("a tensor");
+    EXPECT_STREQ(progress.read().waiting.data(), "a tensor");
+  }
+  EXPECT_FALSE(progress.read().is_waiting());
+  EXPECT_GT(progress.read().beats, before);
+  {
+    Progress::Wait wait(progress, 1);
+    EXPECT_STREQ(progress.read().waiting.data(), "");
+  }
+  EXPECT_STREQ(progress.read().action.data(), "forward");
+}
+
+TEST(Progress, ADiskHasItsTime) {
+  Progress progress;
+  {
+    const Progress::Disk outer(progress, "writing a checkpoint");
+    { const Progress::Disk inner(progress, "syncing"); }
+    EXPECT_EQ(progress.read().patience_s, Progress::disk_patience_s);
+    EXPECT_STREQ(progress.read().action.data(), "syncing");
+  }
+  EXPECT_EQ(progress.read().patience_s, 0);
+}
+
+TEST(SharedText, LongTextsAreCutAndReadWholeWhileTheyChange) {
+  SharedText text;
+  const std::string a(500, 'a'), b(500, 'b');
+  text.write(a);
+  std::atomic<bool> stop{false};
+  std::thread writer([&] {
+    // A pause now and then, or a reader as slow as the writer would hardly ever find the text at rest.
+    for (int i = 0; !stop; ++i) text.write(i % 2 ? a : b), i % 8 ? void() : std::this_thread::yield();
+  });
+  int whole = 0, torn = 0, short_texts = 0;
+  for (SharedText::Bytes bytes; whole < 20'000;) {
+    if (!text.try_read(bytes)) continue;
+    const std::string read = bytes.data();
+    ++whole;
+    short_texts += read.size() != 127;
+    torn += read.find_first_not_of(read[0]) != std::string::npos;
+  }
+  stop = true;
+  writer.join();
+  EXPECT_EQ(short_texts, 0);
+  EXPECT_EQ(torn, 0);  // without the version count about every second text would be
+}
+
+using namespace std::chrono_literals;
+
+void sleep_while(const std::function<bool()>& condition) {
+  while (condition()) std::this_thread::sleep_for(1ms);
+}
+
+TEST(Watchdog, ReportsOnceWithinATwentiethOfTheLimit) {
+  Progress mine;
+  mine.limit(0.5);
+  mine.doing("the last thing");
+  std::atomic<int> reports{0};
+  std::string message;
+  const auto start = std::chrono::steady_clock::now();
+  Watchdog dog(states_of_threads({&mine}), [&](const Verdict& verdict) {
+    message = verdict.message;
+    ++reports;
+  });
+  sleep_while([&] { return reports == 0; });
+  const auto waited = std::chrono::steady_clock::now() - start;
+  EXPECT_GE(waited, 500ms);
+  // A look comes every 25 ms and counts as 50 ms at most, however late it is.
+  EXPECT_TRUE(message.find("for 0.5 s") != std::string::npos ||
+              message.find("for 0.6 s") != std::string::npos)
+      << message;
+  EXPECT_NE(message.find("the last thing"), std::string::npos);
+  std::this_thread::sleep_for(100ms);
+  EXPECT_EQ(reports, 1);
+}
+
+TEST(Watchdog, IsQuietWhileThereAreBeatsAndWhenTheLimitIsOff) {
+  Progress moving, unlimited;
+  moving.limit(0.4);
+  std::atomic<int> reports{0};
+  {
+    Watchdog dog(states_of_threads({&moving, &unlimited}), [&](const Verdict&) { ++reports; });
+    for (int i = 0; i < 60; ++i) {
+      moving.beat();
+      std::this_thread::sleep_for(20ms);
+    }
+  }
+  EXPECT_EQ(reports, 0);
+}
+
+TEST(WatchdogDeathTest, AHungThreadEndsTheProgramAndIsNamed) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto job = [] {
+    run_ranks(3,
+              [](Transport& t) {
+                t.activity().doing("multiplying");
+                if (t.rank() == 1)
+                  for (;;) std::this_thread::sleep_for(1h);
+                t.wait(t.recv({4, 2}, 1, Tensor::host({{8}, DType::u8})));
+              },
+              {.watchdog_s = 0.5});
+  };
+  EXPECT_EXIT(
+      job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
+      "rank 1 .*no progress.*multiplying(.|\n)*rank 0 waits for the message of channel 4, micro-batch 2 from "
+      "rank 1(.|\n)*rank 2 waits");
+}
+
+TEST(WatchdogDeathTest, ADeadlockOfThreadsEndsTheProgram) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto job = [] {
+    run_ranks(2,
+              [](Transport& t) {
+                t.wait(t.recv({0, 0}, 1 - t.rank(), Tensor::host({{8}, DType::u8})));
+              },
+              {.watchdog_s = 0.5});
+  };
+  EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)), "deadlock");
+}
+
+}  // namespace
+}  // namespace antichain

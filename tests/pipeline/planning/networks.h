@@ -1,0 +1,144 @@
+// Small priced networks and plans, built by hand: what schedules are made of in these tests.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "partition/plan/plan.h"
+
+namespace antichain::test {
+
+inline ProfileNode node(std::string name, Role role, std::vector<int> inputs, bool needs_gradient,
+                        NodeCost cost) {
+  return {
+      std::move(name), role == Role::input ? "input" : "op", role, std::move(inputs), needs_gradient, cost};
+}
+
+inline Profile empty_network() {
+  Profile network;
+  network.model = "test";
+  network.graph_hash = "hash";
+  network.device = "cpu";
+  network.microbatch = 4;
+  return network;
+}
+
+// image → n1 → n2 → … → n_length, which is the loss and uses the labels (the last node) as well.
+inline Profile chain(int length,
+                     NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1}) {
+  Profile network = empty_network();
+  network.nodes.push_back(node("image", Role::input, {}, false, {}));
+  network.nodes.push_back(node("label", Role::input, {}, false, {}));
+  for (int i = 1; i <= length; ++i) {
+    const int before = i == 1 ? 0 : i;
+    const bool last = i == length;
+    network.nodes.push_back(node(fmt::format("n{}", i), last ? Role::loss : Role::compute,
+                                 last ? std::vector<int>{before, 1} : std::vector<int>{before}, true, cost));
+  }
+  return network;
+}
+
+inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages,
+                    std::vector<int> ranks = {}) {
+  Plan plan{
+      .model = network.model, .graph_hash = network.graph_hash, .method = "by hand", .objective = "none"};
+  for (size_t s = 0; s < stages.size(); ++s) {
+    std::sort(stages[s].begin(), stages[s].end());
+    plan.stages.push_back({stages[s], {ranks.empty() ? int(s) : ranks[s]}});
+  }
+  return plan;
+}
+
+// The plan with so many ranks in each stage, numbered by stage, or as `ranks` says.
+inline Plan replicated(Plan plan, const std::vector<int>& replicas, const std::vector<int>& ranks = {}) {
+  int next = 0;
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    plan.stages[s].ranks.clear();
+    for (int i = 0; i < replicas[s]; ++i, ++next)
+      plan.stages[s].ranks.push_back(ranks.empty() ? next : ranks[next]);
+  }
+  return plan;
+}
+
+// 1 to `most` replicas a stage, ranks in any order.
+inline Plan randomly_replicated(std::mt19937& random, Plan plan, int most) {
+  std::vector<int> replicas;
+  for (size_t s = 0; s < plan.stages.size(); ++s) replicas.push_back(1 + int(random() % most));
+  std::vector<int> ranks(std::accumulate(replicas.begin(), replicas.end(), 0));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  return replicated(std::move(plan), replicas, ranks);
+}
+
+// A chain of S nodes, one a stage.
+inline Plan one_node_each(const Profile& network, std::vector<int> ranks = {}) {
+  std::vector<std::vector<int>> stages;
+  for (int n = 0; n < int(network.nodes.size()); ++n)
+    if (network.nodes[n].role != Role::input) stages.push_back({n});
+  return plan_of(network, stages, std::move(ranks));
+}
+
+// A random network: several inputs per node, skips, some tensors that need no gradient (a stem without
+// parameters), one loss that everything without a consumer flows into.
+inline Profile random_network(std::mt19937& random, int nodes) {
+  const auto pick = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
+  Profile network = empty_network();
+  network.nodes.push_back(node("image", Role::input, {}, false, {}));
+  network.nodes.push_back(node("label", Role::input, {}, false, {}));
+  std::vector<bool> used(nodes + 2, false);
+  for (int i = 2; i < nodes + 2; ++i) {
+    std::vector<int> inputs;
+    for (int k = pick(1, 3); k > 0; --k) inputs.push_back(i == 2 || pick(0, 9) == 0 ? 0 : pick(2, i - 1));
+    bool gradient = pick(0, 3) > 0;  // whether it has parameters
+    for (int x : inputs) gradient = gradient || network.nodes[x].needs_gradient, used[x] = true;
+    network.nodes.push_back(node(fmt::format("n{}", i), Role::compute, inputs, gradient,
+                                 {.forward_s = double(pick(1, 9)),
+                                  .backward_input_s = double(pick(1, 9)),
+                                  .backward_weight_s = double(pick(0, 9)),
+                                  .output_bytes = pick(1, 1000)}));
+  }
+  std::vector<int> ends = {1};
+  for (int i = 2; i < nodes + 2; ++i)
+    if (!used[i]) ends.push_back(i);
+  network.nodes.push_back(node("loss", Role::loss, ends, true, {.forward_s = 1}));
+  return network;
+}
+
+// Nested random down-sets: nodes in a random topological order, cut into consecutive pieces. Stages then own
+// node numbers with gaps, and a consumer with a higher number may sit on an earlier stage than a lower one.
+inline Plan random_plan(std::mt19937& random, const Profile& network, int stages) {
+  const int n = int(network.nodes.size());
+  std::vector<bool> done(n, false);
+  std::vector<int> order;
+  for (int i = 0; i < n; ++i) done[i] = network.nodes[i].role == Role::input;
+  while (true) {
+    std::vector<int> ready;
+    for (int i = 0; i < n; ++i) {
+      const auto& inputs = network.nodes[i].inputs;
+      if (!done[i] && std::all_of(inputs.begin(), inputs.end(), [&](int x) { return bool(done[x]); }))
+        ready.push_back(i);
+    }
+    if (ready.empty()) break;
+    order.push_back(ready[random() % ready.size()]);
+    done[order.back()] = true;
+  }
+  std::vector<int> cuts(order.size() - 1);
+  std::iota(cuts.begin(), cuts.end(), 1);
+  std::shuffle(cuts.begin(), cuts.end(), random);
+  cuts.resize(stages - 1);
+  cuts.push_back(0), cuts.push_back(int(order.size()));
+  std::sort(cuts.begin(), cuts.end());
+  std::vector<std::vector<int>> nodes;
+  for (int s = 0; s < stages; ++s) nodes.emplace_back(order.begin() + cuts[s], order.begin() + cuts[s + 1]);
+  std::vector<int> ranks(stages);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  std::shuffle(ranks.begin(), ranks.end(), random);
+  return plan_of(network, nodes, ranks);
+}
+
+}  // namespace antichain::test

@@ -1,0 +1,456 @@
+// Stages with replicas on devices with memory of their own, on stand-ins (fake_gpu.h, fake_ipc.h,
+// fake_nccl.cpp): the bits are those of CPU ranks with the same plan, over every transport; the sum over the
+// replicas waits for what it needs, and no more. Nothing here runs on a device.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <thread>
+
+#include "framework/cuda/resources.h"
+#include "framework/error.h"
+#include "framework/random.h"
+#include "models/model.h"
+#include "pipeline/cuda/streams.h"
+#include "pipeline/run/runner.h"
+#include "pipeline/transport/ordered_transport.h"
+#include "pipeline/transport/peer_transport.h"
+#include "pipeline/transport/staged_transport.h"
+#include "pipeline/transport/thread_transport.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/fakes/fake_cuda.h"
+#include "tests/pipeline/fakes/fake_gpu.h"
+#include "tests/pipeline/fakes/fake_ipc.h"
+#include "tests/pipeline/fakes/forgetful_streams.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/expect_same.h"
+#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/transport/nccl_among.h"
+#include "tests/pipeline/transport/passing_transport.h"
+
+namespace antichain::testing {
+namespace {
+
+using Counts = std::vector<int>;  // of replicas, by stage
+using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
+
+int sum(const Counts& replicas) { return std::accumulate(replicas.begin(), replicas.end(), 0); }
+
+Plan cut(const Profile& network, const Counts& replicas) {
+  std::mt19937 random(3);
+  return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+}
+MakePlan cut_for(const Counts& replicas) {
+  return [replicas](const Profile& network, int) { return cut(network, replicas); };
+}
+
+TrainingRun on_the_cpu(const TrainingCase& c, const Counts& replicas) {
+  return train_on_threads(c, sum(replicas), cut_for(replicas), by_policy(Policy::one_f_one_b));
+}
+TrainingRun on_fake_gpu(TrainingCase c, const Counts& replicas, unsigned seed, const MakeTransport& over) {
+  fake_cuda::reset(seed);
+  c.device = FakeGpu::the().name();
+  c.over = over;
+  return on_the_cpu(c, replicas);
+}
+
+enum class Way { staged, peers, nccl };
+const char* name_of(Way way) {
+  return way == Way::staged ? "ByHostMemory" : way == Way::peers ? "BetweenDevices" : "OverNccl";
+}
+
+std::unique_ptr<Transport> over(Way way, Transport& job, const Context& context) {
+  if (way == Way::staged) return make_staged_transport(job, device_streams("fake_gpu")->copies(context));
+  if (way == Way::nccl) return make_ordered_transport(job, nccl_among(context, job));
+  auto peers = FakeGpu::the().make_peers(context);
+  const PeerPairs pairs = find_pairs(job, *peers);
+  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
+}
+
+class DeviceReplicas : public ::testing::TestWithParam<Way> {
+ protected:
+  void SetUp() override { fake_cuda::ipc({.threads_are_processes = GetParam() == Way::peers}); }
+  void TearDown() override {
+    FakeGpu& gpu = FakeGpu::the();
+    gpu.around_copies = nullptr;
+    gpu.around_peers = nullptr;
+    gpu.takes_s = nullptr;
+    EXPECT_EQ(fake_cuda::broken_rules(), std::vector<std::string>());
+    fake_cuda::ipc({});
+    fake_cuda::reset(1);
+    ::unsetenv("ANTICHAIN_FAULT");
+  }
+  static MakeTransport transport() {
+    return [](Transport& job, const Context& context) { return over(GetParam(), job, context); };
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::peers, Way::nccl),
+                         [](const auto& info) { return name_of(info.param); });
+
+struct ReplicaCase {
+  Counts replicas;
+  int microbatches = 4;
+};
+
+// Each seed has the device late with other things. Training and evaluation take turns.
+TEST_P(DeviceReplicas, TrainToTheBitsOfTheCpu) {
+  for (const auto& [replicas, microbatches] :
+       {ReplicaCase{{2}}, {{2, 1}}, {{1, 2}, 5}, {{2, 2}}, {{3, 1}, 5}}) {
+    TrainingCase c{.model = "resnet20", .microbatches = microbatches, .steps = 3, .epoch = true};
+    const TrainingRun cpu = on_the_cpu(c, replicas);
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      c.device_augments = seed != 3;
+      expect_same(on_fake_gpu(c, replicas, seed, transport()), cpu,
+                  std::to_string(sum(replicas)) + " ranks, seed " + std::to_string(seed));
+    }
+  }
+}
+
+// What the runner is fed with: images that differ by micro-batch and step. Notes what it is asked for; what
+// is drawn ahead, as "next".
+class Samples : public BatchSource {
+ public:
+  void fill(std::string_view input, int microbatch, const Tensor& out) override {
+    asked.push_back(fmt::format("{} {}", input, microbatch));
+    draw(microbatch, step, out);
+  }
+  bool expects_more() const override { return expects; }
+  void fill_next(std::string_view input, int microbatch, const Tensor& out) override {
+    asked.push_back(fmt::format("next {} {}", input, microbatch));
+    draw(microbatch, step + 1, out);
+  }
+  bool is_expected() const override { return expected; }
+
+  bool expects = true, expected = true;
+  int step = 0;
+  std::vector<std::string> asked;
+
+ private:
+  static void draw(int microbatch, int step, const Tensor& out) {
+    std::fill_n(out.raw(), out.bytes(), std::byte(0));
+    if (out.dtype() != DType::f32) return;  // labels: all of class 0
+    const Philox random{uint64_t(100 * step + microbatch)};
+    for (int64_t i = 0; i < out.elements(); ++i)
+      out.data<float>()[i] = float(random.words(uint64_t(i))[0]) * 0x1p-31f - 1;
+  }
+};
+
+// A rank of a job that trains by hand.
+struct OneRank {
+  int rank;
+  Transport& job;
+  CUstream_st* stream;  // in which it computes
+  const std::vector<Action>& actions;
+  Samples& samples;
+  std::function<StepResult(bool traced)> step;
+};
+
+void on_ranks(const Counts& replicas, int microbatches, const MakeTransport& over,
+              const std::function<void(OneRank&)>& body) {
+  FakeGpu& gpu = FakeGpu::the();
+  run_ranks(sum(replicas), [&](Transport& job) {
+    Context context(gpu, 1, job.local_rank());
+    gpu.enter(context);
+    const std::unique_ptr<Transport> transport = over(job, context);
+    const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
+    const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
+    const Plan plan = cut(network, replicas);
+    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+    Stage stage(graph, stage_of_rank(plan, job.rank()).nodes, context, 0);
+    StageRunner runner(stage, network, plan, schedule, Mode::train, *transport);
+    Samples samples;
+    const auto step = [&](bool traced) {
+      const StepInput input{.step = uint64_t(samples.step), .batch = 2 * microbatches, .rate = 0.01f};
+      StepInput of_step = input;
+      of_step.traced = traced;
+      StepResult result = runner.run(of_step, samples);
+      ++samples.step;
+      return result;
+    };
+    OneRank rank{job.rank(), job, cuda::stream_of(context), schedule.ranks[size_t(job.rank())],
+                 samples,    step};
+    body(rank);
+  });
+}
+
+// Numbers whose sum shows the order in which they are added.
+float number(int replica, int64_t i) {
+  const auto words = Philox(uint64_t(replica)).words(uint64_t(i));
+  return std::ldexp(float(words[0]) * 0x1p-31f - 1, int(words[1] % 24));
+}
+
+// The sum by itself: ((g0 + g1) + g2) + … everywhere, and everybody's statistics.
+void expect_added_up(int replicas, int microbatches, const MakeTransport& over) {
+  FakeGpu& gpu = FakeGpu::the();
+  run_ranks(replicas, [&](Transport& job) {
+    const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
+    const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
+    const Plan plan = cut(network, {replicas});
+    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+    Context context(gpu, 1, job.local_rank());
+    gpu.enter(context);
+    const std::unique_ptr<Transport> transport = over(job, context);
+    Stage stage(graph, plan.stages[0].nodes, context, 0);
+    const StageMemory memory(stage, network, plan, schedule, job.rank(), Mode::train);
+    const Share share = share_of(plan, job.rank(), microbatches);
+    const ReplicaSum sum(stage, memory, plan.stages[0].ranks, share, 5);
+
+    const Tensor& gradients = stage.gradients();
+    const std::span<float> all(gradients.data<float>(), size_t(gradients.elements()));
+    fake_cuda::launch(cuda::stream_of(context), [&] {
+      for (size_t i = 0; i < all.size(); ++i) all[i] = number(job.rank(), int64_t(i));
+      for (int m = share.first; m < microbatches; m += replicas) {
+        const Tensor& block = memory.all_statistics[size_t(m)];
+        std::fill_n(block.raw(), block.bytes(), std::byte(m + 1));
+      }
+    });
+    transport->begin_step(sum.turns());
+    sum.run(*transport);
+    transport->flush();
+    fake_cuda::drain();
+    int64_t wrong = 0;
+    for (size_t i = 0; i < all.size(); ++i) {
+      float right = number(0, int64_t(i));
+      for (int replica = 1; replica < replicas; ++replica) right += number(replica, int64_t(i));
+      wrong += int(all[i] != right);
+    }
+    EXPECT_EQ(wrong, 0) << "rank " << job.rank() << " of " << replicas;
+    for (int m = 0; m < microbatches; ++m) {
+      const Tensor& block = memory.all_statistics[size_t(m)];
+      EXPECT_EQ(std::count(block.raw(), block.raw() + block.bytes(), std::byte(m + 1)), block.bytes()) << m;
+    }
+  });
+}
+
+TEST_P(DeviceReplicas, AddUpInTheirOrder) {
+  for (const int replicas : {2, 3, 4}) expect_added_up(replicas, 5, transport());
+}
+
+using Asked = std::vector<std::string>;
+
+// What it has in the next step first, too.
+TEST_P(DeviceReplicas, EachDrawsItsOwnSamplesAhead) {
+  std::mutex mutex;
+  std::map<int, Asked> first, second, other;
+  on_ranks({1, 2}, 5, transport(), [&](OneRank& r) {
+    const auto asked = [&] {
+      r.samples.asked.clear();
+      r.step(false);
+      return r.samples.asked;
+    };
+    const Asked of_first = asked(), of_second = asked();
+    r.samples.expected = false;
+    const Asked of_other = asked();
+    std::lock_guard lock(mutex);
+    first[r.rank] = of_first, second[r.rank] = of_second, other[r.rank] = of_other;
+  });
+  EXPECT_EQ(first[0], (Asked{"images 0", "images 1", "images 2", "images 3", "images 4", "next images 0"}));
+  EXPECT_EQ(first[1], (Asked{"labels 0", "labels 2", "labels 4", "next labels 0"}));
+  EXPECT_EQ(first[2], (Asked{"labels 1", "labels 3", "next labels 1"}));
+  EXPECT_EQ(second[1], (Asked{"labels 2", "labels 4", "next labels 0"}));
+  EXPECT_EQ(second[2], (Asked{"labels 3", "next labels 1"}));
+  EXPECT_EQ(other[1], first[1]);
+  EXPECT_EQ(other[2], first[2]);
+}
+
+TEST_P(DeviceReplicas, EachWaitsForTheDeviceOnceAStep) {
+  on_ranks({2, 1}, 4, transport(), [&](OneRank& r) {
+    r.step(false);
+    for (int step = 1; step < 4; ++step) {
+      const int before = fake_cuda::waits(r.stream);
+      r.step(false);
+      EXPECT_EQ(fake_cuda::waits(r.stream), before + 1) << "rank " << r.rank;
+    }
+  });
+}
+
+// Two forwards, two backwards and an update each, as without replicas; besides them the step's numbers and
+// what is added up.
+TEST_P(DeviceReplicas, EachGoesByRecordingsButForTheSum) {
+  std::vector<int> graphs, kernels;
+  on_ranks({3}, 6, transport(), [&](OneRank& r) {
+    for (int step = 0; step < 5; ++step) {
+      r.step(false);
+      r.job.barrier();
+      if (r.rank == 0) {
+        graphs.push_back(fake_cuda::graph_launches());
+        kernels.push_back(fake_cuda::launched());
+      }
+      r.job.barrier();
+    }
+  });
+  for (int& count : graphs) count -= graphs[0];
+  EXPECT_EQ(graphs, (std::vector<int>{0, 15, 30, 45, 60}));
+  for (size_t step = 2; step < 5; ++step) EXPECT_EQ(kernels[step] - kernels[step - 1], 3 * (1 + 2));
+}
+
+// A kernel that adds takes 20 ms, and the host no time to start it.
+TEST_P(DeviceReplicas, ATraceHasTheDevicesTimesOfTheSum) {
+  fake_cuda::keep_time(1e-5);
+  FakeGpu::the().takes_s = [](const std::string& work) { return work == "add" ? 20e-3 : 0; };
+  on_ranks({3}, 3, transport(), [&](OneRank& r) {
+    r.step(false);
+    const std::vector<Event> events = r.step(true).events;
+    ASSERT_EQ(events.size(), r.actions.size());
+    double before_s = events[0].start_s;
+    for (size_t i = 0; i < events.size(); ++i) {
+      EXPECT_EQ(print(events[i].action), print(r.actions[i]));
+      EXPECT_LE(before_s, events[i].start_s + 1e-6);  // float32 milliseconds
+      if (events[i].action.verb == Verb::reduce) {
+        EXPECT_GE(events[i].end_s - events[i].start_s, 2 * 20e-3 - 1e-5);
+      }
+      before_s = events[i].end_s;
+    }
+    EXPECT_EQ(std::ranges::count(events, Verb::reduce, [](const Event& e) { return e.action.verb; }), 1);
+  });
+}
+
+// The others are in the next step by then, and wait for messages that never come.
+TEST_P(DeviceReplicas, NameWhoMadeABadNumber) {
+  const auto expect_named = [](const Counts& replicas, const char* fault, const char* step,
+                               const char* rank) {
+    ::setenv("ANTICHAIN_FAULT", fault, 1);
+    expect_error([&] { on_fake_gpu({.model = "resnet20", .steps = 5}, replicas, 3, transport()); },
+                 {step, rank});
+  };
+  const char* const backward = "nan:rank=-1:step=2:microbatch=2:gradient:layer1.0.conv2";
+  const char* const forward = "nan:rank=-1:step=2:microbatch=1:activation:layer1.1.conv1";
+  expect_named({2}, backward, "step 3, micro-batch 2: ", "(rank 0)");
+  expect_named({3}, backward, "step 3, micro-batch 2: ", "(rank 2)");
+  expect_named({2}, forward, "step 3, micro-batch 1: ", "(rank 1)");
+}
+
+TEST_P(DeviceReplicas, SkipABadStepTogether) {
+  for (const char* fault : {"nan:rank=-1:step=2:microbatch=1:activation:layer1.1.conv1",
+                            "nan:rank=-1:step=2:microbatch=2:gradient:layer2.1.conv2"}) {
+    ::setenv("ANTICHAIN_FAULT", fault, 1);
+    TrainingCase c{.model = "resnet20"};
+    c.on_nan = OnNan::skip;
+    EXPECT_EQ(on_fake_gpu(c, {2, 1}, 4, transport()).state, on_the_cpu(c, {2, 1}).state) << fault;
+  }
+}
+
+using Watched = PassingTransport;
+
+// Lets the device begin when the host comes to its one flush.
+class LetsGo : public Watched {
+ public:
+  LetsGo(std::unique_ptr<Transport> own, CUstream_st* stream, std::vector<int>& flushes)
+      : Watched(*own), own_(std::move(own)), stream_(stream), flushes_(flushes) {}
+  void flush() override {
+    ++flushes_[size_t(rank())];
+    fake_cuda::let_go(stream_);
+    Watched::flush();
+  }
+
+ private:
+  const std::unique_ptr<Transport> own_;
+  CUstream_st* const stream_;
+  std::vector<int>& flushes_;
+};
+
+// Where no message passes through the host, it starts the whole step, sum and update, before the device has
+// done any of it.
+TEST_P(DeviceReplicas, TheHostDoesNotWaitForTheSum) {
+  std::vector<int> flushes(2);
+  const MakeTransport letting_go = [&](Transport& job, const Context& context) {
+    return std::make_unique<LetsGo>(over(GetParam(), job, context), cuda::stream_of(context), flushes);
+  };
+  on_ranks({2}, 4, letting_go, [&](OneRank& r) {
+    r.samples.expects = false;
+    if (GetParam() != Way::staged) fake_cuda::hold(r.stream);
+    r.step(false);
+  });
+  EXPECT_EQ(flushes, (std::vector<int>{1, 1}));
+}
+
+// In host memory, what is sent from is not to be received into before all of it has left: MPI's rule.
+class Strict : public Watched {
+ public:
+  Strict(Transport& job, std::atomic<int>& broken) : Watched(job), broken_(broken) {}
+  void send(MessageKey key, int peer, Tensor t) override {
+    leaving_.push_back(t);
+    Watched::send(key, peer, std::move(t));
+  }
+  Ticket recv(MessageKey key, int peer, Tensor into) override {
+    for (const Tensor& t : leaving_)
+      broken_ += int(t.raw() < into.raw() + into.bytes() && into.raw() < t.raw() + t.bytes());
+    return Watched::recv(key, peer, std::move(into));
+  }
+  void flush() override {
+    Watched::flush();
+    leaving_.clear();
+  }
+
+ private:
+  std::vector<Tensor> leaving_;
+  std::atomic<int>& broken_;
+};
+
+TEST(ReplicasOnTheHost, ReceiveNothingIntoWhatIsStillBeingSent) {
+  std::atomic<int> broken = 0;
+  TrainingCase c{.model = "resnet20", .steps = 2};
+  c.over = [&](Transport& job, const Context&) { return std::make_unique<Strict>(job, broken); };
+  for (const Counts& replicas : {Counts{2}, Counts{1, 3}}) on_the_cpu(c, replicas);
+  EXPECT_EQ(broken, 0);
+}
+
+std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, Transport& job, const Context& context) {
+  if (way == Way::staged)
+    return make_staged_transport(job,
+                                 std::make_unique<ForgetfulCopies>(cuda::make_copy_stream(context), forgets));
+  if (way == Way::nccl)
+    return make_ordered_transport(job,
+                                  std::make_unique<ForgetfulMessages>(nccl_among(context, job), forgets));
+  std::unique_ptr<PeerStream> peers =
+      std::make_unique<ForgetfulPeers>(FakeGpu::the().make_peers(context), forgets);
+  const PeerPairs pairs = find_pairs(job, *peers);
+  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
+}
+
+// Of each way, those that show. Two more the order of a step hides: the end of the sums' own sends
+// (peer_step_test.cpp has it), and with NCCL a buffer that is free, as a group waits for all that was
+// computed anyway.
+std::vector<Forgets> needed(Way way) {
+  std::vector<Forgets> all{Forgets::computed, Forgets::arrival};
+  if (way != Way::nccl) all.push_back(Forgets::free_buffer);
+  if (way == Way::staged) all.push_back(Forgets::delivery);
+  return all;
+}
+
+// Nothing but the sum is sent here: what it adds up lies over what the backward still uses. The device does
+// things in any order, so a forgotten wait may go well, but not always.
+TEST_P(DeviceReplicas, NeedTheWaitsOfTheSum) {
+  const TrainingCase c{.model = "resnet20", .steps = 3};
+  const TrainingRun cpu = on_the_cpu(c, {2});
+  const auto is_wrong = [&](Forgets forgets, unsigned seed) {
+    fake_cuda::ipc({.threads_are_processes = GetParam() == Way::peers,
+                    .forgets_waits = forgets == Forgets::free_buffer});
+    try {
+      const TrainingRun run = on_fake_gpu(c, {2}, seed, [&](Transport& job, const Context& context) {
+        return forgetful(GetParam(), forgets, job, context);
+      });
+      return run.losses != cpu.losses || run.state != cpu.state;
+    } catch (const Error&) {  // what came too early need not even be numbers
+      return true;
+    }
+  };
+  for (unsigned seed = 1; seed <= 4; ++seed) EXPECT_FALSE(is_wrong(Forgets::nothing, seed)) << seed;
+  for (const Forgets forgets : needed(GetParam())) {
+    bool wrong = false;
+    for (unsigned seed = 1; seed <= 60 && !wrong; ++seed) wrong = is_wrong(forgets, seed);
+    EXPECT_TRUE(wrong) << int(forgets);
+    fake_cuda::broken_rules();
+  }
+}
+
+}  // namespace
+}  // namespace antichain::testing

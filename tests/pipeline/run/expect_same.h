@@ -1,0 +1,18 @@
+// Two runs that learned the same, bit by bit.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/pipeline/run/training_run.h"
+
+namespace antichain::testing {
+
+inline void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
+  EXPECT_EQ(a.losses, b.losses) << what;
+  EXPECT_EQ(a.state, b.state) << what;
+  EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
+}
+
+}  // namespace antichain::testing

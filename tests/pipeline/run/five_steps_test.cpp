@@ -1,0 +1,97 @@
+// Training as it is done, held to PyTorch: stages, schedule, runner and optimiser make the five steps that
+// tests/golden/five_steps.py recorded in float64, on one stage and on two.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "framework/files/state_dict.h"
+#include "framework/initialise.h"
+#include "layers/cpu/backend.h"
+#include "models/model.h"
+#include "partition/planners/planner.h"
+#include "pipeline/run/runner.h"
+#include "pipeline/train/weights_io.h"
+#include "pipeline/transport/thread_transport.h"
+#include "tests/models/golden.h"
+#include "tests/pipeline/run/training_run.h"
+
+namespace antichain {
+namespace {
+
+// The network of gradients.txt that a line of five_steps.txt trains.
+GoldenErrors drawn_as(const std::string& model) {
+  for (const GoldenErrors& network : read_golden_errors())
+    if (network.model == model && network.form == Form::cifar) return network;
+  throw std::runtime_error("tests/golden/gradients.txt has no network " + model + " in CIFAR form");
+}
+
+// Of the whole network, as tests/models draws it.
+Weights drawn_weights(const Graph& model, float shift) {
+  Weights drawn;
+  for (const StateEntry& entry : state_entries(model)) {
+    const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
+    if (entry.buffer)
+      initialise(plain, entry.spec->init, 0, entry.name);
+    else
+      draw_golden(plain, entry.name);
+    if (entry.name.ends_with(".bias") && model[entry.node].op->type() == "batch_norm")
+      for (int64_t i = 0; i < plain.elements(); ++i) plain.data<float>()[i] += shift;
+    drawn.add(to_named(entry.name, plain));
+  }
+  return drawn;
+}
+
+// The same two images at every step, labelled 0 and 1.
+class OneBatch : public BatchSource {
+ public:
+  explicit OneBatch(std::array<int, 2> samples) : samples_(samples) {}
+  void fill(std::string_view input, int, const Tensor& out) override {
+    if (input == "images") return draw_golden_images(out, samples_);
+    for (int i = 0; i < 2; ++i) out.data<int32_t>()[i] = i;
+  }
+
+ private:
+  const std::array<int, 2> samples_;
+};
+
+// Mean losses: before each step, and after the last.
+std::vector<double> train(const GoldenErrors& drawn, float rate, int stages, size_t steps) {
+  register_cpu_backend();
+  const Backend& cpu = backend("cpu");
+  std::vector<double> losses(steps + 1);
+  run_ranks(stages, [&](Transport& transport) {
+    Context context(cpu);
+    cpu.enter(context);
+    const Graph model = make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0});
+    const Graph graph = lower(model, cpu);
+    const Profile network = testing::priced_by_flops(unpriced(graph, cpu.description()));
+    const Plan plan = plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 1);
+    Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, 0);
+    load_weights(stage, drawn_weights(model, drawn.shift), Fit::whole, "tests/golden");
+    StageRunner runner(stage, network, plan, schedule, Mode::train, transport);
+    OneBatch batch(drawn.batches[0]);
+    for (uint64_t step = 0; step <= steps; ++step) {
+      const StepResult mine = runner.run({.step = step, .batch = 2, .rate = rate}, batch);
+      if (stage.owns(graph.find("loss"))) losses[step] = mine.loss / 2;
+    }
+  });
+  return losses;
+}
+
+class FiveStepsOfStages : public ::testing::TestWithParam<GoldenSteps> {};
+
+// 1e-3 as in tests/models: four times what is allowed to PyTorch's own float32, as Winograd's errors are.
+TEST_P(FiveStepsOfStages, StayBesideDoublePrecision) {
+  const auto& [model, rate, right] = GetParam();
+  const std::vector<double> one = train(drawn_as(model), rate, 1, right.size() - 1);
+  for (size_t i = 0; i < right.size(); ++i)
+    EXPECT_NEAR(one[i] / right[i], 1, 1e-3) << "loss before step " << i;
+  EXPECT_EQ(train(drawn_as(model), rate, 2, right.size() - 1), one) << "two stages";
+}
+
+INSTANTIATE_TEST_SUITE_P(Cifar, FiveStepsOfStages, ::testing::ValuesIn(read_golden_steps()),
+                         [](const auto& info) { return info.param.model; });
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,174 @@
+// What each rank tells a transport with one order, of schedules with replicas, whose all-reduces are two groups of messages:
+// carried out by a stand-in with rendezvous semantics, nobody waits for ever and every send meets its own receive. Turns made
+// otherwise are found.
+#include "pipeline/run/message_turns.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "pipeline/simulate/message_order.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/sum_turns.h"
+#include "tests/pipeline/simulate/turn_rendezvous.h"
+
+namespace antichain::test {
+namespace {
+
+constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
+constexpr Host hosts[] = {Host::blocks, Host::runs_ahead};
+const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
+
+using Turns = std::vector<std::vector<Turn>>;  // of each rank
+
+Turns turns_of_all(const Schedule& schedule, const Plan& plan, const Profile& network, const Link& link,
+                   bool statistics) {
+  const int ranks = int(schedule.ranks.size());
+  const Channels channels(schedule);
+  const auto order = issue_order(message_order(schedule, plan, network, one_link(link)), ranks);
+  Turns turns;
+  for (int r = 0; r < ranks; ++r)
+    turns.push_back(turns_of(
+        order[size_t(r)], schedule.ranks[size_t(r)], channels, r,
+        sum_turns(stage_of_rank(plan, r).ranks, r, channels.count(), schedule.microbatches, statistics)));
+  return turns;
+}
+
+void expect_safe(const Schedule& schedule, const Turns& turns) {
+  for (const Host host : hosts)
+    ASSERT_EQ(TurnRendezvous(schedule, turns, host).carry_out(), "") << print(schedule);
+}
+
+TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
+  for (const NodeCost& cost : {NodeCost{.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1},
+                               NodeCost{}})  // nothing takes time: all ties
+    for (int a = 1; a <= 4; ++a)
+      for (int b = 1; b <= 4; ++b)
+        for (const int c : {1, 3})
+          for (const int M : {std::max({a, b, c}), 5, 12})
+            for (const Policy policy : policies) {
+              SCOPED_TRACE(fmt::format("{}, {} and {} replicas, M {}, {}", a, b, c, M, name_of(policy)));
+              const Profile network = chain(3, cost);
+              const Plan plan = replicated(one_node_each(network), {a, b, c});
+              const Schedule schedule = make_schedule(network, plan, policy, M);
+              expect_safe(schedule, turns_of_all(schedule, plan, network, links[M % 3], a % 2 == 0));
+            }
+}
+
+struct RandomCase {
+  explicit RandomCase(int seed)
+      : random(unsigned(seed)),
+        network(random_network(random, 1 + seed % 4 + 2 + int(random() % 8))),
+        plan(randomly_replicated(random, random_plan(random, network, 1 + seed % 4), 4)),
+        schedule(make_schedule(network, plan, policies[seed % 3 == 2], 4 + int(random() % 9))),
+        turns(turns_of_all(schedule, plan, network, links[seed % 3], seed % 2)) {}
+
+  // Whether two stages that are not next to each other have a message.
+  bool skips() const {
+    const auto stage_of = plan.stage_of(int(network.nodes.size()));
+    for (size_t n = 0; n < network.nodes.size(); ++n)
+      for (const int x : network.nodes[n].inputs)
+        if (stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1) return true;
+    return false;
+  }
+  // A rank that has replicas, and where its all-reduce begins; −1 where there is none.
+  std::pair<int, size_t> replica() const {
+    for (size_t r = 0; r < turns.size(); ++r)
+      for (size_t i = 0; i < turns[r].size(); ++i)
+        if (turns[r][i].group != 0) return {int(r), i};
+    return {-1, 0};
+  }
+  bool stuck(const Turns& wrong, Host host) const {
+    return !TurnRendezvous(schedule, wrong, host).carry_out().empty();
+  }
+
+  std::mt19937 random;
+  const Profile network;
+  const Plan plan;
+  const Schedule schedule;
+  const Turns turns;
+};
+
+TEST(MessageTurns, AreSafeForRandomNetworksWithSkips) {
+  int skips = 0, sums = 0;
+  for (int seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    const RandomCase c(seed);
+    expect_safe(c.schedule, c.turns);
+    skips += c.skips();
+    sums += int(match_messages(c.schedule).meetings.size());
+  }
+  EXPECT_GT(skips, 50);  // the sample does contain the hard cases
+  EXPECT_GT(sums, 300);
+}
+
+// Every replica sends first: each waits for the other one's receive, which is behind its send.
+TEST(MessageTurns, WithoutGroupsDeadlock) {
+  int trials = 0;
+  for (int seed = 0; seed < 60; ++seed) {
+    const RandomCase c(seed);
+    if (c.replica().first < 0) continue;
+    Turns wrong = c.turns;
+    for (auto& turns : wrong)
+      for (Turn& turn : turns) turn.group = 0;
+    for (const Host host : hosts) EXPECT_TRUE(c.stuck(wrong, host)) << seed;
+    ++trials;
+  }
+  EXPECT_GT(trials, 30);
+}
+
+// One replica exchanges sums before gradients, or gradients before the messages that it computes them from.
+TEST(MessageTurns, InAnotherOrderOnOneReplicaAreFound) {
+  int trials = 0, early = 0;
+  for (int seed = 0; seed < 60; ++seed) {
+    const RandomCase c(seed);
+    const auto [r, first] = c.replica();
+    if (r < 0) continue;
+    Turns swapped = c.turns, sooner = c.turns;
+    std::ranges::stable_partition(std::span(swapped[size_t(r)]).subspan(first),
+                                  [](const Turn& turn) { return turn.group == 2; });
+    const auto begin = sooner[size_t(r)].begin();
+    const bool needs =
+        std::any_of(begin, begin + int(first), [](const Turn& turn) { return turn.verb == Verb::recv; });
+    std::rotate(begin, begin + int(first), sooner[size_t(r)].end());
+    for (const Host host : hosts) {
+      EXPECT_TRUE(c.stuck(swapped, host)) << seed;
+      if (needs) {
+        EXPECT_TRUE(c.stuck(sooner, host)) << seed;
+      }
+    }
+    ++trials;
+    early += needs;
+  }
+  EXPECT_GT(trials, 30);
+  EXPECT_GT(early, 20);
+}
+
+// Within a group messages of two ranks have no names, either.
+TEST(MessageTurns, StatisticsInAnotherOrderAreFound) {
+  const Profile network = chain(1);
+  const Plan plan = replicated(one_node_each(network), {2});
+  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 4);
+  Turns turns = turns_of_all(schedule, plan, network, {}, true);
+  // Gradients, and statistics of two micro-batches, to and from rank 1; then the sums.
+  ASSERT_EQ(turns[0].size(), 8u);
+  EXPECT_EQ(TurnRendezvous(schedule, turns, Host::blocks).carry_out(), "");
+  std::swap(turns[0][1], turns[0][2]);
+  EXPECT_EQ(TurnRendezvous(schedule, turns, Host::blocks).carry_out(),
+            "rank 0 sends 2.2 to rank 1, which receives 2.0: another message");
+}
+
+TEST(MessageTurns, TheReportNamesWhoWaitsWhere) {
+  const Profile network = chain(1);
+  const Plan plan = replicated(one_node_each(network), {2});
+  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
+  Turns turns = turns_of_all(schedule, plan, network, {}, false);
+  turns[1].pop_back();
+  EXPECT_EQ(TurnRendezvous(schedule, turns, Host::runs_ahead).carry_out(),
+            "rank 0 stands in 0A, sends 1.0 to rank 1\n");
+}
+
+}  // namespace
+}  // namespace antichain::test

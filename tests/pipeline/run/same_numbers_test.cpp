@@ -1,0 +1,131 @@
+// Promise 1: with a synchronous schedule the same bits come out whatever the cut. Each model is trained for a few
+// steps on one stage; then on more stages, under every schedule, with plans of the planner and with cuts at random
+// places inside blocks, and every loss and every bit of the state afterwards must be the same.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "partition/planners/planner.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/training_run.h"
+
+namespace antichain {
+namespace {
+
+using namespace testing;
+
+Plan by_antichains(const Profile& network, int stages) {
+  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+}
+
+MakePlan at_random(unsigned seed) {
+  return [seed](const Profile& network, int stages) {
+    std::mt19937 random(seed);
+    Plan plan = test::random_plan(random, network, stages);
+    return plan;
+  };
+}
+
+void expect_same(const TrainingRun& one, const TrainingRun& many, const std::string& what) {
+  EXPECT_EQ(one.losses, many.losses) << what;  // doubles, all bits
+  EXPECT_EQ(one.state, many.state) << what;
+  EXPECT_EQ(one.test_accuracy, many.test_accuracy) << what;
+}
+
+class SameNumbers : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SameNumbers, WhateverTheCut) {
+  TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 4, .steps = 3};
+  if (c.model == "squeezenet1_0") c.rate = 0.01f;  // at 0.05 its test loss is infinite after three steps
+  const auto one_f_one_b = by_policy(Policy::one_f_one_b), gpipe = by_policy(Policy::gpipe);
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, one_f_one_b);
+  ASSERT_EQ(one.losses.size(), 3u);
+  ASSERT_NE(one.losses[0], one.losses[1]);
+  expect_same(one, train_on_threads(c, 1, by_antichains, one_f_one_b), "twice");
+  for (int stages = 2; stages <= 4; ++stages) {
+    expect_same(one, train_on_threads(c, stages, by_antichains, one_f_one_b),
+                "1f1b, " + std::to_string(stages));
+    expect_same(one, train_on_threads(c, stages, by_antichains, gpipe), "gpipe, " + std::to_string(stages));
+  }
+  for (unsigned seed = 0; seed < 3; ++seed)
+    expect_same(one, train_on_threads(c, 4, at_random(seed), one_f_one_b),
+                "random cuts " + std::to_string(seed));
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
+                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet1_0"));
+
+class SameNumbersOnTwoStages : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(SameNumbersOnTwoStages, AsOnOne) {
+  const TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 2, .steps = 2};
+  const auto one_f_one_b = by_policy(Policy::one_f_one_b);
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, one_f_one_b);
+  ASSERT_EQ(one.losses.size(), 2u);
+  ASSERT_NE(one.losses[0], one.losses[1]);
+  expect_same(one, train_on_threads(c, 2, by_antichains, one_f_one_b), GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(OtherModels, SameNumbersOnTwoStages,
+                         ::testing::Values("alexnet", "densenet121", "inception_v3", "resnet32", "resnet50",
+                                           "resnet56", "resnet101", "resnext50", "resnext101"));
+
+int stage_of(const Plan& plan, const Profile& network, std::string_view node) {
+  const auto at = std::ranges::find_if(network.nodes, [&](const ProfileNode& n) { return n.called(node); });
+  return plan.stage_of(int(network.nodes.size()))[size_t(at - network.nodes.begin())];
+}
+
+// Inception's two losses on two stages: both need the labels, and their gradients meet where the head leaves the trunk.
+Plan losses_apart(const Profile& network, int stages) {
+  for (unsigned seed = 0;; ++seed) {
+    Plan plan = at_random(seed)(network, stages);
+    if (stage_of(plan, network, "AuxLogits.loss") != stage_of(plan, network, "loss")) return plan;
+  }
+}
+
+TEST(SameNumbers, WithTheAuxiliaryLossOnAnotherStage) {
+  TrainingCase c{
+      .model = "inception_v3", .microbatch = 2, .microbatches = 2, .steps = 2, .rate = 0.005f, .aux = 0.4};
+  const auto one_f_one_b = by_policy(Policy::one_f_one_b);
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, one_f_one_b);
+  expect_same(one, train_on_threads(c, 2, by_antichains, one_f_one_b), "2 stages");
+  expect_same(one, train_on_threads(c, 3, losses_apart, one_f_one_b), "losses apart");
+  c.aux = 0;
+  EXPECT_LT(train_on_threads(c, 1, by_antichains, one_f_one_b).losses[0], one.losses[0])
+      << "the auxiliary loss counts";
+}
+
+// Backward's halves apart: the first half of each B becomes I, the second comes as late as the order allows.
+Schedule halves_apart(const Profile& network, const Plan& plan, int microbatches) {
+  Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+  for (auto& actions : schedule.ranks) {
+    std::vector<Action> halves;
+    for (Action& a : actions) {
+      if (a.verb == Verb::backward) {
+        halves.push_back({.verb = Verb::backward_weight, .stage = a.stage, .microbatch = a.microbatch});
+        a.verb = Verb::backward_input;
+      }
+    }
+    actions.insert(actions.end() - 1, halves.begin(), halves.end());  // before the update
+  }
+  return schedule;
+}
+
+TEST(SameNumbers, WithBackwardsHalvesApart) {
+  const TrainingCase c{.model = "resnet20"};
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  for (int stages = 1; stages <= 3; ++stages)
+    expect_same(one, train_on_threads(c, stages, by_antichains, halves_apart),
+                std::to_string(stages) + " stages");
+}
+
+TEST(SameNumbers, InEvaluationOverAnUnevenSet) {
+  // Without batch norm a higher rate ends in infinities.
+  const TrainingCase c{.model = "squeezenet1_0", .epoch = true, .rate = 0.005f};
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  EXPECT_GE(one.test_accuracy, 0);
+  expect_same(one, train_on_threads(c, 3, by_antichains, by_policy(Policy::gpipe)), "3 stages");
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,131 @@
+#include "tests/pipeline/run/training_run.h"
+
+#include <cmath>
+
+#include "framework/files/checkpoint_folder.h"
+#include "framework/random.h"
+#include "layers/cpu/backend.h"
+#include "models/model.h"
+#include "pipeline/stage/stage_state.h"
+#include "pipeline/train/state_hash.h"
+#include "pipeline/train/trainer.h"
+#include "pipeline/train/weights_io.h"
+#include "pipeline/transport/thread_transport.h"
+
+namespace antichain::testing {
+namespace {
+
+// A few random images, by index.
+class NoiseSet : public DataSet {
+ public:
+  explicit NoiseSet(int64_t size) : size_(size) {}
+  std::string name() const override { return "noise"; }
+  int64_t size() const override { return size_; }
+  Shape image_shape() const override { return {3, 32, 32}; }
+  std::span<const std::string> class_names() const override { return names_; }
+  void image(int64_t index, std::span<uint8_t> out) const override {
+    const Philox random{uint64_t(index)};
+    for (size_t i = 0; i < out.size(); ++i) out[i] = uint8_t(random.words(i)[0]);
+  }
+  int label(int64_t index) const override { return int(index * 7 % 10); }
+
+ private:
+  int64_t size_;
+  std::vector<std::string> names_{"a", "b", "c", "d", "e", "f", "g", "h", "i", "j"};
+};
+
+class Recorder : public TrainObserver {
+ public:
+  Recorder(TrainingRun& run, const TrainingCase& c) : run_(run), case_(c) {}
+  void on_step(const StepReport& report) override {
+    run_.losses.push_back(report.loss);
+    case_.on_step(report);
+  }
+  void on_epoch(const EpochReport& report) override {
+    run_.test_accuracy = report.test_accuracy;
+    run_.epoch_losses.push_back(report.train_loss);
+  }
+  void on_checkpoint(const CheckpointReport& report) override { run_.checkpoints.push_back(report); }
+
+ private:
+  TrainingRun& run_;
+  const TrainingCase& case_;
+};
+
+}  // namespace
+
+TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& make_plan,
+                             const MakeSchedule& make_schedule) {
+  register_cpu_backend();
+  const Backend& device = backend(c.device);
+  const int batch = c.microbatch * c.microbatches;
+  // The test set's last batch is uneven, and so is the training set's, which is dropped.
+  const DataSplits data{std::make_shared<NoiseSet>(batch * c.steps + 1),
+                        std::make_shared<NoiseSet>(batch + 3)};
+  TrainingRun run;
+  run_ranks(
+      ranks,
+      [&](Transport& job) {
+        Context context(device, 1, job.local_rank());
+        device.enter(context);
+        const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
+        Transport& transport = own ? *own : job;
+        const Graph graph =
+            lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
+        const Profile network = priced_by_flops(unpriced(graph, device.description()));
+        const Plan plan = make_plan(network, ranks);
+        validate(plan, network);
+        const Schedule schedule = make_schedule(network, plan, c.microbatches);
+        validate(schedule, network, plan);
+        Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
+        Recorder recorder(run, c);
+        TrainOptions options{
+            .batch = batch,
+            .epochs = c.epoch ? 1 : 0,
+            .steps = c.epoch ? 0 : c.steps,
+            .seed = c.seed,
+            .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
+            .on_nan = c.on_nan,
+            .device_augments = c.device_augments};
+        if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
+        if (!c.checkpoint.empty()) {
+          options.checkpoint = {
+              .folder = c.checkpoint, .every_steps = c.every_steps, .every_s = c.every_s, .keep = c.keep};
+          if (const auto there = CheckpointFolder(c.checkpoint).list(); !there.empty()) {
+            const Manifest manifest = verify_checkpoint(there[0]);
+            restore(stage, there[0], manifest);
+            options.checkpoint.resumed = there[0];
+            options.start = manifest.position;
+            if (transport.rank() == 0) run.first_step = manifest.position.step;
+          }
+        }
+        transport.barrier();  // nobody writes while others look
+        const TrainResult result = train(stage, network, plan, schedule, data, transport, options, recorder);
+        const StateHash state = state_hash(stage, transport);
+        Weights weights = gather_weights(stage, transport);
+        if (transport.rank() != 0) return;
+        run.state = state.all;
+        run.unsaved = result.unsaved;
+        run.weights = std::move(weights);
+      },
+      {.watchdog_s = c.watchdog_s});
+  return run;
+}
+
+MakeSchedule by_policy(Policy policy) {
+  return [policy](const Profile& network, const Plan& plan, int microbatches) {
+    return make_schedule(network, plan, policy, microbatches);
+  };
+}
+
+Profile priced_by_flops(Profile network) {
+  for (ProfileNode& node : network.nodes) {
+    NodeCost& cost = node.cost;
+    cost.forward_s = cost.flops / 1e11 + double(cost.output_bytes) / 1e10 + 1e-6;
+    cost.backward_input_s = cost.forward_s;
+    if (cost.param_bytes > 0) cost.backward_weight_s = cost.forward_s;
+  }
+  return network;
+}
+
+}  // namespace antichain::testing

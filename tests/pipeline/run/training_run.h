@@ -1,0 +1,61 @@
+// Trains a model on ranks that are threads and returns what it learned, for comparing cuts.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "framework/files/weights.h"
+#include "pipeline/schedule/schedule.h"
+#include "pipeline/train/on_nan.h"
+#include "pipeline/train/trainer.h"
+
+namespace antichain::testing {
+
+struct TrainingRun {
+  std::vector<double> losses;  // of each step
+  std::string state;           // fingerprint of all parameters and buffers
+  Weights weights;             // these themselves
+  double test_accuracy = -1;
+  std::vector<double> epoch_losses;  // of training, by epoch that ended
+  int64_t first_step = 0;            // done before, in a run that went on
+  std::vector<CheckpointReport> checkpoints;
+  std::string unsaved;  // why the last one is not there
+};
+
+struct TrainingCase {
+  std::string model;
+  int microbatch = 2, microbatches = 4, steps = 5;
+  uint64_t seed = 7;
+  Precision precision = Precision::float32;
+  bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
+  OnNan on_nan = OnNan::abort;
+  float rate = 0.05f, decay = 1;  // the rate is multiplied by it after each step
+  double aux = 0;                 // weight of Inception's auxiliary loss
+  int epochs = 0;                 // so many epochs of `steps` steps, each evaluated
+  int64_t until = 0;              // end after so many steps in all
+  // Save there, and go on from the newest checkpoint that is there.
+  std::string checkpoint;
+  int64_t every_steps = 0;
+  double every_s = 0;
+  int keep = 100;
+  std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
+  // What carries tensors instead of the job's transport.
+  std::function<std::unique_ptr<Transport>(Transport& job, const Context&)> over;
+  std::string device = "cpu";
+  bool device_augments = true;
+  double watchdog_s = 120;
+};
+
+// Lowers the model, lets `plan` cut it for so many ranks and `schedule` order it, and runs.
+using MakePlan = std::function<Plan(const Profile&, int ranks)>;
+using MakeSchedule = std::function<Schedule(const Profile&, const Plan&, int microbatches)>;
+TrainingRun train_on_threads(const TrainingCase&, int ranks, const MakePlan&, const MakeSchedule&);
+
+// A schedule by policy.
+MakeSchedule by_policy(Policy);
+
+// A profile priced by FLOPs and bytes instead of a clock: the same on every machine.
+Profile priced_by_flops(Profile);
+
+}  // namespace antichain::testing

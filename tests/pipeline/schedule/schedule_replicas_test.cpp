@@ -1,0 +1,183 @@
+// Schedules of plans with replicas: the order by hand, validity and slots for all small sizes and random networks.
+#include <gtest/gtest.h>
+
+#include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/schedule.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/schedule/data_flow.h"
+
+namespace antichain::test {
+namespace {
+
+constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
+
+std::string only_ranks(const Schedule& schedule) {
+  const std::string text = print(schedule);
+  return text.substr(text.find("rank 0:"));
+}
+
+// Two devices share the first stage: 3 devices from there on, so each has 2 micro-batches in flight.
+TEST(Replicas, TakeMicrobatchesInTurn) {
+  const Profile network = chain(2);
+  const Plan plan = replicated(one_node_each(network), {2, 1});
+  EXPECT_EQ(only_ranks(make_schedule(network, plan, Policy::one_f_one_b, 5)),
+            "rank 0: 0L0 0F0 0S0:a2>2 0L2 0F2 0S2:a2>2 0R0:g2.3<2 0B0 0L4 0F4 0S4:a2>2 "
+            "0R2:g2.3<2 0B2 0R4:g2.3<2 0B4 0A 0U\n"
+            "rank 1: 0L1 0F1 0S1:a2>2 0L3 0F3 0S3:a2>2 0R1:g2.3<2 0B1 0R3:g2.3<2 0B3 0A 0U\n"
+            "rank 2: 1L0 1R0:a2<0 1F0 1B0 1S0:g2.3>0 1L1 1R1:a2<1 1F1 1B1 1S1:g2.3>1 1L2 1R2:a2<0 1F2 1B2 "
+            "1S2:g2.3>0 1L3 1R3:a2<1 1F3 1B3 1S3:g2.3>1 1L4 1R4:a2<0 1F4 1B4 1S4:g2.3>0 1U\n");
+}
+
+TEST(Replicas, OfEveryStageMeetByMicrobatch) {
+  const Profile network = chain(2);
+  const Plan plan = replicated(one_node_each(network), {2, 3}, {4, 0, 1, 3, 2});
+  EXPECT_EQ(only_ranks(make_schedule(network, plan, Policy::gpipe, 3)),
+            "rank 0: 0L1 0F1 0S1:a2>3 0R1:g2.3<3 0B1 0A 0U\n"
+            "rank 1: 1L0 1R0:a2<4 1F0 1B0 1S0:g2.3>4 1A 1U\n"
+            "rank 2: 1L2 1R2:a2<4 1F2 1B2 1S2:g2.3>4 1A 1U\n"
+            "rank 3: 1L1 1R1:a2<0 1F1 1B1 1S1:g2.3>0 1A 1U\n"
+            "rank 4: 0L0 0F0 0S0:a2>1 0L2 0F2 0S2:a2>2 0R0:g2.3<1 0B0 0R2:g2.3<2 0B2 0A 0U\n");
+  EXPECT_EQ(only_ranks(make_schedule(network, plan, Policy::forward_only, 3)),
+            "rank 0: 0L1 0F1 0S1:a2>3\n"
+            "rank 1: 1L0 1R0:a2<4 1F0\n"
+            "rank 2: 1L2 1R2:a2<4 1F2\n"
+            "rank 3: 1L1 1R1:a2<0 1F1\n"
+            "rank 4: 0L0 0F0 0S0:a2>1 0L2 0F2 0S2:a2>2\n");
+}
+
+TEST(Replicas, TheLegendNamesTheAllReduceWhereThereIsOne) {
+  const Profile network = chain(1);
+  const Plan plan = one_node_each(network);
+  const auto legend = [&](const Plan& plan) {
+    return print(make_schedule(network, plan, Policy::gpipe, 2)).substr(0, 200);
+  };
+  EXPECT_EQ(legend(plan).find("all-reduce"), std::string::npos);
+  EXPECT_NE(legend(replicated(plan, {2})).find("S send, A all-reduce over the replicas, U update\n"),
+            std::string::npos);
+}
+
+// Every number of replicas of two stages, every small M: never stuck, every gradient once; each replica has
+// ceil(devices left / replicas) micro-batches in flight, or all it has.
+TEST(Replicas, HoldForAllSmallSizes) {
+  const Profile network = chain(3);
+  for (int a = 1; a <= 4; ++a)
+    for (int b = 1; b <= 4; ++b)
+      for (int M = std::max(a, b); M <= 13; ++M)
+        for (Policy policy : policies) {
+          SCOPED_TRACE(fmt::format("{} and {} replicas, M {}, {}", a, b, M, name_of(policy)));
+          const Plan plan = replicated(one_node_each(network), {a, b, 1});
+          const Schedule schedule = make_schedule(network, plan, policy, M);
+          follow_data(schedule, network, plan, policy != Policy::forward_only);
+          const std::vector<Slots> all = slots(schedule);
+          const auto expect_in_flight = [&](int rank, int i, int r, int devices_left) {
+            const int mine = (M - i + r - 1) / r;
+            EXPECT_EQ(all[rank].microbatches, policy == Policy::one_f_one_b
+                                                  ? std::min(mine, (devices_left + r - 1) / r)
+                                              : policy == Policy::gpipe ? mine
+                                                                        : 1);
+          };
+          for (int i = 0; i < a; ++i) expect_in_flight(i, i, a, a + b + 1);
+          for (int i = 0; i < b; ++i) expect_in_flight(a + i, i, b, b + 1);
+          expect_in_flight(a + b, 0, 1, 1);
+        }
+}
+
+TEST(Replicas, HoldForRandomNetworks) {
+  std::mt19937 random(11);
+  for (int trial = 0; trial < 600; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const Profile network = random_network(random, 4 + int(random() % 14));
+    const Plan plan =
+        randomly_replicated(random, random_plan(random, network, 1 + int(random() % 5)), 1 + trial % 5);
+    const Policy policy = policies[trial % 3];
+    const Schedule schedule = make_schedule(network, plan, policy, 5 + int(random() % 12));
+    follow_data(schedule, network, plan, policy != Policy::forward_only);
+    const std::string text = print(schedule);
+    EXPECT_EQ(parse_schedule(text, "text").ranks, schedule.ranks);
+    EXPECT_EQ(print(parse_schedule(text, "text")), text);
+  }
+}
+
+// What a slot holds is followed through the schedule: a rank's n-th micro-batch may take slot n mod k of what it sends
+// only when holding back the peer's recv of the one before would hold back the writing action too.
+TEST(Replicas, SlotsCountTheRanksOwnMicrobatches) {
+  std::mt19937 random(12);
+  const auto certainly_after = [](const Schedule& schedule, int peer, int recv_index, int rank, int index) {
+    Schedule held_back = schedule;
+    held_back.ranks[peer].resize(recv_index);
+    return walk(held_back, match_messages(held_back), [](int, int) {})[rank] <= index;
+  };
+  const auto safe = [&](const Schedule& schedule, int rank, int stage_replicas, Flow flow, int k) {
+    const auto& actions = schedule.ranks[rank];
+    for (const Action& a : actions) {
+      const int reuser = a.microbatch + k * stage_replicas;
+      if (a.verb != Verb::send || a.message.flow != flow || reuser >= schedule.microbatches) continue;
+      const auto& theirs = schedule.ranks[a.peer];
+      const auto recv = std::find_if(theirs.begin(), theirs.end(), [&](const Action& r) {
+        return r.verb == Verb::recv && r.peer == rank && r.message == a.message &&
+               r.microbatch == a.microbatch;
+      });
+      const Verb writes = flow == Flow::activation ? Verb::forward : Verb::backward;
+      const auto write = std::find(actions.begin(), actions.end(), Action{writes, a.stage, reuser});
+      if (!certainly_after(schedule, a.peer, int(recv - theirs.begin()), rank, int(write - actions.begin())))
+        return false;
+    }
+    return true;
+  };
+  int checked = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const Profile network = random_network(random, 4 + int(random() % 6));
+    const Plan plan = randomly_replicated(random, random_plan(random, network, 2 + int(random() % 2)), 3);
+    const Schedule schedule =
+        make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, 4 + int(random() % 6));
+    const std::vector<Slots> all = slots(schedule);
+    for (int r = 0; r < int(all.size()); ++r) {
+      const int replicas = int(stage_of_rank(plan, r).ranks.size());
+      for (const auto& [flow, k] : {std::pair(Flow::activation, all[r].sent_activations),
+                                    std::pair(Flow::gradient, all[r].sent_gradients)}) {
+        if (k == 0) continue;
+        EXPECT_LE(k, (schedule.microbatches + replicas - 1) / replicas);
+        EXPECT_TRUE(safe(schedule, r, replicas, flow, k));
+        EXPECT_FALSE(k > 1 && safe(schedule, r, replicas, flow, k - 1));
+        checked += replicas > 1;
+      }
+    }
+  }
+  EXPECT_GT(checked, 60);
+}
+
+TEST(Replicas, TooFewSlotsAreRefused) {
+  const Profile network = chain(2);
+  const Schedule schedule =
+      make_schedule(network, replicated(one_node_each(network), {2, 1}), Policy::one_f_one_b, 8);
+  const std::vector<Slots> enough = slots(schedule);
+  EXPECT_EQ(enough, (std::vector<Slots>{{2, 0, 1, 2, 0}, {2, 0, 1, 2, 0}, {1, 0, 0, 0, 4}}));
+  std::vector<Slots> fewer = enough;
+  --fewer[1].sent_activations;  // its second micro-batch, 3, would take the slot of its first
+  expect_error([&] { validate_slots(schedule, fewer); },
+               {"rank 1", "0S1:a2>2", "reusing it for micro-batch 3 would wait for rank 2"});
+}
+
+TEST(Replicas, WithoutAMicrobatchAreRefused) {
+  const Profile network = chain(2);
+  const Plan plan = replicated(one_node_each(network), {1, 4});
+  for (Policy policy : policies)
+    expect_error([&] { make_schedule(network, plan, policy, 3); },
+                 {"stage 1", "4 replicas", "3 micro-batches", "rank 4 would have nothing to do"});
+}
+
+// An all-reduce is where replicas wait for each other: what one did before it, all know after it.
+TEST(Replicas, MeetInTheAllReduce) {
+  const Schedule schedule = parse_schedule(
+      "microbatches 2\n"
+      "rank 0: 0F0 0B0 0A 0F0\n"
+      "rank 1: 0F1 0B1 0A 0F1\n",
+      "text");
+  const HappensBefore before(schedule, match_messages(schedule));
+  EXPECT_TRUE(before(1, 1, 0, 3));   // rank 1's 0B1 before what rank 0 does after 0A
+  EXPECT_FALSE(before(1, 1, 0, 1));  // and not before what it does ahead of it
+  EXPECT_FALSE(before(1, 3, 0, 3));
+}
+
+}  // namespace
+}  // namespace antichain::test

@@ -1,0 +1,156 @@
+// Memory slots: golden values, and against the definition on random schedules: a slot of a sent tensor may be used
+// again when holding back the peer's recv would also hold back the action that uses it.
+#include <gtest/gtest.h>
+
+#include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/schedule.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/schedule/data_flow.h"
+
+namespace antichain::test {
+namespace {
+
+std::vector<Slots> chain_slots(int stages, Policy policy, int microbatches) {
+  const Profile network = chain(stages);
+  return slots(make_schedule(network, one_node_each(network), policy, microbatches));
+}
+
+TEST(ScheduleSlots, OneForwardOneBackward) {
+  // In flight, held, received gradients, sent activations, sent gradients. Stage s knows that stage s + 1 has
+  // activation m when gradient m is back, which is before its forward m + (S − s). It knows that stage s − 1 has
+  // gradient m when activation m + (S − s + 1) arrives; in the drain none arrives any more, so that the last
+  // S − s + 1 gradients need slots of their own.
+  const std::vector<Slots> expected = {{4, 0, 1, 4, 0}, {3, 0, 1, 3, 4}, {2, 0, 1, 2, 3}, {1, 0, 0, 0, 2}};
+  EXPECT_EQ(chain_slots(4, Policy::one_f_one_b, 8), expected);
+}
+
+TEST(ScheduleSlots, GpipeHasThemAll) {
+  const std::vector<Slots> expected = {{8, 0, 1, 8, 0}, {8, 0, 1, 8, 8}, {8, 0, 0, 0, 8}};
+  EXPECT_EQ(chain_slots(3, Policy::gpipe, 8), expected);
+}
+
+// Nothing comes back in evaluation, so nothing is ever proved: what is sent has M slots, the rest one.
+TEST(ScheduleSlots, Evaluation) {
+  const std::vector<Slots> expected = {{1, 0, 0, 6, 0}, {1, 0, 0, 6, 0}, {1, 0, 0, 0, 0}};
+  EXPECT_EQ(chain_slots(3, Policy::forward_only, 6), expected);
+}
+
+TEST(ScheduleSlots, OneStageSendsNothing) {
+  EXPECT_EQ(chain_slots(1, Policy::one_f_one_b, 5), (std::vector<Slots>{{1, 0, 0, 0, 0}}));
+}
+
+TEST(ScheduleSlots, HeldGradientsWhereTheHalvesAreApart) {
+  const Schedule schedule =
+      parse_schedule("microbatches 3\nrank 0: 0L0 0F0 0L1 0F1 0I0 0I1 0L2 0F2 0W0 0I2 0W1 0W2 0U\n", "text");
+  const Profile network = chain(1);
+  validate(schedule, network, one_node_each(network));
+  EXPECT_EQ(slots(schedule), (std::vector<Slots>{{3, 2, 0, 0, 0}}));
+}
+
+TEST(ScheduleSlots, ReceivingAheadTakesMoreOfThem) {
+  const Profile network = chain(2);
+  std::string text = print(make_schedule(network, one_node_each(network), Policy::one_f_one_b, 3));
+  const std::string from = "1F0 1B0 1S0:g2.3>0 1L1 1R1:a2<0 1F1", to = "1L1 1R1:a2<0 1F0 1B0 1S0:g2.3>0 1F1";
+  ASSERT_NE(text.find(from), std::string::npos) << text;
+  text.replace(text.find(from), from.size(), to);
+  EXPECT_EQ(slots(parse_schedule(text, "text"))[1].microbatches, 2);
+}
+
+// The definition, carried out: take the peer's recv and everything after it away; what can no longer be reached
+// certainly happens after it.
+bool certainly_after(const Schedule& schedule, int peer, int recv_index, int rank, int index) {
+  Schedule held_back = schedule;
+  held_back.ranks[peer].resize(recv_index);
+  return walk(held_back, match_messages(held_back), [](int, int) {})[rank] <= index;
+}
+
+int index_of(const Schedule& schedule, int rank, const Action& action) {
+  const auto& actions = schedule.ranks[rank];
+  return int(std::find(actions.begin(), actions.end(), action) - actions.begin());
+}
+
+// Whether k slots are safe for all sends of one flow from one rank.
+bool safe(const Schedule& schedule, int rank, Flow flow, int k) {
+  for (const Action& a : schedule.ranks[rank]) {
+    if (a.verb != Verb::send || a.message.flow != flow || a.microbatch + k >= schedule.microbatches) continue;
+    const Verb writes = flow == Flow::activation ? Verb::forward : Verb::backward;
+    int recv = 0;  // the peer's recv of this message
+    while (!(schedule.ranks[a.peer][recv].verb == Verb::recv && schedule.ranks[a.peer][recv].peer == rank &&
+             schedule.ranks[a.peer][recv].message == a.message &&
+             schedule.ranks[a.peer][recv].microbatch == a.microbatch))
+      ++recv;
+    const int write = index_of(schedule, rank, {writes, a.stage, a.microbatch + k});
+    if (!certainly_after(schedule, a.peer, recv, rank, write)) return false;
+  }
+  return true;
+}
+
+TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
+  std::mt19937 random(3);
+  int below_all = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const Profile network = random_network(random, 4 + int(random() % 6));
+    const Plan plan = random_plan(random, network, 2 + int(random() % 3));
+    const int M = 2 + int(random() % 5);
+    const Schedule schedule =
+        make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
+    const std::vector<Slots> all = slots(schedule);
+    for (int r = 0; r < int(all.size()); ++r)
+      for (const auto& [flow, k] : {std::pair(Flow::activation, all[r].sent_activations),
+                                    std::pair(Flow::gradient, all[r].sent_gradients)}) {
+        if (k == 0) continue;
+        EXPECT_TRUE(safe(schedule, r, flow, k));
+        EXPECT_FALSE(k > 1 && safe(schedule, r, flow, k - 1));
+        below_all += k < M;
+      }
+  }
+  EXPECT_GT(below_all, 50);
+}
+
+TEST(ScheduleSlots, TooFewAreRefused) {
+  const Profile network = chain(3);
+  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 6);
+  const std::vector<Slots> enough = slots(schedule);
+  validate_slots(schedule, enough);
+  const auto refused = [&](int rank, int Slots::*field, std::initializer_list<std::string> words) {
+    std::vector<Slots> fewer = enough;
+    --(fewer[rank].*field);
+    expect_error([&] { validate_slots(schedule, fewer); }, words);
+  };
+  refused(0, &Slots::microbatches, {"rank 0", "0L2", "2 slots", "in flight", "3 are needed"});
+  refused(1, &Slots::received_gradients, {"rank 1", "1R0:g3.4<2", "received gradients"});
+  refused(0, &Slots::sent_activations, {"rank 0", "0S0:a2>1", "2 slots", "wait for rank 1"});
+  refused(2, &Slots::sent_gradients, {"rank 2", "2S0:g3.4>1", "wait for rank 1"});
+}
+
+// By what they are, not by their order; what has no other half stays alone.
+TEST(MatchMessages, FindsTheOtherHalf) {
+  const Schedule schedule = parse_schedule(
+      "microbatches 2\n"
+      "rank 0: 0S0:a1>1 0S0:a2>1 0S1:a1>1 0S1:a3>1\n"
+      "rank 1: 1R0:a2<0 1R1:a1<0 1R0:a1<0 1R1:a2<0\n",
+      "text");
+  const Partners partners = match_messages(schedule);
+  EXPECT_EQ(partners.of[0], (std::vector<int>{2, 0, 1, -1}));
+  EXPECT_EQ(partners.of[1], (std::vector<int>{1, 2, 0, -1}));
+  EXPECT_TRUE(partners.meetings.empty());
+}
+
+TEST(HappensBefore, FollowsProgramOrderAndMessages) {
+  const Schedule schedule = parse_schedule(
+      "microbatches 2\n"
+      "rank 0: 0F0 0S0:a1>1 0F1 0R0:g1.2<1 0B0\n"
+      "rank 1: 1F1 1R0:a1<0 1F0 1S0:g1.2>0 1B0\n",
+      "text");
+  const HappensBefore before(schedule, match_messages(schedule));
+  EXPECT_TRUE(before(0, 0, 0, 2));   // 0F0 before 0F1: program order
+  EXPECT_FALSE(before(0, 2, 0, 2));  // nothing is before itself
+  EXPECT_TRUE(before(0, 0, 1, 2));   // 0F0 before 1F0: a message
+  EXPECT_FALSE(before(0, 0, 1, 0));  // 1F1 may be anywhere
+  EXPECT_FALSE(before(0, 2, 1, 4));  // 0F1 and 1B0 too
+  EXPECT_TRUE(before(1, 1, 0, 4));   // the recv before 0B0
+  EXPECT_FALSE(before(1, 4, 0, 4));
+}
+
+}  // namespace
+}  // namespace antichain::test

@@ -1,0 +1,124 @@
+// Every policy's schedules: golden text, bounds on what is in flight, and validity for all small sizes and hundreds of
+// random networks with skips, branches, interleaved node numbers and permuted ranks.
+#include "pipeline/schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "framework/error.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/schedule/data_flow.h"
+
+namespace antichain::test {
+namespace {
+
+constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
+
+TEST(Schedule, OneForwardOneBackwardIsThis) {
+  const Profile network = chain(3);
+  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 4);
+  EXPECT_EQ(
+      print(schedule),
+      "# <stage><letter><micro-batch>: L load, R receive, F forward, B backward, I its input half, "
+      "W its weight half, S send, U update\n"
+      "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "
+      ">rank to, <rank from\n"
+      "microbatches 4\n"
+      "rank 0: 0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1 0L2 0F2 0S2:a2>1 0R0:g2.3<1 0B0 0L3 0F3 0S3:a2>1 "
+      "0R1:g2.3<1 0B1 0R2:g2.3<1 0B2 0R3:g2.3<1 0B3 0U\n"
+      "rank 1: 1R0:a2<0 1F0 1S0:a3>2 1R1:a2<0 1F1 1S1:a3>2 1R0:g3.4<2 1B0 1S0:g2.3>0 1R2:a2<0 1F2 1S2:a3>2 "
+      "1R1:g3.4<2 1B1 1S1:g2.3>0 1R3:a2<0 1F3 1S3:a3>2 1R2:g3.4<2 1B2 1S2:g2.3>0 1R3:g3.4<2 1B3 1S3:g2.3>0 "
+      "1U\n"
+      "rank 2: 2L0 2R0:a3<1 2F0 2B0 2S0:g3.4>1 2L1 2R1:a3<1 2F1 2B1 2S1:g3.4>1 2L2 2R2:a3<1 2F2 2B2 "
+      "2S2:g3.4>1 "
+      "2L3 2R3:a3<1 2F3 2B3 2S3:g3.4>1 2U\n");
+}
+
+TEST(Schedule, GpipeDoesAllForwardsThenAllBackwardsAscending) {
+  const Profile network = chain(1);
+  EXPECT_NE(print(make_schedule(network, one_node_each(network), Policy::gpipe, 3))
+                .find("rank 0: 0L0 0F0 0L1 0F1 0L2 0F2 0B0 0B1 0B2 0U\n"),
+            std::string::npos);
+}
+
+TEST(Schedule, ForwardOnlyHasNoBackwardAndNoUpdate) {
+  const Profile network = chain(2);
+  EXPECT_NE(print(make_schedule(network, one_node_each(network), Policy::forward_only, 2))
+                .find("rank 0: 0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1\n"
+                      "rank 1: 1L0 1R0:a2<0 1F0 1L1 1R1:a2<0 1F1\n"),
+            std::string::npos);
+}
+
+TEST(Schedule, StagesMayHaveTheirRanksInAnyOrder) {
+  const Profile network = chain(3);
+  const Schedule schedule = make_schedule(network, one_node_each(network, {2, 0, 1}), Policy::one_f_one_b, 1);
+  EXPECT_NE(print(schedule).find("rank 0: 1R0:a2<2 1F0 1S0:a3>1 1R0:g3.4<1 1B0 1S0:g2.3>2 1U\n"
+                                 "rank 1: 2L0 2R0:a3<0 2F0 2B0 2S0:g3.4>0 2U\n"
+                                 "rank 2: 0L0 0F0 0S0:a2>0 0R0:g2.3<0 0B0 0U\n"),
+            std::string::npos)
+      << print(schedule);
+}
+
+// For all S ≤ 8, M ≤ 24: make_schedule validates what it returns; here an interpreter of its own follows the data, and
+// 1F1B never has more than min(M, S − s) micro-batches in flight on stage s, and does have as many.
+TEST(Schedule, HoldsForAllSmallSizes) {
+  for (int S = 1; S <= 8; ++S) {
+    const Profile network = chain(S);
+    const Plan plan = one_node_each(network);
+    for (int M = 1; M <= 24; ++M)
+      for (Policy policy : policies) {
+        SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " +
+                     std::string(name_of(policy)));
+        const Schedule schedule = make_schedule(network, plan, policy, M);
+        follow_data(schedule, network, plan, policy != Policy::forward_only);
+        const std::vector<Slots> all = slots(schedule);
+        for (int s = 0; s < S; ++s)
+          EXPECT_EQ(all[s].microbatches, policy == Policy::one_f_one_b ? std::min(M, S - s)
+                                         : policy == Policy::gpipe     ? M
+                                                                       : 1);
+      }
+  }
+}
+
+TEST(Schedule, HoldsForRandomNetworks) {
+  std::mt19937 random(1);
+  int crossing_orders = 0;  // plans in which a higher consumer sits on an earlier stage than a lower one
+  for (int trial = 0; trial < 600; ++trial) {
+    SCOPED_TRACE("trial " + std::to_string(trial));
+    const Profile network = random_network(random, 4 + int(random() % 14));
+    const Plan plan = random_plan(random, network, 1 + int(random() % 5));
+    const auto stage_of = plan.stage_of(int(network.nodes.size()));
+    for (const auto& consumers : network.consumers())
+      for (size_t i = 1; i < consumers.size(); ++i)
+        crossing_orders += stage_of[consumers[i]] < stage_of[consumers[i - 1]];
+    const Policy policy = policies[trial % 3];
+    const Schedule schedule = make_schedule(network, plan, policy, 1 + int(random() % 9));
+    follow_data(schedule, network, plan, policy != Policy::forward_only);
+    const std::string text = print(schedule);
+    EXPECT_EQ(print(parse_schedule(text, "text")), text);
+    EXPECT_EQ(parse_schedule(text, "text").ranks, schedule.ranks);
+  }
+  EXPECT_GT(crossing_orders, 100);  // the sample does contain the hard case
+}
+
+TEST(Schedule, LargeOnesAreMadeInTime) {
+  const Profile network = chain(64);
+  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 256);
+  EXPECT_EQ(slots(schedule)[0].microbatches, 64);
+}
+
+TEST(Schedule, RefusesWhatItCannotServe) {
+  const Profile network = chain(2);
+  Plan plan = one_node_each(network);
+  expect_error([&] { make_schedule(network, plan, Policy::gpipe, 0); }, {"0 micro-batches"});
+  plan.stages[1].ranks = {1, 2};
+  expect_error([&] { make_schedule(network, plan, Policy::gpipe, 1); },
+               {"stage 1", "2 replicas", "1 micro-batch:", "rank 2"});
+}
+
+TEST(Schedule, PoliciesHaveNames) {
+  for (Policy each : policies) EXPECT_EQ(policy(name_of(each)), each);
+  expect_error([] { policy("zigzag"); }, {"zigzag", "1f1b", "gpipe"});
+}
+
+}  // namespace
+}  // namespace antichain::test

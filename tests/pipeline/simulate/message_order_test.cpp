@@ -1,0 +1,330 @@
+// The order of exchanges is carried out by a stand-in with rendezvous semantics, for all numbers of stages up
+// to 8: nobody waits for ever, and every send meets its own receive. Orders made otherwise are found stuck.
+#include "pipeline/simulate/message_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "layers/cpu/backend.h"
+#include "models/model.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/simulate/rendezvous.h"
+
+namespace antichain::test {
+namespace {
+
+constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
+const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
+
+bool is_exchange(const Action& a) {
+  return a.verb == Verb::send || a.verb == Verb::recv || a.verb == Verb::reduce;
+}
+
+// Every backward in two halves, the weight half of a rank's n-th micro-batch behind the input half of its (n
+// + delay)-th, as zero-bubble schedules have it (Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024).
+Schedule with_late_weights(Schedule schedule, int delay) {
+  for (auto& actions : schedule.ranks) {
+    std::vector<Action> all, waiting;
+    for (Action a : actions) {
+      const bool last = a.verb == Verb::reduce || a.verb == Verb::step;
+      while (!waiting.empty() && (last || (computes(a.verb) && int(waiting.size()) > delay)))
+        all.push_back(waiting.front()), waiting.erase(waiting.begin());
+      if (a.verb == Verb::backward) {
+        a.verb = Verb::backward_weight;
+        waiting.push_back(a);
+        a.verb = Verb::backward_input;
+      }
+      all.push_back(a);
+    }
+    actions = all;
+  }
+  return schedule;
+}
+
+int exchanges_of(const Schedule& schedule) {
+  const Partners partners = match_messages(schedule);
+  int count = int(partners.meetings.size());
+  for (const auto& actions : schedule.ranks)
+    count += int(std::ranges::count(actions, Verb::send, &Action::verb));
+  return count;
+}
+
+// What the order has to be, besides safe: all exchanges, each once, times ascending.
+void expect_complete(const std::vector<Exchange>& order, const Schedule& schedule) {
+  std::set<std::pair<int, int>> seen;
+  for (const Exchange& e : order)
+    for (const Place& p : e.places) {
+      EXPECT_TRUE(is_exchange(schedule.ranks[size_t(p.rank)][size_t(p.index)]));
+      EXPECT_TRUE(seen.insert({p.rank, p.index}).second);
+    }
+  size_t all = 0;
+  for (const auto& actions : schedule.ranks) all += size_t(std::ranges::count_if(actions, is_exchange));
+  EXPECT_EQ(seen.size(), all);
+  EXPECT_TRUE(std::ranges::is_sorted(order, {}, &Exchange::done_s));
+}
+
+int by_flow(int, int, Flow flow) { return lane_of_flow(flow); }
+// Two ranks a host: copies between them, messages to the others.
+int two_hosts(int from, int to, Flow flow) {
+  return from != to && from / 2 == to / 2 ? no_lane : lane_of_flow(flow);
+}
+
+std::string carry_out(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host) {
+  return Rendezvous(schedule, issue, host).carry_out();
+}
+
+void expect_safe(const Schedule& schedule, const Profile& network, const Plan& plan, const Link& link) {
+  const auto order = message_order(schedule, plan, network, one_link(link));
+  expect_complete(order, schedule);
+  const auto issue = issue_order(order, int(schedule.ranks.size()));
+  const double free_s = simulate(schedule, plan, network, one_link(link)).step_s;
+  for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow), LaneOf(two_hosts)}) {
+    for (const Host host : {Host::blocks, Host::runs_ahead}) {
+      Rendezvous stand_in(schedule, issue, host, lane_of);
+      ASSERT_EQ(stand_in.carry_out(), "") << print(schedule);
+      EXPECT_EQ(stand_in.exchanges(), exchanges_of(schedule));
+    }
+    // The simulator with lanes can carry it out as well, and is not faster than with a link for every pair.
+    const Timeline streams = simulate_in_order(schedule, plan, network, one_link(link), order, lane_of);
+    EXPECT_GE(streams.step_s, free_s * (1 - 1e-12));
+  }
+}
+
+// Of a plan: under every policy, and with late weight halves.
+void expect_all_safe(const Profile& network, const Plan& plan, int microbatches, const Link& link) {
+  for (const Policy policy : policies) {
+    SCOPED_TRACE(fmt::format("{}, S {}, M {}", name_of(policy), plan.stages.size(), microbatches));
+    const Schedule schedule = make_schedule(network, plan, policy, microbatches);
+    expect_safe(schedule, network, plan, link);
+    if (policy == Policy::forward_only) continue;
+    for (const int delay : {1, 3}) {
+      const Schedule halves = with_late_weights(schedule, delay);
+      validate(halves, network, plan);
+      expect_safe(halves, network, plan, link);
+    }
+  }
+}
+
+TEST(MessageOrder, IsSafeForAllSmallChains) {
+  for (const NodeCost& cost : {NodeCost{.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1},
+                               NodeCost{}})  // nothing takes time: all ties
+    for (int S = 1; S <= 8; ++S)
+      for (const int M : {1, 2, 3, 8, 13})
+        for (const Link& link : links) {
+          const Profile network = chain(S, cost);
+          expect_all_safe(network, one_node_each(network), M, link);
+        }
+}
+
+TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
+  std::mt19937 random(21);
+  int skips = 0;
+  for (int trial = 0; trial < 240; ++trial) {
+    SCOPED_TRACE(fmt::format("trial {}", trial));
+    const int S = 1 + trial % 8;
+    Profile network = random_network(random, S + 2 + int(random() % 12));
+    if (trial % 5 == 0)
+      for (ProfileNode& node : network.nodes) node.cost = {.output_bytes = node.cost.output_bytes};
+    const Plan plan = random_plan(random, network, S);
+    const auto stage_of = plan.stage_of(int(network.nodes.size()));
+    for (size_t n = 0; n < network.nodes.size(); ++n)
+      for (const int x : network.nodes[n].inputs)
+        skips += stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1;
+    expect_all_safe(network, plan, 1 + int(random() % 11), links[trial % 3]);
+  }
+  EXPECT_GT(skips, 200);  // the sample does contain the hard case
+}
+
+TEST(MessageOrder, IsSafeWithReplicasAndAllReduces) {
+  std::mt19937 random(22);
+  int reduces = 0;
+  for (int trial = 0; trial < 160; ++trial) {
+    SCOPED_TRACE(fmt::format("trial {}", trial));
+    const int S = 1 + trial % 4;
+    const Profile network = random_network(random, S + 2 + int(random() % 8));
+    const Plan plan = randomly_replicated(random, random_plan(random, network, S), 3);
+    const int M = 3 + int(random() % 9);
+    reduces += int(match_messages(make_schedule(network, plan, Policy::gpipe, M)).meetings.size());
+    expect_all_safe(network, plan, M, links[trial % 3]);
+  }
+  EXPECT_GT(reduces, 100);
+}
+
+TEST(MessageOrder, IsSafeForNetworksWithBranches) {
+  register_cpu_backend();
+  std::mt19937 random(23);
+  for (const char* model : {"inception_v3", "densenet121"}) {
+    const Graph graph = lower(make_model(model, {.microbatch = 2}), backend("cpu"));
+    const Profile network = testing::priced_by_flops(unpriced(graph, "cpu"));
+    for (int S = 2; S <= 8; ++S) {
+      SCOPED_TRACE(model);
+      expect_all_safe(network, random_plan(random, network, S), 6, {.bytes_per_s = 1e9, .latency_s = 1e-5});
+    }
+  }
+}
+
+// On two ranks every exchange needs both, so any two of one rank the other way round are an error.
+TEST(MessageOrder, AnyTwoExchangesSwappedAreFound) {
+  const Profile network = chain(2);
+  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 5);
+  const auto issue = issue_order(message_order(schedule, one_node_each(network), network, one_link({})),
+                                 int(schedule.ranks.size()));
+  ASSERT_EQ(issue[0].size(), 10u);
+  for (size_t rank = 0; rank < 2; ++rank)
+    for (size_t i = 0; i + 1 < issue[rank].size(); ++i) {
+      auto wrong = issue;
+      std::swap(wrong[rank][i], wrong[rank][i + 1]);
+      for (const Host host : {Host::blocks, Host::runs_ahead})
+        EXPECT_NE(carry_out(schedule, wrong, host), "") << "rank " << rank << ", " << i;
+    }
+}
+
+TEST(MessageOrder, TheReportNamesWhoWaitsWhere) {
+  const Schedule schedule = parse_schedule(
+      "microbatches 1\n"
+      "rank 0: 0L0 0F0 0S0:a2>1 0R0:g2.3<1 0B0 0U\n"
+      "rank 1: 1L0 1R0:a2<0 1F0 1B0 1S0:g2.3>0 1U\n",
+      "text");
+  EXPECT_EQ(carry_out(schedule, {{2, 3}, {1, 4}}, Host::blocks), "");
+  EXPECT_EQ(carry_out(schedule, {{3, 2}, {1, 4}}, Host::blocks),
+            "rank 0 stands in 0L0, its stream in 0R0:g2.3<1\nrank 1 stands in 1L0, its stream in 1R0:a2<0\n");
+}
+
+// The orders that suggest themselves: as each rank comes to its sends and receives; all by the time of
+// delivery, which forgets that a buffer has to be free; and by done_s with ties by place, which forgets that
+// time may stand still between two messages.
+TEST(MessageOrder, OtherOrdersDeadlock) {
+  std::mt19937 random(24);
+  int as_posted = 0, by_delivery = 0, without_depth = 0, trials = 0;
+  for (int trial = 0; trial < 120; ++trial) {
+    const int S = 3 + trial % 6;
+    Profile network = random_network(random, S + 4 + int(random() % 10));
+    const Plan plan = random_plan(random, network, S);
+    const bool in_no_time = trial % 2;
+    if (in_no_time)
+      for (ProfileNode& node : network.nodes) node.cost = {};
+    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 8);
+    const Cluster cluster = one_link(links[in_no_time ? 0 : 1]);
+    std::vector<std::vector<int>> posted(schedule.ranks.size());
+    for (size_t r = 0; r < schedule.ranks.size(); ++r)
+      for (size_t i = 0; i < schedule.ranks[r].size(); ++i)
+        if (is_exchange(schedule.ranks[r][i])) posted[r].push_back(int(i));
+    const auto stuck_when_sorted = [&](const auto& time_of) {
+      std::vector<Exchange> order = message_order(schedule, plan, network, cluster);
+      std::ranges::sort(order, {}, [&](const Exchange& e) {
+        return std::tuple(time_of(e), e.places[0].rank, e.places[0].index);
+      });
+      return !carry_out(schedule, issue_order(order, int(posted.size())), Host::blocks).empty();
+    };
+    const Timeline timeline = simulate(schedule, plan, network, cluster);
+    std::map<std::pair<int, Action>, double> delivered_s;
+    for (const Event& e : timeline.events) delivered_s[{e.rank, e.action}] = e.delivered_s;
+    const auto delivery_of = [&](const Exchange& e) {
+      return delivered_s.at(
+          {e.places[1].rank, schedule.ranks[size_t(e.places[1].rank)][size_t(e.places[1].index)]});
+    };
+    ++trials;
+    as_posted += !carry_out(schedule, posted, Host::blocks).empty();
+    if (in_no_time)
+      without_depth += stuck_when_sorted([](const Exchange& e) { return e.done_s; });
+    else
+      by_delivery += stuck_when_sorted(delivery_of);
+  }
+  EXPECT_GT(as_posted, trials / 2);
+  EXPECT_GT(by_delivery, trials / 20);
+  EXPECT_GT(without_depth, trials / 20);
+  RecordProperty("as_posted", as_posted);
+  RecordProperty("by_delivery", by_delivery);
+  RecordProperty("without_depth", without_depth);
+}
+
+// Two stages of 1 s forward and 1 s backward, one byte at 1 byte/s: on one stream messages wait for each
+// other.
+TEST(MessageOrder, SimulatesOneStreamPerRank) {
+  Profile network = chain(2, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 1});
+  const Plan plan = one_node_each(network);
+  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
+  const Cluster cluster = one_link({.bytes_per_s = 1});
+  const auto order = message_order(schedule, plan, network, cluster);
+  // a0 1-2, a1 2-3, forwards of stage 1 2-3 and 3-4, backwards 4-5 and 5-6; g0 5-6, g1 6-7; stage 0's
+  // backwards 6-7 and 7-8.
+  EXPECT_DOUBLE_EQ(simulate_in_order(schedule, plan, network, cluster, order).step_s, 8);
+  // With three ranks, rank 1's stream carries messages of both neighbours: a1 to it can't begin while it
+  // sends a0 on.
+  Profile three = chain(3, {.forward_s = 1, .output_bytes = 2});
+  const Plan on_three = one_node_each(three);
+  const Schedule forward = make_schedule(three, on_three, Policy::forward_only, 2);
+  const auto forward_order = message_order(forward, on_three, three, cluster);
+  // Pairs apart: a0 to rank 1 1-3, its forward 3-4, on 4-6, a1 to rank 1 3-5, forward 5-6, on 6-8, last
+  // forward 8-9.
+  EXPECT_DOUBLE_EQ(simulate(forward, on_three, three, cluster).step_s, 9);
+  // One stream: a0 1-3, a1 3-5, then a0 on 5-7, a1 on 7-9, last forward 9-10.
+  EXPECT_DOUBLE_EQ(simulate_in_order(forward, on_three, three, cluster, forward_order).step_s, 10);
+}
+
+// With a lane for each direction gradients don't wait for activations, and with none between ranks that copy
+// nobody waits.
+TEST(MessageOrder, SimulatesLanes) {
+  Profile network = chain(3, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 2});
+  const Plan plan = one_node_each(network);
+  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 6);
+  const Cluster cluster = one_link({.bytes_per_s = 2});
+  const auto order = message_order(schedule, plan, network, cluster);
+  const auto step_s = [&](const LaneOf& lane_of) {
+    return simulate_in_order(schedule, plan, network, cluster, order, lane_of).step_s;
+  };
+  const double one = step_s(one_lane), two = step_s(by_flow);
+  const double none = step_s([](int, int, Flow) { return no_lane; });
+  EXPECT_LT(two, one);
+  EXPECT_LE(none, two);
+  EXPECT_DOUBLE_EQ(none, simulate(schedule, plan, network, cluster).step_s);
+}
+
+// The order is made of foretold times; actions then take others. Nobody waits for ever, whatever they are,
+// and with a lane for each direction less is lost to it than with one.
+TEST(MessageOrder, OtherTimesThanForetoldCostLittleWithTwoLanes) {
+  std::mt19937 random(25);
+  std::uniform_real_distribution<double> exponent(std::log(0.3), std::log(3.0));
+  double one = 0, two = 0, pairs = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const int S = 3 + trial % 6;
+    const Profile foretold = random_network(random, S + 4 + int(random() % 10));
+    const Plan plan = random_plan(random, foretold, S);
+    const Schedule schedule = make_schedule(foretold, plan, Policy::one_f_one_b, 12);
+    const Cluster cluster = one_link({.bytes_per_s = 1e3, .latency_s = 0.1});
+    const auto order = message_order(schedule, plan, foretold, cluster);
+    Profile real = foretold;
+    for (ProfileNode& node : real.nodes)
+      for (double* s : {&node.cost.forward_s, &node.cost.backward_input_s, &node.cost.backward_weight_s})
+        *s *= std::exp(exponent(random));
+    const double free_s = simulate(schedule, plan, real, cluster).step_s;
+    one += simulate_in_order(schedule, plan, real, cluster, order).step_s / free_s;
+    two += simulate_in_order(schedule, plan, real, cluster, order, by_flow).step_s / free_s;
+    const auto by_pair = [&](int from, int to, Flow) { return 100 * from + to; };
+    pairs += simulate_in_order(schedule, plan, real, cluster, order, by_pair).step_s / free_s;
+  }
+  EXPECT_LT(two, one);
+  EXPECT_LE(pairs, two);
+  RecordProperty("one_lane", std::to_string(one / 60));
+  RecordProperty("two_lanes", std::to_string(two / 60));
+  RecordProperty("a_lane_a_pair", std::to_string(pairs / 60));
+}
+
+TEST(MessageOrder, AWrongOrderIsRefusedByTheSimulator) {
+  const Profile network = chain(2);
+  const Plan plan = one_node_each(network);
+  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 3);
+  auto order = message_order(schedule, plan, network, one_link({}));
+  std::ranges::reverse(order);
+  expect_error([&] { simulate_in_order(schedule, plan, network, one_link({}), order); },
+               {"lets rank", "wait for ever"});
+}
+
+}  // namespace
+}  // namespace antichain::test

@@ -1,0 +1,206 @@
+// A stand-in for NCCL that carries out what ranks issue, with nothing but its rules: each rank has a stream
+// for each lane; what heads it stays there until the other ranks of that exchange have it at the head of
+// theirs; messages have no names, so a send meets whatever receive of that pair is there. It finds out for
+// itself what a rank needs, sharing nothing with the pass that makes orders, and says who stands where when
+// nothing moves any more.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/schedule/happens_before.h"
+#include "pipeline/simulate/message_order.h"
+#include "pipeline/transport/transport.h"
+
+namespace antichain::test {
+
+enum class Host {
+  runs_ahead,  // stops only where it needs what has not arrived
+  blocks,      // stops wherever it has issued something that is not done: no buffering at all
+};
+
+// Whether a rank that has come to action `next` has posted the receive, as the runner does: so many buffers
+// ahead of the micro-batches of this rank that are used up.
+inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
+  const Flow flow = recv.message.flow;
+  const auto& actions = schedule.ranks[size_t(rank)];
+  const bool training = actions.back().verb == Verb::step;
+  int before = 0, used_up = 0;
+  for (int i = 0; i < int(actions.size()); ++i) {
+    const Action& a = actions[size_t(i)];
+    before += a.verb == Verb::forward && a.microbatch < recv.microbatch;
+    const bool half = a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
+    used_up += i < next && (training ? a.verb == Verb::backward || half : a.verb == Verb::forward);
+  }
+  return before < used_up + slots.receive_ring(flow);
+}
+
+class Rendezvous {
+ public:
+  Rendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
+             const LaneOf& lane_of = one_lane)
+      : schedule_(schedule),
+        host_(host),
+        lane_of_(lane_of),
+        partners_(match_messages(schedule)),
+        slots_(slots(schedule)),
+        ranks_(schedule.ranks.size()) {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      ranks_[r].done.resize(schedule.ranks[r].size());
+      ranks_[r].issue = issue[r];
+    }
+  }
+
+  // "" when every rank came to its end and every exchange took place; else what is wrong.
+  std::string carry_out() {
+    for (bool moved = true; moved && wrong_.empty();) {
+      moved = false;
+      for (size_t r = 0; r < ranks_.size(); ++r) {
+        moved = step(int(r)) || moved;
+        moved = meet(int(r)) || moved;
+      }
+    }
+    if (!wrong_.empty()) return wrong_;
+    std::string stuck;
+    for (size_t r = 0; r < ranks_.size(); ++r) stuck += state(int(r));
+    return stuck;
+  }
+
+  int exchanges() const { return exchanges_; }
+
+ private:
+  struct Rank {
+    size_t next = 0, issued = 0;             // action; turn of the issue order
+    std::vector<int> issue;                  // indices into the list
+    std::map<int, std::deque<int>> streams;  // by lane
+    std::vector<bool> done;                  // exchanges, by index
+    bool empty() const {
+      return std::ranges::all_of(streams, [](const auto& s) { return s.second.empty(); });
+    }
+  };
+  static constexpr int none = no_lane;
+
+  int lane(int r, int i) const {
+    const Action& a = at(r, i);
+    if (a.verb == Verb::reduce) return lane_of_(r, r, Flow::gradient);
+    return a.verb == Verb::send ? lane_of_(r, a.peer, a.message.flow) : lane_of_(a.peer, r, a.message.flow);
+  }
+
+  const Action& at(int r, int i) const { return schedule_.ranks[size_t(r)][size_t(i)]; }
+  bool ended(int r) const { return ranks_[size_t(r)].next == schedule_.ranks[size_t(r)].size(); }
+
+  // Whether the host has come to where it can issue the exchange.
+  bool ready(int r, int i) const {
+    const int next = int(ranks_[size_t(r)].next);
+    if (at(r, i).verb == Verb::send) return next > i;
+    if (at(r, i).verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)], r, at(r, i), next);
+    return next >= i;
+  }
+
+  // A copy keeps its place in the order: what is behind it is not issued before it was begun, or the buffer
+  // shown.
+  bool issue(int r, int i) {
+    if (lane(r, i) == none)
+      return at(r, i).verb == Verb::send ? bool(ranks_[size_t(r)].done[size_t(i)]) : ready(r, i);
+    if (!ready(r, i)) return false;
+    ranks_[size_t(r)].streams[lane(r, i)].push_back(i);
+    return true;
+  }
+
+  // As far as the host of a rank comes.
+  bool step(int r) {
+    Rank& rank = ranks_[size_t(r)];
+    bool moved = false;
+    for (;; moved = true) {
+      if (host_ == Host::blocks && !rank.empty()) return moved;
+      if (rank.issued < rank.issue.size() && issue(r, rank.issue[rank.issued])) {
+        ++rank.issued;
+        continue;
+      }
+      if (ended(r)) return moved;
+      const Verb verb = at(r, int(rank.next)).verb;
+      if ((verb == Verb::recv || verb == Verb::reduce) && !rank.done[rank.next]) return moved;
+      ++rank.next;
+    }
+  }
+
+  int head(int r, int lane) const {
+    const auto stream = ranks_[size_t(r)].streams.find(lane);
+    return stream == ranks_[size_t(r)].streams.end() || stream->second.empty() ? -1 : stream->second.front();
+  }
+  void finish(int r, int lane) {
+    ranks_[size_t(r)].done[size_t(head(r, lane))] = true;
+    ranks_[size_t(r)].streams[lane].pop_front();
+  }
+
+  bool meet(int r) {
+    bool moved = false;
+    for (const int lane : {0, 1}) moved = meet(r, lane) || moved;
+    for (int i = 0; i < int(schedule_.ranks[size_t(r)].size()); ++i)
+      if (at(r, i).verb == Verb::send && lane(r, i) == none) moved = copy(r, i) || moved;
+    return moved;
+  }
+
+  // As soon as both have come to it, and the sender's host does not stand still.
+  bool copy(int r, int i) {
+    const int peer = at(r, i).peer, theirs = partners_.of[size_t(r)][size_t(i)];
+    if (ranks_[size_t(r)].done[size_t(i)] || !ready(r, i) || !ready(peer, theirs)) return false;
+    if (host_ == Host::blocks && !ranks_[size_t(r)].empty()) return false;
+    ++exchanges_;
+    return ranks_[size_t(r)].done[size_t(i)] = ranks_[size_t(peer)].done[size_t(theirs)] = true;
+  }
+
+  // What heads the rank's lane, if it can take place.
+  bool meet(int r, int lane) {
+    const int i = head(r, lane);
+    if (i < 0) return false;
+    if (at(r, i).verb == Verb::reduce)
+      return meet_all(partners_.meetings[size_t(partners_.of[size_t(r)][size_t(i)])], lane);
+    const int peer = at(r, i).peer, theirs = head(peer, lane);
+    if (theirs < 0) return false;
+    const Action &mine = at(r, i), &other = at(peer, theirs);
+    const Verb wanted = mine.verb == Verb::send ? Verb::recv : Verb::send;
+    if (other.verb != wanted || other.peer != r) return false;
+    if (partners_.of[size_t(r)][size_t(i)] != theirs)
+      wrong_ = fmt::format("rank {} does {} while rank {} does {}: another message arrives", r, print(mine),
+                           peer, print(other));
+    finish(r, lane), finish(peer, lane);
+    ++exchanges_;
+    return true;
+  }
+  bool meet_all(const std::vector<Place>& places, int lane) {
+    for (const Place& place : places)
+      if (head(place.rank, lane) != place.index) return false;
+    for (const Place& place : places) finish(place.rank, lane);
+    ++exchanges_;
+    return true;
+  }
+
+  std::string state(int r) const {
+    const Rank& rank = ranks_[size_t(r)];
+    if (ended(r) && rank.empty() && rank.issued == rank.issue.size()) return "";
+    std::string heads;
+    for (const int lane : {0, 1})
+      if (head(r, lane) >= 0) heads += (heads.empty() ? "" : " and ") + print(at(r, head(r, lane)));
+    return fmt::format("rank {} stands in {}, its stream in {}\n", r,
+                       ended(r) ? "its end" : print(at(r, int(rank.next))),
+                       heads.empty() ? "nothing" : heads);
+  }
+
+  const Schedule& schedule_;
+  const Host host_;
+  const LaneOf lane_of_;
+  const Partners partners_;
+  const std::vector<Slots> slots_;
+
+  std::vector<Rank> ranks_;
+  std::string wrong_;
+  int exchanges_ = 0;
+};
+
+}  // namespace antichain::test

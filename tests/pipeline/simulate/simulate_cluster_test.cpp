@@ -1,0 +1,241 @@
+// Simulated times on clusters: replicas and their all-reduce, devices of unequal speed, two levels of links,
+// and the lean path that planners use, bit for bit.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "pipeline/simulate/simulate.h"
+#include "pipeline/simulate/trace_events.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/planning/networks.h"
+
+namespace antichain::test {
+namespace {
+
+// Sums of a few hundred doubles in different orders differ in the last bits.
+constexpr double rounding = 1e-9;
+
+Timeline simulate(const Profile& network, const Plan& plan, Policy policy, int microbatches,
+                  const Cluster& cluster) {
+  return antichain::simulate(make_schedule(network, plan, policy, microbatches), plan, network, cluster);
+}
+
+Event find(const Timeline& timeline, int rank, const std::string& word) {
+  for (const Event& e : timeline.events)
+    if (e.rank == rank && print(e.action) == word) return e;
+  ADD_FAILURE() << word << " of rank " << rank << " is not there";
+  return {.start_s = NAN, .end_s = NAN};
+}
+
+// One stage, r replicas: the fullest replica's micro-batches, the all-reduce, the update.
+TEST(SimulateReplicas, DataParallelIsTheFormula) {
+  const Profile network = chain(3, {.forward_s = 1,
+                                    .backward_input_s = 2,
+                                    .backward_weight_s = 0.5,
+                                    .update_s = 0.25,
+                                    .param_bytes = 100});
+  const Link link{.bytes_per_s = 40, .latency_s = 7};  // an all-reduce is long: its latency is not counted
+  for (int r = 1; r <= 6; ++r)
+    for (int M = r; M <= 17; ++M)
+      for (Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+        const Plan plan = replicated(plan_of(network, {{2, 3, 4}}), {r});
+        const Timeline timeline = simulate(network, plan, policy, M, one_link(link));
+        const double all_reduce_s = 2. * (r - 1) / r * 300 / 40;
+        const double expected = (M + r - 1) / r * (3 * 3.5) + all_reduce_s + 3 * 0.25;
+        EXPECT_NEAR(timeline.step_s, expected, rounding * expected) << r << " replicas, M " << M;
+        double busy = 0;
+        for (double b : timeline.busy_s) busy += b;
+        const double computed = M * (3 * 3.5) + r * (3 * 0.25);  // the all-reduce is no work
+        EXPECT_NEAR(busy, computed, rounding * computed);
+      }
+}
+
+// 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s; M
+// = 3:
+//   rank 0 (0, even)  0F0 0..1           0F2 1..2                       0B0 6..8           0B2 9..11   0A 11..14  0U
+//   rank 1 (0, odd)   0F1 0..1                                          0B1 6..8           waits       0A 11..14  0U
+//   rank 2 (1, even)  1F0 2..3  1B0 3..5  (a2 there at 3) 1F2 5..6  1B2 6..8               1A 8..11   1U 11..11.5
+//   rank 3 (1, odd)   1F1 2..3  1B1 3..5                                                    waits      1A 8..11   1U
+TEST(SimulateReplicas, TwoTimesTwoByHand) {
+  const Profile network = chain(
+      2, {.forward_s = 1, .backward_input_s = 2, .update_s = 0.5, .output_bytes = 20, .param_bytes = 60});
+  const Plan plan = replicated(one_node_each(network), {2, 2});
+  const Timeline timeline = simulate(network, plan, Policy::one_f_one_b, 3, one_link({.bytes_per_s = 20}));
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0F2").end_s, 2);
+  EXPECT_DOUBLE_EQ(find(timeline, 2, "1R0:a2<0").end_s, 2);
+  EXPECT_DOUBLE_EQ(find(timeline, 2, "1B2").end_s, 8);
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0R0:g2.3<2").end_s, 6);
+  EXPECT_DOUBLE_EQ(find(timeline, 1, "0B1").end_s, 8);
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0B2").end_s, 11);
+  for (int rank : {0, 1}) {
+    EXPECT_DOUBLE_EQ(find(timeline, rank, "0A").start_s, 11);
+    EXPECT_DOUBLE_EQ(find(timeline, rank, "0A").end_s, 14);
+  }
+  for (int rank : {2, 3}) {
+    EXPECT_DOUBLE_EQ(find(timeline, rank, "1A").start_s, 8);
+    EXPECT_DOUBLE_EQ(find(timeline, rank, "1U").end_s, 11.5);
+  }
+  EXPECT_DOUBLE_EQ(timeline.step_s, 14.5);
+  EXPECT_EQ(timeline.busy_s, (std::vector<double>{6.5, 3.5, 6.5, 3.5}));
+}
+
+TEST(SimulateReplicas, TheTraceNamesTheAllReduce) {
+  const Profile network = chain(1, {.forward_s = 1});
+  const auto trace = to_trace(
+      simulate(network, replicated(one_node_each(network), {2}), Policy::gpipe, 2, one_link({})), network);
+  EXPECT_EQ(
+      std::count_if(trace.begin(), trace.end(),
+                    [](const TraceEvent& e) { return e.label == "all-reduce" && e.category == "reduce"; }),
+      2);
+}
+
+// Device 2 is half as fast, device 0 twice as fast; the plan names devices in its own order.
+TEST(SimulateCluster, TimesAreDividedByTheDevicesSpeed) {
+  Profile network = chain(2, {.forward_s = 1, .backward_input_s = 2, .update_s = 1});
+  network.overhead_s = 0.5;
+  const Cluster cluster{.devices = {{.speed = 2}, {.speed = 1}, {.speed = 0.5}}};
+  Plan plan = one_node_each(network);
+  plan.stages[0].devices = {2};
+  plan.stages[1].devices = {0};
+  const Timeline timeline = simulate(network, plan, Policy::one_f_one_b, 1, cluster);
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0F0").end_s, 3);     // 1.5 / 0.5
+  EXPECT_DOUBLE_EQ(find(timeline, 1, "1F0").end_s, 3.75);  // + 1.5 / 2
+  EXPECT_DOUBLE_EQ(find(timeline, 1, "1B0").end_s, 5);     // + 2.5 / 2
+  EXPECT_DOUBLE_EQ(find(timeline, 1, "1U").end_s, 5.5);    // + 1 / 2
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0B0").end_s, 10);    // + 2.5 / 0.5
+  EXPECT_DOUBLE_EQ(timeline.step_s, 12);                   // + 1 / 0.5
+}
+
+// Replicas of unequal speed: turns do not ask who is free, so the slow one is waited for.
+TEST(SimulateCluster, TheAllReduceWaitsForTheSlowestReplica) {
+  const Profile network = chain(1, {.forward_s = 1, .backward_input_s = 2, .param_bytes = 8});
+  const Plan plan = replicated(one_node_each(network), {2});
+  const Cluster cluster{.devices = {{.speed = 1}, {.speed = 0.5}}, .within_node = {.bytes_per_s = 8}};
+  const Timeline timeline = simulate(network, plan, Policy::one_f_one_b, 4, cluster);
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0B2").end_s, 6);
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0A").start_s, 12);
+  EXPECT_DOUBLE_EQ(timeline.step_s, 13);
+}
+
+// Stage 0 and 1 share a node, 2 is on another; the skip goes from 0 to 2.
+TEST(SimulateCluster, AMessageTakesTheLinkBetweenItsTwoDevices) {
+  Profile network = empty_network();
+  network.nodes.push_back(node("image", Role::input, {}, false, {}));
+  network.nodes.push_back(node("stem", Role::compute, {0}, true, {.forward_s = 1, .output_bytes = 40}));
+  network.nodes.push_back(node("branch", Role::compute, {1}, true, {.forward_s = 10, .output_bytes = 10}));
+  network.nodes.push_back(node("loss", Role::loss, {1, 2}, true, {.forward_s = 1}));
+  const Plan plan = plan_of(network, {{1}, {2}, {3}});
+  const Cluster cluster{.devices = {{.node = 0}, {.node = 0}, {.node = 1}},
+                        .within_node = {.bytes_per_s = 40, .latency_s = 0.5},
+                        .between_nodes = {.bytes_per_s = 5, .latency_s = 2}};
+  const Timeline timeline = simulate(network, plan, Policy::forward_only, 1, cluster);
+  EXPECT_DOUBLE_EQ(find(timeline, 1, "1R0:a1<0").end_s, 2.5);   // 1 + 0.5 + 1
+  EXPECT_DOUBLE_EQ(find(timeline, 2, "2R0:a1<0").end_s, 11);    // 1 + 2 + 8
+  EXPECT_DOUBLE_EQ(find(timeline, 2, "2R0:a2<1").end_s, 16.5);  // 12.5 + 2 + 2
+}
+
+TEST(SimulateCluster, AnAllReduceTakesTheSlowestLinkItNeeds) {
+  const Profile network = chain(2, {.param_bytes = 60});
+  const Cluster cluster{.devices = {{.node = 0}, {.node = 0}, {.node = 0}, {.node = 1}},
+                        .within_node = {.bytes_per_s = 60},
+                        .between_nodes = {.bytes_per_s = 6}};
+  Plan plan = replicated(one_node_each(network), {2, 2});
+  plan.stages[0].devices = {0, 1};
+  plan.stages[1].devices = {2, 3};
+  const Timeline timeline = simulate(network, plan, Policy::gpipe, 2, cluster);
+  EXPECT_DOUBLE_EQ(find(timeline, 0, "0A").end_s - find(timeline, 0, "0A").start_s, 1);
+  EXPECT_DOUBLE_EQ(find(timeline, 2, "1A").end_s - find(timeline, 2, "1A").start_s, 10);
+}
+
+TEST(SimulateCluster, OneLinkIsAsManyEqualDevicesAsThePlanWants) {
+  const Profile network = chain(4, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 5});
+  const Link link{.bytes_per_s = 3, .latency_s = 0.1};
+  const Plan plan = one_node_each(network);
+  EXPECT_EQ(simulate(network, plan, Policy::one_f_one_b, 6, one_link(link)).step_s,
+            simulate(network, plan, Policy::one_f_one_b, 6, equal_devices(4, link)).step_s);
+}
+
+TEST(SimulateCluster, RefusesAPlanForMoreDevices) {
+  const Profile network = chain(3);
+  expect_error([&] { simulate(network, one_node_each(network), Policy::gpipe, 2, equal_devices(2, {})); },
+               {"rank 2", "device 2", "devices are 0 to 1"});
+}
+
+Cluster random_cluster(std::mt19937& random, int devices) {
+  const auto number = [&] { return 0.25 * double(1 + random() % 12); };
+  Cluster cluster{.within_node = {.bytes_per_s = 100 * number(), .latency_s = 0.1 * number()},
+                  .between_nodes = {.bytes_per_s = 10 * number(), .latency_s = number()}};
+  for (int d = 0; d < devices; ++d) cluster.devices.push_back({.speed = number(), .node = int(random() % 2)});
+  return cluster;
+}
+
+// Planners choose by step_s what users see by simulate.
+TEST(StepSeconds, AreTheSimulatedOnesBitForBit) {
+  std::mt19937 random(21);
+  for (int trial = 0; trial < 900; ++trial) {
+    Profile network = random_network(random, 4 + int(random() % 20));
+    for (ProfileNode& node : network.nodes)
+      node.cost.param_bytes = int(random() % 50), node.cost.update_s = 0.1;
+    network.overhead_s = 0.01 * double(random() % 3);
+    Plan plan =
+        randomly_replicated(random, random_plan(random, network, 1 + int(random() % 5)), 1 + trial % 4);
+    const Cluster cluster =
+        trial % 2 ? random_cluster(random, plan.ranks()) : one_link({.bytes_per_s = 50, .latency_s = 0.1});
+    const Policy policy = std::array{Policy::one_f_one_b, Policy::gpipe, Policy::forward_only}[trial % 3];
+    const int M = 4 + int(random() % 9);
+    EXPECT_EQ(step_s(network, plan, policy, M, cluster), simulate(network, plan, policy, M, cluster).step_s)
+        << "trial " << trial;
+  }
+}
+
+TEST(StepSeconds, RefuseAReplicaWithoutAMicrobatch) {
+  const Profile network = chain(1);
+  const Plan plan = replicated(one_node_each(network), {3});
+  expect_error([&] { step_s(network, plan, Policy::gpipe, 2, {}); }, {"3 replicas", "2 micro-batches"});
+  expect_error([&] { step_s(network, plan, Policy::gpipe, 0, {}); }, {"0 micro-batches"});
+}
+
+// Chain of two stages, the first on two devices: 2 of its 3 micro-batches in flight on one replica, 1 of 1 on
+// the other.
+TEST(PeakMemory, OfReplicasIsThatOfTheirShare) {
+  const NodeCost cost{.output_bytes = 100, .param_bytes = 7, .stash_bytes = 3, .keeps_output = true};
+  const Profile network = chain(2, cost);
+  const Plan plan = replicated(one_node_each(network), {2, 1});
+  const auto bytes = peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 3), plan, network);
+  // Weights, stash, output (kept and sent), received gradients (one posted ahead, where there is one),
+  // passing.
+  const int64_t even = 3 * 7 + 2 * 3 + 2 * 100 + 2 * 100 + 100;
+  const int64_t odd = 3 * 7 + 1 * 3 + 1 * 100 + 1 * 100 + 100;
+  EXPECT_EQ(bytes[0], even);
+  EXPECT_EQ(bytes[1], odd);
+}
+
+// Tensors of a micro-batch are all gone when the others' gradients come: room for the larger of the two.
+TEST(PeakMemory, HasRoomForTheGradientsThatAReplicaAddsUp) {
+  const Profile network = chain(1, {.output_bytes = 100, .param_bytes = 900});
+  const auto peak = [&](int replicas) {
+    const Plan plan = replicated(one_node_each(network), {replicas});
+    return peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 3), plan, network)[0];
+  };
+  EXPECT_EQ(peak(1), 3 * 900 + 100);
+  EXPECT_EQ(peak(2), 3 * 900 + 450);
+  EXPECT_EQ(peak(3), 3 * 900 + 600);
+}
+
+// 15 ms in 90 cells, six a millisecond; replica 1 waits for replica 0 before both add up their gradients for
+// 2 ms.
+TEST(Draw, ShowsTheAllReduce) {
+  const NodeCost cost{.forward_s = 1e-3, .backward_input_s = 2e-3, .update_s = 1e-3, .param_bytes = 4000};
+  const Profile network = chain(2, cost);
+  const Plan plan = replicated(one_node_each(network), {2, 1});
+  EXPECT_EQ(
+      draw(simulate(network, plan, Policy::one_f_one_b, 3, one_link({.bytes_per_s = 2e6})), 3, 99),
+      "rank 0 |000000222222............aaaaaaaaaaaa........................cccccccccccc============######|\n"
+      "rank 1 |111111....................................bbbbbbbbbbbb..................============######|\n"
+      "rank 2 |......000000aaaaaaaaaaaa111111bbbbbbbbbbbb222222cccccccccccc######........................|\n"
+      "       |0          |2          |4          |6          |8          |10         |12         |14 ms\n"
+      "       0-9 forward of micro-batch m mod 10   a-j its backward   = all-reduce   # update   . idle\n");
+}
+
+}  // namespace
+}  // namespace antichain::test

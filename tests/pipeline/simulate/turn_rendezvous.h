@@ -1,0 +1,187 @@
+// A stand-in for NCCL as rendezvous.h's, one step nearer to it: all-reduces are the messages that they are made of, and what heads
+// a rank's stream is a group of messages, each of which meets its other half at the head of the peer's stream; the group is done
+// when all of them are.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "pipeline/schedule/channels.h"
+#include "pipeline/transport/transport.h"
+#include "tests/pipeline/simulate/rendezvous.h"
+
+namespace antichain::test {
+
+class TurnRendezvous {
+ public:
+  // `turns`: of each rank. Those of channels behind the schedule's belong to the rank's all-reduce.
+  TurnRendezvous(const Schedule& schedule, std::vector<std::vector<Turn>> turns, Host host)
+      : schedule_(schedule),
+        turns_(std::move(turns)),
+        host_(host),
+        slots_(slots(schedule)),
+        ranks_(schedule.ranks.size()) {
+    const Channels channels(schedule);
+    for (size_t r = 0; r < ranks_.size(); ++r) list(int(r), channels);
+  }
+
+  // "" when every rank came to its end and every message took place; else what is wrong.
+  std::string carry_out() {
+    for (bool moved = true; moved && wrong_.empty();) {
+      moved = false;
+      for (size_t r = 0; r < ranks_.size(); ++r) {
+        moved = step(int(r)) || moved;
+        moved = meet(int(r)) || moved;
+      }
+    }
+    if (!wrong_.empty()) return wrong_;
+    std::string stuck;
+    for (size_t r = 0; r < ranks_.size(); ++r) stuck += state(int(r));
+    return stuck;
+  }
+
+ private:
+  struct Rank {
+    std::vector<int> action_of;               // by turn
+    std::vector<int> to_come;                 // by action: its turns that have not taken place
+    size_t next = 0, issued = 0;              // action, turn
+    std::deque<std::pair<int, bool>> stream;  // turns, and whether each took place
+  };
+
+  const std::vector<Action>& actions(int r) const { return schedule_.ranks[size_t(r)]; }
+  const Turn& turn(int r, int i) const { return turns_[size_t(r)][size_t(i)]; }
+  bool ended(int r) const { return ranks_[size_t(r)].next == actions(r).size(); }
+
+  void list(int r, const Channels& channels) {
+    Rank& rank = ranks_[size_t(r)];
+    rank.to_come.resize(actions(r).size());
+    std::map<std::tuple<Verb, int, int>, int> named;
+    int reduce = -1;
+    for (int i = 0; i < int(actions(r).size()); ++i) {
+      const Action& a = actions(r)[size_t(i)];
+      if (a.verb == Verb::reduce) reduce = i;
+      if (a.verb == Verb::send) named[{a.verb, channels(r, a.peer, a.message), a.microbatch}] = i;
+      if (a.verb == Verb::recv) named[{a.verb, channels(a.peer, r, a.message), a.microbatch}] = i;
+    }
+    for (const Turn& t : turns_[size_t(r)]) {
+      const bool of_sum = t.key.channel >= channels.count();
+      rank.action_of.push_back(of_sum ? reduce : named.at({t.verb, t.key.channel, t.key.microbatch}));
+      ++rank.to_come.at(size_t(rank.action_of.back()));
+    }
+  }
+
+  // Whether the host has come to where it can issue the turn.
+  bool ready(int r, size_t i) const {
+    const Rank& rank = ranks_[size_t(r)];
+    const int action = rank.action_of[i], next = int(rank.next);
+    const Action& a = actions(r)[size_t(action)];
+    if (a.verb == Verb::send) return next > action;
+    if (a.verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)], r, a, next);
+    return next >= action;
+  }
+
+  size_t group_end(int r, size_t first) const {
+    const auto& turns = turns_[size_t(r)];
+    size_t end = first + 1;
+    while (turns[first].group != 0 && end < turns.size() && turns[end].group == turns[first].group) ++end;
+    return end;
+  }
+
+  bool group_is_ready(int r, size_t first) const {
+    for (size_t i = first; i < group_end(r, first); ++i)
+      if (!ready(r, i)) return false;
+    return true;
+  }
+
+  // As far as the host of a rank comes.
+  bool step(int r) {
+    Rank& rank = ranks_[size_t(r)];
+    for (bool moved = false;; moved = true) {
+      if (host_ == Host::blocks && !rank.stream.empty()) return moved;
+      if (rank.issued < turns_[size_t(r)].size() && group_is_ready(r, rank.issued)) {
+        const size_t end = group_end(r, rank.issued);
+        while (rank.issued < end) rank.stream.push_back({int(rank.issued++), false});
+        continue;
+      }
+      if (ended(r)) return moved;
+      const Verb verb = actions(r)[rank.next].verb;
+      if ((verb == Verb::recv || verb == Verb::reduce) && rank.to_come[rank.next] > 0) return moved;
+      ++rank.next;
+    }
+  }
+
+  // So many turns of its stream can take place.
+  size_t heads(int r) const {
+    const Rank& rank = ranks_[size_t(r)];
+    if (rank.stream.empty()) return 0;
+    const size_t first = size_t(rank.stream.front().first);
+    return group_end(r, first) - first;
+  }
+
+  // The sends at the head of the rank's stream.
+  bool meet(int r) {
+    Rank& rank = ranks_[size_t(r)];
+    bool moved = false;
+    for (size_t i = 0; i < heads(r); ++i) {
+      auto& [mine, done] = rank.stream[i];
+      if (!done && turn(r, mine).verb == Verb::send) moved = meet(r, mine, done) || moved;
+    }
+    moved = retire(r) || moved;
+    for (int peer = 0; peer < int(ranks_.size()); ++peer) moved = retire(peer) || moved;
+    return moved;
+  }
+  bool meet(int r, int mine, bool& done) {
+    const Turn& send = turn(r, mine);
+    Rank& peer = ranks_[size_t(send.peer)];
+    for (size_t i = 0; i < heads(send.peer); ++i) {
+      auto& [theirs, met] = peer.stream[i];
+      const Turn& recv = turn(send.peer, theirs);
+      if (met || recv.verb != Verb::recv || recv.peer != r) continue;
+      if (recv.key != send.key && wrong_.empty())
+        wrong_ = fmt::format("rank {} sends {} to rank {}, which receives {}: another message", r, name(send),
+                             send.peer, name(recv));
+      return done = met = true;
+    }
+    return false;
+  }
+
+  // What heads the stream, when all of it took place.
+  bool retire(int r) {
+    Rank& rank = ranks_[size_t(r)];
+    const size_t count = heads(r);
+    if (count == 0 || !std::all_of(rank.stream.begin(), rank.stream.begin() + int(count),
+                                   [](const auto& t) { return t.second; }))
+      return false;
+    for (size_t i = 0; i < count; ++i, rank.stream.pop_front())
+      --rank.to_come[size_t(rank.action_of[size_t(rank.stream.front().first)])];
+    return true;
+  }
+
+  static std::string name(const Turn& t) { return fmt::format("{}.{}", t.key.channel, t.key.microbatch); }
+  std::string state(int r) const {
+    const Rank& rank = ranks_[size_t(r)];
+    if (ended(r) && rank.stream.empty() && rank.issued == turns_[size_t(r)].size()) return "";
+    std::string text =
+        fmt::format("rank {} stands in {}", r, ended(r) ? "its end" : print(actions(r)[rank.next]));
+    for (size_t i = 0; i < heads(r); ++i)
+      if (const auto& [t, done] = rank.stream[i]; !done)
+        text += fmt::format(", {} {} {} rank {}", turn(r, t).verb == Verb::send ? "sends" : "receives",
+                            name(turn(r, t)), turn(r, t).verb == Verb::send ? "to" : "from", turn(r, t).peer);
+    return text + "\n";
+  }
+
+  const Schedule& schedule_;
+  const std::vector<std::vector<Turn>> turns_;
+  const Host host_;
+  const std::vector<Slots> slots_;
+  std::vector<Rank> ranks_;
+  std::string wrong_;
+};
+
+}  // namespace antichain::test

@@ -1,0 +1,277 @@
+// Nothing is lost: a run that was cut short and goes on from its checkpoint, on as many stages as before or others, computes
+// the same bits as one that was not: losses, epochs' means, weights, statistics, momentum.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+#include "framework/files/hdf5.h"
+#include "framework/json.h"
+#include "framework/random.h"
+#include "partition/planners/planner.h"
+#include "pipeline/host/stop_signals.h"
+#include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/run/training_run.h"
+
+namespace antichain {
+namespace {
+
+using namespace testing;
+
+Plan by_antichains(const Profile& network, int stages) {
+  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+}
+
+// Two epochs of three steps; batch norm in one model, dropout in the other.
+TrainingCase two_epochs(const std::string& model) {
+  return {.model = model, .microbatch = 2, .microbatches = 2, .steps = 3, .rate = 0.01f, .epochs = 2};
+}
+
+TrainingRun train(const TrainingCase& c, int stages) {
+  return train_on_threads(c, stages, by_antichains, by_policy(Policy::one_f_one_b));
+}
+
+// Every tensor of a checkpoint, whatever the files it is in.
+std::map<std::string, NamedTensor> contents(const std::string& checkpoint) {
+  std::map<std::string, NamedTensor> all;
+  for (const CheckpointFile& file : verify_checkpoint(checkpoint).files) {
+    std::vector<std::string> paths;
+    for (const CheckpointTensor& tensor : file.tensors) paths.push_back(tensor.path);
+    for (NamedTensor& tensor : read_hdf5(read_checkpoint_file(checkpoint, file), paths, file.name))
+      all[tensor.name] = std::move(tensor);
+  }
+  return all;
+}
+
+class Checkpoints : public ::testing::TestWithParam<const char*> {
+ protected:
+  std::string folder(const std::string& name) {
+    const std::string path = temporary_.str() + "/" + name;
+    std::filesystem::create_directory(path);
+    return path;
+  }
+  TemporaryFolder temporary_;
+};
+
+TEST_P(Checkpoints, GoOnToTheLastBitOnAnyNumberOfStages) {
+  TrainingCase whole = two_epochs(GetParam());
+  whole.checkpoint = folder("whole");
+  const TrainingRun one = train(whole, 1);
+  ASSERT_EQ(one.losses.size(), 6u);
+  const auto state = contents(CheckpointFolder(whole.checkpoint).of_step(6));
+  // Cut after 2 steps (within an epoch), 3 (between epochs, before the evaluation), 4 and 6 (nothing is left but that).
+  int legs = 0;
+  for (const auto& [cut, before, after] : {std::tuple(2, 1, 1), {2, 1, 3}, {3, 2, 1}, {4, 3, 2}, {6, 2, 2}}) {
+    TrainingCase part = two_epochs(GetParam());
+    part.checkpoint = folder(std::to_string(++legs));
+    part.until = cut;
+    const TrainingRun first = train(part, before);
+    part.until = 0;
+    const TrainingRun rest = train(part, after);
+    const std::string what = fmt::format("{} steps on {} stages, then {}", cut, before, after);
+    EXPECT_EQ(rest.first_step, cut) << what;
+    std::vector<double> losses = first.losses;
+    losses.insert(losses.end(), rest.losses.begin(), rest.losses.end());
+    EXPECT_EQ(losses, one.losses) << what;
+    EXPECT_EQ(rest.state, one.state) << what;
+    EXPECT_EQ(rest.test_accuracy, one.test_accuracy) << what;
+    EXPECT_EQ(rest.epoch_losses.back(), one.epoch_losses.back()) << what;
+    EXPECT_TRUE(contents(CheckpointFolder(part.checkpoint).of_step(6)) == state) << what;  // momentum, too
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, Checkpoints, ::testing::Values("resnet20", "squeezenet1_0"));
+
+class Checkpointing : public Checkpoints {};
+
+TEST_F(Checkpointing, WritesEverySoManyStepsAndKeepsTheNewest) {
+  TrainingCase c = two_epochs("resnet20");
+  c.checkpoint = folder("run");
+  c.every_steps = 2;
+  c.keep = 2;
+  const TrainingRun run = train(c, 2);
+  std::vector<int64_t> steps;
+  for (const CheckpointReport& report : run.checkpoints) {
+    EXPECT_EQ(report.failure + report.warning, "");
+    EXPECT_GT(report.bytes, 2 * 4 * 270'000);  // 270,000 parameters and their momentum
+    steps.push_back(report.step);
+  }
+  EXPECT_EQ(steps, (std::vector<int64_t>{2, 4, 6}));
+  const CheckpointFolder there(c.checkpoint);
+  EXPECT_EQ(there.list(), (std::vector<std::string>{there.of_step(6), there.of_step(4)}));
+  EXPECT_EQ(there.clean(), 0);  // nothing half done is left
+}
+
+// Names and shapes as torchvision has them, momentum beside them, whatever layout the engine computes in.
+TEST_F(Checkpointing, HoldPlainTensorsByTheirNames) {
+  TrainingCase c = two_epochs("resnet20");
+  c.checkpoint = folder("run");
+  c.until = 1;
+  train(c, 2);
+  const auto all = contents(CheckpointFolder(c.checkpoint).of_step(1));
+  EXPECT_EQ(all.at("conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
+  EXPECT_EQ(all.at("momentum/conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
+  EXPECT_EQ(std::get<1>(all.at("bn1.num_batches_tracked").values)[0], 2);  // micro-batches
+  EXPECT_FALSE(all.contains("momentum/bn1.running_mean"));
+}
+
+// Whoever makes the hashes anew can write any number: what nothing can be computed with is refused all the same.
+TEST_F(Checkpointing, NumbersThatAreNoneAreRefused) {
+  for (const float number : {std::nanf(""), -1.0f}) {
+    TrainingCase c = two_epochs("resnet20");
+    c.checkpoint = folder(std::to_string(number));
+    c.until = 1;
+    train(c, 1);
+    const std::string checkpoint = CheckpointFolder(c.checkpoint).of_step(1);
+    const std::vector<float> variances = std::get<0>(contents(checkpoint).at("bn1.running_var").values);
+    Manifest manifest = verify_checkpoint(checkpoint);
+    const std::string file = checkpoint + "/" + manifest.files[0].name;
+    std::string bytes = read_checkpoint_file(checkpoint, manifest.files[0]);
+    const size_t place = bytes.find(
+        std::string_view(reinterpret_cast<const char*>(variances.data()), variances.size() * sizeof(float)));
+    ASSERT_NE(place, std::string::npos);
+    std::memcpy(bytes.data() + place, &number, sizeof number);
+    manifest.files[0].hash = hash_bytes(bytes);
+    write_file(file, bytes);
+    write_file(checkpoint + "/manifest.json", to_json(manifest));
+    c.until = 0;
+    expect_error([&] { train(c, 1); }, {file, "'bn1.running_var' has", "resume from an older checkpoint"});
+  }
+}
+
+// Back to the state of the newest checkpoint, on with the batch after the spoilt one: the same bits as a run that was
+// given that state and that position in the data.
+TEST_F(Checkpointing, RewindsToTheNewestOneAndLeavesOutWhatCameSince) {
+  TrainingCase c = two_epochs("resnet20");
+  c.steps = 8, c.epochs = 1, c.every_steps = 3;
+  c.on_nan = OnNan::rewind;
+  int legs = 0;
+  // Spoilt in step 5; in step 4 (counted from 1), while the checkpoint of step 3 is being written.
+  for (const auto& [spoilt, what] : {std::pair(5, "microbatch=1:activation:layer1.1.conv1"),
+                                     {4, "microbatch=0:gradient:layer3.0.conv1"}}) {
+    TrainingCase expected = c;
+    expected.checkpoint = folder("expected" + std::to_string(++legs));
+    expected.until = 3;
+    train(expected, 1);
+    const std::string saved = CheckpointFolder(expected.checkpoint).of_step(3);
+    Manifest manifest = verify_checkpoint(saved);
+    manifest.position.step = manifest.position.batch = spoilt;
+    std::filesystem::remove(saved + "/manifest.json");
+    write_synced(saved + "/manifest.json", to_json(manifest));
+    expected.until = 0;
+    const TrainingRun same = train(expected, 1);
+    for (const int stages : {1, 2, 3}) {
+      TrainingCase rewound = c;
+      rewound.checkpoint = folder(fmt::format("rewound-{}-{}", legs, stages));
+      std::string reason;
+      rewound.on_step = [&](const StepReport& report) { reason += report.skipped_because; };
+      ::setenv("ANTICHAIN_FAULT", fmt::format("nan:rank=-1:step={}:{}", spoilt - 1, what).c_str(), 1);
+      const TrainingRun run = train(rewound, stages);
+      ::unsetenv("ANTICHAIN_FAULT");
+      const std::string how = fmt::format("step {} on {} stages", spoilt, stages);
+      EXPECT_NE(reason.find(fmt::format("step {}, micro-batch", spoilt)), std::string::npos) << reason;
+      ASSERT_EQ(run.losses.size(), 8u) << how;
+      EXPECT_EQ(std::vector<double>(run.losses.begin() + spoilt, run.losses.end()), same.losses) << how;
+      EXPECT_EQ(run.state, same.state) << how;
+      EXPECT_TRUE(contents(CheckpointFolder(rewound.checkpoint).of_step(8)) ==
+                  contents(CheckpointFolder(expected.checkpoint).of_step(8)))
+          << how;  // momentum, too
+    }
+  }
+}
+
+TEST_F(Checkpointing, RewindingNeedsSomethingToGoBackTo) {
+  TrainingCase c = two_epochs("resnet20");
+  c.every_steps = 3;
+  c.on_nan = OnNan::rewind;
+  c.checkpoint = folder("run");
+  ::setenv("ANTICHAIN_FAULT", "nan:rank=-1:step=1:microbatch=0:activation:layer1.1.conv1", 1);
+  for (const int stages : {1, 2}) {
+    try {
+      train(c, stages);
+      ADD_FAILURE() << "it went on";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::not_a_number);
+      EXPECT_NE(std::string(error.what()).find("step 2, micro-batch 0"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("no checkpoint to go back to"), std::string::npos);
+    }
+  }
+  ::unsetenv("ANTICHAIN_FAULT");
+}
+
+// What can't be written is told, and training goes on to the same end.
+TEST_F(Checkpointing, AFailedWriteIsNoMoreThanAWarning) {
+  TrainingCase c = two_epochs("resnet20");
+  const TrainingRun undisturbed = train(c, 2);
+  c.checkpoint = folder("run");
+  c.every_steps = 2;
+  // Where rank 1's file of step 4 should go, there is a folder.
+  std::filesystem::create_directories(CheckpointFolder(c.checkpoint).partial_of(4) + "/stage-1.h5");
+  const TrainingRun run = train(c, 2);
+  EXPECT_EQ(run.state, undisturbed.state);
+  ASSERT_EQ(run.checkpoints.size(), 3u);
+  EXPECT_NE(run.checkpoints[1].failure.find(".partial-000000000004/stage-1.h5: File exists"),
+            std::string::npos)
+      << run.checkpoints[1].failure;
+  EXPECT_EQ(run.checkpoints[0].failure + run.checkpoints[2].failure, "");
+  const CheckpointFolder there(c.checkpoint);
+  EXPECT_EQ(there.list(), (std::vector<std::string>{there.of_step(6), there.of_step(2)}));
+  EXPECT_EQ(there.clean(), 0);  // the partial one is gone
+}
+
+// A signal that one rank hears stops all of them after the same step, with everything saved.
+TEST_F(Checkpointing, ASignalSavesAndStops) {
+  TrainingCase c = two_epochs("resnet20");
+  c.epochs = 300;
+  c.checkpoint = folder("run");
+  const StopRequests signals;
+  c.on_step = [](const StepReport& report) {
+    if (report.step == 3) ::raise(SIGUSR1);
+  };
+  try {
+    train(c, 2);
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ExitCode::stopped);
+    EXPECT_NE(std::string(error.what()).find("stopped by SIGUSR1 after step"), std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("--resume auto"), std::string::npos) << error.what();
+  }
+  const auto there = CheckpointFolder(c.checkpoint).list();
+  ASSERT_EQ(there.size(), 1u);
+  const int64_t stopped_at = verify_checkpoint(there[0]).position.step;
+  EXPECT_GE(stopped_at, 4);
+  EXPECT_LT(stopped_at, 900);
+}
+
+TEST_F(Checkpointing, ASignalWithoutCheckpointsSaysThatNothingIsSaved) {
+  TrainingCase c = two_epochs("resnet20");
+  c.epochs = 300;
+  const StopRequests signals;
+  c.on_step = [](const StepReport& report) {
+    if (report.step == 1) ::raise(SIGTERM);
+  };
+  try {
+    train(c, 1);
+    FAIL() << "it went on";
+  } catch (const Error& error) {
+    EXPECT_EQ(int(error.code()), 128 + SIGTERM);
+    EXPECT_NE(std::string(error.what()).find("nothing was saved"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Checkpointing, ByTimeAsOftenAsItIsOver) {
+  TrainingCase c = two_epochs("resnet20");
+  c.checkpoint = folder("run");
+  c.epochs = 20;
+  c.every_s = 0.01;                               // less than the ranks take to agree, so at every answer
+  EXPECT_GE(train(c, 1).checkpoints.size(), 2u);  // the first step's answer, and the end
+}
+
+}  // namespace
+}  // namespace antichain

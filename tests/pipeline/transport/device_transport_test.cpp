@@ -1,0 +1,256 @@
+// The two transports for devices over stand-ins of their streams: they keep what every transport promises,
+// and training over them gives the bits of one rank. What a real device adds is not tested here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "pipeline/simulate/message_order.h"
+#include "pipeline/transport/ordered_transport.h"
+#include "pipeline/transport/staged_transport.h"
+#include "pipeline/transport/thread_transport.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/fakes/fake_device.h"
+#include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/transport/transport_checks.h"
+
+namespace antichain::testing {
+namespace {
+
+class StagedTransportKeeps : public ::testing::TestWithParam<std::tuple<TransportCheck, int>> {};
+
+TEST_P(StagedTransportKeeps, Promise) {
+  const auto& [check, ranks] = GetParam();
+  run_ranks(ranks,
+            [&](Transport& job) { check.run(*make_staged_transport(job, std::make_unique<FakeCopies>())); },
+            {.watchdog_s = 30});
+}
+
+INSTANTIATE_TEST_SUITE_P(Transport, StagedTransportKeeps,
+                         ::testing::Combine(::testing::ValuesIn(transport_checks().begin(),
+                                                                transport_checks().end()),
+                                            ::testing::Values(1, 2, 3)),
+                         [](const auto& info) {
+                           return std::string(std::get<0>(info.param).name) + "On" +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+Tensor words(int64_t bytes, int value) {
+  const Tensor tensor = Tensor::host({{bytes}, DType::u8});
+  std::fill_n(tensor.raw(), bytes, std::byte(value));
+  return tensor;
+}
+
+TEST(StagedTransport, UsesItsHostBuffersAgain) {
+  auto copies = std::make_unique<FakeCopies>();
+  const FakeCopies& counted = *copies;
+  int after_two = 0;
+  run_ranks(1, [&](Transport& job) {
+    const auto staged = make_staged_transport(job, std::move(copies));
+    for (int round = 0; round < 20; ++round) {
+      const Tensor in = words(4096, 0);
+      const auto ticket = staged->recv({0, 0}, 0, in);
+      staged->send({0, 0}, 0, words(4096, round));
+      staged->wait(ticket);
+      staged->flush();
+      EXPECT_EQ(in.raw()[4095], std::byte(round));
+      if (round == 1) after_two = counted.page_locked_buffers();
+    }
+    EXPECT_EQ(counted.page_locked_buffers(), after_two);
+  });
+  // Two a round, and its receive's may still be on its way home when the next one begins.
+  EXPECT_LE(after_two, 4);
+}
+
+// A rank that asks the others something gives them first what they may be waiting for.
+TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
+  run_ranks(2,
+            [&](Transport& job) {
+              const auto staged = make_staged_transport(job, std::make_unique<FakeCopies>());
+              for (int question = 0; question < 3; ++question) {
+                const Tensor in = words(4096, 0);
+                if (job.rank() == 0)
+                  staged->send({0, 0}, 1, words(4096, question + 1));
+                else
+                  staged->wait(staged->recv({0, 0}, 0, in));
+                std::string said = "a";
+                size_t heard = 0;
+                if (question == 0) staged->barrier();
+                if (question == 1) said = staged->broadcast("b", 0);
+                if (question == 2) heard = staged->gather("c").size();
+                EXPECT_EQ(said, question == 1 ? "b" : "a");
+                EXPECT_EQ(heard, question == 2 && job.rank() == 0 ? 2u : 0u);
+                staged->flush();
+                EXPECT_EQ(in.raw()[4095], std::byte(job.rank() == 1 ? question + 1 : 0));
+              }
+            },
+            {.watchdog_s = 5});
+}
+
+MakePlan at_random(unsigned seed) {
+  return [seed](const Profile& network, int stages) {
+    std::mt19937 random(seed);
+    return test::random_plan(random, network, stages);
+  };
+}
+
+TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
+  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
+  c.over = [](Transport& job, const Context&) {
+    return make_staged_transport(job, std::make_unique<FakeCopies>());
+  };
+  for (const int ranks : {2, 4}) {
+    const TrainingRun many = train_on_threads(c, ranks, at_random(2), by_policy(Policy::one_f_one_b));
+    EXPECT_EQ(one.losses, many.losses) << ranks;
+    EXPECT_EQ(one.state, many.state) << ranks;
+    EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
+  }
+}
+
+// Random cuts of a network with skips; training and evaluation take turns, so both orders are followed.
+TEST(OrderedTransport, TrainsToTheBitsOfOneRank) {
+  TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
+  const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
+  for (const bool host_blocks : {true, false})
+    for (const int ranks : {2, 3, 4})
+      for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+        Rendezvous rendezvous(ranks);
+        c.over = [&](Transport& job, const Context&) {
+          return make_ordered_transport(job,
+                                        std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
+        };
+        const TrainingRun many = train_on_threads(c, ranks, at_random(unsigned(ranks)), by_policy(policy));
+        EXPECT_EQ(one.losses, many.losses) << ranks;
+        EXPECT_EQ(one.state, many.state) << ranks;
+        EXPECT_EQ(one.test_accuracy, many.test_accuracy) << ranks;
+        EXPECT_GT(rendezvous.calls[0].size(), 8u);
+      }
+}
+
+// The replicas of a stage tell each other what they learned in groups of messages.
+TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
+  const auto replicated_at_random = [](const std::vector<int>& replicas) -> MakePlan {
+    return [replicas](const Profile& network, int) {
+      std::mt19937 random(5);
+      return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+    };
+  };
+  for (const auto& [replicas, ranks] :
+       {std::pair(std::vector<int>{3}, 3), {{2, 1}, 3}, {{2, 2}, 4}, {{1, 3, 2}, 6}})
+    for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
+      TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 2, .epoch = ranks == 4};
+      const MakePlan plan = replicated_at_random(replicas);
+      const TrainingRun threads = train_on_threads(c, ranks, plan, by_policy(policy));
+      for (const bool host_blocks : {true, false}) {
+        Rendezvous rendezvous(ranks);
+        c.over = [&](Transport& job, const Context&) {
+          return make_ordered_transport(job,
+                                        std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
+        };
+        const TrainingRun messages = train_on_threads(c, ranks, plan, by_policy(policy));
+        EXPECT_EQ(threads.losses, messages.losses) << ranks;
+        EXPECT_EQ(threads.state, messages.state) << ranks;
+        EXPECT_EQ(threads.test_accuracy, messages.test_accuracy) << ranks;
+        EXPECT_GE(std::ranges::count_if(
+                      rendezvous.calls[1],
+                      [](const std::string& call) { return call.find(", ") != std::string::npos; }),
+                  ranks == 6 ? 4 : 2)
+            << "groups";
+      }
+    }
+}
+
+// A turn that is ready early waits for its predecessors.
+TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
+  Rendezvous rendezvous(2);
+  run_ranks(
+      2,
+      [&](Transport& job) {
+        const auto ordered =
+            make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
+        const int peer = 1 - job.rank();
+        const std::vector<Turn> turns =
+            job.rank() == 0
+                ? std::vector<Turn>{{Verb::send, {0, 0}, 1}, {Verb::recv, {1, 0}, 1}, {Verb::send, {0, 1}, 1}}
+                : std::vector<Turn>{
+                      {Verb::recv, {0, 0}, 0}, {Verb::send, {1, 0}, 0}, {Verb::recv, {0, 1}, 0}};
+        for (int step = 0; step < 3; ++step) {
+          ordered->begin_step(turns);
+          if (job.rank() == 0) {
+            const Tensor in = words(30, 0);
+            const auto ticket = ordered->recv({1, 0}, peer, in);  // before the send that goes first
+            EXPECT_FALSE(ordered->arrived(ticket));
+            ordered->send({0, 1}, peer, words(20, step + 2));
+            EXPECT_EQ(rendezvous.calls[0].size(), size_t(3 * step));
+            ordered->send({0, 0}, peer, words(10, step + 1));
+            ordered->wait(ticket);
+            EXPECT_EQ(in.raw()[29], std::byte(step + 3));
+          } else {
+            const Tensor first = words(10, 0), second = words(20, 0);
+            const auto a = ordered->recv({0, 0}, peer, first), b = ordered->recv({0, 1}, peer, second);
+            ordered->send({1, 0}, peer, words(30, step + 3));
+            ordered->wait(b), ordered->wait(a);
+            EXPECT_EQ(first.raw()[9], std::byte(step + 1));
+            EXPECT_EQ(second.raw()[19], std::byte(step + 2));
+          }
+          ordered->flush();
+        }
+      },
+      {.watchdog_s = 30});
+  EXPECT_EQ((std::vector<std::string>(rendezvous.calls[0].begin(), rendezvous.calls[0].begin() + 3)),
+            (std::vector<std::string>{"send 10 to 1", "recv 30 from 1", "send 20 to 1"}));
+}
+
+TEST(OrderedTransport, PassesMessagesToItself) {
+  Rendezvous rendezvous(1);
+  run_ranks(1, [&](Transport& job) {
+    const auto ordered = make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, 0, false));
+    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
+    ordered->begin_step(turns);
+    const Tensor in = words(100, 0);
+    ordered->send({0, 0}, 0, words(100, 7));
+    EXPECT_TRUE(rendezvous.calls[0].empty());  // alone, a send to oneself is an error
+    ordered->wait(ordered->recv({0, 0}, 0, in));
+    ordered->flush();
+    EXPECT_EQ(in.raw()[99], std::byte(7));
+  });
+  EXPECT_EQ(rendezvous.calls[0], std::vector<std::string>{"send 100 to 0, recv 100 from 0"});
+}
+
+TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {
+  Rendezvous rendezvous(2);
+  const auto body = [&](Transport& job) {
+    const auto ordered =
+        make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
+    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 1}};
+    if (job.rank() == 0) ordered->begin_step(turns);
+    if (job.rank() == 0) ordered->send({0, 1}, 1, words(8, 1));
+  };
+  expect_error([&] { run_ranks(2, body); }, {"channel 0, micro-batch 1", "to rank 1", "order of messages"});
+}
+
+// The device's own report ends the job through the watchdog, which names rank and action.
+TEST(OrderedTransportDeathTest, AFailureOfTheDeviceEndsTheJob) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto job = [] {
+    Rendezvous rendezvous(2);
+    run_ranks(2,
+              [&](Transport& job) {
+                auto messages = std::make_unique<FakeMessages>(rendezvous, job.rank(), false);
+                if (job.rank() == 1) messages->fails_with = "remote process exited";
+                const auto ordered = make_ordered_transport(job, std::move(messages));
+                ordered->activity().doing("0S3 sending");
+                job.barrier();
+                if (job.rank() == 1)
+                  for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
+                job.barrier();
+              },
+              {.watchdog_s = 100});
+  };
+  EXPECT_EXIT(job(), ::testing::ExitedWithCode(int(ExitCode::watchdog)),
+              "rank 1 was told by its device: remote process exited: its last action was \"0S3 sending\"");
+}
+
+}  // namespace
+}  // namespace antichain::testing

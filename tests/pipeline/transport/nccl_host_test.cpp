@@ -1,0 +1,234 @@
+// What NCCL asks of the host, on stand-ins (fake_cuda.h): the host waits neither for launches nor for aborts;
+// a rank that waits says so; what was aborted never counts as delivered. Nothing here runs on a device.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "pipeline/cuda/streams.h"
+#include "pipeline/transport/ordered_transport.h"
+#include "pipeline/transport/solo_transport.h"
+#include "pipeline/transport/thread_transport.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/fakes/idle_gpu.h"
+#include "tests/pipeline/transport/nccl_among.h"
+
+namespace antichain::testing {
+namespace {
+
+namespace fake = fake_cuda;
+
+template <class Done>
+bool comes(const Done& done) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return done();
+}
+
+class NcclHost : public ::testing::Test {
+ protected:
+  void SetUp() override { fake::reset(1); }
+  void TearDown() override {
+    fake::reset(1);
+    EXPECT_EQ(fake::broken_rules(), std::vector<std::string>());
+  }
+
+  const IdleGpu gpu;
+};
+
+Tensor words(int64_t bytes, int value) {
+  const Tensor tensor = Tensor::host({{bytes}, DType::u8});
+  std::fill_n(tensor.raw(), bytes, std::byte(value));
+  return tensor;
+}
+std::vector<MessageHalf> to_itself(MessageStream& nccl, const Tensor& from, const Tensor& to, int lane = 0) {
+  return {{true, from, 0, nccl.computed(), lane}, {false, to, 0, nccl.computed(), lane}};
+}
+
+// One of two: the other one never comes.
+class Deserted : public SoloTransport {
+ public:
+  int size() const override { return 2; }
+};
+
+TEST_F(NcclHost, ConnectingHasADeadline) {
+  const Context context(gpu);
+  Deserted job;
+  job.activity().limit(0.2);
+  expect_error([&] { nccl_among(context, job); }, {"rank 0", "not all ranks connected in time"});
+  EXPECT_TRUE(comes([] { return fake::aborted(0); }));
+}
+
+TEST_F(NcclHost, AnAsynchronousErrorAbortsTheCommunicators) {
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = nccl_among(context, job);
+  EXPECT_EQ(nccl->failure(), "");
+  fake::fail(0);
+  EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
+  EXPECT_TRUE(comes([] { return fake::aborted(0); }));
+  EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
+  const MessageHalf send[] = {{true, words(8, 0), 0, nccl->computed()}};
+  expect_error([&] { nccl->exchange(send); }, {"rank 0 can't go on", "remote process exited"});
+}
+
+// Pairs are connected when the stream is made: amid a step the host would stand still for it.
+TEST_F(NcclHost, AllPairsAreConnectedInBothLanesBeforeTheFirstStep) {
+  run_ranks(3, [&](Transport& job) {
+    const Context context(gpu, 1, job.rank());
+    const auto nccl = nccl_among(context, job);
+    EXPECT_EQ(nccl->lanes(), 2);
+    const std::string all = job.rank() == 0   ? "send 8 to 1, recv 8 from 1, send 8 to 2, recv 8 from 2"
+                            : job.rank() == 1 ? "send 8 to 0, recv 8 from 0, send 8 to 2, recv 8 from 2"
+                                              : "send 8 to 0, recv 8 from 0, send 8 to 1, recv 8 from 1";
+    EXPECT_EQ(fake::nccl_calls(job.rank()), (std::vector<std::string>{all, all}));
+    EXPECT_EQ(fake::nccl_groups(job.rank()), 1);
+  });
+}
+
+// A rank that waits until NCCL has come to its peers is not to blame for what they do.
+TEST_F(NcclHost, WhoConnectsIsAWaitingRank) {
+  std::atomic<const Progress*> first{nullptr};
+  const auto body = [&](Transport& job) {
+    const Context context(gpu, 1, job.rank());
+    if (job.rank() == 0) first = &job.activity();
+    job.barrier();
+    if (job.rank() == 0) return void(nccl_among(context, job));
+    for (int question = 0; question < 2; ++question) job.broadcast("");  // then rank 0 comes to NCCL
+    EXPECT_TRUE(comes([&] { return first.load()->read().is_waiting(); }));
+    throw Error("rank 1 is late", "", ExitCode::failure);
+  };
+  expect_error([&] { run_ranks(2, body); }, {"rank 1 is late"});
+}
+
+// The launch is NCCL's own thread's. The host goes on meanwhile, and so does computing.
+TEST_F(NcclHost, TheHostDoesNotWaitForALaunch) {
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = nccl_among(context, job);
+  fake::nccl({.launches_held = true});
+  const Tensor in = words(100, 0);
+  const Moment end = nccl->exchange(to_itself(*nccl, words(100, 7), in))[0];
+  std::atomic<bool> computed{false};
+  fake::launch(cuda::stream_of(context), [&] { computed = true; });
+  EXPECT_TRUE(comes([&] { return computed.load(); }));
+  EXPECT_FALSE(nccl->reached(end));
+  EXPECT_EQ(in.raw()[99], std::byte(0));
+  fake::nccl({});
+  EXPECT_TRUE(comes([&] { return nccl->reached(end); }));
+  EXPECT_EQ(in.raw()[99], std::byte(7));
+}
+
+// Computing after a message waits for what is launched later.
+TEST_F(NcclHost, ComputingWaitsForAMessageThatIsStillLaunched) {
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = nccl_among(context, job);
+  const Tensor in = words(100, 0);
+  for (int round = 1; round < 50; ++round) {
+    const Moment end = nccl->exchange(to_itself(*nccl, words(100, round), in, round % 2))[size_t(round % 2)];
+    nccl->compute_after(end);
+    std::atomic<int> seen{-1};
+    fake::launch(cuda::stream_of(context), [&] { seen = int(in.raw()[99]); });
+    ASSERT_TRUE(comes([&] { return seen >= 0; }));
+    ASSERT_EQ(seen, round);
+  }
+}
+
+// An aborted kernel returns, and the event behind it comes.
+TEST_F(NcclHost, NothingCountsAsDeliveredAfterAnAbort) {
+  const Context context(gpu);
+  SoloTransport job;
+  const auto nccl = make_ordered_transport(job, nccl_among(context, job));
+  const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
+  nccl->begin_step(turns);
+  fake::hold(cuda::stream_of(context));
+  nccl->send({0, 0}, 0, words(100, 7));
+  const Tensor in = words(100, 0);
+  const auto ticket = nccl->recv({0, 0}, 0, in);
+  fake::fail(0);
+  job.activity().examine();  // as the watchdog does
+  ASSERT_TRUE(comes([] { return fake::aborted(0); }));
+  fake::let_go(cuda::stream_of(context));
+  expect_error([&] { nccl->wait(ticket); }, {"rank 0 can't go on", "remote process exited"});
+  expect_error([&] { nccl->flush(); }, {"remote process exited"});
+}
+
+// An abort that waits for all ranks' holds up neither the watchdog, nor the rank, nor its sentence.
+TEST_F(NcclHost, NobodyWaitsForAnAbort) {
+  const auto body = [&](Transport& job) {
+    const Context context(gpu, 1, job.rank());
+    auto messages = nccl_among(context, job);
+    const auto nccl = make_ordered_transport(job, std::move(messages));
+    const std::vector<Turn> turns = {{Verb::recv, {0, 0}, 1 - job.rank()}};
+    nccl->begin_step(turns);
+    nccl->recv({0, 0}, 1 - job.rank(), words(100, 0));
+    fake::nccl({.aborts_wait_for_all = true});
+    job.barrier();
+    if (job.rank() == 1) {
+      nccl->give_up();  // what it was to receive ends
+      fake::drain();
+      throw Error("rank 1 has had enough", "", ExitCode::failure);
+    }
+    job.barrier();
+  };
+  expect_error([&] { run_ranks(2, body); }, {"rank 1 has had enough"});
+}
+
+TEST_F(NcclHost, TheWatchdogIsNotHeldUpByAnAbort) {
+  run_ranks(2, [&](Transport& job) {
+    const Context context(gpu, 1, job.rank());
+    const auto nccl = nccl_among(context, job);
+    fake::nccl({.aborts_wait_for_all = true});
+    job.barrier();
+    if (job.rank() == 1) {
+      fake::fail(1);
+      EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
+      EXPECT_EQ(nccl->failure(), "NCCL: remote process exited");
+    }
+    job.barrier();
+  });
+}
+
+// A message in one direction that has to wait does not hold up those of the other one.
+TEST_F(NcclHost, GradientsPassActivationsThatWait) {
+  run_ranks(2,
+            [&](Transport& job) {
+              const Context context(gpu, 1, job.rank());
+              const auto nccl = make_ordered_transport(job, nccl_among(context, job));
+              fake::forget_nccl_calls(job.rank());
+              const bool first = job.rank() == 0;
+              const std::vector<Turn> turns = {
+                  {first ? Verb::send : Verb::recv, {0, 0}, 1 - job.rank()},
+                  {first ? Verb::recv : Verb::send, {1, 0}, 1 - job.rank(), 0, 1}};
+              nccl->begin_step(turns);
+              const Tensor activation = words(100, first ? 7 : 0), gradient = words(50, first ? 0 : 9);
+              if (first) {
+                // Ready out of turn, so that both go at once; what the activation is made of is still
+                // computed.
+                const auto ticket = nccl->recv({1, 0}, 1, gradient);
+                fake::drain(cuda::stream_of(context));
+                fake::hold(cuda::stream_of(context));
+                fake::launch(cuda::stream_of(context), [] {});
+                nccl->send({0, 0}, 1, activation);
+                EXPECT_EQ(fake::nccl_groups(0), 1);
+                EXPECT_TRUE(comes([&] { return nccl->arrived(ticket); }));
+                EXPECT_EQ(gradient.raw()[49], std::byte(9));
+                job.barrier();
+                fake::let_go(cuda::stream_of(context));
+              } else {
+                const auto ticket = nccl->recv({0, 0}, 0, activation);
+                nccl->send({1, 0}, 0, gradient);
+                job.barrier();
+                EXPECT_EQ(activation.raw()[99], std::byte(0));
+                nccl->wait(ticket);
+              }
+              nccl->flush();
+              EXPECT_EQ(activation.raw()[99], std::byte(7));
+            },
+            {.watchdog_s = 30});
+}
+
+}  // namespace
+}  // namespace antichain::testing
