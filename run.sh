@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs what is missing, builds, and trains ResNet-20 on CIFAR-10 on 2 ranks, on the GPU where there is one. Options go
-# to `antichain train` and override the defaults of scripts/run.toml: ./run.sh --epochs 1 --data-dir D
+# Installs what is missing, builds, and trains ResNet-20 on CIFAR-10 on 2 ranks, on the GPU where there is
+# one. Options go to `antichain train` and override the defaults of scripts/run.toml: ./run.sh --epochs 1
+# --data-dir D
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/packages.sh

@@ -11,7 +11,8 @@ folder=build; target=all; options=(); select=()
 if [ "${1:-}" = --sanitize ]; then
   folder="build-${2//,/-}"
   target=unit_tests
-  # Only line numbers, and no optimisation but of what computes (antichain_optimise): compiling takes longer than testing.
+  # Only line numbers, and no optimisation but of what computes (antichain_optimise): compiling takes longer
+  # than testing.
   options=(-DANTICHAIN_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g1 -DNDEBUG"
     -DANTICHAIN_CUDA=OFF)
   select=(-L unit)
@@ -23,7 +24,8 @@ install_missing $build_packages
 build "$folder" "$target" "${options[@]}"
 log="$folder/Testing/Temporary/LastTest.log"
 rm -f "$log"
-# -R .: or with -E ctest numbers the tests that are left anew, and by these numbers --rerun-failed would run others.
+# -R .: or with -E ctest numbers the tests that are left anew, and by these numbers --rerun-failed would run
+# others.
 ctest --test-dir "$folder" --output-on-failure -j "$(nproc)" -R . "${select[@]}" "$@" || code=$?
 if [ -f "$log" ]; then tests/scripts/skipped.sh "$log"; fi
 [ "${code:-0}" -eq 8 ] || exit "${code:-0}"  # 8: tests failed

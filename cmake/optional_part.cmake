@@ -1,7 +1,8 @@
-# What cmake/cuda.cmake and cmake/nccl.cmake have in common: a part that AUTO builds where its library is found, OFF leaves
-# out, and ON insists on.
+# What cmake/cuda.cmake and cmake/nccl.cmake have in common: a part that AUTO builds where its library is
+# found, OFF leaves out, and ON insists on.
 
-# Ends the file that calls it: with an error where OPTION is ON, else with a line that says what there is instead.
+# Ends the file that calls it: with an error where OPTION is ON, else with a line that says what there is
+# instead.
 macro(antichain_do_without option part why otherwise)
   if(${option} STREQUAL "ON")
     message(FATAL_ERROR "${part}: ${option}=ON, but ${why}")

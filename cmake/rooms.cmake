@@ -1,5 +1,5 @@
-# A room is a folder with a library of its own, and the library links those of the rooms that its files include. So a
-# room that has no MPI in what it links does without MPI.
+# A room is a folder with a library of its own, and the library links those of the rooms that its files
+# include. So a room that has no MPI in what it links does without MPI.
 function(antichain_room room)  # antichain_room(pipeline/schedule SOURCES … LINK …)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   string(REPLACE / _ name ${room})

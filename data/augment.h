@@ -1,7 +1,8 @@
-// Training-time augmentation of one image, and the normalisation that every image gets: pad by black pixels (an eighth of
-// the image's side: 4 of 32), crop back to size at a random place, flip at random, scale to [0, 1], subtract the channel
-// mean, divide by the channel deviation (the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition",
-// CVPR 2016, in torchvision's order, so a padded pixel becomes −mean / deviation).
+// Training-time augmentation of one image, and the normalisation that every image gets: pad by black pixels
+// (an eighth of the image's side: 4 of 32), crop back to size at a random place, flip at random, scale to [0,
+// 1], subtract the channel mean, divide by the channel deviation (the CIFAR recipe of He et al., "Deep
+// Residual Learning for Image Recognition", CVPR 2016, in torchvision's order, so a padded pixel becomes
+// −mean / deviation).
 //
 // What is drawn depends on (seed, epoch, sample) alone: any rank draws the same.
 #pragma once

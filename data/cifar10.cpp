@@ -76,7 +76,8 @@ fs::path find_folder(const fs::path& directory) {
   return fs::is_directory(nested, ignored) ? nested : directory;
 }
 
-// Reads the whole file once, block by block: what can't be read is better known before training than after an hour.
+// Reads the whole file once, block by block: what can't be read is better known before training than after an
+// hour.
 void append_records(const WatchedFile& file, Records& all) {
   constexpr int64_t block_records = 512;
   std::vector<uint8_t> block(size_t(block_records * Format::record_bytes));

@@ -1,5 +1,6 @@
-// A data set is a numbered collection of labelled images, bytes in files; everything random about training (order,
-// crops, flips) is a function of (seed, epoch, index) elsewhere, so that any rank can draw any sample.
+// A data set is a numbered collection of labelled images, bytes in files; everything random about training
+// (order, crops, flips) is a function of (seed, epoch, index) elsewhere, so that any rank can draw any
+// sample.
 #pragma once
 
 #include <array>
@@ -25,15 +26,17 @@ class DataSet {
   virtual int64_t size() const = 0;       // images
   virtual Shape image_shape() const = 0;  // C x H x W, C = 3
   virtual std::span<const std::string> class_names() const = 0;  // one per class, in label order
-  // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads. Error naming file and record
-  // when it can't be read any more.
+  // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads. Error
+  // naming file and record when it can't be read any more.
   virtual void image(int64_t index, std::span<uint8_t> out) const = 0;
   virtual int label(int64_t index) const = 0;  // 0 … classes − 1
   virtual Normalisation normalisation() const { return {}; }
-  // A hash of all labels and images, in their order, with the images' size. Where images are more than 256 MiB, they are
-  // those that are evenly spread over them and make 256 MiB; a set that is read as a whole anyway hashes all.
+  // A hash of all labels and images, in their order, with the images' size. Where images are more than 256
+  // MiB, they are those that are evenly spread over them and make 256 MiB; a set that is read as a whole
+  // anyway hashes all.
   virtual uint64_t contents() const;
-  // A sentence naming the file when another one has taken its name since it was opened; "" where all is as it was.
+  // A sentence naming the file when another one has taken its name since it was opened; "" where all is as it
+  // was.
   virtual std::string replaced() const { return ""; }
 
   int classes() const { return int(class_names().size()); }

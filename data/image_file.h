@@ -1,8 +1,8 @@
 // One image file, JPEG or PNG whatever its name, as red, green and blue bytes.
 //
-// Grey images get three equal channels, palettes and 16-bit samples become 8-bit colours, what is transparent is laid on
-// black, CMYK is converted without a colour profile; a JPEG is turned as its EXIF orientation says, so that images are as
-// viewers show them.
+// Grey images get three equal channels, palettes and 16-bit samples become 8-bit colours, what is transparent
+// is laid on black, CMYK is converted without a colour profile; a JPEG is turned as its EXIF orientation
+// says, so that images are as viewers show them.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,11 @@ Image decode_png(std::span<const uint8_t> bytes, const std::string& origin, int6
 void check_image_size(int64_t height, int64_t width, int64_t most_pixels, const std::string& origin);
 [[noreturn]] void refuse_image(const std::string& origin, const std::string& why);
 
-// The orientation, 1 to 8, that an EXIF block (from "Exif" on) says; 1 when it says none or is damaged (Camera & Imaging
-// Products Association, "Exchangeable image file format", CIPA DC-008, 2012, tag 0x0112).
+// The orientation, 1 to 8, that an EXIF block (from "Exif" on) says; 1 when it says none or is damaged
+// (Camera & Imaging Products Association, "Exchangeable image file format", CIPA DC-008, 2012, tag 0x0112).
 int exif_orientation(std::span<const uint8_t> block);
-// Turned and mirrored so that it is upright: 2 mirrored, 3 by 180°, 4 upside down, 5 to 8 with sides exchanged.
+// Turned and mirrored so that it is upright: 2 mirrored, 3 by 180°, 4 upside down, 5 to 8 with sides
+// exchanged.
 Image upright(Image, int orientation);
 
 }  // namespace antichain

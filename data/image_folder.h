@@ -1,8 +1,8 @@
-// A folder of image files as two data sets: one sub-folder per class, whose sorted names are the labels; or such a folder
-// for each of the sub-folders train and test.
+// A folder of image files as two data sets: one sub-folder per class, whose sorted names are the labels; or
+// such a folder for each of the sub-folders train and test.
 //
-// Files ending in .jpg, .jpeg or .png (in any case) count as images, at any depth below their class; others are counted and
-// left out. Images are decoded when asked for.
+// Files ending in .jpg, .jpeg or .png (in any case) count as images, at any depth below their class; others
+// are counted and left out. Images are decoded when asked for.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,9 @@ struct FolderSet {
   std::vector<std::string> damaged;  // sentences, one per file that was left out
 };
 
-// Which images are for tests depends on the sorted names alone. Error naming folder or file: no classes, a class without
-// images, a test class that training has not, nothing to test with, a damaged first image. The sets' image() is an Error
-// naming a damaged file, or one of another size.
+// Which images are for tests depends on the sorted names alone. Error naming folder or file: no classes, a
+// class without images, a test class that training has not, nothing to test with, a damaged first image. The
+// sets' image() is an Error naming a damaged file, or one of another size.
 FolderSet open_image_folder(const std::string& folder, const FolderOptions&);
 
 }  // namespace antichain

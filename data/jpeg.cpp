@@ -1,4 +1,5 @@
-// JPEG through libjpeg. The library reports errors by a jump, so nothing here that the jump leaves has a destructor.
+// JPEG through libjpeg. The library reports errors by a jump, so nothing here that the jump leaves has a
+// destructor.
 #include <csetjmp>
 #include <cstdio>
 // libjpeg's headers need what stands above them.
@@ -24,8 +25,8 @@ struct Decoder {
   std::longjmp(decoder->failed, 1);
 }
 
-// Level −1 is a warning: the data are damaged, but the library would make something up. Three kinds leave all pixels as
-// they were meant.
+// Level −1 is a warning: the data are damaged, but the library would make something up. Three kinds leave all
+// pixels as they were meant.
 void judge(j_common_ptr library, int level) {
   const int code = library->err->msg_code;
   if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR)

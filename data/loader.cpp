@@ -118,8 +118,8 @@ void Loader::read_raw(Sampler& sampler, const Place& place, const Tensor& out) c
   }
 }
 
-// Waits for the thread to make `place` if that is what it makes next; otherwise sends it there after `place`, and
-// returns false: the caller decodes this one itself.
+// Waits for the thread to make `place` if that is what it makes next; otherwise sends it there after `place`,
+// and returns false: the caller decodes this one itself.
 bool Loader::take(const Place& place, const Tensor& out) {
   std::unique_lock lock(mutex_);
   const Place oldest = made_ > taken_ ? ring_[size_t(taken_) % ring_.size()].place : next_;

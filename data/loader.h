@@ -1,8 +1,8 @@
 // Hands out the images and labels of micro-batches, decoded and augmented, by a thread that stays ahead.
 //
-// What a micro-batch holds is a pure function of (data set, options, position): the thread only changes when it is
-// computed. It works in schedule order (micro-batch after micro-batch, batch after batch) into a bounded ring; a
-// request out of that order is served all the same, and the thread goes on from there.
+// What a micro-batch holds is a pure function of (data set, options, position): the thread only changes when
+// it is computed. It works in schedule order (micro-batch after micro-batch, batch after batch) into a
+// bounded ring; a request out of that order is served all the same, and the thread goes on from there.
 #pragma once
 
 #include <condition_variable>
@@ -44,8 +44,8 @@ class Loader {
   // What raw images are of; nullptr where images are made here.
   const RawImages* raw() const { return options_.images && options_.raw ? &raw_ : nullptr; }
 
-  // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are zero. Raw ones are
-  // a tensor of raw_spec(). Rethrows what went wrong in the thread.
+  // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are
+  // zero. Raw ones are a tensor of raw_spec(). Rethrows what went wrong in the thread.
   void fill_images(const BatchPosition&, int microbatch, const Tensor& out);
   // Labels into `out`: N, i32; −1 for samples that pad the last batch.
   void fill_labels(const BatchPosition&, int microbatch, const Tensor& out);

@@ -1,5 +1,5 @@
-// A file that grows beside its final place and is moved there when it is whole: at no time is there a part of one under the
-// final name.
+// A file that grows beside its final place and is moved there when it is whole: at no time is there a part of
+// one under the final name.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Mean and deviation of many images' pixels, per channel, from sums in whole numbers: the order of the images does not
-// matter.
+// Mean and deviation of many images' pixels, per channel, from sums in whole numbers: the order of the images
+// does not matter.
 #pragma once
 
 #include <algorithm>

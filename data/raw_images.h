@@ -1,6 +1,6 @@
-// A micro-batch of images as the data set has them, with what was drawn for each: a device crops, flips and normalises them
-// by itself, and they travel as bytes, a quarter of their floats. The draws are the host's, and so is the table from bytes to
-// floats: whoever makes the images gets the same bits.
+// A micro-batch of images as the data set has them, with what was drawn for each: a device crops, flips and
+// normalises them by itself, and they travel as bytes, a quarter of their floats. The draws are the host's,
+// and so is the table from bytes to floats: whoever makes the images gets the same bits.
 //
 // One tensor holds both: N records, then N x 3 x H x W bytes.
 #pragma once

@@ -1,9 +1,9 @@
-// Brings an image to a size: the largest middle part of the wanted proportions is cut out and scaled, so that nothing is
-// distorted and no border is added.
+// Brings an image to a size: the largest middle part of the wanted proportions is cut out and scaled, so that
+// nothing is distorted and no border is added.
 //
-// The filter is a triangle as wide as a pixel of the coarser side, so it interpolates linearly when it enlarges and
-// averages over all pixels when it shrinks (the "bilinear" of Pillow; Turkowski, "Filters for common resampling tasks",
-// Graphics Gems, 1990).
+// The filter is a triangle as wide as a pixel of the coarser side, so it interpolates linearly when it
+// enlarges and averages over all pixels when it shrinks (the "bilinear" of Pillow; Turkowski, "Filters for
+// common resampling tasks", Graphics Gems, 1990).
 #pragma once
 
 #include "data/image_file.h"

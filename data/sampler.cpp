@@ -16,7 +16,8 @@ std::vector<int64_t> permutation(int64_t size, uint64_t seed, int64_t epoch) {
   std::iota(order.begin(), order.end(), 0);
   const Philox random(mix(seed, hash_bytes("epoch order")));
   for (int64_t last = size - 1; last > 0; --last) {
-    // word · (last + 1) / 2^32: no index is off its fair share by more than (last + 1) / 2^32, 1e-5 for 50,000.
+    // word · (last + 1) / 2^32: no index is off its fair share by more than (last + 1) / 2^32, 1e-5 for
+    // 50,000.
     const uint32_t word = random.words(uint64_t(last), uint64_t(epoch))[0];
     std::swap(order[size_t(last)], order[(uint64_t(word) * uint64_t(last + 1)) >> 32]);
   }

@@ -1,5 +1,6 @@
-// Which samples make up which batch. Training visits every image once an epoch in an order keyed by (seed, epoch) and
-// drops the last partial batch; evaluation goes through the set in file order and pads the last batch.
+// Which samples make up which batch. Training visits every image once an epoch in an order keyed by (seed,
+// epoch) and drops the last partial batch; evaluation goes through the set in file order and pads the last
+// batch.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +23,8 @@ struct SamplerOptions {
   uint64_t seed = 0;
 };
 
-// A permutation of 0 … size − 1, a pure function of its arguments (Fisher and Yates 1938; Durstenfeld, "Algorithm 235:
-// Random permutation", CACM 1964).
+// A permutation of 0 … size − 1, a pure function of its arguments (Fisher and Yates 1938; Durstenfeld,
+// "Algorithm 235: Random permutation", CACM 1964).
 std::vector<int64_t> permutation(int64_t size, uint64_t seed, int64_t epoch);
 
 // Remembers one epoch's order; not for several threads at once.

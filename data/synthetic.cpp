@@ -19,7 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using Format = Cifar10Format;
 
-// Where a pixel lies within the figure: centred coordinates in units of its size, and a fixed period for textures.
+// Where a pixel lies within the figure: centred coordinates in units of its size, and a fixed period for
+// textures.
 struct Point {
   float x, y;          // relative to the figure's centre, 1 = its half-size
   float u, v, period;  // pixels from the texture's origin, and the pixels of one repetition
@@ -31,7 +32,8 @@ bool striped(float position, float period) {
 float radius(const Point& p) { return std::sqrt(p.x * p.x + p.y * p.y); }
 float square_radius(const Point& p) { return std::max(std::fabs(p.x), std::fabs(p.y)); }
 
-// The ten classes; all look the same class after a horizontal flip, so that flipping them is a fair augmentation.
+// The ten classes; all look the same class after a horizontal flip, so that flipping them is a fair
+// augmentation.
 struct ClassFigure {
   const char* name;
   bool (*inside)(const Point&);
@@ -56,8 +58,8 @@ struct Colours {
   std::array<float, 3> back, slope, front;
 };
 
-// A foreground that differs from the background by 50 to 110 levels in every channel, up or down at random: the
-// class can't be told from a colour.
+// A foreground that differs from the background by 50 to 110 levels in every channel, up or down at random:
+// the class can't be told from a colour.
 Colours draw_colours(const Philox& random) {
   Colours colours;
   for (int c = 0; c < 3; ++c) {

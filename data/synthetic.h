@@ -1,6 +1,6 @@
-// A generated image set that stands in for CIFAR-10 where that can't be had: ten classes of 32 x 32 colour images
-// in the same binary layout, each a texture or a figure at a random place, size and colour under noise. Learnable
-// but not trivially so: neither colour nor position tells the class.
+// A generated image set that stands in for CIFAR-10 where that can't be had: ten classes of 32 x 32 colour
+// images in the same binary layout, each a texture or a figure at a random place, size and colour under
+// noise. Learnable but not trivially so: neither colour nor position tells the class.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct SyntheticOptions {
   uint64_t seed = 1;
 };
 
-// Writes the files into `folder` (made if absent), with a marker file GENERATED that makes readers label the set.
-// The same options write the same bytes. Error naming the path when it can't be written.
+// Writes the files into `folder` (made if absent), with a marker file GENERATED that makes readers label the
+// set. The same options write the same bytes. Error naming the path when it can't be written.
 void write_synthetic(const std::string& folder, const SyntheticOptions& options = {});
 
 // Whether `folder` has all the files that these options write, with all their bytes.

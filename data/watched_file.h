@@ -1,10 +1,10 @@
-// A file that training reads piece by piece while it goes on: a piece that is not what was there when the file was opened is
-// refused, never trained on.
+// A file that training reads piece by piece while it goes on: a piece that is not what was there when the
+// file was opened is refused, never trained on.
 //
-// Changed in place (another size or time of change, also where the time was put back): the next read is an Error. Replaced by another file of the name: this
-// one is still read to the end, and replaced() tells. Read with pread: a file that is cut short is an Error, where a mapped
-// one would kill the process; and what the system caches is shared by all processes of a host and given back when memory
-// is short.
+// Changed in place (another size or time of change, also where the time was put back): the next read is an
+// Error. Replaced by another file of the name: this one is still read to the end, and replaced() tells. Read
+// with pread: a file that is cut short is an Error, where a mapped one would kill the process; and what the
+// system caches is shared by all processes of a host and given back when memory is short.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,5 +1,6 @@
-// The ways in which a device could carry out a pass of an operator, for who compares them by timing (`antichain profile --tune`).
-// What runs in training is always the first of them, which the device's own rule has chosen.
+// The ways in which a device could carry out a pass of an operator, for who compares them by timing
+// (`antichain profile --tune`). What runs in training is always the first of them, which the device's own
+// rule has chosen.
 #pragma once
 
 #include <functional>

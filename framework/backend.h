@@ -21,8 +21,8 @@ namespace antichain {
 
 struct Node;
 
-// How an engine carries out one type of operator. `offered` are the layouts the inputs come in; the precision is the one
-// that the network shall have: an operator that is float32 in all of them (a loss) lowers to that.
+// How an engine carries out one type of operator. `offered` are the layouts the inputs come in; the precision
+// is the one that the network shall have: an operator that is float32 in all of them (a loss) lowers to that.
 struct KernelEntry {
   std::function<Lowering(const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision)>
       lower;
@@ -52,8 +52,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;         // "cpu"
   virtual std::string description() const = 0;  // "AMD EPYC …, AVX-512, oneDNN 2.6.3": goes into profiles
-  // What it chooses layouts and kernels by, as names and values. Ranks that exchange tensors must have all of it alike, or they
-  // would read each other's in another order; with it their last bits are alike, too.
+  // What it chooses layouts and kernels by, as names and values. Ranks that exchange tensors must have all of
+  // it alike, or they would read each other's in another order; with it their last bits are alike, too.
   virtual std::vector<std::pair<std::string, std::string>> chooses_by() const { return {}; }
   virtual std::shared_ptr<std::byte> allocate(int64_t bytes) const = 0;
   // Whether the host can read and write what `allocate` gives.
@@ -66,14 +66,16 @@ class Backend {
   virtual void require(Precision) const;
   // Called once by each rank's thread before it runs kernels (thread count, device).
   virtual void enter(const Context&) const {}
-  // Whether a floating-point tensor holds neither infinities nor NaN, where the device can tell faster than a copy takes.
+  // Whether a floating-point tensor holds neither infinities nor NaN, where the device can tell faster than a
+  // copy takes.
   virtual std::optional<bool> all_finite(const Context&, const Tensor&) const { return std::nullopt; }
   // y += x, same spec: how the gradients of a tensor's consumers are folded.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
   // One pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be empty.
   virtual void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
                    const Tensor& momentum) const = 0;
-  // The same for all of these by one launch, where launching each costs more than its work: nullptr where it does not.
+  // The same for all of these by one launch, where launching each costs more than its work: nullptr where it
+  // does not.
   virtual std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>&) const {
     return nullptr;
   }

@@ -25,7 +25,8 @@ enum class ExitCode : int {
 
 class Error : public std::runtime_error {
  public:
-  // `sentence`: what is wrong and where; `hint`, or "": what to do. Both are made printable (framework/printable.h).
+  // `sentence`: what is wrong and where; `hint`, or "": what to do. Both are made printable
+  // (framework/printable.h).
   explicit Error(std::string sentence, std::string hint = {}, ExitCode code = ExitCode::bad_input);
 
   ExitCode code() const { return code_; }

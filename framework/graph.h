@@ -57,7 +57,8 @@ class Graph {
   // Whether the gradient of the node's output is ever wanted: it reaches a parameter, and it is no input.
   bool needs_gradient(NodeId id) const { return needs_gradient_[id]; }
 
-  // Over names, operators with their options, edges, shapes, layouts and precision: what a profile and a plan are for.
+  // Over names, operators with their options, edges, shapes, layouts and precision: what a profile and a plan
+  // are for.
   std::string hash() const;
 
  private:
@@ -68,8 +69,9 @@ class Graph {
   std::vector<bool> needs_gradient_;
 };
 
-// The graph with operators fused where the backend can (framework/fuse.h), the backend's layouts chosen and "reorder"
-// nodes where two neighbours disagree. Error when the machine has not the instructions for the precision.
+// The graph with operators fused where the backend can (framework/fuse.h), the backend's layouts chosen and
+// "reorder" nodes where two neighbours disagree. Error when the machine has not the instructions for the
+// precision.
 Graph lower(const Graph&, const Backend&, Precision = Precision::float32);
 
 }  // namespace antichain

@@ -4,7 +4,8 @@
 // serves every micro-batch in flight, every weight version, recomputation, and ranks that are threads.
 //
 //   Op::infer          what every device agrees on: output shape, parameters, buffers, statistics, FLOPs
-//   Lowering           what an engine adds: layouts, precision, what backward re-reads, the stash (static as well)
+//   Lowering           what an engine adds: layouts, precision, what backward re-reads, the stash (static as
+//                      well)
 //   Kernel             the engine's code for one node: forward, and backward in two halves
 //                      that can be asked for separately: the input gradient (dx) and
 //                      the weight gradient (dw)
@@ -53,8 +54,8 @@ class Op {
   virtual Role role() const { return Role::compute; }
   // Error (naming the shapes) when the inputs do not fit.
   virtual Signature infer(std::span<const Shape> x) const = 0;
-  // The operator that computes `next` of this one's output in one go, or nullptr where there is none. Its inputs are this
-  // one's, then those that `next` has besides. See framework/fuse.h.
+  // The operator that computes `next` of this one's output in one go, or nullptr where there is none. Its
+  // inputs are this one's, then those that `next` has besides. See framework/fuse.h.
   virtual std::shared_ptr<const Op> then(const Op& /*next*/) const { return nullptr; }
 };
 
@@ -117,11 +118,12 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void forward(Context&, const Forward&) const = 0;
   virtual void backward(Context&, const Backward&) const {}
-  // Makes of the parameters what the passes read (weights in bf16, in an engine's own format): once after whoever changed
-  // them, so that no micro-batch has to.
+  // Makes of the parameters what the passes read (weights in bf16, in an engine's own format): once after
+  // whoever changed them, so that no micro-batch has to.
   virtual void prepare(Context&, std::span<const Tensor> /*params*/,
                        std::span<const Tensor> /*prepared*/) const {}
-  // Folds the statistics of a step's micro-batches into the buffers, in their order: statistics[m] are those of micro-batch m.
+  // Folds the statistics of a step's micro-batches into the buffers, in their order: statistics[m] are those
+  // of micro-batch m.
   virtual void absorb(Context&, std::span<const std::vector<Tensor>> /*statistics*/,
                       std::span<const Tensor> /*buffers*/) const {}
   // True where dx and dw come out of one computation: asking for dx then computes dw too (batch norm), and

@@ -1,6 +1,7 @@
-// What a network computes in. Parameters and their gradients, momentum, statistics and losses are float32 in every precision
-// ("master weights": Micikevicius et al., "Mixed Precision Training", ICLR 2018); what differs is how the tensors
-// between nodes and their gradients are stored, and so what a message weighs and what products are made of.
+// What a network computes in. Parameters and their gradients, momentum, statistics and losses are float32 in
+// every precision ("master weights": Micikevicius et al., "Mixed Precision Training", ICLR 2018); what
+// differs is how the tensors between nodes and their gradients are stored, and so what a message weighs and
+// what products are made of.
 #pragma once
 
 #include <string_view>

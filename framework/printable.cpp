@@ -14,7 +14,8 @@ struct Character {
   bool shown = false;
 };
 
-// What moves, hides or reorders other text (Unicode's categories Cc, Cf, Zl and Zp, as far as terminals heed them).
+// What moves, hides or reorders other text (Unicode's categories Cc, Cf, Zl and Zp, as far as terminals heed
+// them).
 bool harmless(uint32_t code) {
   struct Range {
     uint32_t first, last;

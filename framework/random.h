@@ -39,8 +39,9 @@ class Philox {
   uint64_t key_;
 };
 
-// Mixes parts of a key ("weights of node X", seed, epoch, …) into one. Stable over machines and versions: XXH3's 64 bits of
-// these 16 bytes (Yann Collet, xxHash, specification 0.8), written out because device code asks, too.
+// Mixes parts of a key ("weights of node X", seed, epoch, …) into one. Stable over machines and versions:
+// XXH3's 64 bits of these 16 bytes (Yann Collet, xxHash, specification 0.8), written out because device code
+// asks, too.
 constexpr uint64_t mix(uint64_t a, uint64_t b) {
   const uint64_t low = a ^ 0x6782737bea4239b9, high = b ^ 0xaf56bc3b0996523a;  // of XXH3's secret
   // The product of both, 128 bits, folded: by halves, as no type of 128 bits is everywhere.

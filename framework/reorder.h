@@ -1,5 +1,5 @@
-// Reorder: the same values in another memory layout, another element type, or both. lower() inserts it where two
-// neighbours disagree.
+// Reorder: the same values in another memory layout, another element type, or both. lower() inserts it where
+// two neighbours disagree.
 #pragma once
 
 #include "framework/op.h"

@@ -38,7 +38,8 @@ const Blocking& blocking(Layout layout) { return blockings[size_t(layout)]; }
 
 int64_t blocks(int64_t extent, int block) { return (extent + block - 1) / block; }
 
-// Where element (a, b, y, x) of a four-dimensional tensor is stored: at first[a] + second[b] + (y W + x) stride.
+// Where element (a, b, y, x) of a four-dimensional tensor is stored: at first[a] + second[b] + (y W + x)
+// stride.
 struct Places {
   std::vector<int64_t> first, second;
   int64_t stride = 1;
@@ -59,8 +60,8 @@ Places places(const Shape& s, Layout layout) {
   return p;
 }
 
-// In tiles of the largest block, so that what is read and written stays in the cache. An area that is known when compiling
-// needs no loop: 0 stands for any other.
+// In tiles of the largest block, so that what is read and written stays in the cache. An area that is known
+// when compiling needs no loop: 0 stands for any other.
 template <class Element, int64_t known_area>
 void relayout_elements(const Tensor& from, const Tensor& to) {
   constexpr int64_t tile = 16;

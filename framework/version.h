@@ -5,7 +5,8 @@ namespace antichain {
 
 const char* version();
 
-// The git revision this was built of, "-dirty" where files differed from it; "unknown" outside of a repository.
+// The git revision this was built of, "-dirty" where files differed from it; "unknown" outside of a
+// repository.
 const char* revision();
 
 }  // namespace antichain

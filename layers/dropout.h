@@ -27,7 +27,8 @@ class Dropout : public Op {
 // The mask of one sample at one step; every engine asks this class.
 class DropoutMask {
  public:
-  // One step's numbers, by sample and element, without the operator: constexpr, so that device code may ask, too.
+  // One step's numbers, by sample and element, without the operator: constexpr, so that device code may ask,
+  // too.
   class Draw {
    public:
     Draw(const Dropout& op, const DropoutKey& key)

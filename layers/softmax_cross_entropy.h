@@ -8,8 +8,9 @@
 //   target = (1 − label_smoothing) · one_hot(label) + label_smoothing / K
 //   loss   = − Σk target_k · log softmax_k        dlogits = loss_scale · (softmax − target)
 //
-// `weight` is the share of this loss in the training objective (an auxiliary head has less than 1). The kernel does not
-// apply it: it becomes Signature::loss_weight, from which the runner makes loss_scale and the loss it reports.
+// `weight` is the share of this loss in the training objective (an auxiliary head has less than 1). The
+// kernel does not apply it: it becomes Signature::loss_weight, from which the runner makes loss_scale and the
+// loss it reports.
 #pragma once
 
 #include "framework/graph.h"

@@ -10,7 +10,8 @@
 
 namespace antichain {
 
-// Weights and biases start as PyTorch's layers do by themselves, U(±1 / sqrt(fan_in)): torchvision adds nothing.
+// Weights and biases start as PyTorch's layers do by themselves, U(±1 / sqrt(fan_in)): torchvision adds
+// nothing.
 Graph alexnet(const ModelOptions& options) {
   const ModelOptions o = completed(options);
   const bool large = o.form == Form::imagenet;

@@ -3,8 +3,9 @@
 // Classification with Deep Convolutional Neural Networks", NIPS 2012. Node names are those of torchvision's
 // alexnet.
 //
-// The CIFAR form for 32 x 32 images: the 11 x 11 stem of stride 4 becomes 3 x 3 of stride 2, the pools are 2 x 2
-// without overlap, and the last of them leaves the 2 x 2 pixels that the classifier sees. Widths are the paper's.
+// The CIFAR form for 32 x 32 images: the 11 x 11 stem of stride 4 becomes 3 x 3 of stride 2, the pools are 2
+// x 2 without overlap, and the last of them leaves the 2 x 2 pixels that the classifier sees. Widths are the
+// paper's.
 #pragma once
 
 #include "models/model.h"

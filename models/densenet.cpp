@@ -35,8 +35,9 @@ NodeId norm_relu(Graph& g, const std::string& norm, const std::string& activatio
   return relu(g, activation, batch_norm(g, norm, x));
 }
 
-// Section 3, bottleneck layer: a 1 x 1 convolution to 4 k channels before the 3 x 3. Every layer sees the outputs
-// of all before it; each appends its own to what it saw, so that a single tensor crosses a cut between two layers.
+// Section 3, bottleneck layer: a 1 x 1 convolution to 4 k channels before the 3 x 3. Every layer sees the
+// outputs of all before it; each appends its own to what it saw, so that a single tensor crosses a cut
+// between two layers.
 NodeId dense_layer(Graph& g, const std::string& name, NodeId x) {
   NodeId y = norm_relu(g, name + ".norm1", name + ".relu1", x);
   y = conv(g, name + ".conv1", y, 4 * growth, 1);

@@ -10,9 +10,9 @@ Graph resnet18(const ModelOptions&);
 Graph resnet50(const ModelOptions&);
 Graph resnet101(const ModelOptions&);
 
-// Section 4.2, 6 n + 2 layers with n = 3, 5, 9: 0.27, 0.46 and 0.85 million parameters, in the CIFAR form only.
-// Where the size halves, the shortcut is a 1 x 1 convolution with batch norm (the paper's option B; its CIFAR table
-// uses the parameter-free option A, which would be the only user of a channel padding operator).
+// Section 4.2, 6 n + 2 layers with n = 3, 5, 9: 0.27, 0.46 and 0.85 million parameters, in the CIFAR form
+// only. Where the size halves, the shortcut is a 1 x 1 convolution with batch norm (the paper's option B; its
+// CIFAR table uses the parameter-free option A, which would be the only user of a channel padding operator).
 Graph resnet20(const ModelOptions&);
 Graph resnet32(const ModelOptions&);
 Graph resnet56(const ModelOptions&);

@@ -43,8 +43,9 @@ NodeId features(Graph& g, NodeId x) {
   return x;
 }
 
-// Weights N(0, 0.01²), as torchvision's, which is meant for 4096 inputs and more. With the CIFAR form's 512 it would
-// shrink the logits, and every gradient, by about 40 over the three layers: there it is N(0, 2 / fan_in).
+// Weights N(0, 0.01²), as torchvision's, which is meant for 4096 inputs and more. With the CIFAR form's 512
+// it would shrink the logits, and every gradient, by about 40 over the three layers: there it is N(0, 2 /
+// fan_in).
 NodeId fully_connected(Graph& g, std::string name, NodeId x, int64_t out, Form form) {
   const double stddev = form == Form::imagenet ? 0.01 : std::sqrt(2.0 / double(g.shape(x)[1]));
   return linear(

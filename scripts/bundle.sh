@@ -1,15 +1,16 @@
 #!/bin/bash
-# Gathers what a node without packages lacks into one folder that can be copied anywhere: the program, libantichain and its
-# modules, Open MPI with mpirun and its plugins, oneDNN, HDF5 and all they need, down to libstdc++.
+# Gathers what a node without packages lacks into one folder that can be copied anywhere: the program,
+# libantichain and its modules, Open MPI with mpirun and its plugins, oneDNN, HDF5 and all they need, down to
+# libstdc++.
 #
 #   scripts/bundle.sh BUILD FOLDER [more programs of the build, such as BUILD/tests/gpu/test_gpu]
 #   FOLDER/bin/antichain info
 #   FOLDER/bin/mpirun -n 2 FOLDER/bin/antichain train --dataset synthetic
 #
-# Left out are the C library (the node's must be as new as this machine's) and the GPU's libraries: libcuda comes with the
-# driver, CUDA's and cuDNN's are found where the node has them (LD_LIBRARY_PATH is kept, behind the bundle's own). Fabrics
-# that would bring half a distribution along (UCX, libfabric, PSM, verbs) are left out, too: Open MPI then uses shared memory
-# within a node and TCP between nodes.
+# Left out are the C library (the node's must be as new as this machine's) and the GPU's libraries: libcuda
+# comes with the driver, CUDA's and cuDNN's are found where the node has them (LD_LIBRARY_PATH is kept, behind
+# the bundle's own). Fabrics that would bring half a distribution along (UCX, libfabric, PSM, verbs) are left
+# out, too: Open MPI then uses shared memory within a node and TCP between nodes.
 set -euo pipefail
 [ $# -ge 2 ] || { sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2; }
 build="$1" out="$2"; shift 2

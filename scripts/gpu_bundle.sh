@@ -5,7 +5,8 @@
 #
 #   scripts/gpu_bundle.sh BUILD FOLDER
 #   FOLDER/gpu.sh                        the suite (tests/gpu.sh), with PARTS, OUT and so on as there
-#   FOLDER/rebuild.sh                    builds FOLDER/src anew into lib/libantichain_cuda.so, by nvcc and g++, in about a minute
+#   FOLDER/rebuild.sh                    builds FOLDER/src anew into lib/libantichain_cuda.so, by nvcc and
+#                                        g++, in about a minute
 #
 # BUILD has -DANTICHAIN_CUDA=ON, and the targets antichain_program, antichain_modules, test_gpu and
 # test_gpu_transport are built.

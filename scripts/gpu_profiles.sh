@@ -1,6 +1,6 @@
 #!/bin/bash
-# Profiles of the ten models on this machine's GPU, as files that planner, simulator and experiments read anywhere. Each names the
-# device and its libraries' versions.
+# Profiles of the ten models on this machine's GPU, as files that planner, simulator and experiments read
+# anywhere. Each names the device and its libraries' versions.
 #
 #   scripts/gpu_profiles.sh build/antichain docs/profiles
 #     docs/profiles/nvidia-h200/float32-32/resnet18.json …     precision and samples of a micro-batch

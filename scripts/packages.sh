@@ -1,7 +1,9 @@
-# What run.sh, test.sh and .ci/run share: the Debian packages the project needs, the one list there is, and how to build.
+# What run.sh, test.sh and .ci/run share: the Debian packages the project needs, the one list there is, and
+# how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
-# Of .ci/run only: format, fuzzing, the benchmarks, Graphviz to judge the pictures, a script in Python, and a Slurm of two emulated nodes.
+# Of .ci/run only: format, fuzzing, the benchmarks, Graphviz to judge the pictures, a script in Python, and a
+# Slurm of two emulated nodes.
 check_packages="clang-format git clang libclang-rt-dev libbenchmark-dev graphviz gnuplot-nox
   python3 slurm-wlm munge iproute2 procps shellcheck"
 

@@ -3,7 +3,8 @@
 # nvcc and g++, without CMake or packages. The module of before is kept as libantichain_cuda.so.before.
 # Compilers' options are those of framework/cuda/CMakeLists.txt and CMakeLists.txt.
 #
-#   FOLDER/rebuild.sh                    ARCHITECTURE=90 (compute capability 9.0) and JOBS (all cores), unless said otherwise
+#   FOLDER/rebuild.sh                    ARCHITECTURE=90 (compute capability 9.0) and JOBS (all cores), unless
+#                                        said otherwise
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 src="$here/src"

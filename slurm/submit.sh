@@ -4,12 +4,14 @@
 #   slurm/submit.sh CLUSTER.env JOB [options of sbatch] -- [options of antichain]
 #
 #   slurm/submit.sh my.env profile  -n 2 -- --model resnet18 --batch 128 --microbatches 8
-#   slurm/submit.sh my.env train    -n 4 -- --model resnet18 --data-dir D --batch 128 --microbatches 8 --epochs 30
-#   slurm/submit.sh my.env evaluate -n 4 -- --model resnet18 --data-dir D --weights antichain-train-4711/checkpoint
+#   slurm/submit.sh my.env train    -n 4 -- --model resnet18 --data-dir D --batch 128 --microbatches 8
+#                                   --epochs 30
+#   slurm/submit.sh my.env evaluate -n 4 -- --model resnet18 --data-dir D --weights
+#   antichain-train-4711/checkpoint
 #   slurm/submit.sh my.env sweep    -n 4 -- --models resnet18,vgg16 --ranks 1,2,4 --mode measure --data-dir D
 #
-# What comes of it lies in the folder JOBNAME-JOBID, or in RESULTS=FOLDER; the log beside it. A sweep is an array with a task
-# for each model, and a job that writes one report when all have ended.
+# What comes of it lies in the folder JOBNAME-JOBID, or in RESULTS=FOLDER; the log beside it. A sweep is an
+# array with a task for each model, and a job that writes one report when all have ended.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -40,8 +42,8 @@ never_starts() {
   esac
 }
 
-# refuse_if_never JOB: waits until Slurm has looked at the job, three seconds at most, and ends with a sentence if the job
-# can never start.
+# refuse_if_never JOB: waits until Slurm has looked at the job, three seconds at most, and ends with a
+# sentence if the job can never start.
 refuse_if_never() {
   local reason="" tries asked partition
   for tries in {1..10}; do

@@ -1,25 +1,30 @@
 #!/bin/bash
-# The GPU suite, in parts, on a machine with a device. Every part ends by itself within ten minutes, and one that fails does not
-# keep the others from running, but for `smoke`: where it fails, only `diagnose` follows.
+# The GPU suite, in parts, on a machine with a device. Every part ends by itself within ten minutes, and one
+# that fails does not keep the others from running, but for `smoke`: where it fails, only `diagnose` follows.
 #
 #   tests/gpu.sh build                     a build folder with -DANTICHAIN_CUDA=ON
-#   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle build/tests/gpu/test_gpu \
+#   tests/gpu.sh bundle [results]          a folder made by scripts/bundle.sh build bundle
+#                                          build/tests/gpu/test_gpu \
 #                                            build/tests/pipeline/test_gpu_transport
 #   PARTS="smoke operators" tests/gpu.sh …      only some
 #
-#   smoke      a minute: versions, engines beside those expected, an operator of each type, 40 steps with graphs and without
+#   smoke      a minute: versions, engines beside those expected, an operator of each type, 40 steps with
+#              graphs and without
 #   operators  all operators in float32, TF32 and bf16 against double precision
 #   models     the ten models against the CPU and float64
-#   transport  messages; steps: captures, looks, images; timing: what measures time, and may fail on a machine that is shared
+#   transport  messages; steps: captures, looks, images; timing: what measures time, and may fail on a machine
+#              that is shared
 #   program    the same bits on 1, 2 and 4 ranks, and learning
 #   speed      beside PyTorch; kernels: times beside the estimates; tune: all engines of each convolution
 #   profiles   of the ten models; sanitizer: compute-sanitizer over some operators
-#   diagnose   says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where smoke, operators, models,
-#              transport, steps or program fail. A part that is stopped or not begun has not failed.
+#   diagnose   says which part is at fault (tests/gpu/diagnose.py); unless asked for, it runs where smoke,
+#              operators, models, transport, steps or program fail. A part that is stopped or not begun has
+#              not failed.
 #
-# CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`, while they are written.
-# LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is stopped, what has none left not begun.
-# OUT=FOLDER has three files, renewed after each part: summary.log, figures.json (what was measured) and logs.tar.gz (all else).
+# CIFAR10_DIR names CIFAR-10's binary files, if they are there. Logs go to the folder `results`, while they
+# are written. LIMIT: seconds for all of it, 570 unless said otherwise; what does not end in its share is
+# stopped, what has none left not begun. OUT=FOLDER has three files, renewed after each part: summary.log,
+# figures.json (what was measured) and logs.tar.gz (all else).
 set -uo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 home="$(cd "${1:?a build folder or a bundle}" && pwd)" results="${2:-$PWD/gpu-results}"
@@ -82,7 +87,8 @@ part() {
 gpus="$(nvidia-smi -L 2>&1)" && echo "$gpus" || gpus=
 "$program" info >"$results/info.log" 2>&1
 tail -n 5 "$results/info.log"
-# Where there is a GPU that the program does not find, every test would be skipped, and nothing wrong with that.
+# Where there is a GPU that the program does not find, every test would be skipped, and nothing wrong with
+# that.
 if ! "$program" info --model resnet20 --device cuda >"$results/device.log" 2>&1; then
   cat "$results/device.log"
   if [ -n "$gpus" ]; then

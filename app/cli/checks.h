@@ -1,5 +1,5 @@
-// What an option accepts. A value outside is answered by one sentence that names the option, what it takes and what
-// was given, before anything is computed.
+// What an option accepts. A value outside is answered by one sentence that names the option, what it takes
+// and what was given, before anything is computed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace antichain {
 
-// Each returns the option, for chaining, and throws an Error (ExitCode::usage) while the command line is parsed.
+// Each returns the option, for chaining, and throws an Error (ExitCode::usage) while the command line is
+// parsed.
 CLI::Option* check_whole(CLI::Option*, int64_t least, int64_t most);  // a whole number, both ends included
 CLI::Option* check_number(CLI::Option*, double least, double most);   // finite, both ends included
 // The same with units (framework/units.h); the option itself gets bytes, bytes a second, and seconds.
@@ -29,8 +30,8 @@ CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
 // Finds out whether these files can be written, before the work whose results they shall hold; "" is no file.
-// Throws Error naming the file when its folder is missing or takes no files, or when the file is neither a plain
-// file nor a stream (app/cli/output_file.h).
+// Throws Error naming the file when its folder is missing or takes no files, or when the file is neither a
+// plain file nor a stream (app/cli/output_file.h).
 void check_writable(const std::vector<std::string>& files);
 
 }  // namespace antichain

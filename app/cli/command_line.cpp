@@ -79,8 +79,8 @@ std::string path_of(const CLI::App& command) {
 
 std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
 
-// The nearest of the names, as "--name": by letters; else as other programs call it; else one that the word goes on from, as
-// --batch-size does from --batch.
+// The nearest of the names, as "--name": by letters; else as other programs call it; else one that the word
+// goes on from, as --batch-size does from --batch.
 std::string nearest_option(const std::string& word, const std::vector<std::string>& known) {
   static const std::map<std::string, std::string> elsewhere = {
       {"--learning-rate", "lr"}, {"--wd", "weight-decay"},   {"--arch", "model"},

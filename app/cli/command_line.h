@@ -16,7 +16,8 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
                       const std::string& example);
 
 // Returns the words with the settings of `--config FILE` in front of the flags, which override them
-// (app/cli/settings_words.h). FILE is TOML: `name = value` lines, bare or in a section named as the subcommand.
+// (app/cli/settings_words.h). FILE is TOML: `name = value` lines, bare or in a section named as the
+// subcommand.
 std::vector<std::string> with_config(const CLI::App& app, std::vector<std::string> words);
 
 // Parses and runs. Usage mistakes become an Error with a hint. --help, --version, help COMMAND and version

@@ -1,5 +1,5 @@
-// The text of --help: groups in the order in which their options were declared and Output last, defaults in brackets, within 80
-// columns; docs/cli.md is made of it.
+// The text of --help: groups in the order in which their options were declared and Output last, defaults in
+// brackets, within 80 columns; docs/cli.md is made of it.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,8 @@
 // A user names a file for a result; this file decides where the result goes.
 //
 //   a plain file     is replaced as a whole or not at all
-//   -, /dev/stdout   standard output; what else is printed goes to standard error then, so that the result can be piped
+//   -, /dev/stdout   standard output; what else is printed goes to standard error then, so that the result
+//                    can be piped
 //   a pipe, device   is written to: --trace /dev/null, --metrics >(jq .loss)
 #pragma once
 
@@ -17,7 +18,8 @@ bool is_stream(const std::string& file);
 void keep_standard_output(const std::string& option, const std::string& file);
 void free_standard_output();
 
-// --quiet: what is printed and every note (framework/say.h) are dropped until the answer begins. Logs keep them.
+// --quiet: what is printed and every note (framework/say.h) are dropped until the answer begins. Logs keep
+// them.
 void be_quiet();
 // What is printed from here on is what the user asked the command for: --quiet leaves it, unless standard
 // output is kept for a file.

@@ -26,7 +26,8 @@ class ProgressBar {
   void show(const ProgressState&);
   // Of work without epochs: "text  done/total  left 0:12".
   void show(int64_t done, int64_t total, const std::string& text);
-  // Of work whose end is estimated, "text  left 0:12"; where there is no terminal, only of what takes more than ten seconds.
+  // Of work whose end is estimated, "text  left 0:12"; where there is no terminal, only of what takes more
+  //                                        than ten seconds.
   void show_share(double share, double left_s, const std::string& text);
   // Prints a line of its own, above the bar.
   void say(const std::string& line);

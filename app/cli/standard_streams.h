@@ -1,12 +1,13 @@
-// The three standard streams, in whatever state the program was given them: closed, a pipe whose reader has gone or pauses,
-// a full disk. None of that may change what a run computes.
+// The three standard streams, in whatever state the program was given them: closed, a pipe whose reader has
+// gone or pauses, a full disk. None of that may change what a run computes.
 //
 //   closed         /dev/null takes its place: no file of ours gets its number and what is printed
 //   reader gone    what is printed from then on is dropped: `antichain info | head` has read what it wanted
 //   full           the same, and the program says so once, at its end
 //   reader pauses  printing waits for it, and the watchdog knows that
 //
-// Standard error has its rules in framework/say.h; what --json - asks of standard output is in app/cli/output_file.h.
+// Standard error has its rules in framework/say.h; what --json - asks of standard output is in
+// app/cli/output_file.h.
 #pragma once
 
 #include <cstdio>

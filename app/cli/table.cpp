@@ -11,7 +11,8 @@
 namespace antichain {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no place, nor do the codes of colours (app/cli/terminal.h).
+// Characters, not bytes: continuation bytes of UTF-8 take no place, nor do the codes of colours
+// (app/cli/terminal.h).
 size_t width_of(const std::string& text) {
   size_t width = 0;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -1,6 +1,8 @@
-// A text table: columns aligned, numbers to the right, units in a second header line; and numbers as text shows them.
+// A text table: columns aligned, numbers to the right, units in a second header line; and numbers as text
+// shows them.
 //
-// What does not fit a line is never cut, because names are copied and numbers compared. Instead, in this order,
+// What does not fit a line is never cut, because names are copied and numbers compared. Instead, in this
+// order,
 //   columns are parted by one blank instead of two;
 //   columns that stand `below` leave the row for a line of their own under it;
 //   the table is printed in parts, one under the other, each of which begins with its keys.
@@ -26,8 +28,8 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells, Style = Style::plain);  // one per column
-  // Lines indented by two blanks, the header underlined, at most `width` characters wide; 0: as text_columns() says. Only a
-  // part of a single column may be wider.
+  // Lines indented by two blanks, the header underlined, at most `width` characters wide; 0: as
+  // text_columns() says. Only a part of a single column may be wider.
   enum class Look { plain, coloured };  // where there are colours
   std::string str(size_t width = 0, Look = Look::coloured) const;
 
@@ -52,8 +54,8 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width` characters; 0: as text_columns()
-// says, and no more than can be read. A longer head has a line of its own.
+// `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width` characters; 0: as
+// text_columns() says, and no more than can be read. A longer head has a line of its own.
 std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width = 0);
 
 // Numbers as tables show them.

@@ -1,7 +1,8 @@
-// antichain gradients: loss, logits and every gradient of one batch, for comparisons with other implementations.
+// antichain gradients: loss, logits and every gradient of one batch, for comparisons with other
+// implementations.
 //
-// The batch is a file of two tensors: images (float32, N x 3 x H x H, already normalised) and labels (int64, N).
-// Dropout is off, batch norm uses the statistics of the batch, and the loss is the mean over its samples.
+// The batch is a file of two tensors: images (float32, N x 3 x H x H, already normalised) and labels (int64,
+// N). Dropout is off, batch norm uses the statistics of the batch, and the loss is the mean over its samples.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

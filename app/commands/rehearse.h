@@ -19,8 +19,8 @@ struct RehearseCommandOptions {
   std::string json_file, trace_file;
 };
 
-// Plans, rehearses, and prints predicted beside rehearsed times. With neither --local nor mpirun as many threads as the plan
-// has ranks.
+// Plans, rehearses, and prints predicted beside rehearsed times. With neither --local nor mpirun as many
+// threads as the plan has ranks.
 void rehearse(const RehearseCommandOptions&);
 
 // `--device rehearse:PROFILE` of train: everything but the device is what train would do.

@@ -1,4 +1,5 @@
-// antichain data pack: a data set as one HDF5 file, from CIFAR's binary files or from folders of JPEG and PNG images.
+// antichain data pack: a data set as one HDF5 file, from CIFAR's binary files or from folders of JPEG and PNG
+// images.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -1,5 +1,5 @@
-// Two tensors that may be too large for memory, "labels" and "images", written to a file piece by piece: as safetensors or
-// HDF5, readable like any file of ours.
+// Two tensors that may be too large for memory, "labels" and "images", written to a file piece by piece: as
+// safetensors or HDF5, readable like any file of ours.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A cell of an experiment: one model, by one method, on so many ranks, in one mode; and what came of it. A finished cell is a
-// file, so that an interrupted sweep goes on where it was.
+// A cell of an experiment: one model, by one method, on so many ranks, in one mode; and what came of it. A
+// finished cell is a file, so that an interrupted sweep goes on where it was.
 #pragma once
 
 #include <optional>
@@ -67,8 +67,8 @@ std::string to_json(const Cell&);
 // Error as JsonReader.
 Cell cell_from_json(const std::string& text, const std::string& origin);
 
-// The measured cell of one rank that a measured cell is compared with: of the same method, else of any other (on one rank
-// they all do the same); null where the study has none.
+// The measured cell of one rank that a measured cell is compared with: of the same method, else of any other
+// (on one rank they all do the same); null where the study has none.
 const Cell* one_rank_of(const std::vector<Cell>&, const Cell&);
 // Over that one's measured step, else over the predicted step of one rank.
 double speedup(const std::vector<Cell>&, const Cell&);

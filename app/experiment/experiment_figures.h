@@ -1,5 +1,5 @@
-// The pictures of a speedup study, by gnuplot and Graphviz, as SVG files. Colours are those of the plan's graph, which stay
-// apart for the colour-blind; lines differ in their marks and dashes, too.
+// The pictures of a speedup study, by gnuplot and Graphviz, as SVG files. Colours are those of the plan's
+// graph, which stay apart for the colour-blind; lines differ in their marks and dashes, too.
 #pragma once
 
 #include <string>

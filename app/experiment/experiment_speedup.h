@@ -49,9 +49,9 @@ struct StudyNetwork {
 StudyNetwork study_network(const SpeedupOptions&, const ResultsFolder&, const std::string& model, int ranks);
 PlanOptions plan_options(const SpeedupOptions&, const Profile&, const StudyMethod&, int ranks);
 
-// All cells, those that were finished before included, in the order of models, ranks, methods. Each is kept as it is finished.
-// Error when it was stopped, or when a child process failed: then the cells that are finished stay, and the same command goes
-// on.
+// All cells, those that were finished before included, in the order of models, ranks, methods. Each is kept
+// as it is finished. Error when it was stopped, or when a child process failed: then the cells that are
+// finished stay, and the same command goes on.
 struct Sweep {
   std::vector<Cell> cells;
   std::vector<std::string> failures;  // of child processes: a sentence each

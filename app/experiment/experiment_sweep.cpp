@@ -1,5 +1,5 @@
-// A sweep fills the cells one after the other. Planning and simulating are done here; rehearsals and training are child
-// processes, so that whatever happens to a rank leaves the sweep and its finished cells alone.
+// A sweep fills the cells one after the other. Planning and simulating are done here; rehearsals and training
+// are child processes, so that whatever happens to a rank leaves the sweep and its finished cells alone.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -187,7 +187,8 @@ std::string progress(const std::vector<Cell>& cells, const Cell& cell, size_t nu
   const std::string head =
       fmt::format("[{}/{}] {} on {} by {}", number, of, cell.key.model, cell.key.ranks, cell.key.method);
   if (!cell.refusal.empty()) return head + ": " + cell.refusal;
-  // A speedup of a measured step is over a measured one, as in the report; until there is one, the step itself is said.
+  // A speedup of a measured step is over a measured one, as in the report; until there is one, the step
+  // itself is said.
   const bool comparable = !cell.measured || one_rank_of(cells, cell);
   const std::string speed =
       comparable ? fmt::format("{} {:.2f} times one rank", participle(cell.key.mode), speedup(cells, cell))

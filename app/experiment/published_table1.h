@@ -1,6 +1,6 @@
 // This file has the figures of the publication that this program's experiments follow: how long its methods
-// took to partition ten networks (its Table 1), and the speedups that it reports. app/experiment/published_table1.csv
-// holds them and says where they are from.
+// took to partition ten networks (its Table 1), and the speedups that it reports.
+// app/experiment/published_table1.csv holds them and says where they are from.
 #pragma once
 
 #include <string>

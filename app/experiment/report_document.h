@@ -1,4 +1,5 @@
-// A report is headings, paragraphs, tables and pictures, written once and put out twice: as Markdown and as HTML.
+// A report is headings, paragraphs, tables and pictures, written once and put out twice: as Markdown and as
+// HTML.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What results were made with, and the folder that holds them: so that a figure can be traced to a program and a command, and
-// no folder mixes two experiments.
+// What results were made with, and the folder that holds them: so that a figure can be traced to a program
+// and a command, and no folder mixes two experiments.
 //
 //   OUT/experiment.json   command, version, git revision, libraries, host, settings
 //   OUT/cells/*.json      finished cells       OUT/plans, OUT/logs, OUT/profiles, OUT/figures
@@ -21,8 +21,9 @@ std::string provenance_line();
 
 class ResultsFolder {
  public:
-  // Makes the folder where there is none, and locks it. Error when another experiment works in it, or when it holds results of
-  // other settings: it names the first that differs. Usage Error where mpirun started several processes.
+  // Makes the folder where there is none, and locks it. Error when another experiment works in it, or when it
+  // holds results of other settings: it names the first that differs. Usage Error where mpirun started
+  // several processes.
   ResultsFolder(const std::string& path, const std::string& experiment,
                 const nlohmann::ordered_json& settings, const std::vector<std::string>& command);
   const std::string& path() const { return path_; }

@@ -16,8 +16,8 @@ struct Rank {
   bool prints() const { return transport.rank() == 0; }
 };
 
-// Collective. On rank 0, one line on stderr for each thing about GPUs that costs time (app/job/job_gpus.h), and
-// one when ranks outnumber cores: once the job has what it needs, so that a job that is refused says only
+// Collective. On rank 0, one line on stderr for each thing about GPUs that costs time (app/job/job_gpus.h),
+// and one when ranks outnumber cores: once the job has what it needs, so that a job that is refused says only
 // why.
 void warn_of_crowding(const Rank&);
 

@@ -1,6 +1,6 @@
 // Where a rank lacks a core, measured times are not its own. A run says so once, as soon as it shows: because
-// ranks outnumber cores (app/job/job.h), because a rank lacked a core while nodes were timed, or because it did
-// in training.
+// ranks outnumber cores (app/job/job.h), because a rank lacked a core while nodes were timed, or because it
+// did in training.
 #pragma once
 
 #include <string>

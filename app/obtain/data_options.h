@@ -1,5 +1,5 @@
-// Which data a command works on: CIFAR-10, generated images, or an HDF5 file of one's own; and how it becomes the data
-// set that all ranks of a job read.
+// Which data a command works on: CIFAR-10, generated images, or an HDF5 file of one's own; and how it becomes
+// the data set that all ranks of a job read.
 #pragma once
 
 #include <mutex>
@@ -42,8 +42,8 @@ class SharedData {
   DataSplits splits_;
 };
 
-// Makes the network for the images and classes of the data set, before ranks know each other. Error when they were given
-// otherwise, or the images are not square.
+// Makes the network for the images and classes of the data set, before ranks know each other. Error when they
+// were given otherwise, or the images are not square.
 void fit_network(NetworkOptions&, const DataOptions&, SharedData&);
 
 // Collective: rank 0 finds the data, and the others read what it names.

@@ -21,7 +21,8 @@ void add_init_options(CLI::App&, InitOptions&, const std::string& group);
 // A line for each.
 void print_skipped(const std::vector<std::string>& sentences);
 
-// Collective. Rank 0 reads the file; Error on every rank when it does not fit the network. Nothing where none is given.
+// Collective. Rank 0 reads the file; Error on every rank when it does not fit the network. Nothing where none
+// is given.
 Weights read_initial(const InitOptions&, const Graph&, Transport&);
 // Each stage takes its own tensors; rank 0 prints what was skipped.
 void start_from(const Weights&, const InitOptions&, Stage&, const Rank&);

@@ -1,6 +1,6 @@
 // From options and files to the things the pipeline works on: a lowered graph and a schedule
-// (app/report/profiling.h: a profile; app/obtain/plan_task.h: a plan). Each is either made, or read from the file a user
-// gave. Files are read by rank 0 alone: no other rank needs to have them.
+// (app/report/profiling.h: a profile; app/obtain/plan_task.h: a plan). Each is either made, or read from the
+// file a user gave. Files are read by rank 0 alone: no other rank needs to have them.
 #pragma once
 
 #include <string>

@@ -16,16 +16,17 @@ struct PlanTask {
   int devices() const;  // that a plan may use
 };
 
-// `schedule`: a policy; under a schedule file, which is made for one plan, 1F1B is planned for. `ranks`: how many stages
-// where neither an option nor the cluster says it.
-// The link and the devices' memory: what an option says, else the cluster, else (the link) the profile. Error when the
-// cluster can't be read, or cuts are not as asked for.
+// `schedule`: a policy; under a schedule file, which is made for one plan, 1F1B is planned for. `ranks`: how
+// many stages where neither an option nor the cluster says it.
+// The link and the devices' memory: what an option says, else the cluster, else (the link) the profile. Error
+// when the cluster can't be read, or cuts are not as asked for.
 PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, const std::string& schedule,
                    int microbatches, int ranks);
 
 // By the method, its step predicted. Error when a stage does not fit the memory of its device.
 Plan make_plan(const Profile&, const PlanTask&);
-// The given plan, validated and priced anew, else one that is made. Error when a stage does not fit its device.
+// The given plan, validated and priced anew, else one that is made. Error when a stage does not fit its
+// device.
 Plan obtain_plan(const PlanningOptions&, const GivenFiles&, const Profile&, const PlanTask&);
 
 }  // namespace antichain

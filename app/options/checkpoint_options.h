@@ -34,7 +34,8 @@ Every parse_every(const std::string&);
 // Seconds of "1h30m", "90min", "45s", "2d", or a bare number of seconds. Usage Error naming `option`.
 double parse_duration(const std::string&, const std::string& option);
 
-// The earlier of --max-time's end and that of the job's time at Slurm, if there is any: only where checkpoints are written.
+// The earlier of --max-time's end and that of the job's time at Slurm, if there is any: only where
+// checkpoints are written.
 std::optional<Deadline> deadline(const CheckpointCommandOptions&);
 
 }  // namespace antichain

@@ -1,4 +1,5 @@
-// Which network a weight file belongs to: a model's name, its form, and what changes the shapes of its tensors.
+// Which network a weight file belongs to: a model's name, its form, and what changes the shapes of its
+// tensors.
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ void add_form_options(CLI::App&, NetworkForm&);
 // --device and --threads, for what runs on one rank.
 void add_one_rank_options(CLI::App&, MachineOptions&);
 
-// --format hdf5 or safetensors; where it is not given, by the ending of the file's name (.h5, .hdf5, .safetensors).
+// --format hdf5 or safetensors; where it is not given, by the ending of the file's name (.h5, .hdf5,
+// .safetensors).
 void add_format_option(CLI::App&, std::string& format);
 // Usage Error when neither says which.
 WeightFormat format_of(const std::string& format, const std::string& file);

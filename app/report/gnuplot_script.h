@@ -1,4 +1,5 @@
-// Everything an experiment has gnuplot draw, as one script, so that it starts once; and what all its pictures share.
+// Everything an experiment has gnuplot draw, as one script, so that it starts once; and what all its pictures
+// share.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 namespace antichain {
 namespace {
 
-// Networks without batch norm may stand at ln(classes) for 150 steps before they begin to learn. A network that guesses stays
-// within 0.2 % of it in the mean of a hundred steps, one that has begun is 1 % below.
+// Networks without batch norm may stand at ln(classes) for 150 steps before they begin to learn. A network
+// that guesses stays within 0.2 % of it in the mean of a hundred steps, one that has begun is 1 % below.
 constexpr size_t patience = 200, standing = 100;  // steps
 constexpr double stands = 0.005;                  // of ln(classes)
 
@@ -24,8 +24,8 @@ double LossWatch::mean_of_last(size_t steps) const {
   return std::accumulate(losses_.end() - std::ptrdiff_t(steps), losses_.end(), 0.0) / double(steps);
 }
 
-// With a thousand classes a network may need more steps than patience has to be better than a guess, so the patience grows
-// with the classes.
+// With a thousand classes a network may need more steps than patience has to be better than a guess, so the
+// patience grows with the classes.
 bool LossWatch::guessing() const {
   const size_t first = std::max(patience, 2 * size_t(run_.classes));
   if (losses_.size() < first) return false;

@@ -1,5 +1,6 @@
-// The metrics file: one JSON object a line, for scripts. Steps have step, loss and images_per_s; epochs have epoch and
-// test_accuracy; the last line sums up the run. Steps and epochs count from 1. Every line names the data.
+// The metrics file: one JSON object a line, for scripts. Steps have step, loss and images_per_s; epochs have
+// epoch and test_accuracy; the last line sums up the run. Steps and epochs count from 1. Every line names the
+// data.
 #pragma once
 
 #include <fstream>
@@ -13,8 +14,9 @@ namespace antichain {
 
 class MetricsFile {
  public:
-  // "": writes nothing. Of a file that is there, the lines up to `step` stay, where training goes on: those of later steps,
-  // of epochs that are evaluated again, and of the end are cut off. Error when the file can't be opened, or is no such file.
+  // "": writes nothing. Of a file that is there, the lines up to `step` stay, where training goes on: those
+  // of later steps, of epochs that are evaluated again, and of the end are cut off. Error when the file can't
+  // be opened, or is no such file.
   MetricsFile(const std::string& file, std::string data, int64_t step = 0);
   void step(const StepReport&);
   void epoch(const EpochReport&);

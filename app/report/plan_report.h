@@ -10,8 +10,8 @@ namespace antichain {
 // What is planned for, in two lines: "Objective compute, 32 micro-batches under 1f1b", and the link.
 std::string describe(const PlanTask&);
 
-// One line a stage: its devices, nodes, times, what crosses to later stages, and memory. Then how good the plan is: its
-// slowest stage, and the bound that proves how much better another one could be.
+// One line a stage: its devices, nodes, times, what crosses to later stages, and memory. Then how good the
+// plan is: its slowest stage, and the bound that proves how much better another one could be.
 std::string describe(const Plan&, const Profile&, const PlanTask&);
 
 // The predicted step, in a line.

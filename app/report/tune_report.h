@@ -1,4 +1,5 @@
-// What `antichain profile --tune` prints: for each pass of each kind of convolution the engine that the rule takes beside the fastest.
+// What `antichain profile --tune` prints: for each pass of each kind of convolution the engine that the rule
+// takes beside the fastest.
 #pragma once
 
 #include <string>

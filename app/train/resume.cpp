@@ -85,8 +85,8 @@ const std::string& course_of(const Facts& recipe) {
   return recipe.at(recipe.contains(course_length) ? course_length : length);
 }
 
-// A longer or shorter run is the user's right, but where the learning rate's course depends on the length it is another
-// run from here on. Returns whether that has to be said.
+// A longer or shorter run is the user's right, but where the learning rate's course depends on the length it
+// is another run from here on. Returns whether that has to be said.
 bool check_length(const Manifest& m, const RunFacts& run) {
   const int64_t total = std::stoll(run.recipe.at(length));
   if (m.position.step > total)
@@ -105,8 +105,8 @@ Facts once_unsaid() {
   return facts;
 }
 
-// The facts of an older checkpoint: what it does not say is taken to be as it is here, with a warning where that is not
-// what every run had then.
+// The facts of an older checkpoint: what it does not say is taken to be as it is here, with a warning where
+// that is not what every run had then.
 Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
   for (const auto& [name, usual] : once_unsaid()) {
     const auto now = here.find(name);
@@ -119,7 +119,8 @@ Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
   return there;
 }
 
-// Where it stands, in a run of so many steps an epoch. A manifest is sealed, so only a forged one is refused here.
+// Where it stands, in a run of so many steps an epoch. A manifest is sealed, so only a forged one is refused
+// here.
 void check_position(const TrainPosition& p, int64_t steps_per_epoch, const std::string& checkpoint) {
   const int64_t in_epoch = p.batch == 0 ? steps_per_epoch : p.batch;  // steps that its sums can hold
   const bool right = p.step >= 0 && p.epoch == p.step / steps_per_epoch &&

@@ -1,7 +1,8 @@
-// --results: a folder that holds what a training run was and what came of it, so that a number can be traced to a program, a
-// command and a plan.
+// --results: a folder that holds what a training run was and what came of it, so that a number can be traced
+// to a program, a command and a plan.
 //
-//   DIR/run.json        every start: command, program, git revision, libraries, ranks; all settings, defaults too
+//   DIR/run.json        every start: command, program, git revision, libraries, ranks; all settings, defaults
+//                       too
 //   DIR/config.toml     the settings that were given, for --config
 //   DIR/profile.json    DIR/plan.json    DIR/metrics.jsonl    DIR/summary.json
 //   DIR/log.txt         what was printed
@@ -26,8 +27,8 @@ class RunRecord {
   // when another run works in it.
   RunRecord(const std::string& folder, const Rank&);
 
-  // On rank 0, before anything is measured. `checkpoint`: which it goes on from, or "". Error where the folder holds the
-  // results of a finished run, and this one does not go on with it.
+  // On rank 0, before anything is measured. `checkpoint`: which it goes on from, or "". Error where the
+  // folder holds the results of a finished run, and this one does not go on with it.
   void check_free(const std::string& checkpoint) const;
   // On rank 0, before the first step.
   void begin(const TrainCommandOptions&, const JobStart&, const std::string& checkpoint, const Profile&,

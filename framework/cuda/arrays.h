@@ -1,12 +1,13 @@
-// What a pass over memory reads and writes, and how much of it a thread takes at a time: a pack, 16 bytes of the array with the
-// largest numbers. Requests of that size are what it takes to keep a GPU's memory busy.
+// What a pass over memory reads and writes, and how much of it a thread takes at a time: a pack, 16 bytes of
+// the array with the largest numbers. Requests of that size are what it takes to keep a GPU's memory busy.
 //
 //   read(x)      x is read             write(y)     y is written
 //   update(y)    both                  into(y, b)   both if b, else y is written
 //   channel(x)   a number per channel, read once by each thread
 //
-// Numbers are float in registers, float or Bf16 in memory. What is not read, as an array that is nullptr, is 0; and that is not written. Two arrays
-// are the same or do not overlap: a thread reads its pack of all of them before it writes one.
+// Numbers are float in registers, float or Bf16 in memory. What is not read, as an array that is nullptr, is
+// 0; and that is not written. Two arrays are the same or do not overlap: a thread reads its pack of all of
+// them before it writes one.
 #pragma once
 
 #include <cstdint>

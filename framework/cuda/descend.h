@@ -1,4 +1,5 @@
-// One number's step of gradient descent: the same operations in the same order as on the CPU; neither contracts a · b + c.
+// One number's step of gradient descent: the same operations in the same order as on the CPU; neither
+// contracts a · b + c.
 #pragma once
 
 #include "framework/cuda/launch.h"

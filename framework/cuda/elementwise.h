@@ -1,5 +1,5 @@
-// Element-wise passes over device memory that every stage needs whatever its operators: gradient sums, the optimiser, and
-// the look for numbers that are none.
+// Element-wise passes over device memory that every stage needs whatever its operators: gradient sums, the
+// optimiser, and the look for numbers that are none.
 #pragma once
 
 #include <cstdint>

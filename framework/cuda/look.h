@@ -1,4 +1,5 @@
-// The look for numbers that are infinite or NaN, in many tensors by one launch: a stage has hundreds of small ones.
+// The look for numbers that are infinite or NaN, in many tensors by one launch: a stage has hundreds of small
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ struct Piece {
 // All numbers of floating-point tensors; the others have none that could be looked at.
 std::vector<Piece> pieces_of(const std::vector<Tensor>&);
 
-// Sets found[tensor] to 1 where a number of the tensor is not finite, else leaves it. `pieces` and `found` are on the device.
+// Sets found[tensor] to 1 where a number of the tensor is not finite, else leaves it. `pieces` and `found`
+// are on the device.
 void look(Stream, const Piece* pieces, int64_t count, int32_t* found);
 
 }  // namespace antichain::cuda

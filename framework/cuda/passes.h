@@ -3,7 +3,8 @@
 //   for_elements   f(i, numbers...) for every i: the numbers at i of every array
 //   for_channels   f(numbers...) for every element of images in NHWC, with the numbers of its channel
 //
-// A number is a float, or a float& that f sets, in the order of the arrays. Which way is taken changes no bit.
+// A number is a float, or a float& that f sets, in the order of the arrays. Which way is taken changes no
+// bit.
 #pragma once
 
 #include "framework/cuda/arrays.h"
@@ -44,7 +45,8 @@ void for_elements(Stream stream, int64_t count, const F& f, const A&... arrays) 
     for_each(stream, count, ElementPass<1, F>{n, f}, arrays...);
 }
 
-// One thread's share of for_channels: the packs `thread`, `thread` + `threads`, … which are all of the same channels.
+// One thread's share of for_channels: the packs `thread`, `thread` + `threads`, … which are all of the same
+// channels.
 template <int width, class F>
 struct ChannelPass {
   Index packs, threads, groups;  // groups: packs of one pixel

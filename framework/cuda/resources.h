@@ -1,8 +1,8 @@
-// What a context on a CUDA device carries: the device's number, the stream on which everything of one rank runs in order,
-// and the handles of libraries, made when first asked for.
+// What a context on a CUDA device carries: the device's number, the stream on which everything of one rank
+// runs in order, and the handles of libraries, made when first asked for.
 //
-// The stream is a non-blocking one: CUDA orders it with no other, so that it can be recorded while other ranks' threads copy and
-// allocate, and whoever uses another stream has to wait for it.
+// The stream is a non-blocking one: CUDA orders it with no other, so that it can be recorded while other
+// ranks' threads copy and allocate, and whoever uses another stream has to wait for it.
 #pragma once
 
 #include <memory>

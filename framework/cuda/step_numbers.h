@@ -1,4 +1,5 @@
-// How the numbers of a step get to the device: as the arguments of a kernel, so that no memory of the host has to be kept.
+// How the numbers of a step get to the device: as the arguments of a kernel, so that no memory of the host
+// has to be kept.
 #pragma once
 
 #include "framework/cuda/resources.h"

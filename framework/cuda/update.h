@@ -1,4 +1,5 @@
-// The optimiser's pass over all parameters of a stage by one launch: there are hundreds, and most are short vectors.
+// The optimiser's pass over all parameters of a stage by one launch: there are hundreds, and most are short
+// vectors.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,8 @@ struct Part {
 };
 std::vector<Part> parts_of(const std::vector<Trained>&);
 
-// w, momentum and rounded of each part, by the same operations in the same order as on the CPU. `parts` is on the device.
+// w, momentum and rounded of each part, by the same operations in the same order as on the CPU. `parts` is on
+// the device.
 void update(Stream, const SgdOptions&, const Rate&, const Part* parts, int64_t count);
 
 }  // namespace antichain::cuda

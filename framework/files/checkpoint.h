@@ -1,7 +1,7 @@
-// A checkpoint is a folder: one HDF5 file per stage, and manifest.json, which says what run they belong to, where it
-// stands, and the hash of every file. What the files hold is independent of the plan: parameters and buffers in plain
-// layout by their full names, momentum in the group "momentum" under the same names. docs/reliability.md has the
-// format; framework/files/checkpoint_folder.h reads and writes the folders.
+// A checkpoint is a folder: one HDF5 file per stage, and manifest.json, which says what run they belong to,
+// where it stands, and the hash of every file. What the files hold is independent of the plan: parameters and
+// buffers in plain layout by their full names, momentum in the group "momentum" under the same names.
+// docs/reliability.md has the format; framework/files/checkpoint_folder.h reads and writes the folders.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ class Damaged : public Error {
   using Error::Error;
 };
 
-// Where a run stands between two steps. Sums are over the samples of the epoch so far; where `batch` is 0, over those of
-// the epoch that has just ended, which is then not evaluated yet.
+// Where a run stands between two steps. Sums are over the samples of the epoch so far; where `batch` is 0,
+// over those of the epoch that has just ended, which is then not evaluated yet.
 struct TrainPosition {
   int64_t step = 0;              // steps done
   int64_t epoch = 0, batch = 0;  // of the next step
@@ -32,7 +32,8 @@ struct TrainPosition {
 // Names and values, as text. What must agree for a run to go on is compared fact by fact.
 using Facts = std::map<std::string, std::string>;
 
-// A sentence for each fact that differs or is missing on one side: "batch is 64 in the checkpoint, but 128 here".
+// A sentence for each fact that differs or is missing on one side: "batch is 64 in the checkpoint, but 128
+// here".
 std::vector<std::string> differences(const Facts& there, const Facts& here);
 
 struct CheckpointTensor {
@@ -64,7 +65,8 @@ struct Manifest {
 
 // The text ends in the hash of all that stands before it.
 std::string to_json(const Manifest&);
-// Damaged when a single bit is another one, or a file's name is not one of ours. Error when the format is newer.
+// Damaged when a single bit is another one, or a file's name is not one of ours. Error when the format is
+// newer.
 Manifest manifest_from_json(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

@@ -130,8 +130,8 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   sync_folder(from);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
-    // A checkpoint of this step is there, of a past that was gone back from: the two change places in one go, or, where
-    // the file system can't, one after the other.
+    // A checkpoint of this step is there, of a past that was gone back from: the two change places in one go,
+    // or, where the file system can't, one after the other.
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
       const std::string old = path_ + "/" + name_of(removed, step);
       if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)

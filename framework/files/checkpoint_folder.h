@@ -6,8 +6,8 @@
 //   .removed-000000000900/   one being removed
 //   .token-0123456789abcdef-1    of rank 1, while the ranks find out whether they share the folder
 //
-// So a name that begins with "step-" is a checkpoint that was complete once, and what begins with a dot is nobody's loss.
-// Nothing is followed that is a link.
+// So a name that begins with "step-" is a checkpoint that was complete once, and what begins with a dot is
+// nobody's loss. Nothing is followed that is a link.
 #pragma once
 
 #include <functional>
@@ -58,8 +58,8 @@ constexpr const char* checkpoint_manifest_name = "manifest.json";
 // A path that is one checkpoint, rather than a folder of them.
 bool is_checkpoint(const std::string& path);
 
-// A file that is not there yet, written piece by piece and hashed on the way; `beat` is called now and then. Errors have the
-// system's reason.
+// A file that is not there yet, written piece by piece and hashed on the way; `beat` is called now and then.
+// Errors have the system's reason.
 class SyncedFile {
  public:
   SyncedFile(const std::string& path, std::function<void()> beat);

@@ -123,8 +123,8 @@ std::vector<int64_t> check_chunks(hid_t dataset, hid_t creation, const std::vect
   return chunk;
 }
 
-// How an array lies in the file, and how many bytes it may claim: as many as are stored, or so many times that where they are
-// packed.
+// How an array lies in the file, and how many bytes it may claim: as many as are stored, or so many times
+// that where they are packed.
 struct Stored {
   H5D_layout_t layout;
   bool packed;
@@ -151,7 +151,8 @@ int64_t checked_offset(hid_t dataset, int64_t bytes, int64_t file_bytes, const s
   return int64_t(offset);
 }
 
-// Opens it with a cache of unpacked chunks that holds all of a small array, and at most most_cache_bytes of a large one.
+// Opens it with a cache of unpacked chunks that holds all of a small array, and at most most_cache_bytes of a
+// large one.
 hid_t open_cached(hid_t file, const std::string& path, int64_t bytes, int64_t chunk_bytes) {
   const Properties access(H5Pcreate(H5P_DATASET_ACCESS));
   const int64_t cache = std::clamp(2 * bytes, chunk_bytes, most_cache_bytes);

@@ -35,7 +35,8 @@ hid_t type_in_memory(ArrayType type) {
                                   : H5T_NATIVE_FLOAT;
 }
 
-// In the format whose structures all have checksums (HDF5 1.10, 2016), without dates: the same data are the same bytes.
+// In the format whose structures all have checksums (HDF5 1.10, 2016), without dates: the same data are the
+// same bytes.
 hid_t create_file(const std::string& file) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);

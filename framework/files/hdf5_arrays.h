@@ -1,9 +1,9 @@
 // Arrays in HDF5 files that are too large for memory: read and written by rows. (Weights, which fit, are
 // framework/files/hdf5.h's.)
 //
-// The library itself is trusted with a file's structure; what a structure claims is checked against the file's size
-// before anything is made of it: no array has more bytes than are stored, none lies in another file, none needs a filter
-// but the library's own (deflate, shuffle, fletcher32).
+// The library itself is trusted with a file's structure; what a structure claims is checked against the
+// file's size before anything is made of it: no array has more bytes than are stored, none lies in another
+// file, none needs a filter but the library's own (deflate, shuffle, fletcher32).
 #pragma once
 
 #include <cstdint>
@@ -32,8 +32,8 @@ struct Attribute {
   std::variant<std::string, std::vector<std::string>, std::vector<double>> value;
 };
 
-// Writes `file`, from nothing. What is written is hashed on the way, and read back by finish(): HDF5 does not tell every
-// failure of a full disk.
+// Writes `file`, from nothing. What is written is hashed on the way, and read back by finish(): HDF5 does not
+// tell every failure of a full disk.
 class ArrayWriter {
  public:
   ArrayWriter(const std::string& file, std::vector<ArraySpec>);
@@ -56,8 +56,8 @@ class ArrayReader {
   ~ArrayReader();
 
   bool has(const std::string& path) const;  // a dataset, not a group
-  // Opens an array; handles count from 0. Error naming file and array when it is of another type, or more than is stored.
-  // u8: unsigned bytes; i64: any integers; f32: that.
+  // Opens an array; handles count from 0. Error naming file and array when it is of another type, or more
+  // than is stored. u8: unsigned bytes; i64: any integers; f32: that.
   struct Opened {
     size_t handle = 0;
     ArraySpec spec;
@@ -68,8 +68,8 @@ class ArrayReader {
   // `out` holds whole rows. Error naming file, array and row.
   void read(const Opened&, int64_t first_row, std::span<std::byte> out) const;
 
-  // Attributes of the object at `path` ("/" is the root): nothing when there is none of the name, Error when it is of another
-  // kind. A string counts as one; numbers of any type do.
+  // Attributes of the object at `path` ("/" is the root): nothing when there is none of the name, Error when
+  // it is of another kind. A string counts as one; numbers of any type do.
   std::optional<std::vector<std::string>> strings(const std::string& path, const std::string& name) const;
   std::optional<std::vector<double>> numbers(const std::string& path, const std::string& name) const;
 

@@ -9,8 +9,8 @@
 
 namespace antichain::hdf5 {
 
-// Of the object at `path` ("/" is the root): nothing when there is none of the name, Error naming `file_name` when it is of
-// another kind. A single value counts as one. Makes a Session of its own.
+// Of the object at `path` ("/" is the root): nothing when there is none of the name, Error naming `file_name`
+// when it is of another kind. A single value counts as one. Makes a Session of its own.
 std::optional<std::vector<std::string>> string_attribute(hid_t file, const std::string& file_name,
                                                          const std::string& path, const std::string& name);
 std::optional<std::vector<double>> number_attribute(hid_t file, const std::string& file_name,

@@ -11,8 +11,8 @@
 namespace antichain::hdf5 {
 namespace {
 
-// How HDF5's driver for files in memory gets its memory: it is a string of ours, which it grows while it writes. So
-// nothing is copied, and what it leaves out is zero.
+// How HDF5's driver for files in memory gets its memory: it is a string of ours, which it grows while it
+// writes. So nothing is copied, and what it leaves out is zero.
 struct Memory {
   static void* resize(void*, size_t size, H5FD_file_image_op_t, void* bytes) try {
     static_cast<std::string*>(bytes)->resize(size);

@@ -84,7 +84,8 @@ std::vector<int64_t> shape_of(hid_t dataset, const std::string& name, const std:
   return shape;
 }
 
-// How many bytes the file could hold of a dataset: as many as it has, or so many times what is stored compressed.
+// How many bytes the file could hold of a dataset: as many as it has, or so many times what is stored
+// compressed.
 int64_t most_bytes(hid_t dataset, int64_t file_bytes, const std::string& name, const std::string& origin) {
   const Properties creation(H5Dget_create_plist(dataset));
   const H5D_layout_t layout = H5Pget_layout(creation);

@@ -1,5 +1,5 @@
-// What the files that see HDF5 share: handles that close themselves, one thread at a time, and the library's own reason
-// for a failure.
+// What the files that see HDF5 share: handles that close themselves, one thread at a time, and the library's
+// own reason for a failure.
 #pragma once
 
 #include <hdf5.h>
@@ -29,8 +29,8 @@ using Space = Handle<H5Sclose>;
 using Type = Handle<H5Tclose>;
 using Properties = Handle<H5Pclose>;
 
-// The library is one for the process and not safe for threads, and prints its errors itself unless told not to:
-// one thread at a time, and silence that ends with the call.
+// The library is one for the process and not safe for threads, and prints its errors itself unless told not
+// to: one thread at a time, and silence that ends with the call.
 class Session {
  public:
   Session() : lock_(mutex()) {

@@ -1,5 +1,6 @@
-// The safetensors format (github.com/huggingface/safetensors, its README): 8 bytes with the length of a header, the
-// header, which is a JSON object of {name: {dtype, shape, data_offsets}}, and the tensors' bytes back to back.
+// The safetensors format (github.com/huggingface/safetensors, its README): 8 bytes with the length of a
+// header, the header, which is a JSON object of {name: {dtype, shape, data_offsets}}, and the tensors' bytes
+// back to back.
 //
 // Reading is strict: every byte belongs to exactly one tensor, types are F32 and I64, names differ.
 #pragma once

@@ -1,6 +1,6 @@
-// What a network's weight file holds: a tensor for every parameter and buffer, named and shaped as in PyTorch's
-// state_dict, in the order of the nodes. Only num_batches_tracked looks different there: an int64 scalar, which here is
-// one int32.
+// What a network's weight file holds: a tensor for every parameter and buffer, named and shaped as in
+// PyTorch's state_dict, in the order of the nodes. Only num_batches_tracked looks different there: an int64
+// scalar, which here is one int32.
 #pragma once
 
 #include <string>
@@ -35,11 +35,12 @@ struct Fitted {
   std::vector<std::string> skipped;  // a sentence each: missing, unknown, or of another shape or type
 };
 enum class Fit { whole, partial };
-// Whole: Error naming the first tensor that does not fit, and how many others do not. Partial: those are skipped; Error
-// when no tensor fits.
+// Whole: Error naming the first tensor that does not fit, and how many others do not. Partial: those are
+// skipped; Error when no tensor fits.
 Fitted fit(const Graph&, const Weights&, Fit, const std::string& origin);
 
-// The weights of all the network's tensors, in its order: those of the file, else initial ones where `fit` is partial.
+// The weights of all the network's tensors, in its order: those of the file, else initial ones where `fit` is
+// partial.
 Weights complete(const Graph&, const Weights&, const Fitted&, uint64_t seed, const std::string& origin);
 
 }  // namespace antichain

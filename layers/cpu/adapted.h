@@ -1,5 +1,5 @@
-// A oneDNN primitive between tensors whose memory formats may not be those it is fast with: arguments that differ
-// are reordered through the workspace. What is equal is passed straight through, which is the rule.
+// A oneDNN primitive between tensors whose memory formats may not be those it is fast with: arguments that
+// differ are reordered through the workspace. What is equal is passed straight through, which is the rule.
 #pragma once
 
 #include <initializer_list>

@@ -1,5 +1,5 @@
-// Adaptive average pooling, a vector of one channel block at a time. Sums run over the pixels in order, in double
-// precision; windows that overlap add their gradients in row-major order.
+// Adaptive average pooling, a vector of one channel block at a time. Sums run over the pixels in order, in
+// double precision; windows that overlap add their gradients in row-major order.
 #include "layers/adaptive_pool.h"
 
 #include "layers/cpu/activation.h"

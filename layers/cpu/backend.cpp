@@ -30,8 +30,8 @@ std::string version() {
   return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
 }
 
-// Whether float32 may be multiplied as less, and which registers are preferred: ONEDNN_DEFAULT_FPMATH_MODE and
-// ONEDNN_CPU_ISA_HINTS can say so.
+// Whether float32 may be multiplied as less, and which registers are preferred: ONEDNN_DEFAULT_FPMATH_MODE
+// and ONEDNN_CPU_ISA_HINTS can say so.
 std::string modes() {
   dnnl_fpmath_mode_t arithmetic = dnnl_fpmath_mode_strict;
   dnnl_get_default_fpmath_mode(&arithmetic);

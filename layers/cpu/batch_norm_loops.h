@@ -1,8 +1,8 @@
 // The arithmetic of batch norm over one block of channels of every image, for each instruction set of its own
 // (batch_norm_loops.inc); the results are the same bits with all of them.
 //
-// All layouts are one: a plane (the numbers of one image in one block of channels) is read 16 numbers at a time, and lane l
-// always belongs to channel l mod block.
+// All layouts are one: a plane (the numbers of one image in one block of channels) is read 16 numbers at a
+// time, and lane l always belongs to channel l mod block.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ struct ForwardPass {
   bool relu;
 };
 
-// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading it.
+// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading
+// it.
 enum class Mask { none, recompute, read };
 
 template <class T>

@@ -1,8 +1,9 @@
-// Convolution by oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain); weights
-// live in the format of oneDNN's float32 forward pass, which its Winograd kernels share in all three passes.
+// Convolution by oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain);
+// weights live in the format of oneDNN's float32 forward pass, which its Winograd kernels share in all three
+// passes.
 //
-// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are prepared once a step.
-// Products are summed in float32, and weight gradients stay so.
+// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
+// prepared once a step. Products are summed in float32, and weight gradients stay so.
 //
 // The algorithm of each pass is a function of shape and instruction set only, never of timing (promise 1).
 #include <omp.h>
@@ -78,8 +79,8 @@ struct Geometry {
   bool no_code_for_ours = false;
 };
 
-// A pass in our layouts, unless oneDNN has but its reference code for these, which is far slower (2.6.3 on AVX2:
-// weight gradients of images of 2 x 2 pixels).
+// A pass in our layouts, unless oneDNN has but its reference code for these, which is far slower (2.6.3 on
+// AVX2: weight gradients of images of 2 x 2 pixels).
 template <class Describe>
 auto with_code(const Geometry& g, const Describe& describe) {
   auto ours = describe(g);
@@ -89,11 +90,11 @@ auto with_code(const Geometry& g, const Describe& describe) {
   return describe(theirs);
 }
 
-// Winograd's minimal filtering F(4x4, 3x3): Lavin & Gray, "Fast Algorithms for Convolutional Neural Networks",
-// CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a pixel, this one 36 a tile of 4 x 4
-// pixels plus the transform of the filter, worth about `filter_cost` pixels' work (measured with oneDNN 2.6.3 on
-// AVX-512: 320 for outputs, 400 for input gradients, 160 for weight gradients, whose direct form is slower). Below
-// 32 channels the transform of the image costs more than is saved.
+// Winograd's minimal filtering F(4x4, 3x3): Lavin & Gray, "Fast Algorithms for Convolutional Neural
+// Networks", CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a pixel, this one 36 a
+// tile of 4 x 4 pixels plus the transform of the filter, worth about `filter_cost` pixels' work (measured
+// with oneDNN 2.6.3 on AVX-512: 320 for outputs, 400 for input gradients, 160 for weight gradients, whose
+// direct form is slower). Below 32 channels the transform of the image costs more than is saved.
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
   const bool possible = g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
@@ -179,8 +180,8 @@ Adapted backward_weights_pass(const Geometry& g) {
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
 }
 
-// The gradient of the bias: dy summed over images and pixels, in float32 along a row of pixels and in double across
-// rows. One float32 chain over all of them would lose two digits.
+// The gradient of the bias: dy summed over images and pixels, in float32 along a row of pixels and in double
+// across rows. One float32 chain over all of them would lose two digits.
 template <class T>
 void sum_pixels(const Activation& y, const T* dy, int threads, float* db, Into into) {
   with_block(y.block, [&]<int B>() {

@@ -1,9 +1,9 @@
 // The few lines of oneDNN that every kernel here needs: our tensors as oneDNN memory, primitives that take
 // their scratch from the Context, and oneDNN's exceptions as our Errors.
 //
-// Everything a kernel creates (primitives, descriptors) is immutable, and scratchpads are the caller's, so that
-// one kernel may run on several threads at once. A primitive fixes its thread count when it is created: create
-// kernels on a thread that has called Backend::enter().
+// Everything a kernel creates (primitives, descriptors) is immutable, and scratchpads are the caller's, so
+// that one kernel may run on several threads at once. A primitive fixes its thread count when it is created:
+// create kernels on a thread that has called Backend::enter().
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,17 @@ using Desc = dnnl::memory::desc;
 
 const dnnl::engine& engine();
 
-// Whether oneDNN uses AVX-512, or AVX2, on this machine (layers/cpu/cpu_isa.h and ONEDNN_MAX_CPU_ISA can say no).
+// Whether oneDNN uses AVX-512, or AVX2, on this machine (layers/cpu/cpu_isa.h and ONEDNN_MAX_CPU_ISA can say
+// no).
 bool has_avx512();
 bool has_avx2();
-// Whether it multiplies bf16 numbers by instructions made for it (AVX512_BF16): oneDNN's emulation without them is slower
-// than float32.
+// Whether it multiplies bf16 numbers by instructions made for it (AVX512_BF16): oneDNN's emulation without
+// them is slower than float32.
 bool has_bf16();
 // The layout in which convolutions want their activations: nChw16c with AVX-512, nChw8c without.
 Layout blocked();
-// For operators that work on any layout: the one offered if it is one that kernels here share, else `blocked()`.
+// For operators that work on any layout: the one offered if it is one that kernels here share, else
+// `blocked()`.
 inline Layout accept(Layout offered) { return offered == Layout::nhwc ? blocked() : offered; }
 
 // A tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank 1 `x`.

@@ -1,5 +1,5 @@
-// Loops over numbers as they lie, one by one, for each instruction set of its own; the results are the same bits. Numbers
-// that are stored as bf16 are computed with in float32, and each result is rounded.
+// Loops over numbers as they lie, one by one, for each instruction set of its own; the results are the same
+// bits. Numbers that are stored as bf16 are computed with in float32, and each result is rounded.
 #pragma once
 
 #include <cstdint>

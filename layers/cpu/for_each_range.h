@@ -7,7 +7,8 @@
 
 namespace antichain::cpu {
 
-// f(begin, end) for ranges that do not depend on the thread count: 64 KiB, of which a second-level cache holds several.
+// f(begin, end) for ranges that do not depend on the thread count: 64 KiB, of which a second-level cache
+// holds several.
 template <class F>
 void for_each_range(int64_t count, int threads, F&& f) {
   constexpr int64_t range = 1 << 14;

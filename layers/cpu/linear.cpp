@@ -1,7 +1,7 @@
 // Fully connected layers by oneDNN's inner product and matrix product, all in plain row-major order.
 //
-// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are prepared once a step.
-// Products are summed in float32, and weight gradients stay so.
+// In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
+// prepared once a step. Products are summed in float32, and weight gradients stay so.
 #include "layers/linear.h"
 
 #include <algorithm>
@@ -102,7 +102,8 @@ class LinearKernel : public Kernel {
             dnnl::matmul::primitive_desc(desc, attributes, engine())};
   }
 
-  // Straight into the gradients, whether they are overwritten or added to: no workspace as large as the weights.
+  // Straight into the gradients, whether they are overwritten or added to: no workspace as large as the
+  // weights.
   void backward_weights(Context& context, const Backward& b) const {
     const bool adds = b.into == Into::accumulate;
     if (b.dw[0]) in_float32() ? multiply(b, adds) : multiply_bf16(context, b, adds);

@@ -1,5 +1,5 @@
-// The loops of narrow_groups.cpp, over one block of 16 channels of one image: framed by zeros, convolved with packed weights,
-// correlated with a gradient. A vector register holds the block's channels of one pixel.
+// The loops of narrow_groups.cpp, over one block of 16 channels of one image: framed by zeros, convolved with
+// packed weights, correlated with a gradient. A vector register holds the block's channels of one pixel.
 #pragma once
 
 #include <algorithm>
@@ -35,8 +35,8 @@ void frame(const T* plane, int64_t height, int64_t width, int64_t step, int64_t 
   }
 }
 
-// weight[block][tap][j][lane]. Forward: lane is an output channel and j an input of its group; transposed: the other
-// way round, with the taps in reverse.
+// weight[block][tap][j][lane]. Forward: lane is an output channel and j an input of its group; transposed:
+// the other way round, with the taps in reverse.
 inline void pack(const float* w, int64_t blocks, int group, bool transposed, float* out) {
   for (int64_t block = 0; block < blocks; ++block) {
     for (int tap = 0; tap < taps; ++tap) {

@@ -1,17 +1,18 @@
-// 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16 channels, with AVX-512.
+// 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16 channels, with
+// AVX-512.
 //
-// A vector of 16 channels of one pixel holds 4 or 2 whole groups. Spread over each group's lanes, channel j of every
-// group multiplies its own weights in all of them at once:
+// A vector of 16 channels of one pixel holds 4 or 2 whole groups. Spread over each group's lanes, channel j
+// of every group multiplies its own weights in all of them at once:
 //
 //   x   a0 a1 a2 a3 | b0 b1 b2 b3 | …       spread(x, 1)   a1 a1 a1 a1 | b1 b1 b1 b1 | …
 //   y  += spread(x, j) · weight[j]          weight[j]      of outputs o0 o1 o2 o3 from input j, in each group
 //
-// so nothing is multiplied in vain, and no tensor leaves its layout. (General libraries pad such groups to whole blocks, or
-// rearrange both tensors at every call.) The input gradient is the same sum over dy with the weights transposed and
-// flipped; a weight gradient spreads dy and sums over pixels, image by image.
+// so nothing is multiplied in vain, and no tensor leaves its layout. (General libraries pad such groups to
+// whole blocks, or rearrange both tensors at every call.) The input gradient is the same sum over dy with the
+// weights transposed and flipped; a weight gradient spreads dy and sums over pixels, image by image.
 //
-// What is stored as bf16 is widened plane by plane, and multiplied as float32 with the float32 weights: the instructions for
-// bf16 add up pairs of neighbouring channels, which these groups have too few of.
+// What is stored as bf16 is widened plane by plane, and multiplied as float32 with the float32 weights: the
+// instructions for bf16 add up pairs of neighbouring channels, which these groups have too few of.
 #pragma once
 
 #include <cstdint>

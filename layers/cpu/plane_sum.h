@@ -1,5 +1,5 @@
-// Gradients of one plane that are added up where windows overlap: in float32, and stored once. A plane that is stored as
-// float32 is added up in place, another in scratch of each thread.
+// Gradients of one plane that are added up where windows overlap: in float32, and stored once. A plane that
+// is stored as float32 is added up in place, another in scratch of each thread.
 #pragma once
 
 #include <omp.h>

@@ -1,4 +1,5 @@
-// Reorder by oneDNN: forward from the producer's layout and type to the consumer's, backward the other way round.
+// Reorder by oneDNN: forward from the producer's layout and type to the consumer's, backward the other way
+// round.
 #include "framework/reorder.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Adaptive average pooling. Forward gathers a window per output, in double precision; backward gathers, per pixel, the
-// windows that hold it, in row-major order.
+// Adaptive average pooling. Forward gathers a window per output, in double precision; backward gathers, per
+// pixel, the windows that hold it, in row-major order.
 #include "layers/adaptive_pool.h"
 
 #include "layers/cuda/image.h"

@@ -2,8 +2,10 @@
 // float32 that need not be compiled first, and one that rounds to bf16 would lose what the sum over all
 // pixels has won. So:
 //
-//   kernels of one pixel   dw (K x C) = dyᵀ · x over all pixels: a matrix product, which cuBLASLt makes from bf16 to float32
-//   all others             of float32 copies in TF32, whose 10 bits of mantissa hold bf16's 7: the products are exact
+//   kernels of one pixel   dw (K x C) = dyᵀ · x over all pixels: a matrix product, which cuBLASLt makes from
+//                          bf16 to float32
+//   all others             of float32 copies in TF32, whose 10 bits of mantissa hold bf16's 7: the products
+//                          are exact
 //
 // or, with ANTICHAIN_CUDA_COMPILE=1, all others by the engine that cuDNN compiles: no copies and, by the data
 // sheet, twice the rate of TF32, for about a second a shape when a process begins.

@@ -1,5 +1,5 @@
-// Joining channels: of every pixel of y, each input holds one run of channels. They move in packs where the runs are made
-// of whole ones.
+// Joining channels: of every pixel of y, each input holds one run of channels. They move in packs where the
+// runs are made of whole ones.
 #include "layers/concat.h"
 
 #include "framework/cuda/arrays.h"

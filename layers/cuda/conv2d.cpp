@@ -1,7 +1,7 @@
 // Convolution: three planned passes, and one of ours for bias and ReLU. Weights and activations lie in NHWC.
 //
-// In bf16 forward and input gradient read a copy of the weights, which is made once a step. The bias is added to what the
-// convolution has rounded to bf16, and the sum is rounded again.
+// In bf16 forward and input gradient read a copy of the weights, which is made once a step. The bias is added
+// to what the convolution has rounded to bf16, and the sum is rounded again.
 #include "layers/conv2d.h"
 
 #include <algorithm>

@@ -5,7 +5,8 @@
 //   Descriptor                one of cuDNN's objects, destroyed with its last owner
 //   tensor, operation_graph   the ones every graph has
 //   PlanTarget                the device that plans are made for
-//   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run; all that do
+//   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run;
+//                                all that do
 //   compiled_plan             one that is not in the ranking, compiled here for its graph
 //   execute                   a plan with pointers for its tensors
 #pragma once

@@ -1,5 +1,6 @@
-// Convolution as its formula stands, a thread per element of the result, for what no library engine does deterministically
-// and exactly. Chains of float32 run over the channels of one group or the pixels of one row; they are summed in double.
+// Convolution as its formula stands, a thread per element of the result, for what no library engine does
+// deterministically and exactly. Chains of float32 run over the channels of one group or the pixels of one
+// row; they are summed in double.
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/image.h"
 #include "layers/typed.h"

@@ -1,5 +1,6 @@
-// Matrix products as their formula stands, a thread per element of the result, summed in double: in the place of cuBLASLt where
-// there is no device, or where somebody wants to know whether it is to blame (layers/cuda/loops.h).
+// Matrix products as their formula stands, a thread per element of the result, summed in double: in the place
+// of cuBLASLt where there is no device, or where somebody wants to know whether it is to blame
+// (layers/cuda/loops.h).
 #include "framework/cuda/launch.h"
 #include "layers/cuda/gemm.h"
 #include "layers/typed.h"

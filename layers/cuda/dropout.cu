@@ -1,5 +1,5 @@
-// Dropout. Every element's word is drawn where it lies, from the same counters as DropoutMask: (its logical number / 4 in
-// the sample, the sample's position in the batch). Backward draws it again.
+// Dropout. Every element's word is drawn where it lies, from the same counters as DropoutMask: (its logical
+// number / 4 in the sample, the sample's position in the batch). Backward draws it again.
 #include "layers/dropout.h"
 
 #include "layers/cuda/image.h"

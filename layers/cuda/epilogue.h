@@ -1,7 +1,9 @@
-// What stands behind the product of a convolution or a linear layer: a bias per channel, ReLU, both or nothing.
+// What stands behind the product of a convolution or a linear layer: a bias per channel, ReLU, both or
+// nothing.
 //
 //   forward    y ← relu(product + bias) in one pass over memory
-//   backward   dproduct ← dy where y > 0, and db ← Σ of it, in one pass as well; without ReLU dproduct is dy itself
+//   backward   dproduct ← dy where y > 0, and db ← Σ of it, in one pass as well; without ReLU dproduct is dy
+//              itself
 //
 // In bf16 the sum is rounded when it is stored, whatever the product had been rounded to before.
 #pragma once

@@ -1,5 +1,5 @@
-// A matrix product planned once: c (m x n) ← op(a) · op(b), or c + that; all row-major, without gaps. Sums are float32,
-// whatever the types.
+// A matrix product planned once: c (m x n) ← op(a) · op(b), or c + that; all row-major, without gaps. Sums
+// are float32, whatever the types.
 #pragma once
 
 #include <cstdint>

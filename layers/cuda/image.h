@@ -1,5 +1,5 @@
-// The sizes of an image tensor in NHWC, as kernels number its elements: ((n · height + y) · width + x) · channels + c.
-// Rows (N x C) are images of one pixel.
+// The sizes of an image tensor in NHWC, as kernels number its elements: ((n · height + y) · width + x) ·
+// channels + c. Rows (N x C) are images of one pixel.
 #pragma once
 
 #include "framework/cuda/launch.h"

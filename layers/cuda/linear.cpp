@@ -1,7 +1,8 @@
-// Fully connected layers: three matrix products, each planned when the kernel is made, and a pass for bias and ReLU.
+// Fully connected layers: three matrix products, each planned when the kernel is made, and a pass for bias
+// and ReLU.
 //
-// In bf16 forward and input gradient read a copy of the weights, which is made once a step; weight gradients come out of
-// their product in float32, and so does what a bias is added to, so that it is rounded once.
+// In bf16 forward and input gradient read a copy of the weights, which is made once a step; weight gradients
+// come out of their product in float32, and so does what a bias is added to, so that it is rounded once.
 #include "layers/linear.h"
 
 #include <algorithm>

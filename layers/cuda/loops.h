@@ -1,5 +1,5 @@
-// ANTICHAIN_CUDA_LOOPS=convolutions, products or all: our own loops in the place of cuDNN, of cuBLASLt, or of both. They are slow,
-// and there to find out who computed a wrong number.
+// ANTICHAIN_CUDA_LOOPS=convolutions, products or all: our own loops in the place of cuDNN, of cuBLASLt, or of
+// both. They are slow, and there to find out who computed a wrong number.
 #pragma once
 
 #include <string>

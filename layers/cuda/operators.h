@@ -1,8 +1,9 @@
-// The operators of the "cuda" backend, one file each. Images lie in NHWC, the order in which tensor cores read; the few
-// that need rows or NCHW ask for plain, and lower() puts reorders where neighbours disagree.
+// The operators of the "cuda" backend, one file each. Images lie in NHWC, the order in which tensor cores
+// read; the few that need rows or NCHW ask for plain, and lower() puts reorders where neighbours disagree.
 //
-// Each operator's file defines one function that returns its entry of the kernel table. `Factors` says how matrix products
-// and convolutions round what they multiply; everything else computes in float32, and sums over many terms in double.
+// Each operator's file defines one function that returns its entry of the kernel table. `Factors` says how
+// matrix products and convolutions round what they multiply; everything else computes in float32, and sums
+// over many terms in double.
 #pragma once
 
 #include <map>

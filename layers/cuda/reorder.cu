@@ -1,5 +1,6 @@
-// Reorder between NCHW (plain) and NHWC, between float32 and bf16, or both: forward from the producer's form to the
-// consumer's, backward the other way round. Writes are coalesced; reads are strided and meet in the cache.
+// Reorder between NCHW (plain) and NHWC, between float32 and bf16, or both: forward from the producer's form
+// to the consumer's, backward the other way round. Writes are coalesced; reads are strided and meet in the
+// cache.
 #include "framework/reorder.h"
 
 #include <string>

@@ -1,8 +1,10 @@
 // Sums over all pixels of a channel of images in NHWC, in packs of channels (framework/cuda/arrays.h):
 //
-//   parts   of the pixels, a block of threads each; a part is shared among `runs` threads per channel, pixel by pixel
+//   parts   of the pixels, a block of threads each; a part is shared among `runs` threads per channel, pixel
+//           by pixel
 //   run     one thread's pixels: 16 terms in float32 and then on in double
-//   values  of a part's runs are merged in a fixed tree and left as one partial per channel, those of all parts by a fold
+//   values  of a part's runs are merged in a fixed tree and left as one partial per channel, those of all
+//           parts by a fold
 //
 // Where the cuts are depends on the sizes alone, not on packs: no bit depends on where arrays lie.
 #pragma once
@@ -53,8 +55,8 @@ struct SumRun {
   ANTICHAIN_ANYWHERE Sum value(Index /*terms*/) const { return {sum}; }
 };
 
-// One thread's run of one pack of channels. f(run, first, numbers...) takes a pixel's into the channel's run; `first`: it
-// is the run's first.
+// One thread's run of one pack of channels. f(run, first, numbers...) takes a pixel's into the channel's run;
+// `first`: it is the run's first.
 template <int width, class Run, class F, class... A>
 ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, Index group, const F& f,
                                typename Run::Value* values, const A&... arrays) {

@@ -1,5 +1,5 @@
-// The same numbers in another order, in another type, or both. T and U are float or Bf16; what is stored in fewer bits is
-// rounded to nearest.
+// The same numbers in another order, in another type, or both. T and U are float or Bf16; what is stored in
+// fewer bits is rounded to nearest.
 #pragma once
 
 #include "framework/bf16.h"

@@ -1,11 +1,12 @@
-// Cut files: where a person cuts a model, and why. One per model is shipped (models/cuts/<model>.cuts) and lies inside the
-// library, so that an installed program has it.
+// Cut files: where a person cuts a model, and why. One per model is shipped (models/cuts/<model>.cuts) and
+// lies inside the library, so that an installed program has it.
 //
 //   # Comments give the person's reasons.
 //   2: features.16
 //   4: features.9 features.16 features.23        stages: the last node of every stage but the last
 //
-// Several lines for the same number of stages serve several forms of a model that name their nodes differently.
+// Several lines for the same number of stages serve several forms of a model that name their nodes
+// differently.
 #pragma once
 
 #include <optional>
@@ -23,12 +24,12 @@ struct CutLine {
   std::vector<std::string> last_nodes;  // stages − 1 of them
 };
 
-// In the order of the file. Error with `origin` and line: no "stages:", stages that are no count from 2 on, names that are
-// not one fewer than stages, a name twice.
+// In the order of the file. Error with `origin` and line: no "stages:", stages that are no count from 2 on,
+// names that are not one fewer than stages, a name twice.
 std::vector<CutLine> parse_cuts(std::string_view text, const std::string& origin);
 
-// The first line for so many stages (with `at_most`: for the most stages up to that many) all of whose names the profile
-// has. Error listing the stages there are lines for.
+// The first line for so many stages (with `at_most`: for the most stages up to that many) all of whose names
+// the profile has. Error listing the stages there are lines for.
 const CutLine& choose_cut_line(const std::vector<CutLine>&, const Profile&, int stages, bool at_most);
 
 // The text of models/cuts/<model>.cuts; nullopt where none is shipped.

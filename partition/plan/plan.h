@@ -1,8 +1,8 @@
-// A plan cuts a network into stages and gives each stage its ranks. It is a file (plan.json): what `plan --json`
-// writes is what `train --plan` reads.
+// A plan cuts a network into stages and gives each stage its ranks. It is a file (plan.json): what `plan
+// --json` writes is what `train --plan` reads.
 //
-// A stage is the difference of two nested down-sets of the network: every edge goes from a stage to itself or to a
-// later one. Nodes of role `input` belong to no stage.
+// A stage is the difference of two nested down-sets of the network: every edge goes from a stage to itself or
+// to a later one. Nodes of role `input` belong to no stage.
 #pragma once
 
 #include <string>
@@ -32,8 +32,8 @@ struct Plan {
   int64_t states = 0;        // antichains searched
   double planning_s = 0;
 
-  // How much slower than the bound the slowest stage is, as a share of the bound. A bound of 0 without a bottleneck
-  // of 0 (a plan by hand) proves nothing.
+  // How much slower than the bound the slowest stage is, as a share of the bound. A bound of 0 without a
+  // bottleneck of 0 (a plan by hand) proves nothing.
   double gap() const { return lower_bound_s > 0 ? objective_s() / lower_bound_s - 1 : 0; }
   bool proved_optimal() const { return states > 0 && objective_s() <= lower_bound_s; }
   // What the objective names: the step for "makespan", else the bottleneck.
@@ -47,21 +47,22 @@ struct Plan {
 // The stage a rank works on. Error when the plan has none for it.
 const PlanStage& stage_of_rank(const Plan&, int rank);
 
-// Error naming the offending stage or node: empty plan, empty stage, node missing or twice, unknown node, an edge
-// that goes backwards (a cycle between stages), a rank missing or twice, a plan for another model.
+// Error naming the offending stage or node: empty plan, empty stage, node missing or twice, unknown node, an
+// edge that goes backwards (a cycle between stages), a rank missing or twice, a plan for another model.
 void validate(const Plan&, const Profile&);
 
 // Writes node names beside indices, and per-stage figures; validates first.
 std::string to_json(const Plan&, const Profile&);
-// Error with `origin` and the field: malformed JSON, unknown fields, a stage out of sequence, negative or repeated
-// nodes or ranks. Figures (times, bytes, names, bounds) may be absent; of these, those of stages are not read.
+// Error with `origin` and the field: malformed JSON, unknown fields, a stage out of sequence, negative or
+// repeated nodes or ranks. Figures (times, bytes, names, bounds) may be absent; of these, those of stages are
+// not read.
 Plan plan_from_json(const std::string& text, const std::string& origin);
-// The same for files that name nodes, too: by index or by name. Of a network whose ids are names, inputs that stage 0
-// lists are left out again. Error also when the network has no node of that name.
+// The same for files that name nodes, too: by index or by name. Of a network whose ids are names, inputs that
+// stage 0 lists are left out again. Error also when the network has no node of that name.
 Plan plan_from_json(const std::string& text, const std::string& origin, const Profile&);
 
-// 16 hexadecimal digits over model, graph, stages and ranks: equal on ranks that hold the same plan, whatever it cost
-// to find.
+// 16 hexadecimal digits over model, graph, stages and ranks: equal on ranks that hold the same plan, whatever
+// it cost to find.
 std::string plan_hash(const Plan&);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// plan.json: one field a line, figures beside the choices. Reading takes the choices (model, graph, nodes, ranks)
-// and needs no figures, so that a plan can be edited or written by hand.
+// plan.json: one field a line, figures beside the choices. Reading takes the choices (model, graph, nodes,
+// ranks) and needs no figures, so that a plan can be edited or written by hand.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// What a plan costs, stage by stage, by the formulas of partition/plan/stage_cost.h and from its node lists alone:
-// nothing of any search goes in.
+// What a plan costs, stage by stage, by the formulas of partition/plan/stage_cost.h and from its node lists
+// alone: nothing of any search goes in.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // What a stage costs: every formula that planners, tables and proofs use, written once.
 //
-// All times are whole nanoseconds of one micro-batch, rounded once per node (per boundary for transfers): sums are exact,
-// so "equal" means equal on every rank.
+// All times are whole nanoseconds of one micro-batch, rounded once per node (per boundary for transfers):
+// sums are exact, so "equal" means equal on every rank.
 //
 //   work       forward + backward of the stage's nodes, on its slowest device
 //   gradient   a step's all-reduce, 2 (r − 1) / r x bytes / bytes_per_s, shared by the step's M micro-batches
@@ -9,7 +9,8 @@
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
 //   memory     held + in flight x kept + (r − 1) / r weights
 //     held     3 weights (weights, gradients, momentum) + what the engine prepares of them (copies in bf16)
-//     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some backward re-reads it
+//     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
+//              backward re-reads it
 //     the last is what the other replicas send of the gradients that this one adds up
 #pragma once
 

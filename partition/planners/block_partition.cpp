@@ -20,12 +20,12 @@ class Blocks {
     }
   }
 
-  // "(1) Fix p with M(P) = b_p. (2) If M(P) ≤ m(P) + 1, then stop. (3) Otherwise let m(P) = b_q for the q which is
-  // closest to p, and let B_h be the block next to B_q between B_p and B_q": B_q gets B_h's nearest element, "and if
-  // p = h, then go to (1), else go to (2)". The paper's 1 is the largest element.
+  // "(1) Fix p with M(P) = b_p. (2) If M(P) ≤ m(P) + 1, then stop. (3) Otherwise let m(P) = b_q for the q
+  // which is closest to p, and let B_h be the block next to B_q between B_p and B_q": B_q gets B_h's nearest
+  // element, "and if p = h, then go to (1), else go to (2)". The paper's 1 is the largest element.
   //
-  // No block stays empty: when B_h lost its only element, it is the minimal block nearest to p and next to be given one;
-  // and B_p has more than one as long as it is larger than any.
+  // No block stays empty: when B_h lost its only element, it is the minimal block nearest to p and next to be
+  // given one; and B_p has more than one as long as it is larger than any.
   void settle() {
     for (int p = maximal();;) {
       const int q = minimal_nearest(p);

@@ -1,5 +1,6 @@
-// Block partition of the sequence of node times: stages whose times differ by no more than the slowest node. It balances
-// well where nodes are small, without ever asking for the smallest slowest stage; devices and links play no part.
+// Block partition of the sequence of node times: stages whose times differ by no more than the slowest node.
+// It balances well where nodes are small, without ever asking for the smallest slowest stage; devices and
+// links play no part.
 #include "partition/planners/block_partition.h"
 #include "partition/planners/sequence.h"
 

@@ -1,9 +1,9 @@
-// Balances memory: the contiguous split, in graph order, whose fullest device is least full (cudasize_mp in the
-// literature; here the split is optimal).
+// Balances memory: the contiguous split, in graph order, whose fullest device is least full (cudasize_mp in
+// the literature; here the split is optimal).
 //
-// A stage's memory is that of partition/plan/stage_cost.h: weights with all that goes with them, and what its forwards keep for
-// backward, times the micro-batches in flight there. Early stages have more of these in flight, so they get fewer nodes;
-// a device's share is counted against its own memory. Times play no part.
+// A stage's memory is that of partition/plan/stage_cost.h: weights with all that goes with them, and what its
+// forwards keep for backward, times the micro-batches in flight there. Early stages have more of these in
+// flight, so they get fewer nodes; a device's share is counted against its own memory. Times play no part.
 #include <algorithm>
 
 #include "partition/planners/balanced_sequence.h"

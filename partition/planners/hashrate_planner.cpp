@@ -1,6 +1,7 @@
-// Balances arithmetic: the contiguous split, in graph order, whose busiest device has the fewest FLOPs to do for its
-// speed (hashrate_mp in the literature; here the split is optimal). It needs no measured time, only the network and what
-// the devices are said to be capable of; operators that wait for memory rather than compute are what it misjudges.
+// Balances arithmetic: the contiguous split, in graph order, whose busiest device has the fewest FLOPs to do
+// for its speed (hashrate_mp in the literature; here the split is optimal). It needs no measured time, only
+// the network and what the devices are said to be capable of; operators that wait for memory rather than
+// compute are what it misjudges.
 #include <fmt/format.h>
 
 #include <cmath>

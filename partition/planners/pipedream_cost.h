@@ -1,11 +1,11 @@
 // What PipeDream's planner minimises: its own price of a plan, beside ours (partition/plan/stage_cost.h).
 //
-// A stage of r replicas takes (work + 4 (r − 1) / r x weights / bytes_per_s) / r: in its view each of our micro-batches is
-// a minibatch, with an all-reduce of the weights of its own. Nothing that crosses a boundary counts, nor latency, nor
-// memory; all devices are alike, on one level of links.
+// A stage of r replicas takes (work + 4 (r − 1) / r x weights / bytes_per_s) / r: in its view each of our
+// micro-batches is a minibatch, with an all-reduce of the weights of its own. Nothing that crosses a boundary
+// counts, nor latency, nor memory; all devices are alike, on one level of links.
 //
-// D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, and the published code's
-// defaults, whose all-reduce moves twice what the paper's formula says.
+// D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, and the
+// published code's defaults, whose all-reduce moves twice what the paper's formula says.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// A cluster is the hardware as the planner and the simulator see it: devices with memory and relative speed, and links
-// of two levels, within a node and between nodes. It is a file (cluster.json), or a few flags.
+// A cluster is the hardware as the planner and the simulator see it: devices with memory and relative speed,
+// and links of two levels, within a node and between nodes. It is a file (cluster.json), or a few flags.
 //
 //   node 0  [device 0]──[device 1]         within_node
 //              │
@@ -38,8 +38,10 @@ Cluster equal_devices(int devices, const Link&, int64_t memory_bytes = 0);
 Cluster one_link(const Link&);
 
 // {"format": "antichain cluster 1",
-//  "within_node": {"bytes_per_s": 2e11, "latency_us": 3}, "between_nodes": {…},       bytes_per_s 0: infinitely fast
-//  "nodes": [{"devices": [{"speed": 1, "memory_bytes": 16000000000}, …]}, …]}         "count": n repeats a node or device
+//  "within_node": {"bytes_per_s": 2e11, "latency_us": 3}, "between_nodes": {…},       bytes_per_s 0:
+//                                                                                     infinitely fast
+//  "nodes": [{"devices": [{"speed": 1, "memory_bytes": 16000000000}, …]}, …]}         "count": n repeats a
+//                                                                                     node or device
 // Error with `origin` and the field: malformed JSON, unknown or missing fields, speeds that are not positive.
 Cluster cluster_from_json(const std::string& text, const std::string& origin);
 std::string to_json(const Cluster&);

@@ -1,4 +1,5 @@
-// PipeDream's graph.txt in its own words, line by line; what the lines mean together is pipedream_profile.h's.
+// PipeDream's graph.txt in its own words, line by line; what the lines mean together is
+// pipedream_profile.h's.
 #pragma once
 
 #include <array>
@@ -25,8 +26,8 @@ struct GraphText {
   std::vector<Edge> edges;
 };
 
-// Error with `origin` and line: a line cut off or of another form, an unknown, missing or repeated field, a time or size
-// that is no number, negative, or too large to add up, an id twice, no node at all.
+// Error with `origin` and line: a line cut off or of another form, an unknown, missing or repeated field, a
+// time or size that is no number, negative, or too large to add up, an id twice, no node at all.
 GraphText parse_graph_text(const std::string& text, const std::string& origin);
 
 // "origin:line: why".

@@ -1,7 +1,7 @@
 // What the files of this folder (profile, plan, cluster) write and read alike: quoted text, times, links.
 //
-// A time is written in decimals of whole nanoseconds, which is what planners count in, and read back to the same
-// nanosecond.
+// A time is written in decimals of whole nanoseconds, which is what planners count in, and read back to the
+// same nanosecond.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace antichain {
 
-// The largest time or size of one thing that a file may state, and what all of them may add up to: 2^50 is 13 days in
-// nanoseconds and a petabyte in bytes. Sums over a model stay far from overflow, and seconds in a double name their
-// nanosecond.
+// The largest time or size of one thing that a file may state, and what all of them may add up to: 2^50 is 13
+// days in nanoseconds and a petabyte in bytes. Sums over a model stay far from overflow, and seconds in a
+// double name their nanosecond.
 constexpr int64_t most_of_all = int64_t(1) << 50;
 
 std::string quoted(const std::string& text);    // as a JSON string; what is no UTF-8 becomes U+FFFD

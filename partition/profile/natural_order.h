@@ -5,8 +5,8 @@
 
 namespace antichain {
 
-// A strict total order: runs of digits compare by value, everything else byte by byte; texts that differ only in
-// leading zeros (node7, node07) compare as texts.
+// A strict total order: runs of digits compare by value, everything else byte by byte; texts that differ only
+// in leading zeros (node7, node07) compare as texts.
 inline bool natural_less(std::string_view a, std::string_view b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto digits_end = [&](std::string_view text, size_t at) {

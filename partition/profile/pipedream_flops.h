@@ -10,7 +10,8 @@
 namespace antichain {
 
 // Forward, a multiply-add counted as 2, as our own operators count (layers/*.cpp). `output_elements`: of one
-// micro-batch. An operator that we do not know, or whose numbers we cannot read, counts one FLOP per output element.
+// micro-batch. An operator that we do not know, or whose numbers we cannot read, counts one FLOP per output
+// element.
 double pipedream_flops(std::string_view description, int64_t output_elements);
 
 }  // namespace antichain

@@ -68,7 +68,8 @@ Network network_of(GraphText text, const std::string& origin) {
                fmt::format("{} lies on a cycle: it needs its own output", network.nodes[n].id));
 }
 
-// A. B. Kahn, "Topological sorting of large networks", CACM 1962; of the nodes that are ready always the first by id.
+// A. B. Kahn, "Topological sorting of large networks", CACM 1962; of the nodes that are ready always the
+// first by id.
 std::vector<int> topological_order(const Network& network, const std::string& origin) {
   std::vector<int> order, waits_for(network.nodes.size());
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;

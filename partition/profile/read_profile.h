@@ -7,7 +7,8 @@
 
 namespace antichain {
 
-// Our own JSON when the first character that is no blank is a brace, else PipeDream's graph.txt. Error as theirs.
+// Our own JSON when the first character that is no blank is a brace, else PipeDream's graph.txt. Error as
+// theirs.
 Profile read_profile(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

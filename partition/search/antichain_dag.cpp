@@ -10,8 +10,8 @@
 namespace antichain {
 namespace {
 
-// Finds states of one level (down-sets of one size) again. Hashes only speed up the look-up: states are numbered
-// in order of discovery, so no result depends on them.
+// Finds states of one level (down-sets of one size) again. Hashes only speed up the look-up: states are
+// numbered in order of discovery, so no result depends on them.
 class LevelIndex {
  public:
   explicit LevelIndex(const std::vector<uint64_t>& hashes) : hashes_(hashes) {}

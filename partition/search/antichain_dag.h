@@ -1,12 +1,13 @@
 // The antichain DAG: all the places where a network can be cut, and which lies beyond which.
 //
-// Write u < v when a path leads from u to v. An antichain is a set of nodes no two of which are ordered; it stands
-// for the down-set of everything at or before it. There is one state per antichain, the empty one included, and an
-// edge where adding one node leads from one down-set to the next. States are numbered in topological order (by
-// size of the down-set, then in order of discovery), which is the state sequence; a stage is the difference of
-// two nested down-sets.
+// Write u < v when a path leads from u to v. An antichain is a set of nodes no two of which are ordered; it
+// stands for the down-set of everything at or before it. There is one state per antichain, the empty one
+// included, and an edge where adding one node leads from one down-set to the next. States are numbered in
+// topological order (by size of the down-set, then in order of discovery), which is the state sequence; a
+// stage is the difference of two nested down-sets.
 //
-// Introduced by D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019.
+// Introduced by D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP
+// 2019.
 #pragma once
 
 #include <cstdint>

@@ -32,7 +32,8 @@ std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_sta
 // Where nothing up to `below` was found.
 int64_t beyond(int64_t below) { return below == unlimited ? unlimited : below + 1; }
 
-// Devices in the cluster's order, fastest first, slowest first: with more different ones than can be permuted.
+// Devices in the cluster's order, fastest first, slowest first: with more different ones than can be
+// permuted.
 std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices) {
   std::vector<int> all(std::max<size_t>(cluster.devices.size(), size_t(devices)));
   std::iota(all.begin(), all.end(), 0);
@@ -151,8 +152,8 @@ AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, 
   return best;
 }
 
-// The whole lattice holds the prefixes of every order, and the down-sets of every contraction. What they attain is a guess
-// at what the whole attains, and a test there takes a small part of the time.
+// The whole lattice holds the prefixes of every order, and the down-sets of every contraction. What they
+// attain is a guess at what the whole attains, and a test there takes a small part of the time.
 int64_t AntichainSearch::attained_by_parts(const PlacementDag& placements, int64_t low, int64_t high) {
   const auto try_on = [&](const AntichainDag& dag, Guess guess) {
     BottleneckSearch search(dag, placements, profile_, options_);

@@ -1,5 +1,5 @@
-// The search of the exact planner: over all antichains and all placements where they are few enough, else over parts of
-// them that are, with a bound that says how much may be missed.
+// The search of the exact planner: over all antichains and all placements where they are few enough, else
+// over parts of them that are, with a bound that says how much may be missed.
 //
 //   CutGraph ─▶ chain cover ─▶ antichain DAG ─┐
 //   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
@@ -28,11 +28,11 @@ class AntichainSearch {
   // Keeps references to both. Error as check() says.
   AntichainSearch(const Profile&, const PlanOptions&);
 
-  // The smallest bottleneck, and of its plans the tie rule's. Error, with the smallest memory that would do, when no plan
-  // fits the devices.
+  // The smallest bottleneck, and of its plans the tie rule's. Error, with the smallest memory that would do,
+  // when no plan fits the devices.
   Solution best();
-  // The tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the smallest, on the same
-  // devices as `best`.
+  // The tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the smallest,
+  // on the same devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
 
   Plan plan(const Solution&, Clock::time_point start) const;

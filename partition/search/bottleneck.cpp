@@ -48,9 +48,9 @@ int64_t BottleneckSearch::minimum(int64_t low, int64_t high, Guess guess) {
   return -1;
 }
 
-// A boundary of a placement matters where the used devices can have done the work before it, and the others can do the
-// rest. A label, the best boundary before a state, matters until the next stage must have ended. Rounding to whole ns
-// adds at most one per node and unit of speed.
+// A boundary of a placement matters where the used devices can have done the work before it, and the others
+// can do the rest. A label, the best boundary before a state, matters until the next stage must have ended.
+// Rounding to whole ns adds at most one per node and unit of speed.
 void BottleneckSearch::set_threshold(int64_t threshold) {
   threshold_ = threshold;
   const double T = double(threshold), all = double(dag_.work_ns(dag_.full()));
@@ -106,7 +106,8 @@ bool BottleneckSearch::attainable(int64_t threshold) {
     for (Front& front : fronts_) front.clear();
   else
     std::fill_n(latest_.begin(), gates_.size(), none);  // other rows: by the first state before theirs
-  // Both ends of the placements whose labels matter ascend with capacity, and work hardly changes from state to state.
+  // Both ends of the placements whose labels matter ascend with capacity, and work hardly changes from state
+  // to state.
   int first = 0, last = 0;
   const int end = placements_.size();
   for (int state = 0, reached = 0; state < dag_.full(); ++state) {

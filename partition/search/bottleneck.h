@@ -1,18 +1,19 @@
 // The smallest bottleneck: the fastest that the slowest stage can be, over all ways to cut and to place.
 //
-// A threshold test, and a binary search over whole nanoseconds. For a threshold T one pass over the antichain DAG
-// decides which placements can end at which down-set with no stage, and where they count no transfer, above T. A stage
-// from the down-set E to D, by the crew of a move, takes (f(D) − f(E)) / r; f is the work of a down-set at the crew's
-// speed plus its share of the all-reduce. Hence
+// A threshold test, and a binary search over whole nanoseconds. For a threshold T one pass over the antichain
+// DAG decides which placements can end at which down-set with no stage, and where they count no transfer,
+// above T. A stage from the down-set E to D, by the crew of a move, takes (f(D) − f(E)) / r; f is the work of
+// a down-set at the crew's speed plus its share of the all-reduce. Hence
 //
 //   latest(D, q) = max of f(E) over down-sets E strictly inside D that placement q can end at
 //   q's move to p ends at D   when   f(D) − latest(D, q) ≤ r T
 //
-// Whether some E serves depends on f(E) alone, so the largest decides; and a down-set strictly inside D lies inside one
-// of those with a node less, so `latest` is a running maximum along the edges: no pair of states is compared.
+// Whether some E serves depends on f(E) alone, so the largest decides; and a down-set strictly inside D lies
+// inside one of those with a node less, so `latest` is a running maximum along the edges: no pair of states
+// is compared.
 //
-// A memory limit is a second such condition. Then not one E decides but the Pareto front of (f(E), memory of E): no E in
-// it is beaten in both.
+// A memory limit is a second such condition. Then not one E decides but the Pareto front of (f(E), memory of
+// E): no E in it is beaten in both.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +26,8 @@
 
 namespace antichain {
 
-// S + 1 states of an antichain DAG, from the empty one to the full one; stage s is what states[s + 1] adds to states[s],
-// done by the crew of moves[s].
+// S + 1 states of an antichain DAG, from the empty one to the full one; stage s is what states[s + 1] adds to
+// states[s], done by the crew of moves[s].
 struct Cuts {
   std::vector<int> states;
   std::vector<const Move*> moves;
@@ -45,19 +46,19 @@ class BottleneckSearch {
   BottleneckSearch(const AntichainDag&, const PlacementDag&, const Profile&, const PlanOptions&,
                    Goal = Goal::time);
 
-  // The smallest attainable threshold of [low, high]; −1 when none is. Leaves the search as attainable() of that
-  // threshold would. Where `high` is a good guess it looks close below first: few tests confirm it.
+  // The smallest attainable threshold of [low, high]; −1 when none is. Leaves the search as attainable() of
+  // that threshold would. Where `high` is a good guess it looks close below first: few tests confirm it.
   int64_t minimum(int64_t low, int64_t high, Guess = Guess::poor);
   bool attainable(int64_t threshold);
   int64_t most() const;  // attainable, if any threshold is
 
-  // About the last threshold tested. Whether the placement can end at this state, and the devices that are left might
-  // still have room for the rest.
+  // About the last threshold tested. Whether the placement can end at this state, and the devices that are
+  // left might still have room for the rest.
   bool boundary(int state, int placement) const;
   // Whether this one stage is within the threshold, the boundary before it included.
   bool fits(int from_state, int to_state, const Move&) const;
-  // One solution, if attainable: from the back, always the first move, and of its boundaries the one with the most work,
-  // of these the last in the state sequence.
+  // One solution, if attainable: from the back, always the first move, and of its boundaries the one with the
+  // most work, of these the last in the state sequence.
   Cuts any_cuts() const;
   // Whether every stage fits its devices; of a search that knows about memory.
   bool within_limits(const Cuts&) const;

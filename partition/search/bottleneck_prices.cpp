@@ -1,5 +1,5 @@
-// What the search looks up: the time and memory of the nodes before each state, for every kind of crew, and what each boundary
-// takes to cross. Moves that cost and begin alike share a gate.
+// What the search looks up: the time and memory of the nodes before each state, for every kind of crew, and
+// what each boundary takes to cross. Moves that cost and begin alike share a gate.
 #include <algorithm>
 #include <limits>
 #include <numeric>

@@ -9,7 +9,8 @@
 namespace antichain {
 namespace {
 
-// The best way found for a placement to end at `state`; `before` is an index into the ways of the move's origin.
+// The best way found for a placement to end at `state`; `before` is an index into the ways of the move's
+// origin.
 struct Way {
   int state = 0;
   int before = -1;

@@ -40,8 +40,8 @@ CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int group
   return result;
 }
 
-// A node joins the group of its only input where it is that one's only consumer. Groups keep the graph order of their
-// first nodes: every other input of the group comes earlier than that.
+// A node joins the group of its only input where it is that one's only consumer. Groups keep the graph order
+// of their first nodes: every other input of the group comes earlier than that.
 CutGraph merge_chains(const CutGraph& graph, int64_t most_work_ns) {
   std::vector<int> group(size_t(graph.size()), -1);
   std::vector<int64_t> work;

@@ -1,4 +1,5 @@
-// A smaller network: nodes that are best kept together become one. For networks with more antichains than can be searched.
+// A smaller network: nodes that are best kept together become one. For networks with more antichains than can
+// be searched.
 //
 //   chains      a ─ b ─ c        c alone uses b, and b alone a: one node
 //   branches      ┌ a ┐
@@ -12,7 +13,8 @@ namespace antichain {
 
 enum class Contraction { chains, chains_and_branches };
 
-// Repeats until nothing changes. No merged node has more work than `most_work_ns`, so that the slowest stage loses little.
+// Repeats until nothing changes. No merged node has more work than `most_work_ns`, so that the slowest stage
+// loses little.
 CutGraph contract(const CutGraph&, Contraction, int64_t most_work_ns);
 
 }  // namespace antichain

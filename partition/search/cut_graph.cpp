@@ -8,7 +8,8 @@
 namespace antichain {
 namespace {
 
-// 2^53: up to there a double holds whole numbers exactly, and a bottleneck in seconds names one integer of ns.
+// 2^53: up to there a double holds whole numbers exactly, and a bottleneck in seconds names one integer of
+// ns.
 constexpr double max_total_ns = 0x1p53, max_total_bytes = 0x1p53;
 
 constexpr double most_microbatches = 4096;

@@ -10,7 +10,8 @@
 namespace antichain {
 namespace {
 
-// M. Okabe and K. Ito, "Color Universal Design", 2008 (grey for black); the fill is the colour with four parts of white.
+// M. Okabe and K. Ito, "Color Universal Design", 2008 (grey for black); the fill is the colour with four
+// parts of white.
 struct Colour {
   const char *line, *fill;
 };
@@ -90,8 +91,8 @@ std::string stage_box(const Plan& plan, const Profile& profile, int s) {
   return dot + "  }\n";
 }
 
-// What crosses a cut is bold. A tensor is sent once to each stage that uses it, so the first edge into a stage says how
-// large it is.
+// What crosses a cut is bold. A tensor is sent once to each stage that uses it, so the first edge into a
+// stage says how large it is.
 class Edges {
  public:
   Edges(const Plan& plan, const Profile& profile)

@@ -15,11 +15,12 @@
 
 namespace antichain {
 
-// The network, its stages coloured; inputs outside, because no stage owns them. Error when the plan is not valid for it.
+// The network, its stages coloured; inputs outside, because no stage owns them. Error when the plan is not
+// valid for it.
 std::string to_dot(const Plan&, const Profile&);
 
-// One node a state: its antichain and the work of its down-set; an edge where one node more is added. Only the first
-// `max_states` of the state sequence, and a note that says how many were left out.
+// One node a state: its antichain and the work of its down-set; an edge where one node more is added. Only
+// the first `max_states` of the state sequence, and a note that says how many were left out.
 std::string to_dot(const AntichainDag&, const Profile&, int max_states);
 
 }  // namespace antichain

@@ -8,8 +8,8 @@
 namespace antichain {
 namespace {
 
-// A. B. Kahn, "Topological sorting of large networks", Communications of the ACM, 1962: of the nodes whose inputs are
-// done, always the one of the smallest key. A key may use when a node became ready.
+// A. B. Kahn, "Topological sorting of large networks", Communications of the ACM, 1962: of the nodes whose
+// inputs are done, always the one of the smallest key. A key may use when a node became ready.
 std::vector<int> sorted_by(const CutGraph& graph,
                            const std::function<int64_t(int node, int64_t ready)>& key) {
   std::vector<int> order, waiting;

@@ -8,7 +8,8 @@
 namespace antichain::cuda {
 namespace {
 
-// Only the driver's interface tells where an allocation begins; the runtime hands its functions out, so that nothing links it.
+// Only the driver's interface tells where an allocation begins; the runtime hands its functions out, so that
+// nothing links it.
 std::byte* begin_of_allocation(const std::byte* pointer) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found{};

@@ -1,9 +1,9 @@
-// What CUDA shares between the processes of a host: memory that one has allocated and another copies into, and events that one
-// records and the other's streams wait for.
+// What CUDA shares between the processes of a host: memory that one has allocated and another copies into,
+// and events that one records and the other's streams wait for.
 //
-// The rules, from the runtime's reference (cudaIpc...): a handle is an allocation's, whatever lies where in it; a process opens
-// no handle of its own; it may open one twice, which counts; memory is closed by all before it is freed, an event likewise;
-// shared events keep no time.
+// The rules, from the runtime's reference (cudaIpc...): a handle is an allocation's, whatever lies where in
+// it; a process opens no handle of its own; it may open one twice, which counts; memory is closed by all
+// before it is freed, an event likewise; shared events keep no time.
 #pragma once
 
 #include <cuda_runtime_api.h>

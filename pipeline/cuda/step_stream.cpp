@@ -1,4 +1,5 @@
-// A step's calls on a GPU: NVTX ranges, stamps by CUDA events, and small work in the stream that the rank computes in.
+// A step's calls on a GPU: NVTX ranges, stamps by CUDA events, and small work in the stream that the rank
+// computes in.
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -36,8 +37,9 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Where a stream stands until the host opens, or for some time. A host function must not wait for what may depend on CUDA's
-// work: the thread that is to open may be kept by a launch, as the queue is full, or by an allocation. So the wait has an end.
+// Where a stream stands until the host opens, or for some time. A host function must not wait for what may
+// depend on CUDA's work: the thread that is to open may be kept by a launch, as the queue is full, or by an
+// allocation. So the wait has an end.
 class Gate {
  public:
   void close() {
@@ -86,8 +88,8 @@ class CudaStep : public DeviceStep {
   void begin_range(const std::string& label) override { nvtxRangePushA(label.c_str()); }
   void end_range() override { nvtxRangePop(); }
 
-  // The stream is empty: it comes to the event right after the call, in some microseconds. Waiting tells in how many; half of
-  // that is taken for each way, and the quickest of some tries.
+  // The stream is empty: it comes to the event right after the call, in some microseconds. Waiting tells in
+  // how many; half of that is taken for each way, and the quickest of some tries.
   void tie_clocks(bool exactly) override {
     used_ = 0;
     double shortest_s = 0;

@@ -1,5 +1,5 @@
-// One piece of work at a time on a thread of its own, beside training: writing a checkpoint's file. What it returns, or the
-// Error it ended with, is picked up later.
+// One piece of work at a time on a thread of its own, beside training: writing a checkpoint's file. What it
+// returns, or the Error it ended with, is picked up later.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,5 @@
-// Of the errors of threads that fail together: the first that is not merely the consequence of another rank's.
+// Of the errors of threads that fail together: the first that is not merely the consequence of another
+// rank's.
 #pragma once
 
 #include <exception>
@@ -16,7 +17,8 @@ class FirstError {
     std::exception_ptr& first = is_consequence(error) ? consequence_ : original_;
     if (!first) first = error;
   }
-  // A consequence only where nothing else was noted; nothing where there was no error. After the threads have ended.
+  // A consequence only where nothing else was noted; nothing where there was no error. After the threads have
+  // ended.
   void rethrow() const {
     if (original_) std::rethrow_exception(original_);
     if (consequence_) std::rethrow_exception(consequence_);

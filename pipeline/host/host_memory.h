@@ -8,8 +8,8 @@
 
 namespace antichain {
 
-// What this process may still take: the host's available memory (/proc/meminfo), or less where a control group (a
-// container, a batch system) limits it.
+// What this process may still take: the host's available memory (/proc/meminfo), or less where a control
+// group (a container, a batch system) limits it.
 int64_t available_memory_bytes();
 
 // What this process may still add to its addresses (ulimit -v), but for what libraries and threads take by

@@ -7,8 +7,8 @@
 namespace antichain {
 
 // While a LauncherWatch lives and the process that started this one goes, this one gets SIGTERM, and so stops
-// with everything saved (pipeline/host/stop_signals.h) instead of running on where nobody knows of it. Nothing
-// happens where no launcher started it.
+// with everything saved (pipeline/host/stop_signals.h) instead of running on where nobody knows of it.
+// Nothing happens where no launcher started it.
 class LauncherWatch {
  public:
   LauncherWatch();

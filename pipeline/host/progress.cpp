@@ -7,8 +7,8 @@
 
 namespace antichain {
 
-// A reader that sees a word of this write also sees the odd version stored before it (release, then acquire on the
-// same word), and so reads again. No fences, which ThreadSanitizer does not model.
+// A reader that sees a word of this write also sees the odd version stored before it (release, then acquire
+// on the same word), and so reads again. No fences, which ThreadSanitizer does not model.
 void SharedText::write(std::string_view text) {
   Bytes bytes{};
   std::memcpy(bytes.data(), text.data(), std::min(text.size(), bytes.size() - 1));
@@ -69,8 +69,8 @@ void Progress::explain(std::string_view text) {
   explained_.store(true, std::memory_order_release);
 }
 
-// The beat comes first: a reader that sees the wait over must also see the new count, or it would take the time
-// spent waiting for time spent computing.
+// The beat comes first: a reader that sees the wait over must also see the new count, or it would take the
+// time spent waiting for time spent computing.
 void Progress::end_wait() {
   beat();
   waiting_for_.store(RankState::not_waiting, std::memory_order_release);

@@ -1,8 +1,8 @@
 // What one rank is doing right now, written by the rank's thread and read by the watchdog's.
 //
-// Writing is cheap enough for every action (tens of nanoseconds, no allocation, no lock): a counter of beats, and
-// two short texts that a reader can copy while they change. The texts are a sequence lock: Lameter, "Effective
-// Synchronization on Linux/NUMA Systems", Gelato Federation Meeting 2005.
+// Writing is cheap enough for every action (tens of nanoseconds, no allocation, no lock): a counter of beats,
+// and two short texts that a reader can copy while they change. The texts are a sequence lock: Lameter,
+// "Effective Synchronization on Linux/NUMA Systems", Gelato Federation Meeting 2005.
 #pragma once
 
 #include <array>
@@ -57,8 +57,8 @@ class Progress {
     beat();
   }
   void finish();
-  // What finds a failure that no call of the rank's thread returns (a device's asynchronous error), or "". Asked by the
-  // watchdog's thread; an empty function ends that, after a call that is under way.
+  // What finds a failure that no call of the rank's thread returns (a device's asynchronous error), or "".
+  // Asked by the watchdog's thread; an empty function ends that, after a call that is under way.
   void guard(std::function<std::string()> failure);
 
   // Called by any thread.
@@ -79,8 +79,8 @@ class Progress {
     Progress& progress_;
   };
 
-  // Held while the rank's thread waits for a disk. A file server that stalls is no hang: the watchdog waits so much longer
-  // before it takes it for one.
+  // Held while the rank's thread waits for a disk. A file server that stalls is no hang: the watchdog waits
+  // so much longer before it takes it for one.
   static constexpr double disk_patience_s = 1800;
   class Disk {
    public:

@@ -1,5 +1,6 @@
-// For how long a thread has been ready to run while others had its core, as the system itself counts it: what a clock on the
-// wall measures then is not the thread's own work. Waiting for messages, asleep or by polling, is not in it.
+// For how long a thread has been ready to run while others had its core, as the system itself counts it: what
+// a clock on the wall measures then is not the thread's own work. Waiting for messages, asleep or by polling,
+// is not in it.
 #pragma once
 
 #include <string>
@@ -28,7 +29,8 @@ class StarvedTime {
   double begin_s_ = 0;
 };
 
-// From this share of a time on, what was measured in it is doubtful: a core of one's own gives some hundredths.
+// From this share of a time on, what was measured in it is doubtful: a core of one's own gives some
+// hundredths.
 constexpr double doubtful_starved_share = 0.2;
 
 }  // namespace antichain

@@ -1,8 +1,8 @@
 // Signals that ask a run to stop where nothing is lost: SIGUSR1, SIGTERM, SIGINT, and SIGXCPU, which comes
 // every second once the time of ulimit -t is over. The first is remembered, and the ranks agree on the step
-// after which they stop (pipeline/train/step_boundary.h). Once one of SIGTERM and SIGINT was heard, another one
-// ends the process at once. Before the first step there is nothing to lose: those two then end it at once,
-// too.
+// after which they stop (pipeline/train/step_boundary.h). Once one of SIGTERM and SIGINT was heard, another
+// one ends the process at once. Before the first step there is nothing to lose: those two then end it at
+// once, too.
 //
 // mpirun passes SIGUSR1 on to all ranks; SIGTERM gives them one second.
 #pragma once

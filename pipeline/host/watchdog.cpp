@@ -140,8 +140,8 @@ std::vector<RankView> Watchdog::look() {
   // in time.
   watched_s_ += std::min(slept_s, std::max(2 * pause_s_, 0.05));
   const double now = watched_s_;
-  // Whoever stopped this process (a terminal, a batch system) may have stopped them all: what went before counts for
-  // nothing then, and everybody gets the whole limit again.
+  // Whoever stopped this process (a terminal, a batch system) may have stopped them all: what went before
+  // counts for nothing then, and everybody gets the whole limit again.
   if (slept_s > 2) awake_since_s_ = now;
   for (int r = 0; r < states_->size(); ++r) {
     const RankState state = states_->state(r);

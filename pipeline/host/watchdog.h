@@ -1,9 +1,10 @@
 // The watchdog: a thread per process that ends the job when a rank makes no progress, and names the culprit.
 //
-// No launcher notices a rank that hangs or is stopped; the others then wait for ever. Each rank keeps a Progress
-// record; threads of one process are read directly, MPI ranks send theirs to each other (pipeline/transport/mpi_heartbeat.h).
-// A rank that waits is never the culprit while another one computes or has fallen silent; nor is a rank that
-// is ready to run while others have its core (pipeline/host/standstill.h).
+// No launcher notices a rank that hangs or is stopped; the others then wait for ever. Each rank keeps a
+// Progress record; threads of one process are read directly, MPI ranks send theirs to each other
+// (pipeline/transport/mpi_heartbeat.h). A rank that waits is never the culprit while another one computes or
+// has fallen silent; nor is a rank that is ready to run while others have its core
+// (pipeline/host/standstill.h).
 #pragma once
 
 #include <condition_variable>
@@ -52,8 +53,8 @@ Verdict judge(const std::vector<RankView>&);
 
 class Watchdog {
  public:
-  // Called with the report on the watchdog's thread; expected to end the process with ExitCode::watchdog. `speaker`
-  // says who should print.
+  // Called with the report on the watchdog's thread; expected to end the process with ExitCode::watchdog.
+  // `speaker` says who should print.
   using OnStuck = std::function<void(const Verdict&)>;
 
   Watchdog(std::unique_ptr<RankStates>, OnStuck);

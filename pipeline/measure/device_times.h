@@ -1,10 +1,11 @@
 // The prices of a network on a device, from three kinds of steps of the whole network.
 //
-//   with a clock   each node's time, kernels one after the other without a gap (pipeline/run/node_stamps.h): the shares of the
-//                  nodes in an action, and that of what an action does besides
-//   traced         what a forward, a backward and an update take in training, where the host starts things its own way: their
-//                  sums
-//   plain          what a step takes: what is not in its actions is their overhead, the same for every forward and backward
+//   with a clock   each node's time, kernels one after the other without a gap (pipeline/run/node_stamps.h):
+//                  the shares of the nodes in an action, and that of what an action does besides
+//   traced         what a forward, a backward and an update take in training, where the host starts things
+//                  its own way: their sums
+//   plain          what a step takes: what is not in its actions is their overhead, the same for every
+//                  forward and backward
 //
 // So the step that is predicted of one rank is the plain one, and a stage's share of it is its nodes' share.
 #pragma once

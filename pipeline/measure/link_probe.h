@@ -8,9 +8,9 @@
 namespace antichain {
 
 // Collective, takes well under a second per pair of neighbours. The messages are tensors of the context's
-// device, and `tensors` is the transport that carries such tensors in training (pipeline/transport/choose_transport.h).
-// Latency is half the median round trip of 64 bytes; bytes/s is that of 4 MiB messages after it. The slowest
-// pair's figures are everyone's. One rank alone has a free link.
+// device, and `tensors` is the transport that carries such tensors in training
+// (pipeline/transport/choose_transport.h). Latency is half the median round trip of 64 bytes; bytes/s is that
+// of 4 MiB messages after it. The slowest pair's figures are everyone's. One rank alone has a free link.
 Link measure_link(Transport& tensors, const Context&);
 
 // The link on which a message of hardly a byte takes small_s, and one of large_bytes large_s. Where ranks

@@ -1,13 +1,15 @@
-// All cuts of a small network, but for those that can not be better: a proof, where it ends within its budget.
+// All cuts of a small network, but for those that can not be better: a proof, where it ends within its
+// budget.
 //
-// A stage that begins at the down-set E and does w of work a micro-batch, M times, also waits: whatever it holds, it holds
-// some node that could be the next after E, and that node's longest way from a source through E has to be gone before the
-// stage's first forward, and the way back after its last backward:
+// A stage that begins at the down-set E and does w of work a micro-batch, M times, also waits: whatever it
+// holds, it holds some node that could be the next after E, and that node's longest way from a source through
+// E has to be gone before the stage's first forward, and the way back after its last backward:
 //
 //   step  ≥  M w + head(E),   head(E) = the shortest such wait, over the nodes that can be next
 //
-// This depends on a stage's two ends alone. So the most that the stages after a boundary can be spared is found by dynamic
-// programming, it is a bound for all plans, and it rules out most cuts before they have all their boundaries.
+// This depends on a stage's two ends alone. So the most that the stages after a boundary can be spared is
+// found by dynamic programming, it is a bound for all plans, and it rules out most cuts before they have all
+// their boundaries.
 #pragma once
 
 #include <cstdint>

@@ -1,12 +1,12 @@
-// A local search over cuts: it moves boundaries to neighbouring states of the antichain DAG, one or two at a time, and stages
-// to other devices, as long as the step gets shorter.
+// A local search over cuts: it moves boundaries to neighbouring states of the antichain DAG, one or two at a
+// time, and stages to other devices, as long as the step gets shorter.
 //
-// That ends where no single move helps, so it also wanders: random moves are taken unless they make the step longer by more
-// than a threshold that shrinks to nothing (G. Dueck and T. Scheuer, "Threshold Accepting", Journal of Computational Physics
-// 1990).
+// That ends where no single move helps, so it also wanders: random moves are taken unless they make the step
+// longer by more than a threshold that shrinks to nothing (G. Dueck and T. Scheuer, "Threshold Accepting",
+// Journal of Computational Physics 1990).
 //
-// Budgets are counted in CutScorer::spent(), not in seconds, and the random numbers come from a fixed seed: the same result
-// on every machine.
+// Budgets are counted in CutScorer::spent(), not in seconds, and the random numbers come from a fixed seed:
+// the same result on every machine.
 #pragma once
 
 #include <cstdint>

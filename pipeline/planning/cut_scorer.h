@@ -17,8 +17,8 @@ struct Score {
   double step_s = 0;  // to the picosecond: equal steps are not told apart by the order of their sums
   double slowest_s = 0;
   int64_t bytes = 0;
-  // Sum of squares of StepClock::at_least_s. While the stages that make the step long stay as they are, a search can still
-  // see whether it makes the others shorter.
+  // Sum of squares of StepClock::at_least_s. While the stages that make the step long stay as they are, a
+  // search can still see whether it makes the others shorter.
   double strain = 0;
 
   // Less is better: the step; then the slowest stage; then the bytes sent.
@@ -36,8 +36,8 @@ class CutScorer {
   // Keeps references to all.
   CutScorer(const Profile&, const PlanOptions&, Policy, const AntichainDag&, const PlacementDag&);
 
-  // nullopt when a stage is empty or does not fit its devices, states are not nested, or a replica has no micro-batch.
-  // Also when the step is certainly longer than `limit_s`.
+  // nullopt when a stage is empty or does not fit its devices, states are not nested, or a replica has no
+  // micro-batch. Also when the step is certainly longer than `limit_s`.
   std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity());
   // What all calls took, in a unit of about 3 ns: the same on every machine.
   int64_t spent() const { return spent_; }

@@ -40,8 +40,8 @@ double rounded_up_ns(const Profile& profile, const PlanOptions& options, const s
   return most + (options.replicas.off() ? 0 : 1 + 0.5 * double(profile.nodes.size()));
 }
 
-// Replicas take turns whatever their speed: of M micro-batches the slowest does ⌊M / r⌋ or ⌈M / r⌉, M / r only where r
-// divides M. 1 where a crew is as fast as its slowest because all are.
+// Replicas take turns whatever their speed: of M micro-batches the slowest does ⌊M / r⌋ or ⌈M / r⌉, M / r
+// only where r divides M. 1 where a crew is as fast as its slowest because all are.
 double share_of_slowest(const PlanOptions& options, const std::vector<double>& speeds) {
   if (options.replicas.off() || speeds.front() == speeds.back()) return 1;
   const int M = options.microbatches, most = std::min(M, device_count(options));

@@ -1,8 +1,10 @@
 // What no plan's step can be shorter than: the larger of
 //
-//   one micro-batch's critical path    forwards along a path of the network, backwards along one to a source, each node on
-//                                      the fastest device, no transfers; the update of a node that its gradient ends at
-//   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between them
+//   one micro-batch's critical path    forwards along a path of the network, backwards along one to a source,
+//                                      each node on the fastest device, no transfers; the update of a node
+//                                      that its gradient ends at
+//   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
+//                                      them
 //
 // Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one
 // update.

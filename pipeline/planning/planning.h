@@ -2,8 +2,9 @@
 // limit.
 //
 //   compute, compute-or-transfer   the method's own plan
-//   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other: its own plan as it is,
-//                                  beside the bound of pipeline/planning/makespan_bound.h
+//   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other:
+//                                  its own plan as it is, beside the bound of
+//                                  pipeline/planning/makespan_bound.h
 #pragma once
 
 #include <string>

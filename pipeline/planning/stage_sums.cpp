@@ -39,8 +39,9 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
   return sums_;
 }
 
-// One message to every stage that consumes the tensor. Back: one from the stage whose consumers start the fold (the
-// highest ones), as far as its run goes; one for every other consumer. The rule is that of schedule_messages.cpp.
+// One message to every stage that consumes the tensor. Back: one from the stage whose consumers start the
+// fold (the highest ones), as far as its run goes; one for every other consumer. The rule is that of
+// schedule_messages.cpp.
 void StageAdder::add_traffic(int tensor, const std::vector<int>& stage_of) {
   const std::vector<int>& consumers = consumers_[size_t(tensor)];
   const int own = stage_of[size_t(tensor)];

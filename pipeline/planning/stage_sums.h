@@ -1,5 +1,6 @@
-// A cut as a pipeline sees it: what each stage adds up to, and what each pair of stages sends. Everything else about the
-// network is irrelevant to how long a step takes, so plans can be compared without making their schedules.
+// A cut as a pipeline sees it: what each stage adds up to, and what each pair of stages sends. Everything
+// else about the network is irrelevant to how long a step takes, so plans can be compared without making
+// their schedules.
 #pragma once
 
 #include <cstdint>

@@ -1,17 +1,19 @@
-// How long a step takes, from the sums of its stages: the simulator's answer but for the last bits, at a small part of
-// its price. For searches, which compare thousands of cuts; what they find is then simulated.
+// How long a step takes, from the sums of its stages: the simulator's answer but for the last bits, at a
+// small part of its price. For searches, which compare thousands of cuts; what they find is then simulated.
 //
-// All messages of a micro-batch from one stage to another are posted at the same moment, so they are one message here.
-// Who computes what in which order comes from the schedule's own first pass; it is asked for once, not once a cut.
+// All messages of a micro-batch from one stage to another are posted at the same moment, so they are one
+// message here. Who computes what in which order comes from the schedule's own first pass; it is asked for
+// once, not once a cut.
 //
-// Most cuts can be ruled out without playing the step through. Each stage has to wait for its first input, to do its n
-// forwards and backwards, and then the last gradient has to reach the first stage:
+// Most cuts can be ruled out without playing the step through. Each stage has to wait for its first input, to
+// do its n forwards and backwards, and then the last gradient has to reach the first stage:
 //
 //   step  ≥  start + n (forward + backward) + tail
 //
-// It also has to wait for later stages. With w micro-batches in flight, the forward of j + w follows the backward of j; on a
-// later stage, with v in flight, the backward of j follows the forward of j + v − 1. So from one backward of this stage it
-// takes a round trip to that stage to the backward w − v + 1 later. (Where no stage between the two has replicas.)
+// It also has to wait for later stages. With w micro-batches in flight, the forward of j + w follows the
+// backward of j; on a later stage, with v in flight, the backward of j follows the forward of j + v − 1. So
+// from one backward of this stage it takes a round trip to that stage to the backward w − v + 1 later. (Where
+// no stage between the two has replicas.)
 #pragma once
 
 #include <vector>

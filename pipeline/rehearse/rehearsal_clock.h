@@ -1,5 +1,5 @@
-// The clock that the ranks of a rehearsal share: waits go to absolute times, so that what one wait oversleeps is not added
-// to the next, and they yield the core, so that eight ranks can pretend to compute on two.
+// The clock that the ranks of a rehearsal share: waits go to absolute times, so that what one wait oversleeps
+// is not added to the next, and they yield the core, so that eight ranks can pretend to compute on two.
 #pragma once
 
 #include "pipeline/host/starved_time.h"
@@ -16,7 +16,8 @@ class RehearsalClock {
   double now_s() const;  // the same on all ranks
   // Returns when `s` has come; beats meanwhile, because a long wait is work here.
   void sleep_until(double s) const;
-  // For how long in all this thread has been ready to run but had no core, as the system counts it; 0 where it does not.
+  // For how long in all this thread has been ready to run but had no core, as the system counts it; 0 where
+  // it does not.
   double starved_s() const { return starved_.seconds(); }
 
  private:

@@ -37,8 +37,8 @@ void RehearsalTime::sleep_until(double s) {
   arrive(clock_.now_s(), s);
 }
 
-// A message that came while this rank waited would have come earlier, had its sender not been late and had this rank had a core
-// since; but not before this rank began to wait.
+// A message that came while this rank waited would have come earlier, had its sender not been late and had
+// this rank had a core since; but not before this rank began to wait.
 void RehearsalTime::got(double asked_s, double posted_s, double sender_late_s) {
   if (posted_s <= asked_s) return;
   const double came_s = clock_.now_s();

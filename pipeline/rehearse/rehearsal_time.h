@@ -1,7 +1,8 @@
 // Where a rank of a rehearsal is in time: the clock, less what is late by accident.
 //
-// That the system wakes a rank late, or lets it wait for a core that others use, is an accident of pretending, because the ranks
-// that are meant have cores of their own. It is taken off again, on this rank and on those that wait for its messages.
+// That the system wakes a rank late, or lets it wait for a core that others use, is an accident of
+// pretending, because the ranks that are meant have cores of their own. It is taken off again, on this rank
+// and on those that wait for its messages.
 #pragma once
 
 #include "pipeline/rehearse/rehearsal_clock.h"
@@ -19,8 +20,8 @@ class RehearsalTime {
   void begin(double s);  // a step, when `s` has come: nothing is late
   void sleep_until(double s);
 
-  // Around a wait for a message: before it, what the clock says; after it, when the message was posted by the clock, and how
-  // late its sender was then.
+  // Around a wait for a message: before it, what the clock says; after it, when the message was posted by the
+  // clock, and how late its sender was then.
   double asked_s() {
     const double s = here_s();
     return s + late_s_;

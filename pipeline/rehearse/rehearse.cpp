@@ -98,8 +98,8 @@ void Rehearsal::lay_out(const Slots& slots) {
   for (auto& [route, receive] : receives_) receive.tickets.resize(receive.microbatches.size());
 }
 
-// When the stage's nodes end, in the order in which the runner does them; the last is the action's end as simulated.
-// Nodes shorter than a nap are taken together.
+// When the stage's nodes end, in the order in which the runner does them; the last is the action's end as
+// simulated. Nodes shorter than a nap are taken together.
 std::vector<double> Rehearsal::node_ends(Verb verb) const {
   const int rank = transport_.rank();
   const double all_s = seconds_[size_t(rank)][size_t(verb)] * options_.time_scale;

@@ -1,17 +1,22 @@
-// A rehearsal runs a schedule on real ranks, over a real transport, under the watchdog, with every message in its place; only
-// the computing is left out: each node takes its profiled time by waiting. So a few cores measure what many devices would
-// do, the runtime's own overhead included. Its times are rehearsed, never measured, and every output has to say so.
+// A rehearsal runs a schedule on real ranks, over a real transport, under the watchdog, with every message in
+// its place; only the computing is left out: each node takes its profiled time by waiting. So a few cores
+// measure what many devices would do, the runtime's own overhead included. Its times are rehearsed, never
+// measured, and every output has to say so.
 //
-//   forward, backward, …   waits as long as pipeline/simulate/simulate.h says, and looks after messages between the nodes
-//   send                   a message of the true size where that is at most `largest_true_bytes` (or always), else a token;
-//                          it carries when the link, which is the simulator's, will have delivered the true bytes
+//   forward, backward, …   waits as long as pipeline/simulate/simulate.h says, and looks after messages
+//                          between the nodes
+//   send                   a message of the true size where that is at most `largest_true_bytes` (or always),
+//                          else a token; it carries when the link, which is the simulator's, will have
+//                          delivered the true bytes
 //   recv                   until the message is there, and then until the link has delivered it
-//   reduce                 the stage's replicas tell each other when they came; all go on when the all-reduce is over
+//   reduce                 the stage's replicas tell each other when they came; all go on when the all-reduce
+//                          is over
 //
-// What transport and runtime take is counted; that a rank gets its core late is not (pipeline/rehearse/rehearsal_time.h).
+// What transport and runtime take is counted; that a rank gets its core late is not
+// (pipeline/rehearse/rehearsal_time.h).
 //
-// Like the runner it posts receives as far ahead as the schedule's slots allow, and obeys the actions in their order.
-// A profile is enough: there need not be any operators.
+// Like the runner it posts receives as far ahead as the schedule's slots allow, and obeys the actions in
+// their order. A profile is enough: there need not be any operators.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +42,13 @@ class Rehearsal {
  public:
   static constexpr int64_t largest_true_bytes = 64 << 10;
 
-  // Collective. Everything referred to must outlive it. Error when the plan has another number of ranks than the job, or
-  // names a device that the cluster lacks.
+  // Collective. Everything referred to must outlive it. Error when the plan has another number of ranks than
+  // the job, or names a device that the cluster lacks.
   Rehearsal(const Profile&, const Plan&, const Schedule&, const Cluster&, Transport&,
             const RehearseOptions& = {});
 
-  // Collective. One step; on rank 0 the times of all ranks, elsewhere those of this one. Like Timeline of simulate(): seconds
-  // from the moment at which all ranks begin.
+  // Collective. One step; on rank 0 the times of all ranks, elsewhere those of this one. Like Timeline of
+  // simulate(): seconds from the moment at which all ranks begin.
   Timeline step();
   // Of the last step by the clock on the wall, on rank 0: what was overslept included, stretched as it was.
   double wall_s() const { return wall_s_; }
@@ -100,8 +105,8 @@ class Rehearsal {
   std::shared_ptr<std::map<int, std::string>> names_;  // of the channels
 };
 
-// A factor, at least 1, that makes the shortest stage's time for a micro-batch 10 ms, but does not stretch the slowest one
-// beyond 100 ms: where a rehearsal's overhead is about a percent.
+// A factor, at least 1, that makes the shortest stage's time for a micro-batch 10 ms, but does not stretch
+// the slowest one beyond 100 ms: where a rehearsal's overhead is about a percent.
 double comfortable_time_scale(const Profile&, const Plan&, const Cluster&);
 
 }  // namespace antichain

@@ -1,9 +1,10 @@
-// What the host reads of a step on a device: the losses, and whether numbers are finite. Nothing of it is waited for when it is
-// made: losses are copied to page-locked memory and the looks leave marks on the device, all in the order of computing, and
-// one reading at the end finds them.
+// What the host reads of a step on a device: the losses, and whether numbers are finite. Nothing of it is
+// waited for when it is made: losses are copied to page-locked memory and the looks leave marks on the
+// device, all in the order of computing, and one reading at the end finds them.
 //
-// What is looked at is what runner_numbers.cpp looks at on the host. By then the buffers are used again, so a micro-batch can't be
-// run once more to find where a bad number came from: an offence is the first tensor looked at that holds one.
+// What is looked at is what runner_numbers.cpp looks at on the host. By then the buffers are used again, so a
+// micro-batch can't be run once more to find where a bad number came from: an offence is the first tensor
+// looked at that holds one.
 #pragma once
 
 #include <map>

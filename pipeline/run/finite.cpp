@@ -7,9 +7,9 @@
 namespace antichain {
 namespace {
 
-// A float is infinite or NaN when all bits of its exponent are set. Adding the exponent's lowest bit then carries into the
-// sign's place, which was cleared before: an and, an addition and an or per number, without a branch, so that compilers
-// make vectors of it. Blocks end the scan early once something is found.
+// A float is infinite or NaN when all bits of its exponent are set. Adding the exponent's lowest bit then
+// carries into the sign's place, which was cleared before: an and, an addition and an or per number, without
+// a branch, so that compilers make vectors of it. Blocks end the scan early once something is found.
 template <class Bits, class Real>
 bool scan(const Real* values, int64_t count, Bits magnitude, Bits lowest_of_exponent) {
   constexpr int64_t block = 1 << 14;

@@ -1,13 +1,14 @@
-// Samples on their way to a device: while micro-batch m is computed, m + 1 is drawn into page-locked memory and copied from
-// there in a stream beside computing.
+// Samples on their way to a device: while micro-batch m is computed, m + 1 is drawn into page-locked memory
+// and copied from there in a stream beside computing.
 //
-// On the host two buffers per input take turns; one is drawn into when its last copy is done, so the host is less than two
-// micro-batches ahead of the device. On the device the ring of an input has one buffer more than there are micro-batches in
-// flight: what is in the next one was used up by work that had been started when the micro-batch before was loaded, and the
-// copy begins after that work. The first micro-batch of the next step is drawn during this one, where the source knows it.
+// On the host two buffers per input take turns; one is drawn into when its last copy is done, so the host is
+// less than two micro-batches ahead of the device. On the device the ring of an input has one buffer more
+// than there are micro-batches in flight: what is in the next one was used up by work that had been started
+// when the micro-batch before was loaded, and the copy begins after that work. The first micro-batch of the
+// next step is drawn during this one, where the source knows it.
 //
-// Raw images (data/raw_images.h) have two buffers of their own on the device, free by the same rule, and loading makes the input's
-// tensor of them, in the order of computing.
+// Raw images (data/raw_images.h) have two buffers of their own on the device, free by the same rule, and
+// loading makes the input's tensor of them, in the order of computing.
 #pragma once
 
 #include <functional>
@@ -27,15 +28,18 @@ struct RawImages;
 
 class InputFeed {
  public:
-  // The inputs that the memory has rings for. `idle` is called again and again while the host waits for a copy.
+  // The inputs that the memory has rings for. `idle` is called again and again while the host waits for a
+  // copy.
   InputFeed(const Graph&, const StageMemory&, const Backend&, DeviceStep&, CopyStream&, const Share&,
             std::function<void()> idle);
 
   bool empty() const { return inputs_.empty(); }  // the stage uses no samples
   void begin_step(const BatchSource&);            // allocates in the first
-  // What is computed from now on finds the micro-batch's samples. In the order of the share, from its first in every step.
+  // What is computed from now on finds the micro-batch's samples. In the order of the share, from its first
+  // in every step.
   void load(int microbatch, BatchSource&);
-  // Starts on the micro-batch after the one loaded last, if there is one: to be called when that one's work was started.
+  // Starts on the micro-batch after the one loaded last, if there is one: to be called when that one's work
+  // was started.
   void load_ahead(BatchSource&);
   // From here on nothing that is started uses samples; before the update, where there is one.
   void end_step();

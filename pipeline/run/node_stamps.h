@@ -1,7 +1,8 @@
 // How long a device takes for each node of a step: stamps around the node's work, read when the step is done.
 //
-// Many kernels of small networks are shorter than what the host needs to start one. So the device is held until some dozen
-// nodes have been started, and does them without a gap. A stamp takes time of its own: stamps around nothing say how much.
+// Many kernels of small networks are shorter than what the host needs to start one. So the device is held
+// until some dozen nodes have been started, and does them without a gap. A stamp takes time of its own:
+// stamps around nothing say how much.
 #pragma once
 
 #include <functional>
@@ -14,8 +15,8 @@
 namespace antichain {
 
 // What the profiler hears: one kernel's (or update's) duration. The verb is forward, backward_input,
-// backward_weight or step. On a device it hears when the step is done, maybe of a node and verb several times (all of them
-// count), and of `no_node` what an action does besides its nodes, by its own verb.
+// backward_weight or step. On a device it hears when the step is done, maybe of a node and verb several times
+// (all of them count), and of `no_node` what an action does besides its nodes, by its own verb.
 using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 constexpr NodeId no_node = -1;
 

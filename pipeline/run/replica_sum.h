@@ -1,12 +1,14 @@
-// What the replicas of a stage tell each other before the update, so that all of them learn alike from the whole step:
+// What the replicas of a stage tell each other before the update, so that all of them learn alike from the
+// whole step:
 //
-//   first   replica j gets part j of everybody's weight gradients, and adds them up in the order of the replicas;
-//           batch norm's statistics of every micro-batch go to all, to be absorbed in micro-batch order
+//   first   replica j gets part j of everybody's weight gradients, and adds them up in the order of the
+//           replicas; batch norm's statistics of every micro-batch go to all, to be absorbed in micro-batch
+//           order
 //   then    everybody gets the sum of part j from replica j
 //
-// An all-reduce of plain messages, so its bits are those of its order over any transport. Each rank sends and receives
-// 2 (r − 1) / r of the weights; none can do with less (Patarasuk and Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of
-// Workstations", Journal of Parallel and Distributed Computing, 2009).
+// An all-reduce of plain messages, so its bits are those of its order over any transport. Each rank sends and
+// receives 2 (r − 1) / r of the weights; none can do with less (Patarasuk and Yuan, "Bandwidth Optimal
+// All-reduce Algorithms for Clusters of Workstations", Journal of Parallel and Distributed Computing, 2009).
 #pragma once
 
 #include <vector>
@@ -26,11 +28,12 @@ class ReplicaSum {
   // Stage and memory must outlive it. `ranks`: of the stage's replicas.
   ReplicaSum(Stage&, const StageMemory&, const std::vector<int>& ranks, const Share&, int first_channel);
 
-  // By every replica of the stage. Afterwards the stage's gradients are those of all micro-batches, and the memory has the
-  // statistics of all.
+  // By every replica of the stage. Afterwards the stage's gradients are those of all micro-batches, and the
+  // memory has the statistics of all.
   void run(Transport&) const;
 
-  // Its messages, in the order in which `run` names them: groups 1 and 2, for a transport that wants to be told.
+  // Its messages, in the order in which `run` names them: groups 1 and 2, for a transport that wants to be
+  // told.
   std::vector<Turn> turns() const;
 
  private:

@@ -1,7 +1,7 @@
 // The runner obeys the schedule: an interpreter, one switch over the verbs.
 //
-// It owns nothing that outlives a step but memory: weights are the Stage's, the order of actions is the Schedule's,
-// bytes travel by the Transport, samples come from a BatchSource.
+// It owns nothing that outlives a step but memory: weights are the Stage's, the order of actions is the
+// Schedule's, bytes travel by the Transport, samples come from a BatchSource.
 #pragma once
 
 #include <cstdint>
@@ -35,20 +35,21 @@ namespace antichain {
 
 struct RawImages;
 
-// Where the input nodes' values come from. Every rank draws the samples it needs itself: labels are never sent.
+// Where the input nodes' values come from. Every rank draws the samples it needs itself: labels are never
+// sent.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch, maybe before the
-  // schedule loads it.
+  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch,
+  // maybe before the schedule loads it.
   virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
 
-  // Not nullptr: an input's samples come as bytes instead, in tensors of raw_spec(), and the device makes the input's of them.
-  // The same for all steps of a runner. On a device with memory of its own only.
+  // Not nullptr: an input's samples come as bytes instead, in tensors of raw_spec(), and the device makes the
+  // input's of them. The same for all steps of a runner. On a device with memory of its own only.
   virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
 
-  // Of the batch that is expected after the current one: the rank's first micro-batch, drawn while the current batch is
-  // computed.
+  // Of the batch that is expected after the current one: the rank's first micro-batch, drawn while the
+  // current batch is computed.
   virtual bool expects_more() const { return false; }
   virtual void fill_next(std::string_view /*input*/, int /*microbatch*/, const Tensor& /*out*/) {}
   virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next
@@ -73,8 +74,8 @@ struct StepResult {
 // Hears of the outputs of the stage's nodes, each right after its forward: valid only until it returns.
 using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 
-// Hears right before a training step's update whether this rank's numbers are finite; false: weights, momentum and
-// buffers stay as they are. Called by every rank once a step, so it may ask the others.
+// Hears right before a training step's update whether this rank's numbers are finite; false: weights,
+// momentum and buffers stay as they are. Called by every rank once a step, so it may ask the others.
 using NumberJudge = std::function<bool(const NumberReport&)>;
 
 class StageRunner {
@@ -87,8 +88,9 @@ class StageRunner {
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
   void set_clock(NodeClock clock) { clock_ = std::move(clock); }
   void set_watch(NodeWatch watch) { watch_ = std::move(watch); }
-  // With a judge, every training step is looked through for numbers that are not finite. One that does not decide, because it
-  // ends the job anyway, lets a device update its weights meanwhile and hears after the step.
+  // With a judge, every training step is looked through for numbers that are not finite. One that does not
+  // decide, because it ends the job anyway, lets a device update its weights meanwhile and hears after the
+  // step.
   void set_judge(NumberJudge judge, bool decides = true) {
     judge_ = std::move(judge);
     judge_decides_ = decides;
@@ -156,8 +158,8 @@ class StageRunner {
   void fold_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);
   Tensor output_gradient(NodeId, int microbatch, bool finish);
 
-  // runner_numbers.cpp: a cheap look at what leaves the stage and at small gradients; a second run of the micro-batch, node
-  // by node, where that finds something.
+  // runner_numbers.cpp: a cheap look at what leaves the stage and at small gradients; a second run of the
+  // micro-batch, node by node, where that finds something.
   void look_at_forward(int microbatch, const StepInput&, const StepResult&);
   void look_at_backward(int microbatch, Verb half, const StepInput&);
   void look_at_gradients();
@@ -199,7 +201,8 @@ class StageRunner {
   bool locating_ = false;                                    // while a micro-batch is run again
   std::optional<Poison> poison_;                             // a fault on demand
 
-  // Where the device has memory of its own. What works on it beside the host goes first, when all it reads is still there.
+  // Where the device has memory of its own. What works on it beside the host goes first, when all it reads is
+  // still there.
   std::unique_ptr<InputFeed> feed_;
   std::unique_ptr<DeviceReadings> readings_;
   std::unique_ptr<CopyStream> copies_;

@@ -1,12 +1,13 @@
-// The runner's sums of gradients: what the consumers of a tensor contribute, local and on other ranks, is folded in an
-// order that does not depend on the cut (stage_memory.h).
+// The runner's sums of gradients: what the consumers of a tensor contribute, local and on other ranks, is
+// folded in an order that does not depend on the cut (stage_memory.h).
 #include <utility>
 
 #include "pipeline/run/runner.h"
 
 namespace antichain {
 
-// Where the kernel writes each input's gradient: into the sum if it starts the fold or can add to it, else beside it.
+// Where the kernel writes each input's gradient: into the sum if it starts the fold or can add to it, else
+// beside it.
 std::vector<Tensor> StageRunner::begin_folds(NodeId id, int m) {
   std::vector<Tensor> dx;
   for (const Contribution& c : memory_.contributions.at(id)) {

@@ -1,5 +1,5 @@
-// The runner's messages: what they are called, the receives it posts ahead, and the order they go in where the transport
-// has one.
+// The runner's messages: what they are called, the receives it posts ahead, and the order they go in where
+// the transport has one.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -62,7 +62,8 @@ void StageRunner::list_messages() {
   names_ = std::make_shared<const std::map<int, std::string>>(std::move(names));
 }
 
-// Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a good one.
+// Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a
+// good one.
 void StageRunner::agree_on_order(const Profile& network, const Plan& plan) {
   const auto order = issue_order(message_order(schedule_, plan, network, one_link(network.link)),
                                  int(schedule_.ranks.size()));

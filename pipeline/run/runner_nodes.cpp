@@ -1,4 +1,5 @@
-// The runner's calls of kernels: a forward takes the stage's nodes in order, a backward in reverse, an update in order again.
+// The runner's calls of kernels: a forward takes the stage's nodes in order, a backward in reverse, an update
+// in order again.
 #include <algorithm>
 
 #include "pipeline/host/seconds.h"
@@ -106,7 +107,8 @@ void StageRunner::backward_node(NodeId id, int m, bool input_half, bool weight_h
   backward_halves(id, m, call, apart_dw.empty() ? state.gradients : apart_dw, input_half, weight_half);
 }
 
-// Both halves by one call of the kernel where it may be: not while they are timed, which wants each by itself.
+// Both halves by one call of the kernel where it may be: not while they are timed, which wants each by
+// itself.
 void StageRunner::backward_halves(NodeId id, int m, Backward& call, std::span<const Tensor> dw,
                                   bool input_half, bool weight_half) {
   const Kernel& kernel = *stage_[id].kernel;

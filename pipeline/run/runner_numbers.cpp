@@ -1,14 +1,16 @@
 // How a rank notices numbers that are not finite, and finds where they came from.
 //
-// Noticing is cheap: after each forward the loss, the statistics and what is sent on; after each backward what is sent back
-// and the gradients of vectors (every layer has one, and a gradient that is spoilt spoils them); before the update all
-// gradients. Only what does not depend on the cut makes a step bad: loss, statistics, gradients of weights.
+// Noticing is cheap: after each forward the loss, the statistics and what is sent on; after each backward
+// what is sent back and the gradients of vectors (every layer has one, and a gradient that is spoilt spoils
+// them); before the update all gradients. Only what does not depend on the cut makes a step bad: loss,
+// statistics, gradients of weights.
 //
-// Finding is exact: the micro-batch runs again, right away, while all that it read is still there, and each node's results
-// are looked at in turn. Nothing of the step changes: outputs and sums are written again with the same bits, gradients
-// of weights go elsewhere.
+// Finding is exact: the micro-batch runs again, right away, while all that it read is still there, and each
+// node's results are looked at in turn. Nothing of the step changes: outputs and sums are written again with
+// the same bits, gradients of weights go elsewhere.
 //
-// All this is for host memory. A device is looked at without waiting for it, and read at the step's end: device_readings.h.
+// All this is for host memory. A device is looked at without waiting for it, and read at the step's end:
+// device_readings.h.
 #include <algorithm>
 #include <cmath>
 #include <limits>

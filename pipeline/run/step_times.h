@@ -1,5 +1,6 @@
-// When a rank did what within a step. In host memory an action takes as long as its call. On a device the calls only start work:
-// there the times are the device's, of stamps in the stream that the rank computes in, read when the step is done.
+// When a rank did what within a step. In host memory an action takes as long as its call. On a device the
+// calls only start work: there the times are the device's, of stamps in the stream that the rank computes in,
+// read when the step is done.
 #pragma once
 
 #include <vector>
@@ -18,7 +19,8 @@ class StepTimes {
   void start(const Action&);
   void end();
   void spend(Spent);  // within an action, or after the last
-  // When the device is done: the sheet is up to date and runs on as `other`. Seconds since the step's begin, where traced.
+  // When the device is done: the sheet is up to date and runs on as `other`. Seconds since the step's begin,
+  // where traced.
   std::vector<Event> finish();
 
  private:

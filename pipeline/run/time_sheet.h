@@ -1,5 +1,5 @@
-// Where a rank's time goes while it trains: at every moment it does one kind of thing, so the kinds add up to the wall time.
-// Changing over reads the clock once, some tens of nanoseconds an action.
+// Where a rank's time goes while it trains: at every moment it does one kind of thing, so the kinds add up to
+// the wall time. Changing over reads the clock once, some tens of nanoseconds an action.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// What one sample adds to the loss of a step. Rounded to float32: doubles hold the sum of as many as a step has exactly, so that it
-// does not matter which ranks add up which, where a network has several losses and the cut parts them.
+// What one sample adds to the loss of a step. Rounded to float32: doubles hold the sum of as many as a step
+// has exactly, so that it does not matter which ranks add up which, where a network has several losses and
+// the cut parts them.
 #pragma once
 
 #include "framework/graph.h"

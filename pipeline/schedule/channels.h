@@ -1,5 +1,5 @@
-// Channels number the distinct (message, sender, receiver) triples of a schedule, the same on every rank, so that a
-// message between two ranks is named by two small integers: channel and micro-batch.
+// Channels number the distinct (message, sender, receiver) triples of a schedule, the same on every rank, so
+// that a message between two ranks is named by two small integers: channel and micro-batch.
 #pragma once
 
 #include <map>

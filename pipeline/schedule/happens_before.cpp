@@ -30,7 +30,8 @@ void check_peer(const Schedule& schedule, int rank, const Action& action) {
     throw Error(fmt::format("schedule, rank {}: {} names a rank that is not there", rank, print(action)));
 }
 
-// All sends, or all recvs, by the pair of ranks they go from and to; of one pair in the order of its rank's list.
+// All sends, or all recvs, by the pair of ranks they go from and to; of one pair in the order of its rank's
+// list.
 class ByPair {
  public:
   ByPair(const Schedule& schedule, Verb verb)

@@ -1,10 +1,11 @@
-// A schedule says who does what when: per rank a list of actions, as data. It prints, parses, validates, simulates,
-// draws and runs; no schedule is ever written a second time as loops.
+// A schedule says who does what when: per rank a list of actions, as data. It prints, parses, validates,
+// simulates, draws and runs; no schedule is ever written a second time as loops.
 //
 //   compute order (1F1B, GPipe, forward-only)  |>  loads and messages  |>  updates  |>  validate
 //
 // One action prints as one word: 0F3 is stage 0's forward of micro-batch 3. The legend of all words is in
-// pipeline/schedule/schedule_text.cpp beside the table that prints and parses them; docs/schedules.md has pictures.
+// pipeline/schedule/schedule_text.cpp beside the table that prints and parses them; docs/schedules.md has
+// pictures.
 #pragma once
 
 #include <compare>
@@ -31,10 +32,10 @@ bool computes(Verb);  // forward, backward or a half of it
 
 enum class Flow { activation, gradient };
 
-// What travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient is the left fold
-// over a run of consumers; `consumer` is the run's last (lowest) node, and −1 for activations. A stage may pre-sum
-// only the run of consumers that starts the fold (the highest nodes); others travel singly, so that the sum is
-// folded in the same order whatever the cut.
+// What travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient is the left
+// fold over a run of consumers; `consumer` is the run's last (lowest) node, and −1 for activations. A stage
+// may pre-sum only the run of consumers that starts the fold (the highest nodes); others travel singly, so
+// that the sum is folded in the same order whatever the cut.
 struct Message {
   Flow flow = Flow::activation;
   int tensor = -1;
@@ -65,8 +66,9 @@ std::string_view name_of(Policy);
 // Error on a plan that does not fit the network, no micro-batches, a replica that would have none.
 Schedule make_schedule(const Profile& network, const Plan&, Policy, int microbatches);
 
-// Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending. Each
-// term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no consumer.
+// Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending.
+// Each term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no
+// consumer.
 struct FoldTerm {
   int stage = 0;    // whose backward computes it
   Message message;  // consumer = the run's lowest node; local terms have one consumer each
@@ -78,24 +80,26 @@ std::string print(const Schedule&);  // one line a rank, after a header line
 // Error with origin, line and word.
 Schedule parse_schedule(const std::string& text, const std::string& origin);
 
-// Error naming rank and action: a deadlock, a message sent and not received or the reverse, a forward or backward
-// missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of order (weight
-// gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than its turn says, a
-// missing step, an all-reduce that a replica misses or that comes before a gradient of it, a slot whose reuse would
-// wait on a peer.
+// Error naming rank and action: a deadlock, a message sent and not received or the reverse, a forward or
+// backward missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of
+// order (weight gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than
+// its turn says, a missing step, an all-reduce that a replica misses or that comes before a gradient of it, a
+// slot whose reuse would wait on a peer.
 void validate(const Schedule&, const Profile& network, const Plan&);
 
-// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are used
-// as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.
+// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are
+// used as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.
 struct Slots {
   // In flight: load, activations or forward begun, backward (in evaluation: forward) not done.
   int microbatches = 0;
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
-  // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before, so that
-  // reusing one never waits on a peer. All of the rank's where nothing is proved; 0 where nothing is sent.
+  // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before,
+  // so that reusing one never waits on a peer. All of the rank's where nothing is proved; 0 where nothing is
+  // sent.
   int sent_activations = 0, sent_gradients = 0;
-  // Buffers of what one channel receives: one more than are in use at once, so that receives are posted ahead.
+  // Buffers of what one channel receives: one more than are in use at once, so that receives are posted
+  // ahead.
   int receive_ring(Flow flow) const {
     return (flow == Flow::activation ? microbatches : received_gradients) + 1;
   }

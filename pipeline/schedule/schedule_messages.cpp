@@ -1,8 +1,8 @@
 // What crosses a cut, and where in a rank's list it goes.
 //
-// An edge from stage a to stage b is "tensor of node n, micro-batch m", sent straight to b, next to a or not, so that
-// skip connections need no relays; to the rank of b whose turn micro-batch m is, where b has replicas. Gradients come
-// back the same way, folded as far as promise and order allow.
+// An edge from stage a to stage b is "tensor of node n, micro-batch m", sent straight to b, next to a or not,
+// so that skip connections need no relays; to the rank of b whose turn micro-batch m is, where b has
+// replicas. Gradients come back the same way, folded as far as promise and order allow.
 #include <algorithm>
 #include <functional>
 

@@ -38,9 +38,9 @@ std::vector<Action> forwards(const Share& share) {
   return order;
 }
 
-// Enough to keep every later device busy until the first gradient is back. The replicas of a stage together begin at
-// least as many micro-batches as there are devices left: one each more than all the next stage may ask for, so that
-// nobody waits for ever.
+// Enough to keep every later device busy until the first gradient is back. The replicas of a stage together
+// begin at least as many micro-batches as there are devices left: one each more than all the next stage may
+// ask for, so that nobody waits for ever.
 int warm_up(const Share& share) {
   return std::min(share.count(), (share.devices_left + share.replicas - 1) / share.replicas);
 }
@@ -53,8 +53,8 @@ std::vector<Action> compute_order(Policy policy, const Share& share) {
     // synchronous by a flush: "Memory-Efficient Pipeline-Parallel DNN Training", ICML 2021.
     case Policy::one_f_one_b:
       return forwards_ahead(share, warm_up(share));
-    // Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", NeurIPS 2019,
-    // but with the backwards ascending.
+    // Huang et al., "GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism", NeurIPS
+    // 2019, but with the backwards ascending.
     case Policy::gpipe:
       return forwards_ahead(share, share.count());
     case Policy::forward_only:

@@ -1,4 +1,5 @@
-// The passes that make_schedule composes, and what a cut asks to be sent: shared with the validator and the simulator.
+// The passes that make_schedule composes, and what a cut asks to be sent: shared with the validator and the
+// simulator.
 #pragma once
 
 #include <vector>
@@ -8,7 +9,8 @@
 namespace antichain {
 
 // Which micro-batches one rank does. Replicas of a stage take turns (1F1B-RR of Narayanan et al., "PipeDream:
-// Generalized Pipeline Parallelism for DNN Training", SOSP 2019): `first`, first + replicas, first + 2 replicas, …
+// Generalized Pipeline Parallelism for DNN Training", SOSP 2019): `first`, first + replicas, first + 2
+// replicas, …
 struct Share {
   int stage = 0, first = 0, replicas = 1;
   int devices_left = 1;  // of this stage and all later ones
@@ -49,11 +51,12 @@ void check_shares(const Cut&, int microbatches);
 // Stage by stage, then replica by replica.
 std::vector<Share> shares(const Cut&, int microbatches);
 
-// Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one that
-// produces the tensor.
+// Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one
+// that produces the tensor.
 std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut&, const Share&);
 
-// Pass 3: one step at the end, when there is anything to learn from; before it, replicas add up their gradients.
+// Pass 3: one step at the end, when there is anything to learn from; before it, replicas add up their
+// gradients.
 void add_updates(std::vector<Action>&, const Share&);
 
 // All passes, without the validator.

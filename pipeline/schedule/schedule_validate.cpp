@@ -1,4 +1,5 @@
-// Whether a schedule may be run: everything is there once, nothing comes before what it needs, nobody waits forever.
+// Whether a schedule may be run: everything is there once, nothing comes before what it needs, nobody waits
+// forever.
 //
 // The checks go from the plain to the subtle, so that the first failure is the cause and not a consequence:
 // actions known, on the rank whose turn it is, and once  |>  compute complete and in order  |>  gradients added up over
@@ -109,8 +110,8 @@ class Validator {
     return known && cut_.rank_of(stage_of_[a.peer], a.microbatch) == a.peer && asked_.contains(route_of(a));
   }
 
-  // Every action that the plan asks for has a place in one table: a row for every stage or route and each of its
-  // micro-batches, then a row per rank for what it does once a step.
+  // Every action that the plan asks for has a place in one table: a row for every stage or route and each of
+  // its micro-batches, then a row per rank for what it does once a step.
   void make_places() {
     stage_of_.resize(size_t(ranks_));
     for (int s = 0; s < stages_; ++s)
@@ -200,7 +201,8 @@ class Validator {
       if (cut_.rank_of(s, m) == rank) must_precede(rank, adds_weights(s, m), replicated ? reduce : step);
   }
 
-  // Sent after the action that produces it, received before the action that uses it, by both, every micro-batch.
+  // Sent after the action that produces it, received before the action that uses it, by both, every
+  // micro-batch.
   void check_route(const Route& route) const {
     const bool gradient = route.message.flow == Flow::gradient;
     const int from = route.from_stage, to = route.to_stage;

@@ -1,5 +1,5 @@
-// How long each rank takes for each verb of a schedule: its stage's nodes added up, on its device. The one source of such
-// times for all who put times to a schedule: the simulator, and the rehearsal.
+// How long each rank takes for each verb of a schedule: its stage's nodes added up, on its device. The one
+// source of such times for all who put times to a schedule: the simulator, and the rehearsal.
 #pragma once
 
 #include <array>

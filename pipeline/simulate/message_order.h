@@ -3,8 +3,8 @@
 //
 // An exchange is done when all its ranks have come to it, and blocks the stream of each until then. It needs
 //
-//   of a message      the sender's S, and on the receiver the action that frees the buffer: the backward (in evaluation: the
-//                     forward) of the micro-batch that had the ring's slot before
+//   of a message      the sender's S, and on the receiver the action that frees the buffer: the backward (in
+//                     evaluation: the forward) of the micro-batch that had the ring's slot before
 //   of an all-reduce  every replica's A
 //
 // and each of these comes, on its rank, after all R and A before it in the list. Exchanges are sorted by

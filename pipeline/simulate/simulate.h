@@ -1,14 +1,16 @@
 // The simulator interprets the very schedule that the runner executes, with profiled times and the cluster's
 // devices and links.
 //
-//   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s, over the device's speed
+//   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s, over the
+//                             device's speed
 //   step                      update_s of the stage's nodes, over the device's speed
-//   send                      0 s for the sender: sends are posted. Messages from one rank to another go one at a
-//                             time, in the order in which they are posted; each takes link.seconds(bytes) of the link
-//                             between the two devices
+//   send                      0 s for the sender: sends are posted. Messages from one rank to another go one
+//                             at a time, in the order in which they are posted; each takes
+//                             link.seconds(bytes) of the link between the two devices
 //   recv                      until the message is there
-//   reduce                    begins when the stage's last replica has come, ends for all r at the same time, after
-//                             2 (r − 1) / r x the stage's weights / bytes_per_s of the link among the replicas
+//   reduce                    begins when the stage's last replica has come, ends for all r at the same time,
+//                             after 2 (r − 1) / r x the stage's weights / bytes_per_s of the link among the
+//                             replicas
 //   load                      0 s: a loader thread stays ahead
 #pragma once
 
@@ -46,9 +48,9 @@ double step_s(const Profile&, const Plan&, Policy, int microbatches, const Clust
 // Step time of all micro-batches on one device: no messages, no bubble.
 double one_device_step_s(const Profile&, int microbatches);
 
-// Peak bytes per rank, from the schedule's slots (the formula is in pipeline/simulate/simulate_memory.cpp): weights,
-// gradients, momentum, what is kept for backward, received and sent tensors. Without scratch of single
-// kernels.
+// Peak bytes per rank, from the schedule's slots (the formula is in pipeline/simulate/simulate_memory.cpp):
+// weights, gradients, momentum, what is kept for backward, received and sent tensors. Without scratch of
+// single kernels.
 std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);
 
 // Rank x time, one character a cell: a forward is its micro-batch's last digit, a backward a letter (a for

@@ -35,7 +35,8 @@ char glyph(const Action& action) {
   return 0;  // not drawn
 }
 
-// One rank's cells. Events come in order and do not overlap, so each cell has at most one that takes most of it.
+// One rank's cells. Events come in order and do not overlap, so each cell has at most one that takes most of
+// it.
 class Row {
  public:
   Row(int cells, double cell_s)

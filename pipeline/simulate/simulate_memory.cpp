@@ -2,18 +2,20 @@
 //
 //   weights              param_bytes x 3 + prepared_bytes   weights, gradients, momentum, and copies in bf16
 //   stash                stash_bytes x in flight
-//   kept or sent output  output_bytes x max(in flight, if some backward re-reads it; sent_activations, if it is sent)
+//   kept or sent output  output_bytes x max(in flight, if some backward re-reads it; sent_activations, if it
+//                        is sent)
 //   loaded input         output_bytes x in flight
 //   received activation  output_bytes x (in flight + 1)     receives are posted one micro-batch ahead
 //   received gradient    output_bytes x (received_gradients + 1)
 //   sent gradient        output_bytes x sent_gradients
-//   passing tensors      the most bytes that live at once among outputs that are neither kept nor sent (from their
-//                        node's forward to their last consumer's), gradients (from the first consumer's backward
-//                        to their node's), and what the other replicas send of the part of the weight gradients that this one
-//                        adds up (after all backwards): they share one piece of memory
+//   passing tensors      the most bytes that live at once among outputs that are neither kept nor sent (from
+//                        their node's forward to their last consumer's), gradients (from the first consumer's
+//                        backward to their node's), and what the other replicas send of the part of the
+//                        weight gradients that this one adds up (after all backwards): they share one piece
+//                        of memory
 //
-// with never more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and no momentum. Kernels'
-// scratch, statistics of single micro-batches and the loader's samples come on top.
+// with never more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and no
+// momentum. Kernels' scratch, statistics of single micro-batches and the loader's samples come on top.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -25,8 +27,8 @@
 namespace antichain {
 namespace {
 
-// Bytes that come and go within one forward and one backward: call i is the forward of the i-th of n nodes, call
-// 2n − 1 − i its backward, call 2n the all-reduce.
+// Bytes that come and go within one forward and one backward: call i is the forward of the i-th of n nodes,
+// call 2n − 1 − i its backward, call 2n the all-reduce.
 class Passing {
  public:
   explicit Passing(int nodes) : change_(2 * nodes + 2, 0) {}

@@ -4,7 +4,8 @@
 //   name                                              arguments
 //   load 3, forward 3, backward 3                     stage, microbatch, action: the schedule's word, "0F3"
 //   input gradients 3, weight gradients 3             the same, where a schedule parts them
-//   send activation 3, receive gradient 3             and the peer, the tensor (the node whose output or gradient it is), its bytes
+//   send activation 3, receive gradient 3             and the peer, the tensor (the node whose output or
+//                                                     gradient it is), its bytes
 //   all-reduce, update                                stage, action
 #pragma once
 

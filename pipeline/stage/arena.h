@@ -1,9 +1,9 @@
-// An arena lays tensors with known lifetimes over each other in one block of memory, so that a stage allocates once
-// and never again.
+// An arena lays tensors with known lifetimes over each other in one block of memory, so that a stage
+// allocates once and never again.
 //
-// Time is a count of kernel calls. Two tensors whose lifetimes do not touch may share bytes. Placement is first fit
-// by decreasing size, the usual greedy answer to dynamic storage allocation (Pisarchyk and Lee, "Efficient Memory
-// Management for Deep Neural Net Inference", MLSys workshop on on-device learning, 2020).
+// Time is a count of kernel calls. Two tensors whose lifetimes do not touch may share bytes. Placement is
+// first fit by decreasing size, the usual greedy answer to dynamic storage allocation (Pisarchyk and Lee,
+// "Efficient Memory Management for Deep Neural Net Inference", MLSys workshop on on-device learning, 2020).
 #pragma once
 
 #include <cstdint>

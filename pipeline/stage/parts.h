@@ -1,4 +1,5 @@
-// Parts of one block of memory: tensors that share its bytes, each from a place on that vector registers like.
+// Parts of one block of memory: tensors that share its bytes, each from a place on that vector registers
+// like.
 #pragma once
 
 #include <cstdint>

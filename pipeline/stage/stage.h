@@ -1,5 +1,6 @@
 // A stage is what a rank owns of the model between steps: the kernels of its nodes, their weights, gradients,
-// optimiser state and buffers. What lives within a step is in StageMemory; who does what when is in the Schedule.
+// optimiser state and buffers. What lives within a step is in StageMemory; who does what when is in the
+// Schedule.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,8 @@ int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
 
 class Stage {
  public:
-  // `nodes` ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank they live.
+  // `nodes` ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank they
+  // live.
   Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed);
 
   const Graph& graph() const { return graph_; }
@@ -46,8 +48,8 @@ class Stage {
   // Has every kernel prepare its parameters: for whoever sets their values otherwise.
   void prepare();
 
-  // f(full name, value) for every parameter and buffer, in host memory and plain layout: independent of plan and device.
-  // One copy at a time, so that memory does not peak here.
+  // f(full name, value) for every parameter and buffer, in host memory and plain layout: independent of plan
+  // and device. One copy at a time, so that memory does not peak here.
   void for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace antichain {
 
-// Two passes over the same description: first every tensor asks for a ring of its own or for room in the arena,
-// then the arena is laid out and the rings that live in it are made.
+// Two passes over the same description: first every tensor asks for a ring of its own or for room in the
+// arena, then the arena is laid out and the rings that live in it are made.
 class StageMemory::Builder {
  public:
   // Without a backend, bytes are counted and tensors stay empty.

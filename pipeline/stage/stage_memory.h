@@ -1,9 +1,10 @@
 // The memory of one rank's step, laid out once from the schedule.
 //
-//   ring       a tensor per micro-batch in flight; the rank's n-th micro-batch has buffer n mod size. Kept outputs, the stash,
-//              received and sent tensors, statistics.
-//   arena      everything that is born and dies within one action, laid over each other by lifetime: outputs no backward
-//              re-reads, gradients on their way through the stage, and, when these are gone, other replicas' gradients.
+//   ring       a tensor per micro-batch in flight; the rank's n-th micro-batch has buffer n mod size. Kept
+//              outputs, the stash, received and sent tensors, statistics.
+//   arena      everything that is born and dies within one action, laid over each other by lifetime: outputs
+//              no backward re-reads, gradients on their way through the stage, and, when these are gone,
+//              other replicas' gradients.
 //
 // The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
 #pragma once
@@ -36,8 +37,9 @@ class Ring {
 };
 
 // How one gradient contribution of a local consumer enters the fold over all consumers of a tensor: first the
-// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written instead. A kernel
-// that adds to the sum itself (Lowering::adds_dx) needs no term beside it, and the bits are the same.
+// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written
+// instead. A kernel that adds to the sum itself (Lowering::adds_dx) needs no term beside it, and the bits are
+// the same.
 struct Contribution {
   bool wanted = false;                   // whether the input's gradient is wanted at all
   bool starts = false;                   // the sum is still empty
@@ -69,8 +71,9 @@ class StageMemory {
   std::map<NodeId, OutputGradient> gradient;                  // per own node
   std::map<Message, Ring> sent, received;                     // gradients; activations live in `output`
 
-  // Where the stage has replicas: the statistics of all nodes by micro-batch of the step, those of other replicas' too; and
-  // room for what they send of the part of the gradients that this one adds up (pipeline/run/replica_sum.h).
+  // Where the stage has replicas: the statistics of all nodes by micro-batch of the step, those of other
+  // replicas' too; and room for what they send of the part of the gradients that this one adds up
+  // (pipeline/run/replica_sum.h).
   std::vector<Tensor> all_statistics;
   std::vector<Ring> terms;
 

@@ -1,5 +1,6 @@
-// All that a stage has to remember between two steps: parameters and buffers by name, momentum as "momentum/NAME". As
-// files have it (plain layout), and as a copy in host memory that is taken in a moment and put into files later.
+// All that a stage has to remember between two steps: parameters and buffers by name, momentum as
+// "momentum/NAME". As files have it (plain layout), and as a copy in host memory that is taken in a moment
+// and put into files later.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Graph&);
 // A cut through the stage's state: tensors that stay as they are while training goes on.
 class StateCopy {
  public:
-  // Takes the stage's state: copies, into memory that later copies use again; or, with `alias`, its own tensors, for as long
-  // as the stage rests.
+  // Takes the stage's state: copies, into memory that later copies use again; or, with `alias`, its own
+  // tensors, for as long as the stage rests.
   void take(Stage&, bool alias);
   std::vector<CheckpointTensor> tensors() const;                                             // in it
   void write_hdf5(const Context&, const std::function<void(std::string_view)>& sink) const;  // in pieces
@@ -37,8 +38,8 @@ class StateCopy {
 // Bytes of a stage's state: what one copy takes, and one file.
 int64_t state_bytes(const Stage&);
 
-// Sets the stage's state from the files of a checkpoint: those that have any of it are read, and checked before anything is
-// used. Damaged, or Error when a tensor is missing or has another shape.
+// Sets the stage's state from the files of a checkpoint: those that have any of it are read, and checked
+// before anything is used. Damaged, or Error when a tensor is missing or has another shape.
 void restore(Stage&, const std::string& checkpoint, const Manifest&);
 
 }  // namespace antichain

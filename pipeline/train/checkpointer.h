@@ -1,7 +1,8 @@
-// When and how a run saves itself. At a step's end every rank copies its stage's state (together a consistent cut) and a
-// thread of its own writes it, while training goes on; where memory is short, training waits instead and nothing is copied.
-// Each rank tells rank 0, with the sums of a later step, that its file is safe; when all are, rank 0 adds the manifest and
-// renames the whole into place. What goes wrong on the way is a warning: the former checkpoint stays, training goes on.
+// When and how a run saves itself. At a step's end every rank copies its stage's state (together a consistent
+// cut) and a thread of its own writes it, while training goes on; where memory is short, training waits
+// instead and nothing is copied. Each rank tells rank 0, with the sums of a later step, that its file is
+// safe; when all are, rank 0 adds the manifest and renames the whole into place. What goes wrong on the way
+// is a warning: the former checkpoint stays, training goes on.
 #pragma once
 
 #include <chrono>
@@ -41,8 +42,8 @@ class Checkpointer {
  public:
   using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
 
-  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `share`: of this rank; of a stage's replicas,
-  // which all hold the same, the first one writes.
+  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `share`: of this rank;
+  // of a stage's replicas, which all hold the same, the first one writes.
   Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Share& share, Transport&,
                Listener);
 
@@ -61,8 +62,8 @@ class Checkpointer {
   void tend();
   // Collective. Waits for the one under way; why it failed, or "". On every rank the same.
   std::string finish();
-  // Collective. Back to the newest complete checkpoint of this run: sets the stage's state and returns where training goes
-  // on from; nothing when there is none.
+  // Collective. Back to the newest complete checkpoint of this run: sets the stage's state and returns where
+  // training goes on from; nothing when there is none.
   std::optional<TrainPosition> rewind();
   const std::string& newest() const { return newest_; }  // complete, as of the last finish(); or ""
 

@@ -1,4 +1,5 @@
-// Samples of a data set for the runner: the inputs "images" and "labels" of the batch at a position that the caller moves.
+// Samples of a data set for the runner: the inputs "images" and "labels" of the batch at a position that the
+// caller moves.
 #pragma once
 
 #include <memory>

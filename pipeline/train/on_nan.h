@@ -1,12 +1,12 @@
 // What a training run does about a step whose numbers are not finite.
 //
-//   abort    the first offence is named and the job ends with ExitCode::not_a_number. Costs nothing between ranks: a rank
-//            that finds nothing updates without asking.
-//   skip     no rank updates in that step: weights, momentum and buffers stay as they are. All ranks agree before any
-//            updates. Too many in a row end the job.
-//   rewind   as skip, and everybody goes back to the last checkpoint: its weights, momentum and buffers, and on with the
-//            batch after the offending one, so that those in between are not seen again (Chowdhery et al., "PaLM: Scaling
-//            Language Modeling with Pathways", JMLR 2023, section 5.1).
+//   abort    the first offence is named and the job ends with ExitCode::not_a_number. Costs nothing between
+//            ranks: a rank that finds nothing updates without asking.
+//   skip     no rank updates in that step: weights, momentum and buffers stay as they are. All ranks agree
+//            before any updates. Too many in a row end the job.
+//   rewind   as skip, and everybody goes back to the last checkpoint: its weights, momentum and buffers, and
+//            on with the batch after the offending one, so that those in between are not seen again
+//            (Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", JMLR 2023, section 5.1).
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,12 @@ class NanPolicy {
 
   NanPolicy(OnNan, const Graph&, Transport&);
 
-  // Before the update, on every rank: whether to update. With abort it is this rank's own affair; else collective, and
-  // Error (ExitCode::not_a_number) on every rank when skipping can't help any more.
+  // Before the update, on every rank: whether to update. With abort it is this rank's own affair; else
+  // collective, and Error (ExitCode::not_a_number) on every rank when skipping can't help any more.
   bool may_update(const NumberReport& mine, int64_t step);
 
-  // After the step, where the reports of all ranks are known (rank 0). Error when there is an offence and the run is to end.
+  // After the step, where the reports of all ranks are known (rank 0). Error when there is an offence and the
+  // run is to end.
   void conclude(const std::vector<NumberReport>& all, int64_t step) const;
 
   // The sentence of the step that was skipped last, "" when the last one was not: a warning.

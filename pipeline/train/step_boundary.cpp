@@ -54,7 +54,8 @@ StopVerdict StepBoundary::answer(Pace& pace) {
 StopVerdict StepBoundary::decide(const Pace& pace) const {
   if (signal_ != 0) return {.signal = signal_, .stop = signal_name(signal_)};
   if (deadline_) {
-    // What may still happen before saving is over: the steps up to the next answer, and a checkpoint slower than the last.
+    // What may still happen before saving is over: the steps up to the next answer, and a checkpoint slower
+    // than the last.
     const double left_s = std::chrono::duration<double>(deadline_->at - Clock::now()).count();
     const double margin_s = 2 * std::max(pace.unit_s, pace.wanted_s) + 2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};

@@ -1,6 +1,7 @@
-// What the ranks agree on between two steps: that they save, or stop. Each rank adds a word (the signals it heard, its news
-// of the checkpoint) to the sums that rank 0 gathers at every step's end anyway. Rank 0's answer costs a broadcast, so it does
-// not come after every step but about five times a second, and says itself after how many steps the next one comes.
+// What the ranks agree on between two steps: that they save, or stop. Each rank adds a word (the signals it
+// heard, its news of the checkpoint) to the sums that rank 0 gathers at every step's end anyway. Rank 0's
+// answer costs a broadcast, so it does not come after every step but about five times a second, and says
+// itself after how many steps the next one comes.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole test
-// set through the same pipeline, and tells an observer on rank 0 what happened.
+// The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole
+// test set through the same pipeline, and tells an observer on rank 0 what happened.
 #pragma once
 
 #include <cstdint>
@@ -67,9 +67,9 @@ struct TrainResult {
   int64_t memory_bytes = 0;        // tensors of a training step on this rank, besides weights and their state
 };
 
-// Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and all is saved;
-// with 128 + the signal's number where there are no checkpoints. The schedule is that of training; the forward-only one for
-// evaluation is made of the same plan.
+// Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and
+// all is saved; with 128 + the signal's number where there are no checkpoints. The schedule is that of
+// training; the forward-only one for evaluation is made of the same plan.
 TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
                   const TrainOptions&, TrainObserver&);
 

@@ -1,5 +1,5 @@
-// Weights in and out of stages: from a file into the tensors that live on this rank, in the layouts of its device, and
-// back, gathered from all ranks.
+// Weights in and out of stages: from a file into the tensors that live on this rank, in the layouts of its
+// device, and back, gathered from all ranks.
 #pragma once
 
 #include <string>
@@ -14,11 +14,13 @@ namespace antichain {
 // Collective. Rank 0 reads the file; the others need not have it. Error on every rank.
 Weights share_weights(const std::string& file, const Graph& network, Transport&);
 
-// Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which nothing can be computed.
+// Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which nothing can
+// be computed.
 void check_numbers(const Fitted&, const Weights&, const std::string& origin);
 
-// Sets the parameters and buffers of this stage, which are looked at as above. The file is compared with the whole network, so every rank throws the
-// same Error, or returns the same list of what was skipped (framework/files/state_dict.h).
+// Sets the parameters and buffers of this stage, which are looked at as above. The file is compared with the
+// whole network, so every rank throws the same Error, or returns the same list of what was skipped
+// (framework/files/state_dict.h).
 std::vector<std::string> load_weights(Stage&, const Weights&, Fit, const std::string& origin);
 
 // Parameters and buffers of this stage, in the order of its nodes.

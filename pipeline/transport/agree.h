@@ -1,5 +1,5 @@
-// Before anything is computed, all ranks compare what they hold (a plan, a configuration, a version): a run whose
-// ranks differ would hang or train nonsense.
+// Before anything is computed, all ranks compare what they hold (a plan, a configuration, a version): a run
+// whose ranks differ would hang or train nonsense.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace antichain {
 
-// "rank 2 has X, the others Y", X and Y being values: the odd ones are those that differ from most (where equally many hold
-// two, from the one that the lowest rank holds). "" where all are equal.
+// "rank 2 has X, the others Y", X and Y being values: the odd ones are those that differ from most (where
+// equally many hold two, from the one that the lowest rank holds). "" where all are equal.
 std::string describe_odd(const std::vector<std::string>& values, const std::string& has,
                          const std::string& have);
 
@@ -22,8 +22,8 @@ using Held = std::vector<std::pair<std::string, std::string>>;
 // Given the name that ranks hold differently and the values of all ranks: what to do about it.
 using Advice = std::function<std::string(const std::string& name, const std::vector<std::string>& values)>;
 
-// Collective. Error on every rank that names the first thing that is not alike on all of them, with the odd ranks, their
-// hosts and the values: "the plan is 1f0c on rank 2 (node3), but 77aa on the others".
+// Collective. Error on every rank that names the first thing that is not alike on all of them, with the odd
+// ranks, their hosts and the values: "the plan is 1f0c on rank 2 (node3), but 77aa on the others".
 void agree(Transport&, const Held&, const Advice&, ExitCode = ExitCode::bad_input);
 void agree(Transport&, const std::string& name, const std::string& value);
 

@@ -3,9 +3,11 @@
 //
 //   auto   as ipc for the pairs that can; NCCL for the others, where every rank is a process with a device of
 //          its own; else as mpi
-//   mpi    the job's transport (MPI, or threads with --local), from page-locked host memory where a device has its own
+//   mpi    the job's transport (MPI, or threads with --local), from page-locked host memory where a device
+//          has its own
 //   nccl   from device to device by NCCL alone, or an Error that says why not
-//   ipc    ranks of one host copy into each other's devices, or an Error that says why not; between hosts as mpi
+//   ipc    ranks of one host copy into each other's devices, or an Error that says why not; between hosts as
+//          mpi
 //
 // Each way is tried before the first step: what fails is said, and the next one taken.
 #pragma once

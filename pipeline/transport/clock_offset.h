@@ -1,6 +1,7 @@
-// How far the clocks of the ranks' hosts are apart, from the quickest of several round trips, half of which is taken for each
-// way (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 1989; as in D. Mills, "Internet Time
-// Synchronization: the Network Time Protocol", IEEE Transactions on Communications 1991).
+// How far the clocks of the ranks' hosts are apart, from the quickest of several round trips, half of which
+// is taken for each way (F. Cristian, "Probabilistic clock synchronization", Distributed Computing 1989; as
+// in D. Mills, "Internet Time Synchronization: the Network Time Protocol", IEEE Transactions on
+// Communications 1991).
 #pragma once
 
 #include <functional>

@@ -207,8 +207,8 @@ class MpiTransport : public Transport {
       ANTICHAIN_MPI(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, tensors_, &flag, MPI_STATUS_IGNORE));
   }
 
-  // Spins where every rank has its core; where ranks share cores it steps aside soon, or nobody gets anywhere. What
-  // it waits for is put into words only when the wait has lasted.
+  // Spins where every rank has its core; where ranks share cores it steps aside soon, or nobody gets
+  // anywhere. What it waits for is put into words only when the wait has lasted.
   template <class Text, class Condition>
   void poll(int peer, const Text& what, const Condition& done) {
     using Clock = std::chrono::steady_clock;
@@ -239,9 +239,9 @@ class MpiTransport : public Transport {
   Ticket last_ticket_ = 0;
 };
 
-// One rank says at once why the job ends and takes the others down before they repeat it; they stand in for it, should it be
-// stopped right now, or silent because only they failed. Nothing is left to save, so the launcher's SIGTERM, which comes a
-// second before its SIGKILL, may end them.
+// One rank says at once why the job ends and takes the others down before they repeat it; they stand in for
+// it, should it be stopped right now, or silent because only they failed. Nothing is left to save, so the
+// launcher's SIGTERM, which comes a second before its SIGKILL, may end them.
 void stand_by(int rank) {
   std::signal(SIGTERM, SIG_DFL);
   std::this_thread::sleep_for(std::chrono::milliseconds(1000 + 100 * std::min(rank, 10)));
@@ -287,7 +287,8 @@ MpiSession::~MpiSession() {
 }
 
 void MpiSession::end_job(const std::string& sentence, int code) {
-  // Often all ranks fail alike, and rank 0 speaks for them. Ranks that did not find each other all think they are the only one.
+  // Often all ranks fail alike, and rank 0 speaks for them. Ranks that did not find each other all think they
+  // are the only one.
   const int rank = transport_->size() == 1 ? rank_hint() : transport_->rank();
   if (rank > 0) stand_by(rank);
   std::fflush(nullptr);

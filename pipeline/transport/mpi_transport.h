@@ -1,5 +1,6 @@
-// Ranks as MPI processes. Sends are MPI_Isend (MPI_Issend when ANTICHAIN_SYNCHRONOUS_SENDS is set, which proves that
-// nothing relies on MPI's buffering); waits poll, so that sends progress meanwhile and the watchdog's thread gets in.
+// Ranks as MPI processes. Sends are MPI_Isend (MPI_Issend when ANTICHAIN_SYNCHRONOUS_SENDS is set, which
+// proves that nothing relies on MPI's buffering); waits poll, so that sends progress meanwhile and the
+// watchdog's thread gets in.
 #pragma once
 
 #include <memory>
@@ -10,8 +11,8 @@
 
 namespace antichain {
 
-// MPI from begin to end of the program, with its watchdog. An exception that leaves its scope skips everything
-// collective; the program then ends the job with end_job().
+// MPI from begin to end of the program, with its watchdog. An exception that leaves its scope skips
+// everything collective; the program then ends the job with end_job().
 class MpiSession {
  public:
   // Asks for MPI_THREAD_MULTIPLE, because the watchdog talks too; Error when MPI was built without it.

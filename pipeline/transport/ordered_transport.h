@@ -3,9 +3,11 @@
 // issue in: pipeline/simulate/message_order.h.
 //
 //   begin_step   this rank's turns, in the order
-//   send, recv   the turn is ready, with the moment of computing that it has to wait for; every turn whose predecessors have
-//                all been issued is issued, and turns of one group together, with the last of them
-//   wait         computing goes on after the message: the host does not wait. By the order the message has been issued then
+//   send, recv   the turn is ready, with the moment of computing that it has to wait for; every turn whose
+//                predecessors have all been issued is issued, and turns of one group together, with the last
+//                of them
+//   wait         computing goes on after the message: the host does not wait. By the order the message has
+//                been issued then
 //   flush        until the device has done all of it
 #pragma once
 

@@ -13,7 +13,8 @@
 namespace antichain {
 namespace {
 
-// Page-locked memory is dear to allocate. What it hands out comes back by itself, from whichever thread lets go of it last.
+// Page-locked memory is dear to allocate. What it hands out comes back by itself, from whichever thread lets
+// go of it last.
 class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
  public:
   explicit HostBuffers(CopyStream& copies) : copies_(copies) {}
@@ -70,8 +71,8 @@ class ByHostMemory : public StagedTransport {
   void wait(Ticket ticket) override {
     const auto it = arriving_.find(ticket);
     ANTICHAIN_CHECK(it != arriving_.end(), "a receive is posted once and waited for once");
-    // The device comes to the copies by itself: all that they wait for is here. What is not told to the watchdog as waiting
-    // is time of this rank's own.
+    // The device comes to the copies by itself: all that they wait for is here. What is not told to the
+    // watchdog as waiting is time of this rank's own.
     while (!leaving_.empty() && !it->second.copied) {
       advance();
       std::this_thread::yield();

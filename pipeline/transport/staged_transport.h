@@ -1,11 +1,12 @@
-// Tensors of a device through page-locked host memory and the job's own transport: for ranks that share a device, or have no
-// way from device to device.
+// Tensors of a device through page-locked host memory and the job's own transport: for ranks that share a
+// device, or have no way from device to device.
 //
 //   send   device ──copy──> host ──job's send──>          the copy begins when what was computed before is done
 //   recv           ──job's recv──> host ──copy──> device  the copy begins when the message is there and the buffer free
 //
-// The host waits for messages, and never for the device, but where a wait needs its own earlier sends to have left: peers may
-// be waiting for them. Host buffers are used again, by size; in a steady state nothing is allocated.
+// The host waits for messages, and never for the device, but where a wait needs its own earlier sends to have
+// left: peers may be waiting for them. Host buffers are used again, by size; in a steady state nothing is
+// allocated.
 #pragma once
 
 #include <memory>
@@ -18,8 +19,8 @@ namespace antichain {
 class StagedTransport : public TransportOver {
  public:
   using TransportOver::TransportOver;
-  // Begins what can begin and waits for nothing. Whether the job's transport has all that was sent, so that its memory on the
-  // device is free.
+  // Begins what can begin and waits for nothing. Whether the job's transport has all that was sent, so that
+  // its memory on the device is free.
   virtual bool hand_on() = 0;
 };
 

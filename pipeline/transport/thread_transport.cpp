@@ -147,9 +147,9 @@ class ThreadTransport : public Transport {
     return nullptr;
   }
 
-  // Blocks until `ready()`, called under the lock, taking in what arrives meanwhile: a peer's flush may be waiting for
-  // that. Looks a few times first: waking a sleeping thread takes longer than most short waits, but is the better
-  // choice where ranks share a core.
+  // Blocks until `ready()`, called under the lock, taking in what arrives meanwhile: a peer's flush may be
+  // waiting for that. Looks a few times first: waking a sleeping thread takes longer than most short waits,
+  // but is the better choice where ranks share a core.
   template <class Text, class Ready>
   void block(Progress::Wait& waiting, const Text& text, const Ready& ready) {
     for (int looks = crowded_ ? 2 : 50;; --looks) {
@@ -201,12 +201,14 @@ class ThreadTransport : public Transport {
     Posted to;
   };
 
-  // Takes every message that is there for a posted receive, in the order of posting: equal keys match in order.
+  // Takes every message that is there for a posted receive, in the order of posting: equal keys match in
+  // order.
   void deliver_arrived() {
     while (std::optional<Arrival> arrival = take()) deliver(std::move(arrival->from), arrival->to);
   }
 
-  // Looks for all receives under one lock: a message that comes between two looks would go to a later receive of its key.
+  // Looks for all receives under one lock: a message that comes between two looks would go to a later receive
+  // of its key.
   std::optional<Arrival> take() {
     std::lock_guard lock(hub_.mutex);
     check_aborted();
@@ -252,7 +254,8 @@ class ThreadTransport : public Transport {
       return hub_.result;
     }
     lock.unlock();
-    // Nobody can complete the next collective before this rank has joined it, so the result is still this one's.
+    // Nobody can complete the next collective before this rank has joined it, so the result is still this
+    // one's.
     block(
         waiting, [&] { return what; }, [&] { return hub_.collectives != mine; });
     lock.lock();

@@ -1,7 +1,7 @@
 // Ranks as threads of one process (`--local N`), one rank alone included.
 //
-// A send leaves a handle to the tensor in the hub; the receiver copies from the sender's bytes straight into its
-// own, on its own thread, so a message costs one copy and the sender nothing.
+// A send leaves a handle to the tensor in the hub; the receiver copies from the sender's bytes straight into
+// its own, on its own thread, so a message costs one copy and the sender nothing.
 #pragma once
 
 #include <functional>

@@ -2,10 +2,11 @@
 // until it is delivered. Receives are posted ahead and waited for later. Nobody waits in silence: every wait
 // reports to the watchdog what it waits for.
 //
-// Implementations: ranks as threads (pipeline/transport/thread_transport.h; one rank alone is one thread), and MPI
-// (pipeline/transport/mpi_transport.h). pipeline/transport/solo_transport.h is for code that wants one without any job. Over
-// these, four carry the tensors of a device that has its own memory: pipeline/transport/staged_transport.h,
-// peer_transport.h, ordered_transport.h and, of the last two each where it can, mixed_transport.h.
+// Implementations: ranks as threads (pipeline/transport/thread_transport.h; one rank alone is one thread),
+// and MPI (pipeline/transport/mpi_transport.h). pipeline/transport/solo_transport.h is for code that wants
+// one without any job. Over these, four carry the tensors of a device that has its own memory:
+// pipeline/transport/staged_transport.h, peer_transport.h, ordered_transport.h and, of the last two each
+// where it can, mixed_transport.h.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +64,9 @@ class Transport {
   virtual void serve() { progress(); }
   virtual void flush() = 0;  // until all own sends are delivered
 
-  // Whether messages go in one order that all ranks keep (pipeline/simulate/message_order.h). If so, each step begins
-  // by telling this rank's part of it; what is sent and received until the next `flush` is exactly that.
+  // Whether messages go in one order that all ranks keep (pipeline/simulate/message_order.h). If so, each
+  // step begins by telling this rank's part of it; what is sent and received until the next `flush` is
+  // exactly that.
   virtual bool ordered() const { return false; }
   virtual void begin_step(std::span<const Turn>) {}
   // In which lane a message between two ranks goes there: in each rank's lane one after the other. Where

@@ -1,5 +1,5 @@
-// A transport over another one: the job's ranks, its control plane and its watchdog stay those of the one below; only the way
-// of tensors differs.
+// A transport over another one: the job's ranks, its control plane and its watchdog stay those of the one
+// below; only the way of tensors differs.
 #pragma once
 
 #include <unistd.h>
@@ -39,8 +39,8 @@ class TransportOver : public Transport {
   }
 
  protected:
-  // Asks `done` until it says so, which has to move things on. The watchdog hears whom this waits for, and what for once the
-  // wait has lasted.
+  // Asks `done` until it says so, which has to move things on. The watchdog hears whom this waits for, and
+  // what for once the wait has lasted.
   template <class Text, class Done>
   void poll(int peer, const Text& what, const Done& done) {
     if (done()) return activity().beat();

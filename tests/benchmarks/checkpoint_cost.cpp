@@ -1,5 +1,6 @@
-// What a checkpoint of one rank takes, from the stage's tensors to a complete folder, over the time a plain write and
-// fsync of the same bytes takes on the same disk. The two take turns, so that what else the machine does strikes both.
+// What a checkpoint of one rank takes, from the stage's tensors to a complete folder, over the time a plain
+// write and fsync of the same bytes takes on the same disk. The two take turns, so that what else the machine
+// does strikes both.
 //
 //   checkpoint_cost FOLDER [--model resnet18] [--turns 15] [--at-most 1.5]
 //

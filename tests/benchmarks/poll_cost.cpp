@@ -1,5 +1,6 @@
-// What it costs a step that ranks can be watched and stopped: telling the watchdog what is done, the watchdog's thread,
-// and the word about signals and checkpoints at the step's end; over a step of ResNet-20, the fastest network there is.
+// What it costs a step that ranks can be watched and stopped: telling the watchdog what is done, the
+// watchdog's thread, and the word about signals and checkpoints at the step's end; over a step of ResNet-20,
+// the fastest network there is.
 //
 //   poll_cost [--at-most PERCENT]
 #include <fmt/format.h>

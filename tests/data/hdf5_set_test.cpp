@@ -291,7 +291,8 @@ for name, more in (("plain", {}), ("chunks", dict(chunks=(7, 4, 8, 2), compressi
   expect_error([&] { read_hdf5_set(folder.str() + "/missing.h5"); }, {"missing.h5", "1 of its 6 chunks"});
 }
 
-// A limit of the process stands for the disk's: writing ends in an error of the system, which HDF5 wraps in lines.
+// A limit of the process stands for the disk's: writing ends in an error of the system, which HDF5 wraps in
+// lines.
 TEST(Pack, ADiskThatIsFullIsOneLine) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", records(48));

@@ -17,8 +17,8 @@
 namespace antichain {
 namespace {
 
-// A Python program that makes image files, and what another decoder (Pillow) reads from them: NAME.rgb holds "H W\n" and
-// the bytes.
+// A Python program that makes image files, and what another decoder (Pillow) reads from them: NAME.rgb holds
+// "H W\n" and the bytes.
 constexpr const char* make_images = R"(
 import numpy as np, os
 from PIL import Image, ImageOps
@@ -88,7 +88,8 @@ TEST_F(Images, AreReadAsAnotherDecoderReadsThem) {
   for (const char* name : {"rgb.png", "grey.png", "palette.png", "bits.png", "alpha.png", "png_as.jpg"})
     expect_equal(read_image(file(name)), expected(file(name) + ".rgb"), 0, name);
   expect_equal(read_image(file("deep.png")), expected(file("deep.png.rgb")), 1, "16 bits, rounded");
-  // The same library, or one that is free to round an inverse transform by one level and a colour conversion by one more.
+  // The same library, or one that is free to round an inverse transform by one level and a colour conversion
+  // by one more.
   for (const char* name :
        {"rgb.jpg", "grey.jpg", "progressive.jpg", "turned1.jpg", "turned2.jpg", "turned3.jpg", "turned4.jpg",
         "turned5.jpg", "turned6.jpg", "turned7.jpg", "turned8.jpg"})

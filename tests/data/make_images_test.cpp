@@ -1,5 +1,5 @@
-// The device's images are the host's, bit for bit: the kernel of data/cuda, run as a loop of the host, beside Normaliser and
-// Loader.
+// The device's images are the host's, bit for bit: the kernel of data/cuda, run as a loop of the host, beside
+// Normaliser and Loader.
 #include "data/cuda/make_images.h"
 
 #include <gtest/gtest.h>

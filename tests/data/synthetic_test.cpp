@@ -52,8 +52,8 @@ TEST(Synthetic, ImagesOfOneClassDiffer) {
   EXPECT_NE(draw(3, 5), draw(3, 6));
 }
 
-// Neither the mean colour nor a mean image gives the classes away: what is left to learn is shape. A classifier by
-// the nearest class mean, fitted on 2,000 images, stays far below what a small network reaches.
+// Neither the mean colour nor a mean image gives the classes away: what is left to learn is shape. A
+// classifier by the nearest class mean, fitted on 2,000 images, stays far below what a small network reaches.
 TEST(Synthetic, TheNearestMeanDoesNotSolveIt) {
   std::array<std::array<double, 3072>, 10> means{};
   for (int label = 0; label < 10; ++label) {

@@ -31,7 +31,8 @@ inline void write_bytes(const std::filesystem::path& file, const std::vector<uin
       .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
 }
 
-// Records of the CIFAR-10 layout: record r has label (first + r) % 10, and its pixel p is (first + r + p) % 256.
+// Records of the CIFAR-10 layout: record r has label (first + r) % 10, and its pixel p is (first + r + p) %
+// 256.
 inline std::vector<uint8_t> records(int count, int first = 0) {
   std::vector<uint8_t> bytes;
   for (int r = first; r < first + count; ++r) {

@@ -1,4 +1,5 @@
-// What training reads is what was there when it began: every change of the bytes is seen, and nothing else ends a run.
+// What training reads is what was there when it began: every change of the bytes is seen, and nothing else
+// ends a run.
 #include "data/watched_file.h"
 
 #include <fcntl.h>
@@ -19,8 +20,8 @@ namespace fs = std::filesystem;
 
 class Watched : public testing::Test {
  protected:
-  // Opened after a moment, so that what comes later has another time than the file's making (the kernel's clock of files
-  // advances every 1 to 10 ms).
+  // Opened after a moment, so that what comes later has another time than the file's making (the kernel's
+  // clock of files advances every 1 to 10 ms).
   void SetUp() override {
     write_bytes(path_, std::vector<uint8_t>(100, 7));
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

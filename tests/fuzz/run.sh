@@ -1,6 +1,7 @@
 #!/bin/bash
-# Builds the fuzz targets with clang and runs each for SECONDS (60), one per core. Fails when any reader crashes, breaks
-# its promise, takes a second or 256 MiB for one input (HDF5: 4 GiB in all); the input is then in build-fuzz/<target>/.
+# Builds the fuzz targets with clang and runs each for SECONDS (60), one per core. Fails when any reader
+# crashes, breaks its promise, takes a second or 256 MiB for one input (HDF5: 4 GiB in all); the input is then
+# in build-fuzz/<target>/.
 #
 #   tests/fuzz/run.sh [SECONDS [target …]]
 set -euo pipefail
@@ -20,8 +21,9 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
   mkdir -p "$folder/found"
   # A small quarantine: freed memory that AddressSanitizer holds back counts towards the limit.
   local asan=quarantine_size_mb=16 limits=(-rss_limit_mb=256 -timeout=1)
-  # HDF5 asks for as many bytes as a damaged file says, and takes no for an answer: what it gets counts, not what it asks for.
-  # And it loses some hundred bytes of its own with each such file, which adds up over 100,000 of them.
+  # HDF5 asks for as many bytes as a damaged file says, and takes no for an answer: what it gets counts, not
+  # what it asks for. And it loses some hundred bytes of its own with each such file, which adds up over
+  # 100,000 of them.
   [ "$target" = hdf5_set ] && asan+=:allocator_may_return_null=1 limits=(-rss_limit_mb=4096 -malloc_limit_mb=1000000 -timeout=1)
   if ASAN_OPTIONS=$asan "$build/${target}_fuzzer" -max_total_time="$seconds" "${limits[@]}" \
     -max_len=65536 -artifact_prefix="$folder/" "$folder/found" "$here/corpus/$target" >"$folder/log" 2>&1; then

@@ -1,5 +1,5 @@
-// std::source_location for clang 14, which lacks the builtin that the standard library asks for. Included before
-// everything else (-include), in this project only.
+// std::source_location for clang 14, which lacks the builtin that the standard library asks for. Included
+// before everything else (-include), in this project only.
 #pragma once
 
 #if !__has_builtin(__builtin_source_location)

@@ -1,4 +1,5 @@
-// What a CUDA device promises beside its operators: the optimiser's bits, and the look for numbers that are none.
+// What a CUDA device promises beside its operators: the optimiser's bits, and the look for numbers that are
+// none.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,5 +1,6 @@
 #!/bin/bash
-# tests/gpu/diagnose.py names the part that is at fault: with programs in which a known part is broken, and no device.
+# tests/gpu/diagnose.py names the part that is at fault: with programs in which a known part is broken, and no
+# device.
 #
 #   tests/gpu/diagnose_test.sh
 set -uo pipefail

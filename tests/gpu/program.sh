@@ -1,12 +1,13 @@
 #!/bin/bash
-# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes, in float32 and bf16; those of
-# two replicas whatever the cut; and that it learns in float32, TF32 and bf16. Exit code 77 where there is no device.
+# The program on a GPU: the same bits on 1, 2 and 4 ranks that share it, as threads and as processes, in
+# float32 and bf16; those of two replicas whatever the cut; and that it learns in float32, TF32 and bf16. Exit
+# code 77 where there is no device.
 #
 #   tests/gpu/program.sh PROGRAM [MPIRUN]
 #   CIFAR10_DIR=D tests/gpu/program.sh build/antichain        learns real images; else generated ones
 #
-# The runs of one network go at the same time, as none is timed. One that takes longer than EACH seconds (90) is stopped, and the
-# others go on.
+# The runs of one network go at the same time, as none is timed. One that takes longer than EACH seconds (90)
+# is stopped, and the others go on.
 set -euo pipefail
 program="$1" mpirun="${2:-$(command -v mpirun || true)}"
 folder="$(mktemp -d)"
@@ -45,7 +46,8 @@ same() {  # same WORDS NAME NAME: both runs have the same bits
   [ -n "$a" ] && [ "$a" = "$b" ] && echo "ok      $1, $a" || { echo "FAILED  $1: state '$a' of $2, '$b' of $3"; bad=1; }
 }
 
-# Batch norm with add; dropout and linear layers; concatenation. In the order in which they tell something new.
+# Batch norm with add; dropout and linear layers; concatenation. In the order in which they tell something
+# new.
 kinds=("resnet20 bf16" "densenet121 float32" "vgg16 bf16" "resnet20 float32" "vgg16 float32" "densenet121 bf16")
 network_of() { network=(--model "${1% *}" --precision "${1#* }" --batch 64 --microbatches 8 --steps 4); }
 for kind in "${kinds[@]}"; do

@@ -1,6 +1,6 @@
 #!/bin/bash
-# compute-sanitizer over some operators: all accesses of all kernels; then the shared memory and the barriers of our own kernels,
-# which loops of the host know nothing of. Exit code 77 without it.
+# compute-sanitizer over some operators: all accesses of all kernels; then the shared memory and the barriers
+# of our own kernels, which loops of the host know nothing of. Exit code 77 without it.
 #
 #   tests/gpu/sanitizer.sh TEST_GPU [COMPUTE_SANITIZER]         MOST: seconds for all of it
 set -uo pipefail

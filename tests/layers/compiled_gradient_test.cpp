@@ -1,4 +1,5 @@
-// The switch for weight gradients by engines that cuDNN compiles. There is no cuDNN here: who asks gets the other way.
+// The switch for weight gradients by engines that cuDNN compiles. There is no cuDNN here: who asks gets the
+// other way.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The engines that need no device: the CPU's, and the CUDA engine's own kernels run by loops of the host. What of that
-// engine is cuDNN's or cuBLAS's is not in it: convolutions take the direct path.
+// The engines that need no device: the CPU's, and the CUDA engine's own kernels run by loops of the host.
+// What of that engine is cuDNN's or cuBLAS's is not in it: convolutions take the direct path.
 #include <gtest/gtest.h>
 
 #include "layers/cpu/backend.h"

@@ -1,5 +1,6 @@
-// Passes and sums in packs (framework/cuda/passes.h, layers/cuda/sums.h), as loops of the host: whatever the count, and wherever
-// the arrays begin, every number is taken once, nothing beyond is touched, and the bits are the same.
+// Passes and sums in packs (framework/cuda/passes.h, layers/cuda/sums.h), as loops of the host: whatever the
+// count, and wherever the arrays begin, every number is taken once, nothing beyond is touched, and the bits
+// are the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -162,7 +163,8 @@ TEST(Epilogue, LetsNaNThroughReLU) {
   }
 }
 
-// Enough blocks for a device where there are pixels for them, and never more partials than a fold merges quickly.
+// Enough blocks for a device where there are pixels for them, and never more partials than a fold merges
+// quickly.
 TEST(PixelParts, FillADevice) {
   struct Case {
     int64_t pixels, channels;

@@ -1,4 +1,5 @@
-// A backend and a context of it, and tensors that go there and back: for tests of what a device does beside operators.
+// A backend and a context of it, and tensors that go there and back: for tests of what a device does beside
+// operators.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// What the operator harness does not see: how the engine's layouts flow through a graph, and that bits depend on
-// neither the calling thread nor what a thread ran before.
+// What the operator harness does not see: how the engine's layouts flow through a graph, and that bits depend
+// on neither the calling thread nor what a thread ran before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -51,7 +51,8 @@ TEST(Engine, BlockedTensorsFlowWithoutReorders) {
   EXPECT_EQ(lowered[lowered.find("flatten")].output().layout, Layout::plain);
 }
 
-// Of the residual block four nodes are left: two convolutions, a batch norm with its ReLU, one with add and ReLU.
+// Of the residual block four nodes are left: two convolutions, a batch norm with its ReLU, one with add and
+// ReLU.
 TEST(Engine, BatchNormTakesAddAndReluInOneGo) {
   const Graph lowered = lower(residual(32), engine());
   const Node &bn1 = lowered[lowered.find("relu1")], &bn2 = lowered[lowered.find("relu2")];
@@ -67,7 +68,8 @@ TEST(Engine, BatchNormTakesAddAndReluInOneGo) {
   EXPECT_EQ(fused_flops, flops);
 }
 
-// The CUDA engine has a pass of its own for bias and ReLU; oneDNN's ReLU would hide a NaN, so the CPU's stays apart.
+// The CUDA engine has a pass of its own for bias and ReLU; oneDNN's ReLU would hide a NaN, so the CPU's stays
+// apart.
 TEST(Engine, OfCudaTakesReluIntoConvolutionsAndLinearLayers) {
   Graph g("plain");
   NodeId x = input_images(g, "images", {2, 3, 8, 8});

@@ -1,5 +1,5 @@
-// A tensor between two guard zones, where the backend's kernels see it, and the host's copy of both where that is elsewhere:
-// what writes outside of it is found, and so is padding that is not zero.
+// A tensor between two guard zones, where the backend's kernels see it, and the host's copy of both where
+// that is elsewhere: what writes outside of it is found, and so is padding that is not zero.
 #pragma once
 
 #include <gtest/gtest.h>

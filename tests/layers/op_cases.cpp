@@ -16,8 +16,8 @@
 namespace antichain::harness {
 namespace {
 
-// Winograd's transforms for 3 x 3 kernels of stride 1 multiply by up to 8 and divide again: Lavin & Gray, "Fast
-// Algorithms for Convolutional Neural Networks", CVPR 2016. That costs one to two digits.
+// Winograd's transforms for 3 x 3 kernels of stride 1 multiply by up to 8 and divide again: Lavin & Gray,
+// "Fast Algorithms for Convolutional Neural Networks", CVPR 2016. That costs one to two digits.
 constexpr double winograd = 1e-4;
 // Batch norm subtracts near-equal sums of all N H W values of a channel.
 constexpr double cancelling = 2e-5;

@@ -21,8 +21,8 @@ struct OpCase {
   std::string name;  // letters, digits and underscores
   std::shared_ptr<const Op> op;
   std::vector<Shape> x;
-  // Of the largest absolute value of a tensor. Float32 has 6e-8 per operation; the longest sums here have a few
-  // thousand terms of random sign, and cost about its square root: 50 times that.
+  // Of the largest absolute value of a tensor. Float32 has 6e-8 per operation; the longest sums here have a
+  // few thousand terms of random sign, and cost about its square root: 50 times that.
   double tolerance = 5e-6;
   bool fused = false;  // an engine needs not carry it out
   friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }

@@ -1,5 +1,5 @@
-// Every operator on every engine, over a table of awkward cases, against the double-precision reference; and the reference
-// against numeric gradients.
+// Every operator on every engine, over a table of awkward cases, against the double-precision reference; and
+// the reference against numeric gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,8 @@ TEST_P(Reference, MatchesNumericGradients) {
   const Results results = run(reference::backend(), c, values);
   for (uint64_t direction = 0; direction < 4; ++direction) {
     const Philox random(mix(99, direction));
-    // Truncation is h², cancellation 1e-16 / h; and h is far below the distance of inputs from ties and kinks.
+    // Truncation is h², cancellation 1e-16 / h; and h is far below the distance of inputs from ties and
+    // kinks.
     const double h = 1e-6;
     Values ahead = values, behind = values;
     double slope = 0, terms = 1e-3;
@@ -66,7 +67,8 @@ class Operator : public testing::TestWithParam<std::tuple<Engine, OpCase>> {
     if (which().fused) keep_off_the_kink();
   }
 
-  // What is rounded before the bias is added may come out on the other side of ReLU's kink: no gradient there.
+  // What is rounded before the bias is added may come out on the other side of ReLU's kink: no gradient
+  // there.
   void keep_off_the_kink() {
     const Numbers y = harness::run(reference::backend(), without_relu(which()), values_).y;
     double largest = 0;
@@ -80,16 +82,17 @@ class Operator : public testing::TestWithParam<std::tuple<Engine, OpCase>> {
   Layout last_layout() const { return layouts().back(); }
   const Backend& engine() const { return *engine_; }
 
-  // What is relative to the largest number of a tensor of sums of products: products' errors are of random sign, so that
-  // twice one product's error is much for a sum of thousands relative to the largest such sum.
+  // What is relative to the largest number of a tensor of sums of products: products' errors are of random
+  // sign, so that twice one product's error is much for a sum of thousands relative to the largest such sum.
   double tolerance() const {
     const bool multiplies = which().op->type() == "conv2d" || which().op->type() == "linear";
     return which().tolerance + (multiplies ? 2 * std::get<0>(GetParam()).multiplication : 0);
   }
 
   Precision precision() const { return std::get<0>(GetParam()).precision; }
-  // Products of bf16 numbers are float32 numbers, and summed as such: sums are as exact as in float32. What is made of
-  // numbers that are bf16 comes out with one rounding to 8 bits, which costs up to 2^-8 of it; weight gradients have none.
+  // Products of bf16 numbers are float32 numbers, and summed as such: sums are as exact as in float32. What
+  // is made of numbers that are bf16 comes out with one rounding to 8 bits, which costs up to 2^-8 of it;
+  // weight gradients have none.
   double stored() const { return precision() == Precision::bf16 ? 0x1p-8 : 0; }
   // Of outputs: two roundings where the bias comes after the first.
   double stored_y() const {

@@ -1,5 +1,5 @@
-// Two engines, one arithmetic: what only moves numbers, or computes each from the same few in the same order, gives the CPU
-// engine's bits in the CUDA engine, in either precision. And reorder, which rounds.
+// Two engines, one arithmetic: what only moves numbers, or computes each from the same few in the same order,
+// gives the CPU engine's bits in the CUDA engine, in either precision. And reorder, which rounds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -124,7 +124,8 @@ TEST_P(SameBits, OfReluFusedAndBehind) {
   EXPECT_GT(compared, 5);
 }
 
-// What a rounding to bf16 can meet: ties of even and odd neighbours, the largest numbers, subnormal ones, both zeros.
+// What a rounding to bf16 can meet: ties of even and odd neighbours, the largest numbers, subnormal ones,
+// both zeros.
 std::vector<float> awkward(int64_t count) {
   std::vector<float> numbers = {0.0f,
                                 -0.0f,

@@ -1,5 +1,5 @@
-// The order of every sum, written down once more (layers/cuda/sums.h): runs of float32 chains, a tree of runs, lanes of parts, a tree
-// of lanes. Loops of the host and launched blocks both have to give its bits.
+// The order of every sum, written down once more (layers/cuda/sums.h): runs of float32 chains, a tree of
+// runs, lanes of parts, a tree of lanes. Loops of the host and launched blocks both have to give its bits.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,9 +1,9 @@
-// How exact the engine is, without Python: its float32 against our float64 reference, which agrees with PyTorch's float64
-// within 1e-7 (numbers_test.cpp), may be at most twice as far off per tensor as PyTorch's own float32, or four times
-// where Winograd computes: its transforms add and subtract what then cancels. Four times, too, on a CPU without AVX-512:
-// PyTorch's figures are of one that has it, where sums have sixteen lanes, and with eight each is twice as long. The
-// batches are such that no number lies near a kink of ReLU or max pooling (tests/golden/gradients.py), so that what is
-// compared is rounding.
+// How exact the engine is, without Python: its float32 against our float64 reference, which agrees with
+// PyTorch's float64 within 1e-7 (numbers_test.cpp), may be at most twice as far off per tensor as PyTorch's
+// own float32, or four times where Winograd computes: its transforms add and subtract what then cancels. Four
+// times, too, on a CPU without AVX-512: PyTorch's figures are of one that has it, where sums have sixteen
+// lanes, and with eight each is twice as long. The batches are such that no number lies near a kink of ReLU
+// or max pooling (tests/golden/gradients.py), so that what is compared is rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,8 +53,8 @@ std::map<std::string, double> squared_errors(const GraphResults& ours, const Gra
   return errors;
 }
 
-// Whether any pass of any convolution may use Winograd: then the logits pass through it, and with them all gradients. The
-// rule of layers/cpu/conv2d.cpp, at the lowest of its thresholds.
+// Whether any pass of any convolution may use Winograd: then the logits pass through it, and with them all
+// gradients. The rule of layers/cpu/conv2d.cpp, at the lowest of its thresholds.
 bool uses_winograd(const Graph& graph) {
   return cpu::has_avx512() && std::any_of(graph.begin(), graph.end(), [&](const Node& node) {
            const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
@@ -101,8 +101,8 @@ class Exactness : public testing::TestWithParam<GoldenErrors> {
   }
 };
 
-// Three batches: errors of single numbers are random, and their root mean square over few is, too. PyTorch's is over
-// six.
+// Three batches: errors of single numbers are random, and their root mean square over few is, too. PyTorch's
+// is over six.
 constexpr size_t batches = 3;
 
 TEST_P(Exactness, ErrorsAreAtMostTwicePyTorchs) {
@@ -138,12 +138,13 @@ std::vector<GoldenErrors> cases(bool wanted_large) {
 INSTANTIATE_TEST_SUITE_P(All, Exactness, testing::ValuesIn(cases(false)), name_of);
 INSTANTIATE_TEST_SUITE_P(Large, Exactness, testing::ValuesIn(cases(true)), name_of);
 
-// Five steps of SGD at a rate at which PyTorch's float32 stays within 2.5e-4 of its float64 (tests/golden/five_steps.py):
-// ours within 1e-3, in each loss and in the distance between the weights relative to how far they have moved. Winograd is
-// allowed four times PyTorch's errors, hence the limit.
+// Five steps of SGD at a rate at which PyTorch's float32 stays within 2.5e-4 of its float64
+// (tests/golden/five_steps.py): ours within 1e-3, in each loss and in the distance between the weights
+// relative to how far they have moved. Winograd is allowed four times PyTorch's errors, hence the limit.
 class FiveSteps : public testing::TestWithParam<GoldenSteps> {};
 
-// In double precision the others take minutes. tests/pipeline holds the losses of all recorded ones to PyTorch's.
+// In double precision the others take minutes. tests/pipeline holds the losses of all recorded ones to
+// PyTorch's.
 bool quick(const std::string& model) { return model == "alexnet" || model == "squeezenet1_0"; }
 
 TEST_P(FiveSteps, StayBesideDoublePrecision) {

@@ -1,4 +1,5 @@
-// What tests/golden holds: weights that Python and C++ draw alike, and the losses that PyTorch computes from them.
+// What tests/golden holds: weights that Python and C++ draw alike, and the losses that PyTorch computes from
+// them.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ struct GoldenLosses {
 };
 std::vector<GoldenLosses> read_golden_losses();
 
-// A network of tests/golden/gradients.txt: how it is drawn, far from every kink, and how far PyTorch's float32 is from
-// float64, relative and in the L2 norm. tests/golden/gradients.py writes and explains it.
+// A network of tests/golden/gradients.txt: how it is drawn, far from every kink, and how far PyTorch's
+// float32 is from float64, relative and in the L2 norm. tests/golden/gradients.py writes and explains it.
 struct GoldenErrors {
   std::string model;
   Form form;

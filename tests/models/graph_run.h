@@ -1,5 +1,5 @@
-// Runs a whole graph forward and backward on one micro-batch, on any backend: the simplest thing that could be
-// called training, to compare engines by.
+// Runs a whole graph forward and backward on one micro-batch, on any backend: the simplest thing that could
+// be called training, to compare engines by.
 #pragma once
 
 #include <functional>

@@ -52,7 +52,8 @@ TEST(Models, CifarResNetsHaveThePapersParameters) {
   EXPECT_EQ(parameters(make_model("resnet56")), cifar_resnet(9));
 }
 
-// What a CIFAR form changes against the published network: the stem's kernel, the classifier, and nothing else.
+// What a CIFAR form changes against the published network: the stem's kernel, the classifier, and nothing
+// else.
 TEST(Models, CifarFormsDifferInStemAndClassifier) {
   const auto change = [](const char* name, bool head = false) {
     const double aux = head ? 0.4 : 0;

@@ -1,5 +1,5 @@
-// The models computed, forwards and backwards: our double-precision reference against PyTorch's recorded numbers,
-// the engine against the reference, and the engine against itself.
+// The models computed, forwards and backwards: our double-precision reference against PyTorch's recorded
+// numbers, the engine against the reference, and the engine against itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,9 +33,9 @@ double relative(const Numbers& a, const Numbers& b) {
   return std::sqrt(error / norm);
 }
 
-// A node's gradients in one piece. Its parameters are judged together, because the gradient of one of them may be
-// nothing but rounding: the scale of DenseNet's norm0 has none, as every batch norm behind it takes that scale out
-// again.
+// A node's gradients in one piece. Its parameters are judged together, because the gradient of one of them
+// may be nothing but rounding: the scale of DenseNet's norm0 has none, as every batch norm behind it takes
+// that scale out again.
 std::map<std::string, Numbers> by_node(const std::map<std::string, Numbers>& by_parameter) {
   std::map<std::string, Numbers> nodes;
   for (const auto& [name, values] : by_parameter) {
@@ -45,12 +45,12 @@ std::map<std::string, Numbers> by_node(const std::map<std::string, Numbers>& by_
   return nodes;
 }
 
-// Rounding is 1e-7 an operation, 1e-5 for Winograd's transforms, and grows over some twenty layers. An activation
-// within rounding of zero may pass a ReLU in one precision only, and then whole terms differ from that layer down
-// (which layer it is changes with the seed; the layers above stay within 1e-5): float32 PyTorch, too, is off by 2 %
-// in single tensors. Through batch norm and ReLU both gradients and their errors grow exponentially with depth:
-// Yang et al., "A Mean Field Theory of Batch Normalization", ICLR 2019. A wrong term would be wrong by its own
-// size.
+// Rounding is 1e-7 an operation, 1e-5 for Winograd's transforms, and grows over some twenty layers. An
+// activation within rounding of zero may pass a ReLU in one precision only, and then whole terms differ from
+// that layer down (which layer it is changes with the seed; the layers above stay within 1e-5): float32
+// PyTorch, too, is off by 2 % in single tensors. Through batch norm and ReLU both gradients and their errors
+// grow exponentially with depth: Yang et al., "A Mean Field Theory of Batch Normalization", ICLR 2019. A
+// wrong term would be wrong by its own size.
 struct Tolerance {
   double loss, gradient;
   explicit Tolerance(const Graph& graph) : loss(1e-4), gradient(0.03) {
@@ -75,8 +75,9 @@ void expect_engine_matches(const GraphResults& exact, const GraphResults& engine
   testing::Test::RecordProperty("worst_relative_error", std::to_string(worst));
 }
 
-// Our double precision against PyTorch's: only the order of sums differs. 1e-16 grows as the engine's 1e-7 does,
-// most where a batch norm sees no more than two values, as in the auxiliary head with two samples (1e-8).
+// Our double precision against PyTorch's: only the order of sums differs. 1e-16 grows as the engine's 1e-7
+// does, most where a batch norm sees no more than two values, as in the auxiliary head with two samples
+// (1e-8).
 void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
   EXPECT_LT(relative(exact.losses, golden.losses), 1e-7);
   double squares = 0;

@@ -1,6 +1,6 @@
-// The ImageNet forms against torchvision's own (tests/golden/state_dicts.py): every tensor of the state_dict with
-// its name and shape, every module's output, batch norm's numbers, and the distributions that initial weights are
-// drawn from.
+// The ImageNet forms against torchvision's own (tests/golden/state_dicts.py): every tensor of the state_dict
+// with its name and shape, every module's output, batch norm's numbers, and the distributions that initial
+// weights are drawn from.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -73,8 +73,9 @@ Golden read_golden(const std::string& model) {
   return golden;
 }
 
-// Whether n values of this deviation and size may have been drawn like that: five standard errors of a standard
-// deviation, sqrt((kurtosis − 1) / 4 n) of it, and for the largest what n draws reach. The file has four digits.
+// Whether n values of this deviation and size may have been drawn like that: five standard errors of a
+// standard deviation, sqrt((kurtosis − 1) / 4 n) of it, and for the largest what n draws reach. The file has
+// four digits.
 void expect_drawn(const Initialiser& init, int64_t n, const Drawn& d, const std::string& name) {
   const double a = init.a, digits = 1e-3;
   switch (init.kind) {

@@ -1,5 +1,6 @@
 #!/bin/bash
-# Ranks that would not compute the same together are refused before the first step, in one sentence that names the odd one.
+# Ranks that would not compute the same together are refused before the first step, in one sentence that names
+# the odd one.
 #
 #   agreement.sh build/antichain instructions|revision|data
 . "$(dirname "$0")/case_in_a_folder.sh"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # What surrounds the program may be in a bad state: the same results, bit for bit, or one sentence.
 #
-#   environment.sh build/antichain stdin|stdout|stderr|warnings|full|gone|paused|locale|readonly|memory|settings|version|slurm|nan|doctor
+#   environment.sh build/antichain
+#   stdin|stdout|stderr|warnings|full|gone|paused|locale|readonly|memory|settings|version|slurm|nan|doctor
 . "$(dirname "$0")/case_in_a_folder.sh"
 network=(--model resnet20 --batch 16 --microbatches 4)
 train=("$program" train "${network[@]}" --dataset synthetic --steps 3 --profile p.json)

@@ -3,7 +3,8 @@
 # machine's load changes is part of a verdict: how soon a job ended is printed, and ctest's limit ends what
 # hangs.
 #
-#   fault.sh build/antichain hang|hang_local|hang_crowded|hang_replica|starved|stop|continue|suspend|exit|throw|
+#   fault.sh build/antichain
+#   hang|hang_local|hang_crowded|hang_replica|starved|stop|continue|suspend|exit|throw|
 #            throw_local|loader|rewind|alike
 set -uo pipefail
 program=$1 case=$2
@@ -18,7 +19,8 @@ fail() {
   exit 1
 }
 
-# What a job that is gone left in shared memory: files that were not there before and that no process has open.
+# What a job that is gone left in shared memory: files that were not there before and that no process has
+# open.
 shared_memory() { ls /dev/shm | sort; }
 before=$(shared_memory)
 expect_no_shared_memory_left() {

@@ -1,6 +1,7 @@
-// The MPI transport keeps what every transport promises, and so do those over it for a device's tensors, which is a
-// stand-in: "staged" as argument, "peers" for copies into other ranks' memory, "mixed" for both, by pairs. Started by
-// mpirun; a broken promise ends the job with its sentence, a deadlock with the watchdog's.
+// The MPI transport keeps what every transport promises, and so do those over it for a device's tensors,
+// which is a stand-in: "staged" as argument, "peers" for copies into other ranks' memory, "mixed" for both,
+// by pairs. Started by mpirun; a broken promise ends the job with its sentence, a deadlock with the
+// watchdog's.
 #include <cstdio>
 #include <exception>
 #include <memory>

@@ -23,13 +23,13 @@ Profile parallel_chains(int chains, int length);  // disconnected
 // A chain of residual blocks, each x -> a -> b -> (b + x).
 Profile residual_blocks(int blocks);
 
-// Cells of five pairs of branches, each a short chain on one of the two cells before, joined at the end: as in B. Zoph,
-// V. Vasudevan, J. Shlens, Q. V. Le, "Learning Transferable Architectures for Scalable Image Recognition", CVPR 2018. Far too
-// many antichains to list.
+// Cells of five pairs of branches, each a short chain on one of the two cells before, joined at the end: as
+// in B. Zoph, V. Vasudevan, J. Shlens, Q. V. Le, "Learning Transferable Architectures for Scalable Image
+// Recognition", CVPR 2018. Far too many antichains to list.
 Profile nasnet_like(int cells, uint64_t seed);
 
-// 1 to `max_nodes` nodes with several sources and sinks, disconnected parts, input nodes here and there, small
-// weights (many ties, some zero), and a loss at the end now and then. The same on every platform.
+// 1 to `max_nodes` nodes with several sources and sinks, disconnected parts, input nodes here and there,
+// small weights (many ties, some zero), and a loss at the end now and then. The same on every platform.
 Profile random_network(uint64_t seed, int max_nodes);
 
 // One nanosecond a byte, so that transfers and work are commensurable.

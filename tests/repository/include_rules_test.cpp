@@ -1,5 +1,6 @@
-// Reads the #include lines of the whole repository: who may include whom (CONTRIBUTING.md, "Boundaries"), and which
-// libraries only some folders see. So there are no cycles between folders. Also who writes to standard error.
+// Reads the #include lines of the whole repository: who may include whom (CONTRIBUTING.md, "Boundaries"), and
+// which libraries only some folders see. So there are no cycles between folders. Also who writes to standard
+// error.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,8 +28,8 @@ const std::map<std::string, std::set<std::string>> may_include{
     {"app", {"pipeline", "partition", "data", "models", "layers", "framework"}},
 };
 
-// Rooms: the folders within these, and which rooms of the same folder each may include. The files directly in a folder
-// may include all of its rooms; no room may include them.
+// Rooms: the folders within these, and which rooms of the same folder each may include. The files directly in
+// a folder may include all of its rooms; no room may include them.
 using Rooms = std::map<std::string, std::set<std::string>>;
 const std::map<std::string, Rooms> rooms_of{
     {"framework", {{"files", {}}, {"cuda", {}}}},
@@ -168,7 +169,8 @@ TEST(IncludeRules, TheRulesCatchWhatTheyMust) {
   EXPECT_EQ(objection({"pipeline/run/runner.h", "partition/plan/plan.h"}), "");
 }
 
-// Every room stands on rooms that are finished without it: taking away those that need nothing more takes away all.
+// Every room stands on rooms that are finished without it: taking away those that need nothing more takes
+// away all.
 TEST(IncludeRules, TheRoomsHaveNoCircle) {
   for (const auto& [folder, rooms] : rooms_of) {
     Rooms left = rooms;

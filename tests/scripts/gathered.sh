@@ -1,5 +1,6 @@
 #!/bin/bash
-# Many short cases in one process: runs a GoogleTest program, and ends with 77 (for ctest: skipped) when every case was skipped.
+# Many short cases in one process: runs a GoogleTest program, and ends with 77 (for ctest: skipped) when every
+# case was skipped.
 #
 #   tests/scripts/gathered.sh PROGRAM [OPTION …]
 said="$("$@" 2>&1)"; code=$?

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Kills (SIGKILL) a random rank of two at a random moment of a training run, resumes it with --resume auto, kills again …
-# Each time a complete checkpoint must be found; a run that gets to its end, however often it was killed on the way, must
-# have the state and the metrics of one that nobody touched. Then the next run begins.
+# Kills (SIGKILL) a random rank of two at a random moment of a training run, resumes it with --resume auto,
+# kills again … Each time a complete checkpoint must be found; a run that gets to its end, however often it
+# was killed on the way, must have the state and the metrics of one that nobody touched. Then the next run
+# begins.
 #
 #   kill_and_resume.sh build/antichain [KILLS (10) [SEED (1)]]
 set -uo pipefail

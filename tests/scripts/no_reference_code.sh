@@ -1,6 +1,7 @@
 #!/bin/bash
-# no_reference_code.sh PROGRAM: no convolution of the ten models is left to oneDNN's reference code, which is dozens of times slower than
-# what it generates for the processor. But gradients of images, which nobody asks for: kernels exist for them, and never run.
+# no_reference_code.sh PROGRAM: no convolution of the ten models is left to oneDNN's reference code, which is
+# dozens of times slower than what it generates for the processor. But gradients of images, which nobody asks
+# for: kernels exist for them, and never run.
 set -uo pipefail
 program="$1" bad=0
 for form in cifar imagenet; do

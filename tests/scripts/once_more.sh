@@ -1,7 +1,8 @@
 #!/bin/bash
-# Runs the tests again that failed in the last run of ctest, one at a time. A test that measures time (its label names
-# `timed` or `benchmark`) may pass now, because a core that others work on can make it late. Every other test must pass
-# however busy the machine is: if it passes only now, it is named, and this script fails as well.
+# Runs the tests again that failed in the last run of ctest, one at a time. A test that measures time (its
+# label names `timed` or `benchmark`) may pass now, because a core that others work on can make it late. Every
+# other test must pass however busy the machine is: if it passes only now, it is named, and this script fails
+# as well.
 #
 #   tests/scripts/once_more.sh BUILD
 set -uo pipefail

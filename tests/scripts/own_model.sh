@@ -1,6 +1,6 @@
 #!/bin/bash
-# Installs a build, moves the installation, builds examples/own_model against it, and trains its network on 2 ranks,
-# threads and processes: bit by bit as on 1. Then every other command, and every installed header.
+# Installs a build, moves the installation, builds examples/own_model against it, and trains its network on 2
+# ranks, threads and processes: bit by bit as on 1. Then every other command, and every installed header.
 #
 #   tests/scripts/own_model.sh build
 set -euo pipefail

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs README's own commands, as they are typed, in a folder that has what a fresh clone has after ./run.sh: build/antichain and
-# docs/. Those that need the reader's data, mpirun or a cluster are left out; training takes 2 steps. What README shows a
-# simulation to print must be what it prints.
+# Runs README's own commands, as they are typed, in a folder that has what a fresh clone has after ./run.sh:
+# build/antichain and docs/. Those that need the reader's data, mpirun or a cluster are left out; training
+# takes 2 steps. What README shows a simulation to print must be what it prints.
 #
 #   tests/scripts/readme.sh PROGRAM SOURCE
 set -euo pipefail
@@ -14,7 +14,8 @@ ln -s "$source/docs" "$folder/docs"
 cd "$folder"
 export XDG_CACHE_HOME="$folder/cache"
 
-# Commands of the fenced blocks, a line each, continued lines joined; a shown output stands in a file beside its number.
+# Commands of the fenced blocks, a line each, continued lines joined; a shown output stands in a file beside
+# its number.
 awk '
   /^```/ { inside = !inside; showing = 0; next }
   !inside { next }

@@ -1,7 +1,8 @@
 #!/bin/bash
-# Trains each model for a few steps as 1, 2, 3 and 4 ranks, processes and threads, with both schedules, and compares
-# every loss and the final weights bit by bit. Each run profiles and plans for itself. With two replicas of every stage,
-# likewise: there the bits are others than one rank's, but the same whatever the cut, the schedule and the transport.
+# Trains each model for a few steps as 1, 2, 3 and 4 ranks, processes and threads, with both schedules, and
+# compares every loss and the final weights bit by bit. Each run profiles and plans for itself. With two
+# replicas of every stage, likewise: there the bits are others than one rank's, but the same whatever the cut,
+# the schedule and the transport.
 #
 #   tests/scripts/same_numbers.sh build/antichain                 all four models
 #   tests/scripts/same_numbers.sh build/antichain resnet20        some of them
@@ -17,7 +18,8 @@ trap 'rm -rf "$folder"' EXIT
 export OMPI_MCA_rmaps_base_oversubscribe=1
 bad=0
 
-# What must agree: loss and accuracy of each step with all their digits, and the hash of weights and statistics.
+# What must agree: loss and accuracy of each step with all their digits, and the hash of weights and
+# statistics.
 numbers() { sed -nE 's/.*"step":([0-9]+).*"loss":([^,]+),"accuracy":([^,]+).*/\1 \2 \3/p; s/.*"state":"([0-9a-f]+)".*/\1/p' "$1"; }
 
 # train MODEL NAME LAUNCH… : $folder/NAME.json

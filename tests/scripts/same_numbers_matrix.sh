@@ -1,13 +1,14 @@
 #!/bin/bash
-# Promise 1 as a matrix: every model, on 1, 2 and 4 stages, cut by every method, trains to the same bits. Ranks are threads
-# of one process; ResNet-20 runs as processes as well.
+# Promise 1 as a matrix: every model, on 1, 2 and 4 stages, cut by every method, trains to the same bits.
+# Ranks are threads of one process; ResNet-20 runs as processes as well.
 #
 #   tests/scripts/same_numbers_matrix.sh build/antichain                all models
 #   tests/scripts/same_numbers_matrix.sh build/antichain resnet50       some of them
 #
-# One profile per model serves all its plans. Two steps of 8 images in 4 micro-batches: every loss and the final weights and
-# statistics depend on everything that a step does. Prints a line per model: how many runs were equal, and which methods
-# have no plan (PipeDream's may refuse a network, hand-made cuts may not exist for so many stages).
+# One profile per model serves all its plans. Two steps of 8 images in 4 micro-batches: every loss and the
+# final weights and statistics depend on everything that a step does. Prints a line per model: how many runs
+# were equal, and which methods have no plan (PipeDream's may refuse a network, hand-made cuts may not exist
+# for so many stages).
 set -uo pipefail
 program=$1
 shift
@@ -22,7 +23,8 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 form=(--batch 8 --microbatches 4)
 bad=0
 
-# What must agree: loss and accuracy of each step with all their digits, and the hash of weights and statistics.
+# What must agree: loss and accuracy of each step with all their digits, and the hash of weights and
+# statistics.
 numbers() { sed -nE 's/.*"step":([0-9]+).*"loss":([^,]+),"accuracy":([^,]+).*/\1 \2 \3/p; s/.*"state":"([0-9a-f]+)".*/\1/p' "$1"; }
 
 # train NAME LAUNCH… : $folder/NAME.json

@@ -1,16 +1,17 @@
 #!/bin/bash
-# Runs a command on a Slurm cluster of two emulated nodes, which is there as long as the command: n1 and n2 with two cores
-# and two GPUs each, none of them real.
+# Runs a command on a Slurm cluster of two emulated nodes, which is there as long as the command: n1 and n2
+# with two cores and two GPUs each, none of them real.
 #
 #   cluster.sh sbatch --wait -n 2 job.sh
 #
-# Root and Debian's slurm-wlm, munge and iproute2 are all it needs. The cluster lives in namespaces of its own (processes,
-# files, host names, network), so it meets nothing of this machine's, several may run at once, and however its first process
-# ends, SIGKILL included, the kernel ends all others and drops the files, which are in memory. A node is one more
-# namespace: its own host name and its own /dev/shm, where Open MPI keeps what the ranks of one node share.
+# Root and Debian's slurm-wlm, munge and iproute2 are all it needs. The cluster lives in namespaces of its own
+# (processes, files, host names, network), so it meets nothing of this machine's, several may run at once, and
+# however its first process ends, SIGKILL included, the kernel ends all others and drops the files, which are
+# in memory. A node is one more namespace: its own host name and its own /dev/shm, where Open MPI keeps what
+# the ranks of one node share.
 #
-# In the command's environment: SLURM_CONF, and CLUSTER, a folder that all nodes see. Exit code 77 and a sentence: this
-# machine can't do it.
+# In the command's environment: SLURM_CONF, and CLUSTER, a folder that all nodes see. Exit code 77 and a
+# sentence: this machine can't do it.
 set -uo pipefail
 nodes=2 cores=2 gpus=2 network=10.77.0
 
@@ -36,8 +37,8 @@ write_configuration() {
   for ((i = 0; i < gpus; i++)); do mknod "$CLUSTER/gpu/nvidia$i" c 1 3; done
   { echo "127.0.0.1 localhost"; echo "$network.1 head"; for ((i = 1; i <= nodes; i++)); do echo "$network.1$i n$i"; done; } >"$CLUSTER/hosts"
   echo "NodeName=n[1-$nodes] Name=gpu File=$CLUSTER/gpu/nvidia[0-$((gpus - 1))]" >"$CLUSTER/gres.conf"
-  # cred_expire: a job that is requeued begins again after so many seconds, 120 if nothing is said. linuxproc, task/none: no
-  # control groups. TmpFS: PMIx keeps its files there, a folder for each node.
+  # cred_expire: a job that is requeued begins again after so many seconds, 120 if nothing is said. linuxproc,
+  # task/none: no control groups. TmpFS: PMIx keeps its files there, a folder for each node.
   cat >"$CLUSTER/slurm.conf" <<CONF
 ClusterName=testbed
 SlurmctldHost=head($network.1)
@@ -72,7 +73,8 @@ PartitionName=debug Nodes=ALL Default=YES MaxTime=01:00:00 State=UP
 CONF
 }
 
-# Interfaces that lead nowhere but to each other, because neither Slurm nor Open MPI takes the loopback's addresses.
+# Interfaces that lead nowhere but to each other, because neither Slurm nor Open MPI takes the loopback's
+# addresses.
 start_network() {
   ip link set lo up && ip link add name net0 type veth peer name net1 &&
     ip link set net0 up && ip link set net1 up && ip address add $network.1/24 dev net0 || return

@@ -1,4 +1,5 @@
-// What files say, in every place that the program repeats it: nothing of it reaches a terminal that the terminal would obey.
+// What files say, in every place that the program repeats it: nothing of it reaches a terminal that the
+// terminal would obey.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

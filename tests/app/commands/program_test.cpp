@@ -1,5 +1,5 @@
-// The program from outside: every mistake is answered by one sentence and a documented code, started alone, as threads
-// and under mpirun; and every file it writes can be passed back in.
+// The program from outside: every mistake is answered by one sentence and a documented code, started alone,
+// as threads and under mpirun; and every file it writes can be passed back in.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -343,7 +343,8 @@ TEST_F(Program, TheDoctorLooksWhereAFolderWouldBeMade) {
   EXPECT_THAT(run("doctor --checkpoint /proc/new").out, HasSubstr("can't write to /proc"));
 }
 
-// A machine without the instructions, which ONEDNN_MAX_CPU_ISA makes of any, is told so before anything else is looked at.
+// A machine without the instructions, which ONEDNN_MAX_CPU_ISA makes of any, is told so before anything else
+// is looked at.
 TEST_F(Program, ComputesInBf16OrSaysWhyNot) {
   ::setenv("ONEDNN_MAX_CPU_ISA", "AVX512_CORE", 1);
   for (const char* command : {"profile", "plan --stages 2", "train --data-dir nothing"})

@@ -1,5 +1,5 @@
-// Weight files as a user meets them: export, evaluate and gradients agree with each other, with the training that makes
-// no difference between a file and a seed, and with what Python reads.
+// Weight files as a user meets them: export, evaluate and gradients agree with each other, with the training
+// that makes no difference between a file and a seed, and with what Python reads.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -179,8 +179,9 @@ TEST_F(WeightsProgram, EvaluationTakesAPrecision) {
   EXPECT_NEAR(rounded, exact, 0.02 * exact);
 }
 
-// A step t against the gradient lowers the loss by t |g|^2, in the limit. t |g|^2 = 0.01 leaves a float32 loss of 2.3 four
-// digits of it; the second derivative's part cancels between forward and backward, and 2 % is what the third may take.
+// A step t against the gradient lowers the loss by t |g|^2, in the limit. t |g|^2 = 0.01 leaves a float32
+// loss of 2.3 four digits of it; the second derivative's part cancels between forward and backward, and 2 %
+// is what the third may take.
 TEST_F(WeightsProgram, GradientsPredictTheLoss) {
   for (const char* model : {"resnet20", "squeezenet"}) {
     const std::string weights = std::string(model) == "resnet20" ? "w.h5" : "s.h5";

@@ -1,4 +1,5 @@
-// What the doctor makes of facts: the right finding for each, with advice where something can be done, and none where not.
+// What the doctor makes of facts: the right finding for each, with advice where something can be done, and
+// none where not.
 #include "app/doctor/doctor.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// A plan that does not fit is refused on every rank, before anything is allocated, with a table of all stages.
+// A plan that does not fit is refused on every rank, before anything is allocated, with a table of all
+// stages.
 #include "app/job/preflight.h"
 
 #include <gmock/gmock.h>

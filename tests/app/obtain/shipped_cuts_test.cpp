@@ -1,5 +1,5 @@
-// The cuts shipped for our own models name nodes that these have, in both forms; also where the engine has fused them
-// into others, and in the file of a profile.
+// The cuts shipped for our own models name nodes that these have, in both forms; also where the engine has
+// fused them into others, and in the file of a profile.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The profiles that are shipped to try planning with: those of the present networks, one of each model of the publication.
+// The profiles that are shipped to try planning with: those of the present networks, one of each model of the
+// publication.
 #include <gtest/gtest.h>
 
 #include "app/experiment/experiment_networks.h"

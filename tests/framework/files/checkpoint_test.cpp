@@ -1,5 +1,5 @@
-// A checkpoint's folder from outside: what was written reads back, and whatever is changed in it is noticed before any of
-// it is used.
+// A checkpoint's folder from outside: what was written reads back, and whatever is changed in it is noticed
+// before any of it is used.
 #include "framework/files/checkpoint.h"
 
 #include <fmt/format.h>

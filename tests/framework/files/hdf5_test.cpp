@@ -13,8 +13,8 @@
 namespace antichain {
 namespace {
 
-// As framework/files/hdf5_session.h does, but before this file is the first to use the library: after damaged files its end at exit
-// would complain.
+// As framework/files/hdf5_session.h does, but before this file is the first to use the library: after damaged
+// files its end at exit would complain.
 [[maybe_unused]] const herr_t no_end = H5dont_atexit();
 
 constexpr hsize_t six[] = {2, 3};

@@ -1,4 +1,5 @@
-// Weight files: both formats give back the bits they were given, and anything spoilt is one sentence, never a crash.
+// Weight files: both formats give back the bits they were given, and anything spoilt is one sentence, never a
+// crash.
 #include "framework/files/weights.h"
 
 #include <gtest/gtest.h>

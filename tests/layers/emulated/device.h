@@ -1,9 +1,11 @@
-// A device whose threads are fibers of one host thread, so that kernels run as nvcc compiles them, with blocks, shared memory and
-// barriers, and not as the loops that a host compiler takes (framework/cuda/launch.h). Included before everything else.
+// A device whose threads are fibers of one host thread, so that kernels run as nvcc compiles them, with
+// blocks, shared memory and barriers, and not as the loops that a host compiler takes
+// (framework/cuda/launch.h). Included before everything else.
 //
-// A block's threads run one at a time, each up to its next barrier, in an order that is drawn anew for every barrier: what reads
-// another thread's number without a barrier between finds it written or not, by chance of 1 in 2 per pair. Shared memory is one static
-// place per kernel, with what the block before left in it, as on a device.
+// A block's threads run one at a time, each up to its next barrier, in an order that is drawn anew for every
+// barrier: what reads another thread's number without a barrier between finds it written or not, by chance of
+// 1 in 2 per pair. Shared memory is one static place per kernel, with what the block before left in it, as on
+// a device.
 #pragma once
 
 #include <cstdint>

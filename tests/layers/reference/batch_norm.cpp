@@ -1,5 +1,5 @@
-// Batch normalisation, channel by channel, with what may be fused behind it. Its statistics are written by forward and
-// read by backward.
+// Batch normalisation, channel by channel, with what may be fused behind it. Its statistics are written by
+// forward and read by backward.
 #include "layers/batch_norm.h"
 
 #include <algorithm>

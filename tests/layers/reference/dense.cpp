@@ -1,5 +1,5 @@
-// The operators with weights that multiply, convolution and linear, as products of matrices, with what may be fused behind
-// them.
+// The operators with weights that multiply, convolution and linear, as products of matrices, with what may be
+// fused behind them.
 #include <Eigen/Core>
 #include <algorithm>
 #include <vector>
@@ -14,9 +14,9 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using MatrixView = Eigen::Map<Matrix>;
 
-// Convolution as products of matrices, one group of one image at a time. Row (c, r, s) of `taps` holds what tap (r,
-// s) of a filter sees of channel c at every output pixel (p, q), zero outside the image; a filter is a row of
-// `weight`:
+// Convolution as products of matrices, one group of one image at a time. Row (c, r, s) of `taps` holds what
+// tap (r, s) of a filter sees of channel c at every output pixel (p, q), zero outside the image; a filter is
+// a row of `weight`:
 //
 //   y = weight · taps      d weight = dy · tapsᵀ      d taps = weightᵀ · dy
 class Taps {

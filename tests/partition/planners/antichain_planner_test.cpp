@@ -1,4 +1,5 @@
-// The exact planner against a brute force that shares nothing with it: sets as bit masks, every nested pair tried.
+// The exact planner against a brute force that shares nothing with it: sets as bit masks, every nested pair
+// tried.
 #include <algorithm>
 #include <cmath>
 #include <limits>

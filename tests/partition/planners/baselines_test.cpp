@@ -124,7 +124,8 @@ TEST(Cudasize, FillsTheFullestDeviceLeast) {
     PlanOptions options = {
         .stages = stages, .cluster = uneven(random, stages), .microbatches = 1 + int(random() % 6)};
     options.in_flight = round % 2 ? InFlight::all : InFlight::one_f_one_b;
-    // From the definition: 3 x weights, what is prepared of them, and for each micro-batch in flight what is kept.
+    // From the definition: 3 x weights, what is prepared of them, and for each micro-batch in flight what is
+    // kept.
     auto held = [](const NodeCost& cost) { return 3 * cost.param_bytes + cost.prepared_bytes; };
     auto fullness = [&](int s, int begin, int end) {
       const int live = round % 2 ? options.microbatches : std::min(options.microbatches, stages - s);

@@ -17,8 +17,8 @@ namespace {
 
 using namespace testing;
 
-// A down-set of at most 10 nodes as bits. In the order of the published code's states: smaller ones first will do, as
-// only what is inside what matters to its minimum.
+// A down-set of at most 10 nodes as bits. In the order of the published code's states: smaller ones first
+// will do, as only what is inside what matters to its minimum.
 std::vector<unsigned> down_sets(const Profile& profile, const std::vector<int>& nodes) {
   std::vector<unsigned> sets;
   for (unsigned set = 1; set < (1u << nodes.size()); ++set) {
@@ -34,8 +34,8 @@ std::vector<unsigned> down_sets(const Profile& profile, const std::vector<int>& 
   return sets;
 }
 
-// compute_partitioning of optimizer_graph_hierarchical.py for its row i = 0, index by index (m counts from 0): seconds of
-// the slowest stage, nothing where there is no way.
+// compute_partitioning of optimizer_graph_hierarchical.py for its row i = 0, index by index (m counts from
+// 0): seconds of the slowest stage, nothing where there is no way.
 std::optional<double> published(const Profile& profile, int num_machines, bool straight, bool fewer,
                                 double bandwidth) {
   std::vector<int> nodes;
@@ -94,7 +94,8 @@ int nodes_of(const Profile& profile) {
   return nodes;
 }
 
-// The published code adds seconds where we add nanoseconds; its times are below 1e-6 s, sums of a dozen at most.
+// The published code adds seconds where we add nanoseconds; its times are below 1e-6 s, sums of a dozen at
+// most.
 constexpr double rounding_s = 1e-18;
 
 TEST(PipeDream, StraightFindsWhatThePublishedRecurrenceFinds) {
@@ -230,8 +231,9 @@ TEST(PipeDream, IsDeterministic) {
   }
 }
 
-// Antichains, and milliseconds of the slowest stage on 4 and 8 devices at a byte a nanosecond, straight and with replicas:
-// from the published enumeration of antichains and recurrence, carried out in Python on the published profiles.
+// Antichains, and milliseconds of the slowest stage on 4 and 8 devices at a byte a nanosecond, straight and
+// with replicas: from the published enumeration of antichains and recurrence, carried out in Python on the
+// published profiles.
 struct Published {
   const char* model;
   int64_t antichains;

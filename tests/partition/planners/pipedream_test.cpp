@@ -1,7 +1,7 @@
 // Real networks: the profiles that PipeDream's authors published with their code (graph.txt files).
 //
-// They are not part of this repository; ANTICHAIN_PIPEDREAM_PROFILES names a folder with files such as vgg16.txt. What is
-// expected of them was counted in the files by other means (grep, awk) or published.
+// They are not part of this repository; ANTICHAIN_PIPEDREAM_PROFILES names a folder with files such as
+// vgg16.txt. What is expected of them was counted in the files by other means (grep, awk) or published.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -155,7 +155,8 @@ TEST_P(PipeDreamProfiles, PlansEqualTheQuadraticDynamicProgramme) {
         }
 }
 
-// FLOPs are those that torchvision's documentation gives for the same networks. A ResNeXt has the graph of its ResNet.
+// FLOPs are those that torchvision's documentation gives for the same networks. A ResNeXt has the graph of
+// its ResNet.
 INSTANTIATE_TEST_SUITE_P(
     Networks, PipeDreamProfiles,
     ::testing::Values(Network{"alexnet", 23, 23, 85321, 244403360, 2 * 0.714, 224, 23},

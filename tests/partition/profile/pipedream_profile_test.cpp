@@ -1,4 +1,5 @@
-// PipeDream's graph.txt: what is read, what does not matter (the order of lines), and everything that is refused.
+// PipeDream's graph.txt: what is read, what does not matter (the order of lines), and everything that is
+// refused.
 #include "partition/profile/pipedream_profile.h"
 
 #include <fmt/format.h>

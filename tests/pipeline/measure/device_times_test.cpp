@@ -1,5 +1,5 @@
-// What a profile says of a device, from made-up steps: the step of one rank is the plain step, actions are as traced, and nodes
-// have the shares that stamps gave them.
+// What a profile says of a device, from made-up steps: the step of one rank is the plain step, actions are as
+// traced, and nodes have the shares that stamps gave them.
 #include "pipeline/measure/device_times.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,8 @@ Event action(Verb verb, int microbatch, double start_s, double end_s) {
 
 constexpr int first = 2, second = 3;  // after image and labels
 
-// Two micro-batches whose stamped times are three quarters of what training takes, and a step with 8 s between its actions.
+// Two micro-batches whose stamped times are three quarters of what training takes, and a step with 8 s
+// between its actions.
 DeviceTimes steps() {
   DeviceTimes times(2);
   times.add_node(first, Verb::forward, 1e6);  // of a warm-up

@@ -11,7 +11,8 @@
 namespace antichain::test {
 namespace {
 
-// A message's bytes over a sum, or a sum of messages: a few thousand additions in another order differ by less.
+// A message's bytes over a sum, or a sum of messages: a few thousand additions in another order differ by
+// less.
 constexpr double rounding = 1e-12;
 
 struct Case {
@@ -65,8 +66,8 @@ TEST(StepClock, TellsTheSimulatedStepAndNoStageCanDoWithLessThanItsBound) {
   EXPECT_GT(share, 0.93);  // 0.95 measured; without the round trips it would be less, and searches slow
 }
 
-// Two stages of three nodes; the last two use a tensor of the first: one message there, two back, as the last node's starts the
-// fold and the stage's own consumer comes between.
+// Two stages of three nodes; the last two use a tensor of the first: one message there, two back, as the last
+// node's starts the fold and the stage's own consumer comes between.
 TEST(StageAdder, CountsWhatTheScheduleSends) {
   Profile network = empty_network();
   network.nodes.push_back(node("image", Role::input, {}, false, {}));

@@ -1,6 +1,7 @@
-// Rehearsals against the simulator. A wait may come late but never early, so no event of a rehearsal can end before the same
-// event of the simulation: that holds on the busiest machine, for every network, cut, replica and link. How late is a matter
-// of the machine: there the quickest of several steps is judged, with a wide margin.
+// Rehearsals against the simulator. A wait may come late but never early, so no event of a rehearsal can end
+// before the same event of the simulation: that holds on the busiest machine, for every network, cut, replica
+// and link. How late is a matter of the machine: there the quickest of several steps is judged, with a wide
+// margin.
 #include "pipeline/rehearse/rehearse.h"
 
 #include <gtest/gtest.h>
@@ -108,7 +109,8 @@ TEST(Rehearsal, DevicesOfDifferentSpeedAndNode) {
   EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);
 }
 
-// Skips, several inputs and tensors without gradients; what is wrong with a slot, an order or a channel hangs, or is early.
+// Skips, several inputs and tensors without gradients; what is wrong with a slot, an order or a channel
+// hangs, or is early.
 TEST(Rehearsal, RandomNetworksCutsReplicasAndLinks) {
   std::mt19937 random(7);
   for (int round = 0; round < 40; ++round) {

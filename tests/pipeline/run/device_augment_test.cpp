@@ -1,5 +1,5 @@
-// Images that a device makes of bytes, on stand-ins (fake_gpu.h): the same training as with images of the host, at a quarter of
-// the bytes. Nothing here runs on a device.
+// Images that a device makes of bytes, on stand-ins (fake_gpu.h): the same training as with images of the
+// host, at a quarter of the bytes. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -52,7 +52,8 @@ TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpu) {
       }
 }
 
-// One micro-batch a step, whose buffer is the next step's as well; an odd number, so that a step ends where the next begins.
+// One micro-batch a step, whose buffer is the next step's as well; an odd number, so that a step ends where
+// the next begins.
 TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   for (const int microbatches : {1, 3}) {
     const TrainingCase c{.model = "resnet20", .microbatches = microbatches, .steps = 4};

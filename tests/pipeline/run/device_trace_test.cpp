@@ -1,5 +1,5 @@
-// What a step on a device tells of itself, on stand-ins (fake_gpu.h): stamps and traces have the device's times, ranges the
-// schedule's labels; and when samples are drawn and copied.
+// What a step on a device tells of itself, on stand-ins (fake_gpu.h): stamps and traces have the device's
+// times, ranges the schedule's labels; and when samples are drawn and copied.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -69,8 +69,8 @@ Plan some_plan(const Profile& network) {
   return test::random_plan(random, network, 1);
 }
 
-// On a machine that does other things, too, any thread may stand still between two readings of the clock. What is wrong never
-// comes out right, so one of some attempts has to.
+// On a machine that does other things, too, any thread may stand still between two readings of the clock.
+// What is wrong never comes out right, so one of some attempts has to.
 bool in_one_of_20(const std::function<bool()>& attempt) {
   for (int i = 0; i < 20; ++i)
     if (attempt()) return true;
@@ -149,7 +149,8 @@ class Recording : public CopiesBetween {
   std::vector<std::pair<Moment, int>> moments_;
 };
 
-// In evaluation nothing comes behind the last forward, and the next batch's first samples go where that one's may be.
+// In evaluation nothing comes behind the last forward, and the next batch's first samples go where that one's
+// may be.
 TEST(DeviceStep, EvaluatesBeforeTheNextBatchComes) {
   FakeGpu& gpu = FakeGpu::the();
   std::vector<int> after;
@@ -255,8 +256,8 @@ TEST(DeviceStep, LetsGoOfNothingInUseWhenItFails) {
   EXPECT_EQ(fake_cuda::freed_in_use(), 0);
 }
 
-// A range for each action. The next micro-batch's samples are drawn when the work before has been started, and those of the
-// step's first micro-batch were drawn in the step before.
+// A range for each action. The next micro-batch's samples are drawn when the work before has been started,
+// and those of the step's first micro-batch were drawn in the step before.
 TEST(DeviceTrace, RangesHaveTheSchedulesLabels) {
   const Traced t = traced_step();
   std::vector<std::string> labels, order;

@@ -1,5 +1,6 @@
-// A step on a GPU: what only a device can show of device_step.h and of the runner's device side. Without one every test is
-// skipped, by name: "needs a CUDA device". On stand-ins the same is tested everywhere: device_step_test.cpp.
+// A step on a GPU: what only a device can show of device_step.h and of the runner's device side. Without one
+// every test is skipped, by name: "needs a CUDA device". On stand-ins the same is tested everywhere:
+// device_step_test.cpp.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -67,7 +68,8 @@ TEST_F(GpuStep, StampsAreTheDevicesTimes) {
     ASSERT_EQ(stamps_s.size(), 2u);
     EXPECT_GT(stamps_s[1] - stamps_s[0], 1e-3);
     EXPECT_LT(launched_s, stamps_s[1]) << "the host did not wait";
-    // 0.2 ms: a tie that is not exact takes the device for idle, and it may be some tens of microseconds late.
+    // 0.2 ms: a tie that is not exact takes the device for idle, and it may be some tens of microseconds
+    // late.
     EXPECT_GT(stamps_s[0], begin_s - 2e-4);
     EXPECT_LT(stamps_s[1], end_s + 2e-4);
   }
@@ -240,7 +242,8 @@ TEST_F(GpuStep, ATraceHasTheDevicesTimes) {
   EXPECT_NEAR(sheet.total_s(), wall_s, 0.05 * wall_s);
 }
 
-// Kernels that take as long as they do, however long the host takes to start them: copies of 256 MiB within the device.
+// Kernels that take as long as they do, however long the host takes to start them: copies of 256 MiB within
+// the device.
 TEST_F(GpuStep, NodesHaveTheirKernelsTimesHoweverSlowTheHost) {
   Context context(*gpu);
   gpu->enter(context);

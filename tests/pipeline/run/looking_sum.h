@@ -1,4 +1,5 @@
-// An all-reduce as the runner does it, with kernels that look whether what was to come is there and write what is sent.
+// An all-reduce as the runner does it, with kernels that look whether what was to come is there and write
+// what is sent.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What each rank tells a transport with one order, of schedules with replicas, whose all-reduces are two groups of messages:
-// carried out by a stand-in with rendezvous semantics, nobody waits for ever and every send meets its own receive. Turns made
-// otherwise are found.
+// What each rank tells a transport with one order, of schedules with replicas, whose all-reduces are two
+// groups of messages: carried out by a stand-in with rendezvous semantics, nobody waits for ever and every
+// send meets its own receive. Turns made otherwise are found.
 #include "pipeline/run/message_turns.h"
 
 #include <gtest/gtest.h>

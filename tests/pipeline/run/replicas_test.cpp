@@ -1,5 +1,5 @@
-// Stages with replicas: they learn what one device learns but for the rounding of sums in another order, and the same bits
-// whenever, over whatever and in whichever order of actions they do it.
+// Stages with replicas: they learn what one device learns but for the rounding of sums in another order, and
+// the same bits whenever, over whatever and in whichever order of actions they do it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -42,7 +42,8 @@ double norm(std::span<const float> x) {
   return std::sqrt(std::inner_product(x.begin(), x.end(), x.begin(), 0.0));
 }
 
-// How far the second run's tensors are from the first's, as a share of their length; of those whose name has `part`.
+// How far the second run's tensors are from the first's, as a share of their length; of those whose name has
+// `part`.
 double distance(const Weights& a, const Weights& b, const std::string& part) {
   double most = 0;
   for (const NamedTensor& x : a) {
@@ -70,7 +71,8 @@ TEST_P(ReplicatedStages, LearnWhatOneDeviceLearnsWithinRounding) {
   TrainingCase c{.model = model, .microbatch = 2, .microbatches = microbatches, .steps = 1, .rate = 0.01f};
   const TrainingRun one = train_on_threads(c, 1, cut_for({1}), by_policy(Policy::one_f_one_b));
   const TrainingRun many = train(c, replicas);
-  // Before the first update every micro-batch has the same bits everywhere; only sums over them have another order.
+  // Before the first update every micro-batch has the same bits everywhere; only sums over them have another
+  // order.
   EXPECT_NEAR(one.losses[0] / many.losses[0], 1, 1e-14);
   EXPECT_EQ(distance(one.weights, many.weights, "running_"), 0)
       << "absorbed in micro-batch order, all of them";
@@ -90,7 +92,8 @@ INSTANTIATE_TEST_SUITE_P(
                       ReplicaCase{"resnet20", {2, 3}, 7}, ReplicaCase{"resnet20", {3, 1, 2}, 8},
                       ReplicaCase{"squeezenet1_0", {1, 2, 1}}, ReplicaCase{"vgg16", {2, 1}, 3}));
 
-// A parameter's gradient is added up within a replica and then over the replicas: where the network is cut plays no part.
+// A parameter's gradient is added up within a replica and then over the replicas: where the network is cut
+// plays no part.
 TEST(ReplicasOfAllStages, GiveTheSameBitsWhateverTheCut) {
   const TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 3};
   const TrainingRun whole = train(c, {2});

@@ -1,5 +1,6 @@
-// Promise 1 in bf16: what crosses a cut is stored as it is within a stage, and terms of a gradient are rounded before they
-// are added wherever they come from, so the cut changes no bit. And what mixed precision keeps in float32 is float32.
+// Promise 1 in bf16: what crosses a cut is stored as it is within a stage, and terms of a gradient are
+// rounded before they are added wherever they come from, so the cut changes no bit. And what mixed precision
+// keeps in float32 is float32.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -52,12 +53,14 @@ TEST_P(SameNumbersInBf16, WhateverTheCut) {
   expect_same(one, train_on_threads(c, 4, at_random, one_f_one_b), "random cuts");
 }
 
-// Skip connections, concatenations with many consumers, dropout and linear layers, narrow groups, several branches.
+// Skip connections, concatenations with many consumers, dropout and linear layers, narrow groups, several
+// branches.
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbersInBf16,
                          ::testing::Values("resnet20", "densenet121", "alexnet", "resnext50",
                                            "squeezenet1_0"));
 
-// The CUDA engine's own kernels, by loops of the host: whoever takes a gradient's terms in another stage rounds them alike.
+// The CUDA engine's own kernels, by loops of the host: whoever takes a gradient's terms in another stage
+// rounds them alike.
 TEST(SameNumbersInBf16OnCudaKernels, WhateverTheCut) {
   register_cuda_on_host();
   TrainingCase c{.model = "resnet20", .microbatch = 2, .microbatches = 2, .steps = 2};
@@ -71,8 +74,8 @@ TEST(SameNumbersInBf16OnCudaKernels, WhateverTheCut) {
 class Bf16Training : public SameNumbersInBf16 {};
 INSTANTIATE_TEST_SUITE_P(Of, Bf16Training, ::testing::Values("resnet20"));
 
-// Each value is off by up to 2^-9 of itself, at random, in each of some 40 tensors on the way to the loss: √40 · 2^-9 is
-// about 1 %. A wrong weight copy, one step old, or an unscaled tensor, changes far more.
+// Each value is off by up to 2^-9 of itself, at random, in each of some 40 tensors on the way to the loss:
+// √40 · 2^-9 is about 1 %. A wrong weight copy, one step old, or an unscaled tensor, changes far more.
 TEST_P(Bf16Training, LossesStayBesideThoseOfFloat32) {
   TrainingCase c{.model = GetParam(), .microbatch = 8, .microbatches = 2, .steps = 6, .rate = 0.02f};
   const TrainingRun exact = train_on_threads(c, 1, by_antichains, one_f_one_b);

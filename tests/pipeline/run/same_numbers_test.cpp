@@ -1,6 +1,6 @@
-// Promise 1: with a synchronous schedule the same bits come out whatever the cut. Each model is trained for a few
-// steps on one stage; then on more stages, under every schedule, with plans of the planner and with cuts at random
-// places inside blocks, and every loss and every bit of the state afterwards must be the same.
+// Promise 1: with a synchronous schedule the same bits come out whatever the cut. Each model is trained for a
+// few steps on one stage; then on more stages, under every schedule, with plans of the planner and with cuts
+// at random places inside blocks, and every loss and every bit of the state afterwards must be the same.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +75,8 @@ int stage_of(const Plan& plan, const Profile& network, std::string_view node) {
   return plan.stage_of(int(network.nodes.size()))[size_t(at - network.nodes.begin())];
 }
 
-// Inception's two losses on two stages: both need the labels, and their gradients meet where the head leaves the trunk.
+// Inception's two losses on two stages: both need the labels, and their gradients meet where the head leaves
+// the trunk.
 Plan losses_apart(const Profile& network, int stages) {
   for (unsigned seed = 0;; ++seed) {
     Plan plan = at_random(seed)(network, stages);

@@ -1,6 +1,6 @@
-// An interpreter that follows the data through a schedule instead of trusting its rules: which tensors are on which rank,
-// in which order each gradient was added up, and that replicas add up all of a step. It shares no code with the
-// validator.
+// An interpreter that follows the data through a schedule instead of trusting its rules: which tensors are on
+// which rank, in which order each gradient was added up, and that replicas add up all of a step. It shares no
+// code with the validator.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -162,7 +162,8 @@ class DataFlow {
     return all;
   }
 
-  // What a gradient message holds: the sender's consumers from the message before it (exclusive) down to its own.
+  // What a gradient message holds: the sender's consumers from the message before it (exclusive) down to its
+  // own.
   Folded carried(int rank, const Action& a) const {
     std::set<int, std::greater<>> cuts;
     for (const Action& other : schedule_.ranks[rank])

@@ -44,7 +44,8 @@ TEST(GradientFold, ThreeStages) {
   EXPECT_EQ(fold({1, 2, 3, 3}), "3:4 2:3 1:2 ");
 }
 
-// Consumer 5 is on stage 1, but 4 and 3, with lower numbers, on the later stage 2: the fold starts on stage 1.
+// Consumer 5 is on stage 1, but 4 and 3, with lower numbers, on the later stage 2: the fold starts on stage
+// 1.
 TEST(GradientFold, AHigherConsumerMaySitOnAnEarlierStage) {
   EXPECT_EQ(fold({1, 2, 2, 1}), "1:5 2:4 2:3 1:2 ");
   EXPECT_EQ(fold({2, 2, 1, 1}), "1:4 2:3 2:2 ");

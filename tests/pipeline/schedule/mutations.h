@@ -34,8 +34,8 @@ struct Swaps {
   int refused = 0, harmless = 0;
 };
 
-// Dropping or doubling any one action is refused. Swapping two neighbours is refused, or the result is again good: then the
-// independent interpreter agrees.
+// Dropping or doubling any one action is refused. Swapping two neighbours is refused, or the result is again
+// good: then the independent interpreter agrees.
 inline void mutate_every_action(const GoodSchedule& good, Swaps& swaps) {
   const auto& [network, plan, schedule] = good;
   for (size_t r = 0; r < schedule.ranks.size(); ++r)

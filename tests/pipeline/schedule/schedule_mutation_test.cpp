@@ -1,4 +1,5 @@
-// A validator is only worth something if it refuses: each mutation of a good schedule is caught, and by its name.
+// A validator is only worth something if it refuses: each mutation of a good schedule is caught, and by its
+// name.
 #include <gtest/gtest.h>
 
 #include "tests/pipeline/schedule/mutations.h"

@@ -1,4 +1,5 @@
-// Schedules of plans with replicas: the order by hand, validity and slots for all small sizes and random networks.
+// Schedules of plans with replicas: the order by hand, validity and slots for all small sizes and random
+// networks.
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"
@@ -98,8 +99,8 @@ TEST(Replicas, HoldForRandomNetworks) {
   }
 }
 
-// What a slot holds is followed through the schedule: a rank's n-th micro-batch may take slot n mod k of what it sends
-// only when holding back the peer's recv of the one before would hold back the writing action too.
+// What a slot holds is followed through the schedule: a rank's n-th micro-batch may take slot n mod k of what
+// it sends only when holding back the peer's recv of the one before would hold back the writing action too.
 TEST(Replicas, SlotsCountTheRanksOwnMicrobatches) {
   std::mt19937 random(12);
   const auto certainly_after = [](const Schedule& schedule, int peer, int recv_index, int rank, int index) {

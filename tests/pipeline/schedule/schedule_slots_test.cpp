@@ -1,5 +1,5 @@
-// Memory slots: golden values, and against the definition on random schedules: a slot of a sent tensor may be used
-// again when holding back the peer's recv would also hold back the action that uses it.
+// Memory slots: golden values, and against the definition on random schedules: a slot of a sent tensor may be
+// used again when holding back the peer's recv would also hold back the action that uses it.
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"
@@ -17,9 +17,9 @@ std::vector<Slots> chain_slots(int stages, Policy policy, int microbatches) {
 
 TEST(ScheduleSlots, OneForwardOneBackward) {
   // In flight, held, received gradients, sent activations, sent gradients. Stage s knows that stage s + 1 has
-  // activation m when gradient m is back, which is before its forward m + (S − s). It knows that stage s − 1 has
-  // gradient m when activation m + (S − s + 1) arrives; in the drain none arrives any more, so that the last
-  // S − s + 1 gradients need slots of their own.
+  // activation m when gradient m is back, which is before its forward m + (S − s). It knows that stage s − 1
+  // has gradient m when activation m + (S − s + 1) arrives; in the drain none arrives any more, so that the
+  // last S − s + 1 gradients need slots of their own.
   const std::vector<Slots> expected = {{4, 0, 1, 4, 0}, {3, 0, 1, 3, 4}, {2, 0, 1, 2, 3}, {1, 0, 0, 0, 2}};
   EXPECT_EQ(chain_slots(4, Policy::one_f_one_b, 8), expected);
 }
@@ -56,8 +56,8 @@ TEST(ScheduleSlots, ReceivingAheadTakesMoreOfThem) {
   EXPECT_EQ(slots(parse_schedule(text, "text"))[1].microbatches, 2);
 }
 
-// The definition, carried out: take the peer's recv and everything after it away; what can no longer be reached
-// certainly happens after it.
+// The definition, carried out: take the peer's recv and everything after it away; what can no longer be
+// reached certainly happens after it.
 bool certainly_after(const Schedule& schedule, int peer, int recv_index, int rank, int index) {
   Schedule held_back = schedule;
   held_back.ranks[peer].resize(recv_index);

@@ -1,5 +1,5 @@
-// Every policy's schedules: golden text, bounds on what is in flight, and validity for all small sizes and hundreds of
-// random networks with skips, branches, interleaved node numbers and permuted ranks.
+// Every policy's schedules: golden text, bounds on what is in flight, and validity for all small sizes and
+// hundreds of random networks with skips, branches, interleaved node numbers and permuted ranks.
 #include "pipeline/schedule/schedule.h"
 
 #include <gtest/gtest.h>
@@ -58,8 +58,8 @@ TEST(Schedule, StagesMayHaveTheirRanksInAnyOrder) {
       << print(schedule);
 }
 
-// For all S ≤ 8, M ≤ 24: make_schedule validates what it returns; here an interpreter of its own follows the data, and
-// 1F1B never has more than min(M, S − s) micro-batches in flight on stage s, and does have as many.
+// For all S ≤ 8, M ≤ 24: make_schedule validates what it returns; here an interpreter of its own follows the
+// data, and 1F1B never has more than min(M, S − s) micro-batches in flight on stage s, and does have as many.
 TEST(Schedule, HoldsForAllSmallSizes) {
   for (int S = 1; S <= 8; ++S) {
     const Profile network = chain(S);

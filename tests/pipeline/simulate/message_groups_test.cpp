@@ -1,5 +1,5 @@
-// Groups of messages over the transport that has one order, on stand-ins of the devices' streams: all go at once, when the last one
-// is ready, whatever stands around them.
+// Groups of messages over the transport that has one order, on stand-ins of the devices' streams: all go at
+// once, when the last one is ready, whatever stands around them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,7 +143,8 @@ TEST(MessageGroups, HaveAMessageToItselfAsTwoTurns) {
   expect_error([&] { run_ranks(1, alone); }, {"a message to itself is two turns of a group"});
 }
 
-// The same messages one by one, sends first: each rank's send waits for a receive that is behind the other one's.
+// The same messages one by one, sends first: each rank's send waits for a receive that is behind the other
+// one's.
 TEST(MessageGroupsDeathTest, SinglyTheyWaitForEachOther) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {

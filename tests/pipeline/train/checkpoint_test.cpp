@@ -1,5 +1,5 @@
-// Nothing is lost: a run that was cut short and goes on from its checkpoint, on as many stages as before or others, computes
-// the same bits as one that was not: losses, epochs' means, weights, statistics, momentum.
+// Nothing is lost: a run that was cut short and goes on from its checkpoint, on as many stages as before or
+// others, computes the same bits as one that was not: losses, epochs' means, weights, statistics, momentum.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -64,7 +64,8 @@ TEST_P(Checkpoints, GoOnToTheLastBitOnAnyNumberOfStages) {
   const TrainingRun one = train(whole, 1);
   ASSERT_EQ(one.losses.size(), 6u);
   const auto state = contents(CheckpointFolder(whole.checkpoint).of_step(6));
-  // Cut after 2 steps (within an epoch), 3 (between epochs, before the evaluation), 4 and 6 (nothing is left but that).
+  // Cut after 2 steps (within an epoch), 3 (between epochs, before the evaluation), 4 and 6 (nothing is left
+  // but that).
   int legs = 0;
   for (const auto& [cut, before, after] : {std::tuple(2, 1, 1), {2, 1, 3}, {3, 2, 1}, {4, 3, 2}, {6, 2, 2}}) {
     TrainingCase part = two_epochs(GetParam());
@@ -120,7 +121,8 @@ TEST_F(Checkpointing, HoldPlainTensorsByTheirNames) {
   EXPECT_FALSE(all.contains("momentum/bn1.running_mean"));
 }
 
-// Whoever makes the hashes anew can write any number: what nothing can be computed with is refused all the same.
+// Whoever makes the hashes anew can write any number: what nothing can be computed with is refused all the
+// same.
 TEST_F(Checkpointing, NumbersThatAreNoneAreRefused) {
   for (const float number : {std::nanf(""), -1.0f}) {
     TrainingCase c = two_epochs("resnet20");
@@ -144,8 +146,8 @@ TEST_F(Checkpointing, NumbersThatAreNoneAreRefused) {
   }
 }
 
-// Back to the state of the newest checkpoint, on with the batch after the spoilt one: the same bits as a run that was
-// given that state and that position in the data.
+// Back to the state of the newest checkpoint, on with the batch after the spoilt one: the same bits as a run
+// that was given that state and that position in the data.
 TEST_F(Checkpointing, RewindsToTheNewestOneAndLeavesOutWhatCameSince) {
   TrainingCase c = two_epochs("resnet20");
   c.steps = 8, c.epochs = 1, c.every_steps = 3;

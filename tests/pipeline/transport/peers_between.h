@@ -1,4 +1,5 @@
-// Copies between devices that pass everything on: a test overrides what it wants to see, or to have forgotten.
+// Copies between devices that pass everything on: a test overrides what it wants to see, or to have
+// forgotten.
 #pragma once
 
 #include <memory>

@@ -59,7 +59,8 @@ TEST(ThreadTransport, RefusesPeersThatAreNotThere) {
   expect_error([&] { run_ranks(0, body); }, {"at least one rank"});
 }
 
-// A message that comes while the receiver looks for it goes to the receive that was posted first. Any one round may go well.
+// A message that comes while the receiver looks for it goes to the receive that was posted first. Any one
+// round may go well.
 TEST(ThreadTransport, MessagesOfOneKeyThatComeMeanwhileKeepTheirOrder) {
   constexpr int rounds = 20'000, messages = 4;
   int wrong = 0;

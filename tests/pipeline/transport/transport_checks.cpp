@@ -44,7 +44,8 @@ struct Planned {
   uint32_t seed;
 };
 
-// Every rank draws the same list: all pairs, three channels, two micro-batches, uneven sizes, some of them tiny.
+// Every rank draws the same list: all pairs, three channels, two micro-batches, uneven sizes, some of them
+// tiny.
 std::vector<Planned> draw_messages(int ranks, std::mt19937& random) {
   std::vector<Planned> messages;
   for (int from = 0; from < ranks; ++from)

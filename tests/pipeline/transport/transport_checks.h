@@ -1,5 +1,5 @@
-// What every transport promises, as functions that all ranks of a job call together: the thread transport's tests and
-// the MPI ones run the same list. A broken promise throws.
+// What every transport promises, as functions that all ranks of a job call together: the thread transport's
+// tests and the MPI ones run the same list. A broken promise throws.
 #pragma once
 
 #include <span>
@@ -14,7 +14,8 @@ struct TransportCheck {
   friend void PrintTo(const TransportCheck& c, std::ostream* out) { *out << c.name; }
 };
 
-// Any number of ranks, one included. Messages are of 1 MiB and more where MPI's own buffers could hide a deadlock.
+// Any number of ranks, one included. Messages are of 1 MiB and more where MPI's own buffers could hide a
+// deadlock.
 std::span<const TransportCheck> transport_checks();
 
 }  // namespace antichain::testing
