@@ -2,8 +2,8 @@
 // Architecture for Computer Vision", CVPR 2016, section 7; the same definition as PyTorch's CrossEntropyLoss.
 //
 //   logits  N x K      labels  N, int32, 0 … K − 1, or −1: a padding sample, which contributes nothing
-//   y  N x 2           the sample's loss, not yet scaled, and 1 where the arg max (the first of equals) is the label,
-//                      else 0; both 0 for padding
+//   y  N x 2           the sample's loss, not yet scaled, and 1 where the arg max (the first of equals) is
+//                   the label, else 0; both 0 for padding
 //
 //   target = (1 − label_smoothing) · one_hot(label) + label_smoothing / K
 //   loss   = − Σk target_k · log softmax_k        dlogits = loss_scale · (softmax − target)

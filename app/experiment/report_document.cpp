@@ -13,17 +13,25 @@ constexpr const char* page = R"(<!DOCTYPE html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{0}</title>
 <style>
-body {{ font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.7rem; }} h2 {{ font-size: 1.3rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }} h3 {{ font-size: 1.1rem; }}
+body {{ font: 15px/1.5 Helvetica, Arial, sans-serif; color: #222; max-width: 70rem;
+  margin: 2rem auto; padding: 0 1rem; }}
+h1 {{ font-size: 1.7rem; }}
+h2 {{ font-size: 1.3rem; margin-top: 2.2rem; border-bottom: 1px solid #ccc; }}
+h3 {{ font-size: 1.1rem; }}
 .wide {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-size: 13px; }}
-th, td {{ padding: 0.2rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums; }}
-td {{ white-space: nowrap; }} td.text {{ white-space: normal; }} table.dense th, table.dense td {{ padding: 0.2rem 0.35rem; font-size: 12px; }}
-th:first-child, td:first-child {{ text-align: left; }} th {{ border-bottom: 2px solid #888; vertical-align: bottom; }}
-figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; max-height: 60rem; }} figcaption {{ color: #555; font-size: 13px; }}
+th, td {{ padding: 0.2rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd;
+  font-variant-numeric: tabular-nums; }}
+td {{ white-space: nowrap; }} td.text {{ white-space: normal; }}
+table.dense th, table.dense td {{ padding: 0.2rem 0.35rem; font-size: 12px; }}
+th:first-child, td:first-child {{ text-align: left; }}
+th {{ border-bottom: 2px solid #888; vertical-align: bottom; }}
+figure {{ margin: 1.2rem 0; }} img {{ max-width: 100%; max-height: 60rem; }}
+figcaption {{ color: #555; font-size: 13px; }}
 code {{ background: #f2f2f2; padding: 0 0.2em; overflow-wrap: anywhere; }}
 @page {{ size: A4 landscape; margin: 12mm; }}
-@media print {{ body {{ max-width: none; margin: 0; padding: 0; }} .wide {{ overflow: visible; }} tr, figure {{ break-inside: avoid; }} }}
+@media print {{ body {{ max-width: none; margin: 0; padding: 0; }} .wide {{ overflow: visible; }}
+  tr, figure {{ break-inside: avoid; }} }}
 </style>
 </head>
 <body>

@@ -16,7 +16,8 @@ enum class OptionKind {
   recipe,     // numbers, as part of how it is trained: the same
   data,       // numbers: compared by what the data hold, wherever they are
   last_bits,  // how sums are rounded: another is warned of
-  extent,  // from where and how far a run goes, and what it does in trouble: may change, and what follows is said
+  // From where and how far a run goes, and what it does in trouble: may change, and what follows is said.
+  extent,
   speed,   // how fast it runs, and no bit
   output,  // which files are written or read, and what is printed
 };

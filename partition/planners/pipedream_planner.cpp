@@ -1,6 +1,6 @@
 // PipeDream's recurrence, as published, a baseline: the antichain DAG's states in topological order, and
 //
-//     A(j, m) = min( T(∅ → j, m),  min over states k inside j and m' < m of  max( A(k, m − m'), T(k → j, m') ) )
+//     A(j, m) = min( T(∅ → j, m),  min over states k in j and m' < m of  max( A(k, m − m'), T(k → j, m') ) )
 //
 // where T(k → j, m) is the price of a stage on m devices (partition/planners/pipedream_cost.h) that holds
 // what state j has beyond state k. Straight: one device a stage. `at_most` is its use_fewer_machines. One

@@ -58,8 +58,8 @@ struct Profile {
   int threads = 1;     // per rank
   int ranks_at_once = 1;
   Link link;  // between neighbouring ranks of the machine it was taken on
-  std::string
-      link_way;  // how tensors went there ("tensors travel from GPU to GPU by NCCL 2.28.9"); empty: from host memory
+  // How tensors went there ("tensors travel from GPU to GPU by NCCL 2.28.9"); empty: from host memory.
+  std::string link_way;
   double overhead_s = 0;  // of one forward or backward action besides its nodes
   // The file that this came from names nodes by id ("node7"), so plans do too, and list inputs in stage 0.
   bool ids_are_names = false;

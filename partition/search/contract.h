@@ -3,7 +3,7 @@
 //
 //   chains      a ─ b ─ c        c alone uses b, and b alone a: one node
 //   branches      ┌ a ┐
-//               u ┤   ├ w        a and b have the one input u and the one consumer w: one node with two outputs
+//               u ┤   ├ w        a and b have one input u and one consumer w: one node with two outputs
 //                 └ b ┘
 #pragma once
 

@@ -28,7 +28,8 @@ constexpr std::array<const char*, 3> frames = {"solid", "dashed", "dotted"};
 
 constexpr const char* header = R"(digraph {{
   label={}; labelloc=t; fontname="Helvetica"; fontsize=16; ranksep=0.25; nodesep=0.2;
-  node [shape=box, style="rounded,filled", fillcolor=white, color="#666666", fontname="Helvetica", fontsize=10, margin="0.1,0.04", height=0.3];
+  node [shape=box, style="rounded,filled", fillcolor=white, color="#666666", fontname="Helvetica",
+        fontsize=10, margin="0.1,0.04", height=0.3];
   edge [color="#888888", arrowsize=0.6, fontname="Helvetica", fontsize=10];
 )";
 

@@ -1,7 +1,7 @@
 // Plans and antichain DAGs as pictures, for Graphviz (dot -Tsvg plan.dot > plan.svg).
 //
 //   ╭─────────────────────────────────────╮
-//   │ (conv1)  stage 0 · rank 0 · 12.3 ms │   a stage is a box of one colour; beyond eight, colours come again
+//   │ (conv1)  stage 0 · rank 0 · 12.3 ms │   a stage is a box of one colour; after eight, colours repeat
 //   │ (relu1)                             │   with another kind of frame
 //   ╰────┃────────────────────────────────╯
 //        ┃ 1.50 MiB                           a tensor that crosses a cut

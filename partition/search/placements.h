@@ -3,7 +3,7 @@
 // through both at once.
 //
 //   4 equal devices, one a stage       0 ─▶ 1 ─▶ 2 ─▶ 3 ─▶ 4        as many placements as stages
-//   with replicas                      every 0 ≤ i < j ≤ 4           a move from i to j is a stage of j − i replicas
+//   with replicas                      every 0 ≤ i < j ≤ 4           from i to j: j − i replicas
 //   2 fast and 2 slow ones             (0,0) ─▶ (1,0) ─▶ … (2,2)     how many of each kind
 //
 // Devices of one kind (speed, memory, and node where links differ) are interchangeable, which is what keeps

@@ -2,8 +2,13 @@
 // forever.
 //
 // The checks go from the plain to the subtle, so that the first failure is the cause and not a consequence:
-// actions known, on the rank whose turn it is, and once  |>  compute complete and in order  |>  gradients added up over
-// replicas, updates  |>  messages complete and in place  |>  no deadlock  |>  slots.
+//
+//   1. every action is known, on the rank whose turn it is, and there once
+//   2. computing is complete and in order
+//   3. gradients are added up over replicas, and every rank updates
+//   4. messages are complete and in place
+//   5. nothing waits in a circle
+//   6. no slot is reused too early
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

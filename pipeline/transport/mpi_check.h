@@ -16,7 +16,8 @@ std::string mpi_error_text(int code);
 class Communicator {
  public:
   Communicator();
-  ~Communicator();  // frees it, except while an exception is on its way: freeing waits for ranks that may be gone
+  // Frees it, except while an exception is on its way: freeing waits for ranks that may be gone.
+  ~Communicator();
   Communicator(const Communicator&) = delete;
 
   operator MPI_Comm() const { return comm_; }

@@ -1,8 +1,11 @@
 // Tensors of a device through page-locked host memory and the job's own transport: for ranks that share a
 // device, or have no way from device to device.
 //
-//   send   device ──copy──> host ──job's send──>          the copy begins when what was computed before is done
-//   recv           ──job's recv──> host ──copy──> device  the copy begins when the message is there and the buffer free
+//   send   device ──copy──> host ──job's send──>
+//   recv           ──job's recv──> host ──copy──> device
+//
+// A send's copy begins when what was computed before is done, a receive's when the message is there and the
+// buffer is free.
 //
 // The host waits for messages, and never for the device, but where a wait needs its own earlier sends to have
 // left: peers may be waiting for them. Host buffers are used again, by size; in a steady state nothing is

@@ -1,12 +1,14 @@
 #!/usr/bin/python3
-"""Two replicas beside PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed", VLDB 2020), on two pinned cores.
+"""Two replicas beside PyTorch's DistributedDataParallel (Li et al., "PyTorch Distributed", VLDB 2020), on two
+pinned cores.
 
     tests/benchmarks/data_parallel.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--blas DIR]
 
-Each side trains the CIFAR form of a network on one core with batch 32, and on two with batch 64, 32 images a rank: ours by
-`mpirun -n 2 PROGRAM train --replicas 2`, PyTorch's by DistributedDataParallel over gloo, whose all-reduces overlap its backward.
-All four take turns, each time as new processes. A figure is the median of the steps without the first three, then that of the
-rounds. Optimiser, dropout and --blas are those of ten_models.py. Needs python3-torch and python3-torchvision.
+Each side trains the CIFAR form of a network on one core with batch 32, and on two with batch 64, 32 images a
+rank: ours by `mpirun -n 2 PROGRAM train --replicas 2`, PyTorch's by DistributedDataParallel over gloo, whose
+all-reduces overlap its backward. All four take turns, each time as new processes. A figure is the median of
+the steps without the first three, then that of the rounds. Optimiser, dropout and --blas are those of
+ten_models.py. Needs python3-torch and python3-torchvision.
 """
 import argparse, json, os, socket, statistics, subprocess, sys, tempfile, time
 

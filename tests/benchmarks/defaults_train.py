@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 """Whether the defaults train: each model by its own recipe, told nothing but the data.
 
-    tests/benchmarks/defaults_train.py PROGRAM FOLDER [--data-dir D | --dataset synthetic] [--models resnet20 vgg16 …] [--steps 200] [--anew]
+    tests/benchmarks/defaults_train.py PROGRAM FOLDER [--data-dir D | --dataset synthetic]
+        [--models resnet20 vgg16 …] [--steps 200] [--anew]
 
-A model passes where the mean loss of its last 20 steps is at most 2.0 (2.2 for the three without batch norm), and no step's loss is
-above 1.5 times the first one's. ln 10, the loss of a guess, is 2.303. The metrics of finished models stay in FOLDER: the same
-command goes on with the others, unless --anew trains all of them. The exit code is 1 where a model does not pass.
+A model passes where the mean loss of its last 20 steps is at most 2.0 (2.2 for the three without batch norm),
+and no step's loss is above 1.5 times the first one's. ln 10, the loss of a guess, is 2.303. The metrics of
+finished models stay in FOLDER: the same command goes on with the others, unless --anew trains all of them.
+The exit code is 1 where a model does not pass.
 """
 import argparse, json, os, subprocess, sys, time
 

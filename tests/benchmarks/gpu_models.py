@@ -1,21 +1,25 @@
 #!/usr/bin/env python3
 """Training speed on one GPU beside PyTorch.
 
-    tests/benchmarks/gpu_models.py PROGRAM [--models resnet18 resnet50 …] [--batches 128 32] [--rounds 1] [--json FILE]
+    tests/benchmarks/gpu_models.py PROGRAM [--models resnet18 resnet50 …] [--batches 128 32] [--rounds 1]
+    [--json FILE]
 
-All train the CIFAR form on the same GPU, taking turns, each model and side in a process of its own: forward, backward, and SGD with
-momentum 0.9, Nesterov and weight decay 5e-4; dropout on, auxiliary heads off; one micro-batch per step. PROGRAM's figures are those of
-`train --local 1`, data loading included. PyTorch is channels_last, with cuDNN's timed choice of engines (cudnn.benchmark) and the fused
-optimiser, on images that lie in the GPU's memory. Sides, in the order in which they are measured for all models:
+All train the CIFAR form on the same GPU, taking turns, each model and side in a process of its own: forward,
+backward, and SGD with momentum 0.9, Nesterov and weight decay 5e-4; dropout on, auxiliary heads off; one
+micro-batch per step. PROGRAM's figures are those of `train --local 1`, data loading included. PyTorch is
+channels_last, with cuDNN's timed choice of engines (cudnn.benchmark) and the fused optimiser, on images that
+lie in the GPU's memory. Sides, in the order in which they are measured for all models:
 
   bf16                ours                                     PyTorch bf16        eager, under bf16 autocast
   PyTorch graphs      torch.compile, mode="reduce-overhead"
-  bf16 compiled       ours, with ANTICHAIN_CUDA_COMPILE=1      tf32, float32       ours; and PyTorch tf32, PyTorch float32, eager
+  bf16 compiled       ours, with ANTICHAIN_CUDA_COMPILE=1      tf32, float32       ours; and PyTorch tf32,
+                      PyTorch float32, eager
   PyTorch autotuned   torch.compile, mode="max-autotune", which may search for minutes
 
-A figure is the median of a process's steps without the first ten, then the median of the rounds. PyTorch's steps are timed in runs of
-ten with one synchronisation at the end of each. What there is no time for within --limit seconds is left out. PyTorch runs with the
-LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH, where that is set: its own libraries come before a toolkit's.
+A figure is the median of a process's steps without the first ten, then the median of the rounds. PyTorch's
+steps are timed in runs of ten with one synchronisation at the end of each. What there is no time for within
+--limit seconds is left out. PyTorch runs with the LD_LIBRARY_PATH in PYTORCH_LD_LIBRARY_PATH, where that is
+set: its own libraries come before a toolkit's.
 """
 import argparse, json, math, os, signal, statistics, subprocess, sys, tempfile, time
 
@@ -114,7 +118,8 @@ def theirs(args, model, batches, precision, how, left_s):
 
 
 def attempt(side, args, model, left_s):
-    """Rates by batch; none, with the reason on stderr, where it fails: one that fails must not end the others."""
+    """Rates by batch; none, with the reason on stderr, where it fails: one that fails must not end the
+    others."""
     who, precision, how = SIDES[side]
     try:
         return (ours if who == "ours" else theirs)(args, model, args.batches, precision, how, left_s)

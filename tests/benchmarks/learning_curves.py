@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 """Does the loss fall as PyTorch's does? Each model in its CIFAR form, trained by both on the same batches.
 
-    tests/benchmarks/learning_curves.py PROGRAM FOLDER [MODEL ...] --data-dir D [--side both|pytorch|antichain|control|none]
+    tests/benchmarks/learning_curves.py PROGRAM FOLDER [MODEL ...] --data-dir D
+        [--side both|pytorch|antichain|control|none]
 
-PROGRAM is build/antichain. Both sides start from the same weights (export --seed; AlexNet and
-SqueezeNet from larger ones, as they would not leave the first plateau in so few steps), see the same augmented images in the
-same order (data batches) and make the same SGD steps (Nesterov, momentum 0.9, weight decay 0.0005, a constant rate) in
-float32 on one thread. Dropout is off: two frameworks can't draw the same masks. What is left to differ is rounding, which
-training magnifies; the curves agree step by step at first, and as a whole later. How much it magnifies shows --side control:
-ours again, from weights off by up to 2**-23 of their size.
+PROGRAM is build/antichain. Both sides start from the same weights (export --seed; AlexNet and SqueezeNet from
+larger ones, as they would not leave the first plateau in so few steps), see the same augmented images in the
+same order (data batches) and make the same SGD steps (Nesterov, momentum 0.9, weight decay 0.0005, a constant
+rate) in float32 on one thread. Dropout is off: two frameworks can't draw the same masks. What is left to
+differ is rounding, which training magnifies; the curves agree step by step at first, and as a whole later.
+How much it magnifies shows --side control: ours again, from weights off by up to 2**-23 of their size.
 
-FOLDER keeps MODEL.pytorch.csv and MODEL.antichain.csv (step, loss of the batch); a side that is there for all its steps is
-not run again. Then curves.svg and curves.png (gnuplot) are drawn of all models that have both sides, and a table is
-printed: means of ten losses, and the largest gap between the curves smoothed over 20 steps.
-Needs python3-torch and python3-torchvision; gnuplot for the pictures.
+FOLDER keeps MODEL.pytorch.csv and MODEL.antichain.csv (step, loss of the batch); a side that is there for all
+its steps is not run again. Then curves.svg and curves.png (gnuplot) are drawn of all models that have both
+sides, and a table is printed: means of ten losses, and the largest gap between the curves smoothed over 20
+steps. Needs python3-torch and python3-torchvision; gnuplot for the pictures.
 """
 import argparse
 import json

@@ -1,20 +1,22 @@
 #!/usr/bin/python3
 """Training speed and memory of ten networks beside PyTorch, on one pinned core.
 
-    tests/benchmarks/ten_models.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--bf16] [--data-dir D] [--blas DIR]
+    tests/benchmarks/ten_models.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--bf16] [--data-dir D]
+    [--blas DIR]
 
-Per network the two take turns (A B A B …), each time as a new process: machines are noisy, and only the ratio counts. Both
-train the CIFAR form at batch 32: forward, backward, and SGD with momentum 0.9, Nesterov and weight decay 5e-4; dropout on,
-auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train --local 1`, data loading included. PyTorch runs
-the same network on images that already lie in memory. A figure is the median of a process's steps without the first three,
-then the median of the rounds; memory is the largest resident set of a process, from start to end.
+Per network the two take turns (A B A B …), each time as a new process: machines are noisy, and only the ratio
+counts. Both train the CIFAR form at batch 32: forward, backward, and SGD with momentum 0.9, Nesterov and
+weight decay 5e-4; dropout on, auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train
+--local 1`, data loading included. PyTorch runs the same network on images that already lie in memory. A
+figure is the median of a process's steps without the first three, then the median of the rounds; memory is
+the largest resident set of a process, from start to end.
 
---bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast, and what ours is to our
-float32 and to each of PyTorch's.
-Denormal numbers are computed as such on both sides. A torch that is linked to the reference BLAS, as Debian's may be,
-multiplies matrices fifty times slower than it could: AlexNet's three linear layers are four fifths of its time. --blas DIR
-lets it find a libblas.so.3 there (of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread).
-Needs python3-torch and python3-torchvision.
+--bf16 adds both in bf16 with float32 weights: ours by --precision bf16, PyTorch's by torch.autocast, and what
+ours is to our float32 and to each of PyTorch's. Denormal numbers are computed as such on both sides. A torch
+that is linked to the reference BLAS, as Debian's may be, multiplies matrices fifty times slower than it
+could: AlexNet's three linear layers are four fifths of its time. --blas DIR lets it find a libblas.so.3 there
+(of libopenblas0-pthread: /usr/lib/x86_64-linux-gnu/openblas-pthread). Needs python3-torch and
+python3-torchvision.
 """
 import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
 
@@ -47,7 +49,8 @@ def pytorch(model, batch, steps, bf16):
 
 
 def run_alone(command, core, **environment):
-    """On one core. (standard output, the process's largest resident set in MiB); the end of all where it fails."""
+    """On one core. (standard output, the process's largest resident set in MiB); the end of all where it
+    fails."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
         child = subprocess.Popen(["taskset", "-c", str(core), *command], stdout=out, stderr=errors, env=environment)

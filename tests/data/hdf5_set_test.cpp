@@ -266,7 +266,8 @@ assert (f["train/images"][:].reshape(-1) == np.arange(360) * 7 % 251).all()
 assert list(f["train/labels"][:]) == [0, 1, 2, 1, 0]
 assert f.attrs["name"] == "ours" and list(f.attrs["class_names"]) == ["x", "y", "z"]
 images = (np.arange(40 * 8 * 8 * 3) % 256).astype(np.uint8).reshape(40, 8, 8, 3)
-for name, more in (("plain", {}), ("chunks", dict(chunks=(7, 4, 8, 2), compression="gzip", shuffle=True, fletcher32=True)),
+packed = dict(chunks=(7, 4, 8, 2), compression="gzip", shuffle=True, fletcher32=True)
+for name, more in (("plain", {}), ("chunks", packed),
                    ("lzf", dict(compression="lzf")), ("missing", dict(chunks=(7, 8, 8, 3)))):
     with h5py.File(name + ".h5", "w") as g:
         for split in ("train", "test"):

@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
-"""How exact are our logits, loss and gradients? PyTorch in float64 is right; PyTorch in float32 is the measure.
+"""How exact are our logits, loss and gradients? PyTorch in float64 is right; PyTorch in float32 is the
+measure.
 
     python3 tests/golden/compare_gradients.py PROGRAM [FORM/MODEL ...]
 
-PROGRAM is build/antichain. The networks, their weights and batches are those of gradients.txt: no number lies near a kink
-(kinks.py), which is checked again here, so that rounding alone is compared. PyTorch computes logits, loss and gradients in
-float64 and in float32, on one thread, and `antichain gradients` from the same files. Per tensor the ratio is
+PROGRAM is build/antichain. The networks, their weights and batches are those of gradients.txt: no number lies
+near a kink (kinks.py), which is checked again here, so that rounding alone is compared. PyTorch computes
+logits, loss and gradients in float64 and in float32, on one thread, and `antichain gradients` from the same
+files. Per tensor the ratio is
 
     |ours - float64| / |PyTorch-float32 - float64|
 
-in the L2 norm, root mean squares over the batches, with no less below than rounding the right answer to float32 costs. It
-may be 2, and 4 where a convolution of the network uses Winograd: then the logits pass through it, and with them every
-gradient. Which do is a matter of shape and of the processor (winograd() here, layers/cpu/conv2d.cpp there).
+in the L2 norm, root mean squares over the batches, with no less below than rounding the right answer to
+float32 costs. It may be 2, and 4 where a convolution of the network uses Winograd: then the logits pass
+through it, and with them every gradient. Which do is a matter of shape and of the processor (winograd() here,
+layers/cpu/conv2d.cpp there).
 
-One line a network: the allowed ratio, that of logits and loss, the largest and the median over all gradients. Ends with 1
-when one is above, 77 where PyTorch is missing. Without names: three that take seconds, and with ANTICHAIN_LARGE_TESTS=1 all
-of gradients.txt, which takes half an hour.
+One line a network: the allowed ratio, that of logits and loss, the largest and the median over all gradients.
+Ends with 1 when one is above, 77 where PyTorch is missing. Without names: three that take seconds, and with
+ANTICHAIN_LARGE_TESTS=1 all of gradients.txt, which takes half an hour.
 """
 import argparse
 import os

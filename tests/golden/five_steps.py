@@ -3,13 +3,14 @@
 
     python3 tests/golden/five_steps.py [MODEL ...]               (Debian: python3-torch, python3-torchvision)
 
-The CIFAR forms of gradients.txt, and of each the first batch, at every step (Nesterov, momentum 0.9, weight decay 0.0005).
-A line has the rate and six losses: before each step, and after the last.
+The CIFAR forms of gradients.txt, and of each the first batch, at every step (Nesterov, momentum 0.9, weight
+decay 0.0005). A line has the rate and six losses: before each step, and after the last.
 
-The rate is the largest of 0.1, 0.05, 0.02, 0.01 ... at which no loss is above the first and PyTorch's float32 stays
-within 2.5e-4 of its float64: in each loss, and in the distance between the weights relative to how far they have moved.
-One run may be lucky, as weights that move pass kinks: so must three more whose first weights are off by up to four times
-float32's rounding, as Winograd may be. Ours is then held to 1e-3, four times that.
+The rate is the largest of 0.1, 0.05, 0.02, 0.01 ... at which no loss is above the first and PyTorch's float32
+stays within 2.5e-4 of its float64: in each loss, and in the distance between the weights relative to how far
+they have moved. One run may be lucky, as weights that move pass kinks: so must three more whose first weights
+are off by up to four times float32's rounding, as Winograd may be. Ours is then held to 1e-3, four times
+that.
 """
 import argparse
 import copy
@@ -52,7 +53,8 @@ def train(net, batch, rate):
 
 
 def nudged(net, k):
-    """A copy whose weights are off by up to 4 * 2**-24 of their size, drawn anew for each k; by nothing for 0."""
+    """A copy whose weights are off by up to 4 * 2**-24 of their size, drawn anew for each k; by nothing for
+    0."""
     net = copy.deepcopy(net)
     with torch.no_grad():
         for name, p in net.named_parameters() if k else []:

@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
 """Writes tests/golden/gradients.txt: how far PyTorch's float32 is from its float64.
 
-    nice python3 tests/golden/gradients.py [--only FORM/MODEL ...]     (Debian: python3-torch, python3-torchvision)
+    nice python3 tests/golden/gradients.py [--only FORM/MODEL ...]     (Debian: python3-torch,
+                                                                       python3-torchvision)
 
-Per network the logits, the losses of the samples, and the gradient of every parameter; weights from networks.py, dropout
-off, label smoothing 0. A network's first line says how it is drawn:
+Per network the logits, the losses of the samples, and the gradient of every parameter; weights from
+networks.py, dropout off, label smoothing 0. A network's first line says how it is drawn:
 
     network FORM MODEL SIDE SHIFT draws A+B A+B ...
 
-A draw is a batch of two images, "images A" and "images B" of networks.drawn, with labels 0 and 1. SHIFT is added to the
-biases of batch norm: of its outputs one in some thousand is negative then. The draws are chosen such that no input of a
-ReLU and no two values of a max pool's window are within a few times float32's error in their channel of a kink
-(kinks.py), so that errors are of rounding only. Then follow lines of a module and its parameters:
+A draw is a batch of two images, "images A" and "images B" of networks.drawn, with labels 0 and 1. SHIFT is
+added to the biases of batch norm: of its outputs one in some thousand is negative then. The draws are chosen
+such that no input of a ReLU and no two values of a max pool's window are within a few times float32's error
+in their channel of a kink (kinks.py), so that errors are of rounding only. Then follow lines of a module and
+its parameters:
 
     layer1.0.bn1 weight 3.1e-07 bias 2.2e-07
 
-Each number is the root mean square over the draws of |float32 - float64|, in the L2 norm over the tensor, and no less than
-what rounding the right answer to float32 costs. Logits and losses are taken relative to their own norm, a gradient to that of
-all parameters together: some are zero but for rounding (batch norm takes out what scales its input).
+Each number is the root mean square over the draws of |float32 - float64|, in the L2 norm over the tensor, and
+no less than what rounding the right answer to float32 costs. Logits and losses are taken relative to their
+own norm, a gradient to that of all parameters together: some are zero but for rounding (batch norm takes out
+what scales its input).
 """
 import argparse
 import copy

@@ -1,7 +1,8 @@
 """Where a network has no derivative: ReLU at 0, and max pooling where two values are largest.
 
-A number within rounding of such a kink falls on one side here and on the other there; whole tensors then differ by far more
-than rounding, in one PyTorch as in another. Comparing precisions needs inputs for which no number lies that close.
+A number within rounding of such a kink falls on one side here and on the other there; whole tensors then
+differ by far more than rounding, in one PyTorch as in another. Comparing precisions needs inputs for which no
+number lies that close.
 """
 import contextlib
 
@@ -50,8 +51,8 @@ def record(net, images):
 
 
 def largest_errors(net64, net32, images):
-    """Of each kink's input in float32: the largest of each channel, as batch norm makes them differ, but no less than
-    their mean; one of all where there are no channels."""
+    """Of each kink's input in float32: the largest of each channel, as batch norm makes them differ, but no
+    less than their mean; one of all where there are no channels."""
     errors = []
     for a, b in zip(record(net64, images.double()), record(net32, images)):
         error = (a[1] - b[1].double()).abs()
@@ -61,8 +62,9 @@ def largest_errors(net64, net32, images):
 
 
 def far(net, images, errors, relu_margin=4, pool_margin=3):
-    """Whether no number is nearer to a kink than so many of the largest errors. Two values of a window may both
-    be off. Where zeros of a ReLU tie, it does not matter which is chosen: none of them has a gradient."""
+    """Whether no number is nearer to a kink than so many of the largest errors. Two values of a window may
+    both be off. Where zeros of a ReLU tie, it does not matter which is chosen: none of them has a
+    gradient."""
     left = iter(errors)
 
     def relu(x):

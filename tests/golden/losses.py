@@ -3,11 +3,14 @@
 
     python3 tests/golden/losses.py               (Debian: python3-torch, python3-torchvision)
 
-One micro-batch of two samples with labels 0 and 1, label smoothing 0.1, no dropout, weights from networks.py. A line:
+One micro-batch of two samples with labels 0 and 1, label smoothing 0.1, no dropout, weights from networks.py.
+A line:
 
-    form model pixels auxiliary weight   loss of sample 0   of sample 1   norm of the gradient over all parameters
+    form model pixels auxiliary weight   loss of sample 0   of sample 1   norm of the gradient over all
+                                         parameters
 
-The losses are the classifier's, and the gradient is that of the mean loss, an auxiliary head's with its weight.
+The losses are the classifier's, and the gradient is that of the mean loss, an auxiliary head's with its
+weight.
 """
 import pathlib
 
@@ -21,7 +24,8 @@ import networks
 FILE = pathlib.Path(__file__).parent / "losses.txt"
 CIFAR = ["alexnet", "densenet121", "inception_v3", "resnet18", "resnet20", "resnet32", "resnet50", "resnet56",
          "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"]
-# Small images; Inception-v3 would end in a single pixel of 75, and batch norm over two values is all rounding.
+# Small images; Inception-v3 would end in a single pixel of 75, and batch norm over two values is all
+# rounding.
 IMAGENET = {"alexnet": 75, "densenet121": 75, "inception_v3": 139, "resnet18": 75, "resnet50": 75, "resnet101": 75,
             "resnext50": 75, "resnext101": 75, "squeezenet1_0": 75, "vgg16": 75}
 CASES = ([("cifar", m, 32, 0.4 if m == "inception_v3" else 0) for m in CIFAR] +

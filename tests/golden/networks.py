@@ -86,7 +86,8 @@ def drawn(name, shape):
 
 
 def weights(name, shape):
-    """He et al. 2015 for matrices and filters; around 1 for batch norm's weight; small for what is added. float32."""
+    """He et al. 2015 for matrices and filters; around 1 for batch norm's weight; small for what is added.
+    float32."""
     u = drawn(name, shape)
     if len(shape) > 1:
         u = u * math.sqrt(6 / math.prod(shape[1:]))

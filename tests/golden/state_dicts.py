@@ -3,9 +3,9 @@
 
     python3 tests/golden/state_dicts.py          (Debian: python3-torch, python3-torchvision)
 
-A line is a module that owns tensors: its name and its output's C x H x W for an image of the usual size, then after
-every semicolon one entry of the state_dict (name, shape, standard deviation and largest magnitude as drawn with
-seed 0) or one number (of batch norm):
+A line is a module that owns tensors: its name and its output's C x H x W for an image of the usual size, then
+after every semicolon one entry of the state_dict (name, shape, standard deviation and largest magnitude as
+drawn with seed 0) or one number (of batch norm):
 
     conv1 64x112x112; weight 64x3x7x7 0.02523 0.104
     bn1 64x112x112; eps 1e-05; momentum 0.1; weight 64 0 1; bias 64 0 0; ...; num_batches_tracked scalar 0 0

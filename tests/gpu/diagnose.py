@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
-"""Which part is at fault where training on a GPU goes wrong: a small one is run as it is, and with one part at a time left out.
+"""Which part is at fault where training on a GPU goes wrong: a small one is run as it is, and with one part
+at a time left out.
 
     tests/gpu/diagnose.py PROGRAM [--mpirun MPIRUN] [--sanitizer COMPUTE_SANITIZER] [--limit SECONDS] [--all]
                           [--networks resnet20:bf16 …] [--tests TEST_GPU TEST_GPU_TRANSPORT --logs FOLDER]
 
-  trainings   losses beside the CPU's, final weights beside those of the run as it is, whose bits most variants must have;
-              where a network is right as it is, only those with the same bits are run (--all: every one)
-  gradients   of one batch in float32, node by node beside the CPU's: the last node that is wrong is where it begins
-  tests       those that the logs name as failed, each in a process of its own, as it is and with parts left out
+  trainings   losses beside the CPU's, final weights beside those of the run as it is, whose bits most
+              variants must have; where a network is right as it is, only those with the same bits are run
+              (--all: every one)
+  gradients   of one batch in float32, node by node beside the CPU's: the last node that is wrong is where it
+              begins
+  tests       those that the logs name as failed, each in a process of its own, as it is and with parts left
+              out
   sanitizer   compute-sanitizer over a training of three steps
 
 The last lines say what follows. Exit code 0 where nothing is wrong, 77 where there is no device.

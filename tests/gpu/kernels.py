@@ -3,9 +3,11 @@
 
     tests/gpu/kernels.py PROGRAM [--ncu NCU] [--json FILE] [--models resnet18 resnet50] [--batch 128]
 
-  nodes     by CUDA events (`antichain profile`), beside the larger of: bytes over the memory's rate, operations over that of the tensor
-            cores, and what any kernel takes. The rates are --bytes-per-s and --flops, which should be measured ones.
-  kernels   by ncu where it may read the counters: time, bytes per second and registers of each kernel, the longest in sum first
+  nodes     by CUDA events (`antichain profile`), beside the larger of: bytes over the memory's rate,
+            operations over that of the tensor cores, and what any kernel takes. The rates are --bytes-per-s
+            and --flops, which should be measured ones.
+  kernels   by ncu where it may read the counters: time, bytes per second and registers of each kernel, the
+            longest in sum first
 """
 import argparse, csv, io, json, os, sys, tempfile
 
@@ -24,7 +26,8 @@ def network(model, batch):
 
 
 def estimate_us(node, of_input, flops_per_s, bytes_per_s):
-    """(forward, backward). Each pass moves the input and the output about once; a backward does twice the operations, and moves twice."""
+    """(forward, backward). Each pass moves the input and the output about once; a backward does twice the
+    operations, and moves twice."""
     moved = of_input + node["output_bytes"] + node["param_bytes"]
     flops = node["flops"] if node["op"] in ("conv2d", "linear") else 0
     return tuple(max(LEAST_US, n * 1e6 * max(moved / bytes_per_s, flops / flops_per_s)) for n in (1, 2))

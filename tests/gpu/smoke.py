@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A minute that tells whether the rest is worth its time: versions, cuDNN's engines beside those expected for an H200, an operator of
-each type in three precisions, and 40 steps of ResNet-18 recorded as graphs and not, which must have the same bits.
+"""A minute that tells whether the rest is worth its time: versions, cuDNN's engines beside those expected for
+an H200, an operator of each type in three precisions, and 40 steps of ResNet-18 recorded as graphs and not,
+which must have the same bits.
 
     tests/gpu/smoke.py PROGRAM --tests TEST_GPU --plans LIST [--json FILE]
 
-Exit code 0 where all is right, 77 where there is no device. Engines other than expected are told, and are no failure: the list is
-of a device that was only described.
+Exit code 0 where all is right, 77 where there is no device. Engines other than expected are told, and are no
+failure: the list is of a device that was only described.
 """
 import argparse, json, os, re, statistics, sys, tempfile
 

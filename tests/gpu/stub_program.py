@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""A program that trains like `antichain` as far as tests/gpu/diagnose.py asks, with a part that is at fault (STUB_FAULT)."""
+"""A program that trains like `antichain` as far as tests/gpu/diagnose.py asks, with a part that is at fault
+(STUB_FAULT)."""
 import json, os, random, sys
 
 words = sys.argv[1:]

@@ -1,6 +1,7 @@
 # shellcheck shell=bash disable=SC2034
-# What the scripts of this folder share that play cases in a folder of their own. They are started as SCRIPT PROGRAM CASE and
-# source this file; it sets program, case, folder and mpirun, and enters the folder, which is gone when the script ends.
+# What the scripts of this folder share that play cases in a folder of their own. They are started as SCRIPT
+# PROGRAM CASE and source this file; it sets program, case, folder and mpirun, and enters the folder, which is
+# gone when the script ends.
 set -uo pipefail
 program=$1 case=$2
 folder=$(mktemp -d) || exit 1

@@ -46,8 +46,10 @@ constexpr const char* graph_txt =
 
 // The slow device comes first in the file.
 constexpr const char* two_devices = R"({"format": "antichain cluster 1",
-  "within_node": {"bytes_per_s": 2e10, "latency_us": 3}, "between_nodes": {"bytes_per_s": 1e9, "latency_us": 20},
-  "nodes": [{"devices": [{"speed": 1, "memory_bytes": 0}]}, {"devices": [{"speed": 2, "memory_bytes": 100000000}]}]})";
+  "within_node": {"bytes_per_s": 2e10, "latency_us": 3},
+  "between_nodes": {"bytes_per_s": 1e9, "latency_us": 20},
+  "nodes": [{"devices": [{"speed": 1, "memory_bytes": 0}]},
+            {"devices": [{"speed": 2, "memory_bytes": 100000000}]}]})";
 
 class PlanProgram : public testing::Test {
  protected:

@@ -254,7 +254,8 @@ TEST_F(Program, PlansAndSchedulesGoRoundAsFiles) {
 
 TEST_F(Program, TrainsForTheSmallestStepOnTheClusterThatIsGiven) {
   write_file(path("cluster.json"), R"({"format": "antichain cluster 1",
-    "within_node": {"bytes_per_s": 2e10, "latency_us": 3}, "between_nodes": {"bytes_per_s": 1e9, "latency_us": 20},
+    "within_node": {"bytes_per_s": 2e10, "latency_us": 3},
+    "between_nodes": {"bytes_per_s": 1e9, "latency_us": 20},
     "nodes": [{"devices": [{"speed": 1, "memory_bytes": 900000000, "count": 4}]}]})");
   const std::string train = std::string("train --steps 1 ") + given;
   const ProgramRun result = run(train + "--local 2 --cluster cluster.json");

@@ -9,7 +9,8 @@ namespace antichain {
 namespace {
 
 constexpr const char* cluster_text = R"({"format": "antichain cluster 1",
-  "within_node": {"bytes_per_s": 2e10, "latency_us": 3}, "between_nodes": {"bytes_per_s": 1e6, "latency_us": 20},
+  "within_node": {"bytes_per_s": 2e10, "latency_us": 3},
+  "between_nodes": {"bytes_per_s": 1e6, "latency_us": 20},
   "nodes": [{"devices": [{"speed": 1, "memory_bytes": 5000}, {"speed": 2, "memory_bytes": 0}]},
             {"devices": [{"speed": 4, "memory_bytes": 7000}]}]})";
 

@@ -1,4 +1,5 @@
-"""Which of cuDNN's engines is at fault, where a network is right without cuDNN: one at a time is left out (ANTICHAIN_CUDA_SKIP)."""
+"""Which of cuDNN's engines is at fault, where a network is right without cuDNN: one at a time is left out
+(ANTICHAIN_CUDA_SKIP)."""
 import re
 
 from diagnosis.variants import AS_IT_IS, Variant

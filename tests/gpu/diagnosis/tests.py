@@ -1,4 +1,5 @@
-"""Tests that logs name as failed, each in a process of its own: an error that breaks the device fails all behind it."""
+"""Tests that logs name as failed, each in a process of its own: an error that breaks the device fails all
+behind it."""
 import glob, os, re
 
 from diagnosis.runs import last_line, row
@@ -6,7 +7,8 @@ from diagnosis.variants import AS_IT_IS, Variant
 
 
 def failed_tests(folder):
-    """Test: log, of those that failed or did not end. What failed first in each log tells most, so these come first."""
+    """Test: log, of those that failed or did not end. What failed first in each log tells most, so these come
+    first."""
     queues = []
     for log in sorted(glob.glob(os.path.join(folder, "*.log"))):
         failed, running = [], None

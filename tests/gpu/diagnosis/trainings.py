@@ -1,4 +1,5 @@
-"""A small training in every variant: losses beside the CPU's, weights by their bits, and what follows of both."""
+"""A small training in every variant: losses beside the CPU's, weights by their bits, and what follows of
+both."""
 import json, os, re
 
 from diagnosis.engines import engines

@@ -1,9 +1,11 @@
 """The ways in which a small training is run, and what each of them leaves out."""
 
-# Batch norm with add; dropout and linear layers; bias behind convolutions and concatenation. In the order in which they tell something new.
+# Batch norm with add; dropout and linear layers; bias behind convolutions and concatenation. In the order in
+# which they tell something new.
 NETWORKS = [("resnet20", "float32"), ("vgg16", "bf16"), ("squeezenet1_0", "float32"), ("resnet20", "bf16"), ("vgg16", "float32"),
             ("squeezenet1_0", "bf16")]
-# How far a loss may be from the CPU's in float32, relative to it. On the CPU itself, bf16 is 0.6 % off after five steps.
+# How far a loss may be from the CPU's in float32, relative to it. On the CPU itself, bf16 is 0.6 % off after
+# five steps.
 NEAR = {"float32": 1e-3, "bf16": 2e-2}
 SAFE = {"ANTICHAIN_CUDA_GRAPHS": "0", "ANTICHAIN_CUDA_LOOPS": "all", "CUDA_LAUNCH_BLOCKING": "1"}
 

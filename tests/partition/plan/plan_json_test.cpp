@@ -158,7 +158,8 @@ TEST_F(PlanOfNames, RefusesNamesThatMeanNothingHere) {
 
 TEST_F(PlanOfNames, AnInputInALaterStageIsNoPartOfIt) {
   Plan back = plan_from_json(R"({"format": "antichain plan 1", "model": "chain", "graph_hash": "",
-      "stages": [{"ranks": [0], "nodes": ["node2"]}, {"ranks": [1], "nodes": ["image", "node10", "node11"]}]})",
+      "stages": [{"ranks": [0], "nodes": ["node2"]},
+                 {"ranks": [1], "nodes": ["image", "node10", "node11"]}]})",
                              "hand.json", profile);
   expect_has(error_of([&] { validate(back, profile); }), "it is an input");
 }

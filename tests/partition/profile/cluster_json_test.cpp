@@ -18,7 +18,8 @@ const char* const sample = R"({
   "within_node": {"bytes_per_s": 200000000000, "latency_us": 3.000},
   "between_nodes": {"bytes_per_s": 0, "latency_us": 10.500},
   "nodes": [
-    {"devices": [{"speed": 1, "memory_bytes": 16000000000, "count": 2}, {"speed": 0.5, "memory_bytes": 8}], "count": 2},
+    {"devices": [{"speed": 1, "memory_bytes": 16000000000, "count": 2}, )"
+                           R"({"speed": 0.5, "memory_bytes": 8}], "count": 2},
     {"devices": [{"speed": 2.5, "memory_bytes": 0}]}
   ]
 }

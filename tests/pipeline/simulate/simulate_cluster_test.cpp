@@ -50,12 +50,12 @@ TEST(SimulateReplicas, DataParallelIsTheFormula) {
       }
 }
 
-// 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s; M
-// = 3:
-//   rank 0 (0, even)  0F0 0..1           0F2 1..2                       0B0 6..8           0B2 9..11   0A 11..14  0U
-//   rank 1 (0, odd)   0F1 0..1                                          0B1 6..8           waits       0A 11..14  0U
-//   rank 2 (1, even)  1F0 2..3  1B0 3..5  (a2 there at 3) 1F2 5..6  1B2 6..8               1A 8..11   1U 11..11.5
-//   rank 3 (1, odd)   1F1 2..3  1B1 3..5                                                    waits      1A 8..11   1U
+// 2 stages x 2 replicas, t_f = 1, t_b = 2, messages of 1 s, all-reduce 2 (1/2) 60 / 20 = 3 s, update 0.5 s, M
+// = 3. a2 is there at 3:
+//   rank 0 (0, even)  0F0 0..1  0F2 1..2             0B0 6..8  0B2 9..11  0A 11..14  0U
+//   rank 1 (0, odd)   0F1 0..1                       0B1 6..8  waits      0A 11..14  0U
+//   rank 2 (1, even)  1F0 2..3  1B0 3..5  1F2 5..6   1B2 6..8  1A 8..11   1U 11..11.5
+//   rank 3 (1, odd)   1F1 2..3  1B1 3..5             waits     1A 8..11   1U
 TEST(SimulateReplicas, TwoTimesTwoByHand) {
   const Profile network = chain(
       2, {.forward_s = 1, .backward_input_s = 2, .update_s = 0.5, .output_bytes = 20, .param_bytes = 60});
