@@ -34,6 +34,7 @@
 #include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/host/stop_signals.h"
+#include "pipeline/schedule/lane.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/simulate/trace_events.h"
 #include "pipeline/stage/stage_state.h"
@@ -133,7 +134,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
       obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const Cluster& cluster = task.options.cluster;
   const Transport& way = tensors.over(transport);
-  const auto lane_of = [&](int from, int to, Flow flow) { return way.lane(from, to, flow); };
+  const auto lane_of = [&](int from, int to, Flow flow) {
+    return way.lane_between(from, to, lane_of_flow(flow)).value_or(no_lane);
+  };
   const Timeline predicted = way.ordered()
                                  ? simulate_in_order(schedule, plan, profile, cluster,
                                                      message_order(schedule, plan, profile, cluster), lane_of)

@@ -21,11 +21,11 @@ double& time_of(NodeCost& cost, Verb verb) {
 }
 
 DeviceTimes::Part DeviceTimes::part_of(Verb verb) {
-  return verb == Verb::forward ? forward : verb == Verb::step ? update : backward;
+  return verb == Verb::forward ? forward : verb == Verb::update ? update : backward;
 }
 
 void DeviceTimes::add_node(NodeId id, Verb verb, double seconds) {
-  step_[{id, verb}] += verb == Verb::step ? seconds : seconds / microbatches_;
+  step_[{id, verb}] += verb == Verb::update ? seconds : seconds / microbatches_;
 }
 
 void DeviceTimes::end_of_nodes() {
@@ -37,7 +37,7 @@ void DeviceTimes::add_traced(const std::vector<Event>& events) {
   std::array<double, 3> sums_s{};
   for (const Event& e : events) {
     const Verb verb = e.action.verb;
-    const bool computes = verb == Verb::forward || verb == Verb::backward || verb == Verb::step;
+    const bool computes = verb == Verb::forward || verb == Verb::backward || verb == Verb::update;
     if (computes) sums_s[part_of(verb)] += e.end_s - e.start_s;
   }
   traced_s_[forward].push_back(sums_s[forward] / microbatches_);

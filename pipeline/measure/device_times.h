@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "partition/profile/profile.h"
-#include "pipeline/simulate/simulate.h"
+#include "pipeline/schedule/timeline.h"
 
 namespace antichain {
 

@@ -45,7 +45,7 @@ class End {
   // The lower rank's message goes first; the upper one's begins when that has come.
   void round_trip(const Tensor& out, const Tensor& in) {
     constexpr MessageKey key{};
-    const Turn send{Verb::send, key, peer_}, recv{Verb::recv, key, peer_};
+    const Turn send{true, key, peer_}, recv{false, key, peer_};
     if (transport_.ordered()) transport_.begin_step(lower_ ? std::array{send, recv} : std::array{recv, send});
     const auto ticket = transport_.recv(key, peer_, in);
     if (lower_) transport_.send(key, peer_, out);

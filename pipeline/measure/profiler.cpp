@@ -139,12 +139,13 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
   bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
     job.activity().beat();
     in_nodes += seconds;
-    if (verb != Verb::step)
+    if (verb != Verb::update)
       in_nodes += telling.tell(
           steps + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
           graph[id].name);
     // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
-    if (verb == Verb::step || microbatch == bench.microbatches() - 1) samples[{id, verb}].push_back(seconds);
+    if (verb == Verb::update || microbatch == bench.microbatches() - 1)
+      samples[{id, verb}].push_back(seconds);
   });
   job.barrier();
   const double warm_up_s = bench.step().seconds;

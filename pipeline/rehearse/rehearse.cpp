@@ -64,7 +64,7 @@ Rehearsal::Rehearsal(const Profile& network, const Plan& plan, const Schedule& s
       time_(transport),
       names_(std::make_shared<std::map<int, std::string>>()) {
   for (const Verb verb :
-       {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::step})
+       {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::update})
     node_ends_[verb] = node_ends(verb);
   for (int r = 0; r < int(schedule.ranks.size()); ++r)
     for (const Action& a : schedule.ranks[size_t(r)])
@@ -196,7 +196,7 @@ void Rehearsal::execute(size_t index) {
     case Verb::backward:
     case Verb::backward_input:
     case Verb::backward_weight:
-    case Verb::step:
+    case Verb::update:
       return compute(action);
   }
 }
@@ -283,7 +283,7 @@ Timeline Rehearsal::collect(const std::vector<double>& times) {
       const Action& action = schedule_.ranks[r][i];
       const double start_s = of_rank[2 * i] / options_.time_scale;
       const double end_s = of_rank[2 * i + 1] / options_.time_scale;
-      if (computes(action.verb) || action.verb == Verb::step) timeline.busy_s[r] += end_s - start_s;
+      if (computes(action.verb) || action.verb == Verb::update) timeline.busy_s[r] += end_s - start_s;
       timeline.step_s = std::max(timeline.step_s, end_s);
       timeline.events.push_back({int(r), action, start_s, end_s});
     }

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "pipeline/run/runner.h"
 #include "pipeline/run/weighted_loss.h"
 
 namespace antichain {

@@ -13,14 +13,12 @@
 
 #include "pipeline/device/device_step.h"
 #include "pipeline/device/device_streams.h"
-#include "pipeline/run/offence.h"
+#include "pipeline/run/step.h"
 #include "pipeline/schedule/schedule.h"
 #include "pipeline/stage/stage.h"
 #include "pipeline/stage/stage_memory.h"
 
 namespace antichain {
-
-struct StepResult;
 
 class DeviceReadings {
  public:

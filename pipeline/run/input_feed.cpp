@@ -6,7 +6,6 @@
 #include "data/raw_images.h"
 #include "framework/backend.h"
 #include "framework/error.h"
-#include "pipeline/run/runner.h"
 
 namespace antichain {
 

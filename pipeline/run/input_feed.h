@@ -17,14 +17,13 @@
 
 #include "pipeline/device/device_step.h"
 #include "pipeline/device/device_streams.h"
+#include "pipeline/run/step.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/stage_memory.h"
 
 namespace antichain {
 
 class Backend;
-class BatchSource;
-struct RawImages;
 
 class InputFeed {
  public:

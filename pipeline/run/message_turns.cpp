@@ -1,4 +1,5 @@
 #include "pipeline/run/message_turns.h"
+#include "pipeline/schedule/lane.h"
 
 namespace antichain {
 
@@ -13,7 +14,7 @@ std::vector<Turn> turns_of(const std::vector<int>& order, const std::vector<Acti
     }
     const bool sends = a.verb == Verb::send;
     const int channel = sends ? channels(rank, a.peer, a.message) : channels(a.peer, rank, a.message);
-    turns.push_back({a.verb, {channel, a.microbatch}, a.peer, 0, lane_of_flow(a.message.flow)});
+    turns.push_back({sends, {channel, a.microbatch}, a.peer, 0, lane_of_flow(a.message.flow)});
   }
   return turns;
 }

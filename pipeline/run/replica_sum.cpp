@@ -1,5 +1,6 @@
 #include "pipeline/run/replica_sum.h"
 
+#include "pipeline/schedule/lane.h"
 #include "pipeline/stage/parts.h"
 
 namespace antichain {
@@ -18,24 +19,23 @@ ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vecto
     const Tensor& all = stage.gradients();
     return floats(all, equal_part(all.bytes(), replica, share.replicas));
   };
-  const auto item = [&](Verb verb, SumChannel channel, int microbatch, int replica, const Tensor& tensor) {
+  const auto item = [&](bool sends, SumChannel channel, int microbatch, int replica, const Tensor& tensor) {
     const MessageKey key{first_channel + int(channel), microbatch};
     const int group = channel == SumChannel::sums ? 2 : 1;
-    return Item{{verb, key, ranks[size_t(replica)], group, lane_of_flow(Flow::gradient)}, tensor};
+    return Item{{sends, key, ranks[size_t(replica)], group, lane_of_flow(Flow::gradient)}, tensor};
   };
   part_ = part(own_);
   for (const Ring& ring : memory.terms) terms_.push_back(ring[0]);
-  for (const Verb verb : {Verb::send, Verb::recv}) {
-    const bool sends = verb == Verb::send;
+  for (const bool sends : {true, false}) {
     auto term = terms_.begin();
     for (int peer = 0; peer < share.replicas; ++peer) {
       if (peer == own_) continue;
       const Tensor theirs = part(peer), &in_first = sends ? theirs : part_, &in_then = sends ? part_ : theirs;
       if (in_first.bytes() > 0)
-        first_.push_back(item(verb, SumChannel::gradients, 0, peer, sends ? theirs : *term++));
+        first_.push_back(item(sends, SumChannel::gradients, 0, peer, sends ? theirs : *term++));
       for (int m = sends ? own_ : peer; m < int(memory.all_statistics.size()); m += share.replicas)
-        first_.push_back(item(verb, SumChannel::statistics, m, peer, memory.all_statistics[size_t(m)]));
-      if (in_then.bytes() > 0) then_.push_back(item(verb, SumChannel::sums, 0, peer, in_then));
+        first_.push_back(item(sends, SumChannel::statistics, m, peer, memory.all_statistics[size_t(m)]));
+      if (in_then.bytes() > 0) then_.push_back(item(sends, SumChannel::sums, 0, peer, in_then));
     }
   }
 }
@@ -53,9 +53,9 @@ void ReplicaSum::run(Transport& transport) const {
 void ReplicaSum::exchange(Transport& transport, const std::vector<Item>& items) const {
   std::vector<Transport::Ticket> coming;
   for (const auto& [turn, tensor] : items)
-    if (turn.verb == Verb::recv) coming.push_back(transport.recv(turn.key, turn.peer, tensor));
+    if (!turn.sends) coming.push_back(transport.recv(turn.key, turn.peer, tensor));
   for (const auto& [turn, tensor] : items)
-    if (turn.verb == Verb::send) transport.send(turn.key, turn.peer, tensor);
+    if (turn.sends) transport.send(turn.key, turn.peer, tensor);
   for (const Transport::Ticket ticket : coming) transport.wait(ticket);
 }
 

@@ -72,7 +72,7 @@ void StageRunner::act(size_t index, const StepInput& input, BatchSource& source,
   transport_.activity().doing(labels_[index]);
   if (device_) device_->begin_range(print(action));
   times_->start(action);
-  if (feed_ && action.verb == Verb::step) feed_->end_step();
+  if (feed_ && action.verb == Verb::update) feed_->end_step();
   execute(action, input, source, result);
   if (node_stamps_) node_stamps_->let_go();
   times_->end();
@@ -118,7 +118,7 @@ void StageRunner::execute(const Action& action, const StepInput& input, BatchSou
     case Verb::reduce:
       ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
       return sum_->run(transport_);
-    case Verb::step:
+    case Verb::update:
       return step(action, input, result);
   }
 }

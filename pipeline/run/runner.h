@@ -12,64 +12,23 @@
 #include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "framework/sgd.h"
 #include "pipeline/host/fault.h"
 #include "pipeline/run/device_readings.h"
 #include "pipeline/run/input_feed.h"
 #include "pipeline/run/node_stamps.h"
-#include "pipeline/run/offence.h"
 #include "pipeline/run/replica_sum.h"
+#include "pipeline/run/step.h"
 #include "pipeline/run/step_times.h"
 #include "pipeline/run/time_sheet.h"
 #include "pipeline/schedule/channels.h"
 #include "pipeline/schedule/schedule_passes.h"
-#include "pipeline/simulate/simulate.h"
 #include "pipeline/stage/stage_memory.h"
 #include "pipeline/transport/transport.h"
 
 namespace antichain {
-
-struct RawImages;
-
-// Where the input nodes' values come from. Every rank draws the samples it needs itself: labels are never
-// sent.
-class BatchSource {
- public:
-  virtual ~BatchSource() = default;
-  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch,
-  // maybe before the schedule loads it.
-  virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
-
-  // Not nullptr: an input's samples come as bytes instead, in tensors of raw_spec(), and the device makes the
-  // input's of them. The same for all steps of a runner. On a device with memory of its own only.
-  virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
-
-  // Of the batch that is expected after the current one: the rank's first micro-batch, drawn while the
-  // current batch is computed.
-  virtual bool expects_more() const { return false; }
-  virtual void fill_next(std::string_view /*input*/, int /*microbatch*/, const Tensor& /*out*/) {}
-  virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next
-};
-
-struct StepInput {
-  uint64_t step = 0, seed = 0;
-  int batch = 0;   // samples: the loss divides by it
-  float rate = 0;  // learning rate
-  SgdOptions sgd;
-  bool traced = false;
-};
-
-// Sums over the samples of the loss nodes this rank owns; zero elsewhere. Padding samples count nothing.
-struct StepResult {
-  double loss = 0, correct = 0;
-  std::vector<Event> events;  // of a traced step, seconds since its begin
-  NumberReport numbers;       // with a judge
-  bool updated = true;        // what the judge said
-};
 
 // Hears of the outputs of the stage's nodes, each right after its forward: valid only until it returns.
 using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;

@@ -38,7 +38,7 @@ std::string StageRunner::describe(const Action& a) const {
       return fmt::format("weight gradients of micro-batch {}", a.microbatch);
     case Verb::reduce:
       return "adding up the weight gradients of all replicas";
-    case Verb::step:
+    case Verb::update:
       return "updating the weights";
   }
   return "";

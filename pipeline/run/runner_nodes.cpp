@@ -144,9 +144,9 @@ void StageRunner::update(const StepInput& input) {
     for (int m = 0; count > 0 && m < schedule_.microbatches; ++m)
       statistics.push_back(at(memory_.statistics, id, m, count));
     if (count > 0)
-      stamped(id, Verb::step, 0, [&] { state.kernel->absorb(context_, statistics, state.buffers); });
+      stamped(id, Verb::update, 0, [&] { state.kernel->absorb(context_, statistics, state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
-      timed(id, Verb::step, 0, [&] { stage_.update(id, input.sgd, rate); });
+      timed(id, Verb::update, 0, [&] { stage_.update(id, input.sgd, rate); });
     progress_between_nodes();
   }
   if (at_once) stage_.update(input.sgd, rate);

@@ -7,7 +7,7 @@
 
 #include "pipeline/device/device_step.h"
 #include "pipeline/run/time_sheet.h"
-#include "pipeline/simulate/simulate.h"
+#include "pipeline/schedule/timeline.h"
 
 namespace antichain {
 

@@ -30,7 +30,7 @@ Spent spent_on(Verb verb) {
     case Verb::backward_input:
     case Verb::backward_weight:
       return Spent::backward;
-    case Verb::step:
+    case Verb::update:
       return Spent::update;
   }
   return Spent::other;

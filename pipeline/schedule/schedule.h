@@ -26,7 +26,7 @@ enum class Verb {
   backward_weight,  // W  weight gradients only
   send,             // S  post a message
   reduce,  // A  all-reduce of weight gradients over the stage's replicas: begins when the last one is there
-  step,    // U  absorb statistics, update weights
+  update,  // U  absorb statistics, update weights
 };
 bool computes(Verb);  // forward, backward or a half of it
 

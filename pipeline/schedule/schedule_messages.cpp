@@ -122,7 +122,7 @@ void add_updates(std::vector<Action>& actions, const Share& share) {
   });
   if (!learns) return;
   if (share.replicas > 1) actions.push_back({Verb::reduce, share.stage});
-  actions.push_back({Verb::step, share.stage});
+  actions.push_back({Verb::update, share.stage});
 }
 
 }  // namespace antichain

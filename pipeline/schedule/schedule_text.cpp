@@ -41,7 +41,7 @@ constexpr std::array<Letter, 9> letters = {{
     {Verb::backward_weight, 'W', true, 0, "its weight half"},
     {Verb::send, 'S', true, '>', "send"},
     {Verb::reduce, 'A', false, 0, "all-reduce over the replicas"},
-    {Verb::step, 'U', false, 0, "update"},
+    {Verb::update, 'U', false, 0, "update"},
 }};
 
 constexpr int largest_number = 9'999'999;

@@ -26,7 +26,7 @@ namespace {
   throw Error(fmt::format("schedule, rank {}: {} {}", rank, print(action), why));
 }
 
-constexpr size_t verbs = size_t(Verb::step) + 1;
+constexpr size_t verbs = size_t(Verb::update) + 1;
 
 class Validator {
  public:
@@ -76,8 +76,8 @@ class Validator {
   }
 
   static bool learns(const Action& a) {
-    return a.verb == Verb::step || a.verb == Verb::reduce || (computes(a.verb) && a.verb != Verb::forward) ||
-           a.message.flow == Flow::gradient;
+    return a.verb == Verb::update || a.verb == Verb::reduce ||
+           (computes(a.verb) && a.verb != Verb::forward) || a.message.flow == Flow::gradient;
   }
 
   static std::string consequence(const Action& action) {
@@ -91,7 +91,7 @@ class Validator {
     const std::vector<int>& ranks = cut_.ranks[a.stage];
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
       fail(rank, a, fmt::format("belongs to rank {} by the plan", fmt::join(ranks, " or ")));
-    const bool of_step = a.verb == Verb::step || a.verb == Verb::reduce;
+    const bool of_step = a.verb == Verb::update || a.verb == Verb::reduce;
     if (of_step ? a.microbatch != -1 : a.microbatch < 0 || a.microbatch >= schedule_.microbatches)
       fail(rank, a, fmt::format("names no micro-batch: there are {}", schedule_.microbatches));
     if (!of_step && rank_of(a) != rank)
@@ -198,12 +198,12 @@ class Validator {
 
   // Replicas add up finished gradients, so that all update alike.
   void check_update(int s, int rank) const {
-    const Action reduce{Verb::reduce, s}, step{Verb::step, s};
+    const Action reduce{Verb::reduce, s}, update{Verb::update, s};
     const bool replicated = cut_.replicas(s) > 1;
-    must_be(rank, step);
-    if (replicated) must_be(rank, reduce, ": every replica takes part"), must_precede(rank, reduce, step);
+    must_be(rank, update);
+    if (replicated) must_be(rank, reduce, ": every replica takes part"), must_precede(rank, reduce, update);
     for (int m = 0; m < schedule_.microbatches; ++m)
-      if (cut_.rank_of(s, m) == rank) must_precede(rank, adds_weights(s, m), replicated ? reduce : step);
+      if (cut_.rank_of(s, m) == rank) must_precede(rank, adds_weights(s, m), replicated ? reduce : update);
   }
 
   // Sent after the action that produces it, received before the action that uses it, by both, every

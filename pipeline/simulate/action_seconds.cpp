@@ -48,7 +48,7 @@ std::vector<ActionSeconds> action_seconds(const Plan& plan, const Profile& netwo
       s[size_t(Verb::backward)] = (sum.backward_s() + network.overhead_s) / speed;
       s[size_t(Verb::backward_input)] = (sum.backward_input_s + network.overhead_s) / speed;
       s[size_t(Verb::backward_weight)] = (sum.backward_weight_s + network.overhead_s) / speed;
-      s[size_t(Verb::step)] = sum.update_s / speed;
+      s[size_t(Verb::update)] = sum.update_s / speed;
       if (stage.ranks.size() > 1)
         s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
     }

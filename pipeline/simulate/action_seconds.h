@@ -11,7 +11,7 @@
 namespace antichain {
 
 // Seconds by verb; loads, sends and recvs: 0. A reduce is nothing where the stage has one rank.
-using ActionSeconds = std::array<double, size_t(Verb::step) + 1>;
+using ActionSeconds = std::array<double, size_t(Verb::update) + 1>;
 
 // Per rank. Error when the plan names a device that the cluster lacks.
 std::vector<ActionSeconds> action_seconds(const Plan&, const Profile&, const Cluster&);

@@ -96,13 +96,6 @@ double step_s(const Profile& network, const Plan& plan, Policy policy, int micro
   return last_s;
 }
 
-double Timeline::bubble_share() const {
-  double busy = 0;
-  for (double s : busy_s) busy += s;
-  const double all = step_s * double(busy_s.size());
-  return all > 0 ? 1 - busy / all : 0;
-}
-
 double one_device_step_s(const Profile& network, int microbatches) {
   double compute_s = 2 * network.overhead_s, update_s = 0;
   for (const ProfileNode& node : network.nodes) {
@@ -128,7 +121,7 @@ std::string_view category_of(Verb verb) {
       return "send";
     case Verb::reduce:
       return "reduce";
-    case Verb::step:
+    case Verb::update:
       break;
   }
   return "step";

@@ -3,7 +3,7 @@
 //
 //   forward, backward, I, W   the times of the stage's nodes, plus the profile's overhead_s, over the
 //                             device's speed
-//   step                      update_s of the stage's nodes, over the device's speed
+//   update                    update_s of the stage's nodes, over the device's speed
 //   send                      0 s for the sender: sends are posted. Messages from one rank to another go one
 //                             at a time, in the order in which they are posted; each takes
 //                             link.seconds(bytes) of the link between the two devices
@@ -21,22 +21,9 @@
 
 #include "partition/profile/cluster.h"
 #include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/timeline.h"
 
 namespace antichain {
-
-struct Event {
-  int rank = 0;
-  Action action;
-  double start_s = 0, end_s = 0;
-  double delivered_s = 0;  // of a recv that is simulated: when the message was there, waited for or not
-};
-
-struct Timeline {
-  std::vector<Event> events;    // by rank, then in order of execution
-  double step_s = 0;            // from the first action's start to the last one's end
-  std::vector<double> busy_s;   // per rank: forward, backward and update
-  double bubble_share() const;  // idle rank-seconds / all rank-seconds
-};
 
 // Error when the schedule is not valid for the plan, or the plan names a device that the cluster lacks.
 Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&);

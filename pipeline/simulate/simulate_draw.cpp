@@ -25,7 +25,7 @@ char glyph(const Action& action) {
       return char('A' + digit);
     case Verb::reduce:
       return '=';
-    case Verb::step:
+    case Verb::update:
       return '#';
     case Verb::load:
     case Verb::recv:
@@ -99,7 +99,7 @@ std::string legend(const Timeline& timeline, size_t margin, size_t width) {
   if (has(Verb::backward)) marks.emplace_back("a-j its backward");
   if (has(Verb::backward_input)) marks.insert(marks.end(), {"a-j its input half", "A-J its weight half"});
   if (has(Verb::reduce)) marks.emplace_back("= all-reduce");
-  if (has(Verb::step)) marks.emplace_back("# update");
+  if (has(Verb::update)) marks.emplace_back("# update");
   marks.emplace_back(". idle");
   std::string text, line;
   for (const std::string& mark : marks) {

@@ -23,7 +23,7 @@ std::string_view name_of(Verb verb) {
       return "send";
     case Verb::reduce:
       return "all-reduce";
-    case Verb::step:
+    case Verb::update:
       break;
   }
   return "update";

@@ -25,8 +25,8 @@ class MixedTransport : public TransportOver {
   }
 
   bool ordered() const override { return true; }
-  int lane(int from, int to, Flow flow) const override {
-    return pairs_.direct(from, to) ? no_lane : far_->lane(from, to, flow);
+  std::optional<int> lane_between(int from, int to, int lane) const override {
+    return pairs_.direct(from, to) ? std::nullopt : far_->lane_between(from, to, lane);
   }
   void begin_step(std::span<const Turn> turns) override {
     std::vector<bool> elsewhere;
@@ -43,7 +43,7 @@ class MixedTransport : public TransportOver {
   Ticket recv(MessageKey key, int peer, Tensor into) override {
     if (!is_near(peer)) return 2 * far_->recv(key, peer, std::move(into));
     const Ticket ticket = near_->recv(key, peer, std::move(into));
-    far_->passed(Verb::recv, key, peer);
+    far_->passed(false, key, peer);
     return 2 * ticket + 1;
   }
   void wait(Ticket ticket) override {
@@ -103,7 +103,7 @@ class MixedTransport : public TransportOver {
     near_->hand_on();
     std::erase_if(leaving_, [&](const Leaving& l) {
       if (!near_->begun(l.key, l.peer)) return false;
-      far_->passed(Verb::send, l.key, l.peer);
+      far_->passed(true, l.key, l.peer);
       return true;
     });
   }

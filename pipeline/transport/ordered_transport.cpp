@@ -20,7 +20,7 @@ class OrderedTransport : public MessagesInOrder {
   ~OrderedTransport() override { activity().guard({}); }
 
   bool ordered() const override { return true; }
-  int lane(int, int, Flow flow) const override { return lane_of_flow(flow) % messages_->lanes(); }
+  std::optional<int> lane_between(int, int, int lane) const override { return lane % messages_->lanes(); }
 
   void begin_step(std::span<const Turn> turns) override {
     begin_step(turns, std::vector<bool>(turns.size()));
@@ -35,15 +35,15 @@ class OrderedTransport : public MessagesInOrder {
     }
     issued_ = 0;
   }
-  void passed(Verb verb, MessageKey key, int peer) override { make_ready({verb, key, peer}, {}); }
+  void passed(bool sends, MessageKey key, int peer) override { make_ready({sends, key, peer}, {}); }
   bool issued(Ticket ticket) const override { return size_t(ticket) < issued_; }
   bool all_issued() const override { return issued_ == items_.size(); }
 
   void send(MessageKey key, int peer, Tensor tensor) override {
-    make_ready({Verb::send, key, peer}, std::move(tensor));
+    make_ready({true, key, peer}, std::move(tensor));
   }
   Ticket recv(MessageKey key, int peer, Tensor into) override {
-    return Ticket(make_ready({Verb::recv, key, peer}, std::move(into)));
+    return Ticket(make_ready({false, key, peer}, std::move(into)));
   }
 
   void wait(Ticket ticket) override {
@@ -89,13 +89,13 @@ class OrderedTransport : public MessagesInOrder {
   size_t make_ready(const Turn& turn, Tensor tensor) {
     size_t i = issued_;
     const auto is_it = [&](const Item& item) {
-      return !item.ready && item.turn.verb == turn.verb && item.turn.key == turn.key &&
+      return !item.ready && item.turn.sends == turn.sends && item.turn.key == turn.key &&
              item.turn.peer == turn.peer;
     };
     while (i < items_.size() && !is_it(items_[i])) ++i;
-    ANTICHAIN_CHECK(i < items_.size(), fmt::format("{} {} rank {} is in the step's order of messages",
-                                                   name_of(turn.key, turn.peer, rank()),
-                                                   turn.verb == Verb::send ? "to" : "from", turn.peer));
+    ANTICHAIN_CHECK(i < items_.size(),
+                    fmt::format("{} {} rank {} is in the step's order of messages",
+                                name_of(turn.key, turn.peer, rank()), turn.sends ? "to" : "from", turn.peer));
     items_[i].ready = true;
     items_[i].tensor = std::move(tensor);
     if (!items_[i].elsewhere) items_[i].after = messages_->computed();
@@ -129,8 +129,7 @@ class OrderedTransport : public MessagesInOrder {
     if (!std::ranges::all_of(turns, &Item::ready) || (here && taken[lane])) return false;
     if (here) taken[lane] = true;
     for (const Item& i : turns)
-      if (!i.elsewhere)
-        halves_.push_back({i.turn.verb == Verb::send, i.tensor, i.turn.peer, i.after, int(lane)});
+      if (!i.elsewhere) halves_.push_back({i.turn.sends, i.tensor, i.turn.peer, i.after, int(lane)});
     return true;
   }
 
@@ -143,8 +142,7 @@ class OrderedTransport : public MessagesInOrder {
 
   void finish(const Item& item) {
     const auto what = [&] {
-      const auto& [verb, key, peer, group, lane] = item.turn;
-      const bool sends = verb == Verb::send;
+      const auto& [sends, key, peer, group, lane] = item.turn;
       return fmt::format("{} {} rank {}", sends ? name_of(key, rank(), peer) : name_of(key, peer, rank()),
                          sends ? "to" : "from", peer);
     };

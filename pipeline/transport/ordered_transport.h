@@ -28,7 +28,7 @@ class MessagesInOrder : public TransportOver {
   using TransportOver::TransportOver;
   // [turn]: goes another way.
   virtual void begin_step(std::span<const Turn>, const std::vector<bool>& elsewhere) = 0;
-  virtual void passed(Verb, MessageKey, int peer) = 0;
+  virtual void passed(bool sends, MessageKey, int peer) = 0;
   virtual bool issued(Ticket) const = 0;
   virtual bool all_issued() const = 0;
 };

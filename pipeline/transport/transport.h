@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,8 +19,6 @@
 #include "framework/error.h"
 #include "framework/tensor.h"
 #include "pipeline/host/progress.h"
-#include "pipeline/schedule/lane.h"
-#include "pipeline/schedule/schedule.h"
 
 namespace antichain {
 
@@ -31,11 +30,11 @@ struct MessageKey {
   bool operator==(const MessageKey&) const = default;
 };
 
-// One of a rank's messages: to `peer` (Verb::send) or from it (Verb::recv). Turns of one rank with the same
-// group, which is not 0, stand next to each other in its order and go together, when all of them are ready; a
-// message to itself is two of a group.
+// One of a rank's messages in their order: it sends the message to `peer` or receives it from there. Turns of
+// one rank with the same group, which is not 0, stand next to each other in its order and go together, when
+// all of them are ready; a message to itself is two of a group.
 struct Turn {
-  Verb verb = Verb::send;
+  bool sends = true;  // else it receives
   MessageKey key;
   int peer = 0;
   int group = 0;
@@ -69,9 +68,11 @@ class Transport {
   // exactly that.
   virtual bool ordered() const { return false; }
   virtual void begin_step(std::span<const Turn>) {}
-  // In which lane a message between two ranks goes there: in each rank's lane one after the other. Where
-  // there is none it waits for those of its own pair alone.
-  virtual int lane(int /*from*/, int /*to*/, Flow) const { return no_lane; }
+  // The lane in which a message between two ranks goes there whose turn asks for `lane`: messages of a rank's
+  // lane go one after the other. Nothing: the message waits for those of its own pair of ranks alone.
+  virtual std::optional<int> lane_between(int /*from*/, int /*to*/, int /*lane*/) const {
+    return std::nullopt;
+  }
 
   // Control plane: small, blocking, every rank calls in the same order.
   virtual void barrier() = 0;

@@ -117,7 +117,7 @@ std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
 }
 
 std::string work_of(const Graph& graph, const Heard& h) {
-  if (h.verb == Verb::step) return "sgd";
+  if (h.verb == Verb::update) return "sgd";
   const std::string type(graph[h.id].op->type());
   return type + (h.verb == Verb::forward          ? " forward"
                  : h.verb == Verb::backward_input ? " input"
@@ -144,7 +144,7 @@ bool hears_the_kernels(double host_s) {
     if (h.id == no_node) continue;
     const bool more = pieces[{h.id, h.verb, h.microbatch}]++ > 0;
     double takes_s = of_table_s(work_of(graph, h)) / 10;
-    if (h.verb == Verb::step) takes_s *= double(graph[h.id].signature.params.size());
+    if (h.verb == Verb::update) takes_s *= double(graph[h.id].signature.params.size());
     if (more) {
       folds += int(h.seconds > 1e-6);
       takes_s = h.seconds > 1e-6 ? of_table_s("add") / 10 : 0;
@@ -155,7 +155,7 @@ bool hears_the_kernels(double host_s) {
   }
   EXPECT_EQ(folds, 2) << "of the tensor with two consumers, once per micro-batch";
   EXPECT_EQ((pieces[{graph.find("conv2"), Verb::backward_weight, 1}]), 1);
-  EXPECT_EQ((pieces[{graph.find("linear"), Verb::step, 0}]), 1);
+  EXPECT_EQ((pieces[{graph.find("linear"), Verb::update, 0}]), 1);
   return right;
 }
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/run/node_stamps.h"
+#include "pipeline/simulate/simulate.h"
 #include "tests/pipeline/planning/networks.h"
 
 namespace antichain {
@@ -33,12 +34,12 @@ DeviceTimes steps() {
       times.add_node(first, Verb::backward_weight, 6);
       times.add_node(no_node, Verb::backward, 3);
     }
-    times.add_node(first, Verb::step, 3);
-    times.add_node(second, Verb::step, 6);
+    times.add_node(first, Verb::update, 3);
+    times.add_node(second, Verb::update, 6);
     times.end_of_nodes();
     times.add_traced({action(Verb::load, 0, 0, 1), action(Verb::forward, 0, 1, 16),
                       action(Verb::backward, 0, 20, 52), action(Verb::forward, 1, 53, 70),
-                      action(Verb::backward, 1, 70, 102), action(Verb::step, 0, 110, 122 + odd_one_out)});
+                      action(Verb::backward, 1, 70, 102), action(Verb::update, 0, 110, 122 + odd_one_out)});
     times.add_plain(16 + 16 + 32 + 32 + 12 + 8 + odd_one_out);
   }
   return times;

@@ -120,7 +120,7 @@ class LookingRank {
   }
 
   void release(const Action& a) {
-    const bool learns = actions_.back().verb == Verb::step;
+    const bool learns = actions_.back().verb == Verb::update;
     for (auto& [message, r] : receives_)
       if (learns ? a.verb == Verb::backward : message.flow == Flow::activation) ++r.released;
     post();

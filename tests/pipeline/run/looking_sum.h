@@ -82,7 +82,7 @@ class LookingSum {
   int index_of(int rank) const { return int(std::ranges::find(ranks_, rank) - ranks_.begin()); }
   const Tensor& tensor_of(const Turn& turn) const {
     const SumChannel channel = SumChannel(turn.key.channel - first_channel_);
-    const bool sends = turn.verb == Verb::send;
+    const bool sends = turn.sends;
     if (channel == SumChannel::statistics) return statistics_[size_t(turn.key.microbatch)];
     if (channel == SumChannel::gradients && !sends) return terms_[size_t(index_of(turn.peer))];
     return parts_[size_t((channel == SumChannel::gradients) == sends ? index_of(turn.peer) : own_)];
@@ -90,10 +90,10 @@ class LookingSum {
 
   void exchange(Transport& transport, int group) const {
     std::vector<Transport::Ticket> coming;
-    for (const Verb verb : {Verb::recv, Verb::send})
+    for (const bool sends : {false, true})
       for (const Turn& turn : turns_) {
-        if (turn.group != group || turn.verb != verb) continue;
-        if (verb == Verb::send)
+        if (turn.group != group || turn.sends != sends) continue;
+        if (sends)
           transport.send(turn.key, turn.peer, tensor_of(turn));
         else
           coming.push_back(transport.recv(turn.key, turn.peer, tensor_of(turn)));

@@ -130,8 +130,7 @@ TEST(MessageTurns, InAnotherOrderOnOneReplicaAreFound) {
     std::ranges::stable_partition(std::span(swapped[size_t(r)]).subspan(first),
                                   [](const Turn& turn) { return turn.group == 2; });
     const auto begin = sooner[size_t(r)].begin();
-    const bool needs =
-        std::any_of(begin, begin + int(first), [](const Turn& turn) { return turn.verb == Verb::recv; });
+    const bool needs = std::any_of(begin, begin + int(first), [](const Turn& turn) { return !turn.sends; });
     std::rotate(begin, begin + int(first), sooner[size_t(r)].end());
     for (const Host host : hosts) {
       EXPECT_TRUE(c.stuck(swapped, host)) << seed;

@@ -14,17 +14,17 @@ inline std::vector<Turn> sum_turns(const std::vector<int>& ranks, int me, int fi
                                    bool statistics) {
   std::vector<Turn> turns;
   const int replicas = int(ranks.size()), own = int(std::ranges::find(ranks, me) - ranks.begin());
-  const auto add = [&](Verb verb, SumChannel channel, int microbatch, int replica, int group) {
-    turns.push_back({verb, {first_channel + int(channel), microbatch}, ranks[size_t(replica)], group});
+  const auto add = [&](bool sends, SumChannel channel, int microbatch, int replica, int group) {
+    turns.push_back({sends, {first_channel + int(channel), microbatch}, ranks[size_t(replica)], group});
   };
   for (const int group : {1, 2})
-    for (const Verb verb : {Verb::send, Verb::recv})
+    for (const bool sends : {true, false})
       for (int replica = 0; replica < replicas; ++replica) {
         if (replica == own) continue;
-        add(verb, group == 1 ? SumChannel::gradients : SumChannel::sums, 0, replica, group);
+        add(sends, group == 1 ? SumChannel::gradients : SumChannel::sums, 0, replica, group);
         if (group == 1 && statistics)
-          for (int m = verb == Verb::send ? own : replica; m < microbatches; m += replicas)
-            add(verb, SumChannel::statistics, m, replica, group);
+          for (int m = sends ? own : replica; m < microbatches; m += replicas)
+            add(sends, SumChannel::statistics, m, replica, group);
       }
   return turns;
 }

@@ -73,7 +73,7 @@ class DataFlow {
         return recv(rank, a);
       case Verb::reduce:
         return reduce(rank, s, replicas);
-      case Verb::step:
+      case Verb::update:
         step(rank, s, replicas);
         return true;
       default:

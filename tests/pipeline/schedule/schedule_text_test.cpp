@@ -21,7 +21,7 @@ TEST(ScheduleText, EveryVerbBothWays) {
       {{Verb::backward_input, 2, 1}, "2I1"},
       {{Verb::backward_weight, 2, 1}, "2W1"},
       {{Verb::reduce, 7}, "7A"},
-      {{Verb::step, 7}, "7U"},
+      {{Verb::update, 7}, "7U"},
       {{Verb::send, 0, 3, {Flow::activation, 17}, 1}, "0S3:a17>1"},
       {{Verb::send, 1, 3, {Flow::gradient, 17, 21}, 0}, "1S3:g17.21>0"},
       {{Verb::recv, 1, 3, {Flow::activation, 17}, 0}, "1R3:a17<0"},

@@ -28,15 +28,15 @@ std::unique_ptr<Transport> over(Rendezvous& rendezvous, Transport& job, bool hos
 void add_singles(std::vector<Turn>& turns, int me, int ranks, int channel) {
   for (int from = 0; from < ranks; ++from) {
     const int to = (from + 1) % ranks;
-    if (from == me) turns.push_back({Verb::send, {channel, from}, to});
-    if (to == me) turns.push_back({Verb::recv, {channel, from}, from});
+    if (from == me) turns.push_back({.sends = true, .key = {channel, from}, .peer = to});
+    if (to == me) turns.push_back({.sends = false, .key = {channel, from}, .peer = from});
   }
 }
 // From every rank to every other one, at once.
 void add_group(std::vector<Turn>& turns, int me, int ranks, int channel, int group) {
-  for (const Verb verb : {Verb::send, Verb::recv})
+  for (const bool sends : {true, false})
     for (int peer = 0; peer < ranks; ++peer)
-      if (peer != me) turns.push_back({verb, {channel, verb == Verb::send ? me : peer}, peer, group});
+      if (peer != me) turns.push_back({sends, {channel, sends ? me : peer}, peer, group});
 }
 
 // Two groups one behind the other, and one more, with messages around them.
@@ -53,7 +53,7 @@ std::vector<Turn> turns_of(int me, int ranks) {
 
 int64_t bytes_of(const Turn& turn) { return 10 + 7 * turn.key.channel + turn.key.microbatch; }
 int value_of(const Turn& turn, int me, int step) {
-  const int from = turn.verb == Verb::send ? me : turn.peer, to = turn.verb == Verb::send ? turn.peer : me;
+  const int from = turn.sends ? me : turn.peer, to = turn.sends ? turn.peer : me;
   return 1 + turn.key.channel + 6 * (from + 4 * (to + 4 * (step % 2)));
 }
 
@@ -67,7 +67,7 @@ void take(const std::vector<Turn>& turns, Transport& ordered, int step) {
   std::vector<Transport::Ticket> tickets(turns.size());
   for (const size_t i : any) {
     const Turn& turn = turns[i];
-    if (turn.verb == Verb::send) {
+    if (turn.sends) {
       ordered.send(turn.key, turn.peer, words(bytes_of(turn), value_of(turn, ordered.rank(), step)));
     } else {
       received[i] = words(bytes_of(turn), 0);
@@ -75,7 +75,7 @@ void take(const std::vector<Turn>& turns, Transport& ordered, int step) {
     }
   }
   for (size_t i = 0; i < turns.size(); ++i) {
-    if (turns[i].verb == Verb::send) continue;
+    if (turns[i].sends) continue;
     ordered.wait(tickets[i]);
     const std::byte expected = std::byte(value_of(turns[i], ordered.rank(), step));
     EXPECT_TRUE(std::all_of(received[i].raw(), received[i].raw() + received[i].bytes(),
@@ -112,9 +112,10 @@ TEST(MessageGroups, WaitForTheirLastAndHoldUpWhatIsBehind) {
             [&](Transport& job) {
               const auto ordered = over(rendezvous, job, false);
               const int me = job.rank(), peer = 1 - me;
-              const Verb behind = me == 0 ? Verb::send : Verb::recv;
-              const std::vector<Turn> turns = {
-                  {Verb::send, {me, 0}, peer, 1}, {Verb::recv, {peer, 0}, peer, 1}, {behind, {2, 0}, peer}};
+              const bool behind = me == 0;  // it sends
+              const std::vector<Turn> turns = {{.sends = true, .key = {me, 0}, .peer = peer, .group = 1},
+                                               {.sends = false, .key = {peer, 0}, .peer = peer, .group = 1},
+                                               {behind, {2, 0}, peer}};
               ordered->begin_step(turns);
               const Tensor in = words(20, 0), last = words(30, 3);
               Transport::Ticket later = 0;
@@ -137,7 +138,8 @@ TEST(MessageGroups, WaitForTheirLastAndHoldUpWhatIsBehind) {
 TEST(MessageGroups, HaveAMessageToItselfAsTwoTurns) {
   const auto alone = [](Transport& job) {
     Rendezvous rendezvous(1);
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0}, {Verb::recv, {0, 0}, 0}};
+    const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0},
+                                     {.sends = false, .key = {0, 0}, .peer = 0}};
     over(rendezvous, job, false)->begin_step(turns);
   };
   expect_error([&] { run_ranks(1, alone); }, {"a message to itself is two turns of a group"});

@@ -11,6 +11,7 @@
 
 #include "layers/cpu/backend.h"
 #include "models/model.h"
+#include "pipeline/schedule/lane.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/training_run.h"
@@ -32,7 +33,7 @@ Schedule with_late_weights(Schedule schedule, int delay) {
   for (auto& actions : schedule.ranks) {
     std::vector<Action> all, waiting;
     for (Action a : actions) {
-      const bool last = a.verb == Verb::reduce || a.verb == Verb::step;
+      const bool last = a.verb == Verb::reduce || a.verb == Verb::update;
       while (!waiting.empty() && (last || (computes(a.verb) && int(waiting.size()) > delay)))
         all.push_back(waiting.front()), waiting.erase(waiting.begin());
       if (a.verb == Verb::backward) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/lane.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/transport/transport.h"
 
@@ -29,7 +30,7 @@ enum class Host {
 inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
   const Flow flow = recv.message.flow;
   const auto& actions = schedule.ranks[size_t(rank)];
-  const bool training = actions.back().verb == Verb::step;
+  const bool training = actions.back().verb == Verb::update;
   int before = 0, used_up = 0;
   for (int i = 0; i < int(actions.size()); ++i) {
     const Action& a = actions[size_t(i)];

@@ -71,7 +71,8 @@ class TurnRendezvous {
     }
     for (const Turn& t : turns_[size_t(r)]) {
       const bool of_sum = t.key.channel >= channels.count();
-      rank.action_of.push_back(of_sum ? reduce : named.at({t.verb, t.key.channel, t.key.microbatch}));
+      rank.action_of.push_back(
+          of_sum ? reduce : named.at({t.sends ? Verb::send : Verb::recv, t.key.channel, t.key.microbatch}));
       ++rank.to_come.at(size_t(rank.action_of.back()));
     }
   }
@@ -130,7 +131,7 @@ class TurnRendezvous {
     bool moved = false;
     for (size_t i = 0; i < heads(r); ++i) {
       auto& [mine, done] = rank.stream[i];
-      if (!done && turn(r, mine).verb == Verb::send) moved = meet(r, mine, done) || moved;
+      if (!done && turn(r, mine).sends) moved = meet(r, mine, done) || moved;
     }
     moved = retire(r) || moved;
     for (int peer = 0; peer < int(ranks_.size()); ++peer) moved = retire(peer) || moved;
@@ -142,7 +143,7 @@ class TurnRendezvous {
     for (size_t i = 0; i < heads(send.peer); ++i) {
       auto& [theirs, met] = peer.stream[i];
       const Turn& recv = turn(send.peer, theirs);
-      if (met || recv.verb != Verb::recv || recv.peer != r) continue;
+      if (met || recv.sends || recv.peer != r) continue;
       if (recv.key != send.key && wrong_.empty())
         wrong_ = fmt::format("rank {} sends {} to rank {}, which receives {}: another message", r, name(send),
                              send.peer, name(recv));
@@ -171,8 +172,8 @@ class TurnRendezvous {
         fmt::format("rank {} stands in {}", r, ended(r) ? "its end" : print(actions(r)[rank.next]));
     for (size_t i = 0; i < heads(r); ++i)
       if (const auto& [t, done] = rank.stream[i]; !done)
-        text += fmt::format(", {} {} {} rank {}", turn(r, t).verb == Verb::send ? "sends" : "receives",
-                            name(turn(r, t)), turn(r, t).verb == Verb::send ? "to" : "from", turn(r, t).peer);
+        text += fmt::format(", {} {} {} rank {}", turn(r, t).sends ? "sends" : "receives", name(turn(r, t)),
+                            turn(r, t).sends ? "to" : "from", turn(r, t).peer);
     return text + "\n";
   }
 

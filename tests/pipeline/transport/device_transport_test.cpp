@@ -164,40 +164,41 @@ TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
 // A turn that is ready early waits for its predecessors.
 TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
   Rendezvous rendezvous(2);
-  run_ranks(
-      2,
-      [&](Transport& job) {
-        const auto ordered =
-            make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
-        const int peer = 1 - job.rank();
-        const std::vector<Turn> turns =
-            job.rank() == 0
-                ? std::vector<Turn>{{Verb::send, {0, 0}, 1}, {Verb::recv, {1, 0}, 1}, {Verb::send, {0, 1}, 1}}
-                : std::vector<Turn>{
-                      {Verb::recv, {0, 0}, 0}, {Verb::send, {1, 0}, 0}, {Verb::recv, {0, 1}, 0}};
-        for (int step = 0; step < 3; ++step) {
-          ordered->begin_step(turns);
-          if (job.rank() == 0) {
-            const Tensor in = words(30, 0);
-            const auto ticket = ordered->recv({1, 0}, peer, in);  // before the send that goes first
-            EXPECT_FALSE(ordered->arrived(ticket));
-            ordered->send({0, 1}, peer, words(20, step + 2));
-            EXPECT_EQ(rendezvous.calls[0].size(), size_t(3 * step));
-            ordered->send({0, 0}, peer, words(10, step + 1));
-            ordered->wait(ticket);
-            EXPECT_EQ(in.raw()[29], std::byte(step + 3));
-          } else {
-            const Tensor first = words(10, 0), second = words(20, 0);
-            const auto a = ordered->recv({0, 0}, peer, first), b = ordered->recv({0, 1}, peer, second);
-            ordered->send({1, 0}, peer, words(30, step + 3));
-            ordered->wait(b), ordered->wait(a);
-            EXPECT_EQ(first.raw()[9], std::byte(step + 1));
-            EXPECT_EQ(second.raw()[19], std::byte(step + 2));
-          }
-          ordered->flush();
-        }
-      },
-      {.watchdog_s = 30});
+  run_ranks(2,
+            [&](Transport& job) {
+              const auto ordered =
+                  make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
+              const int peer = 1 - job.rank();
+              const std::vector<Turn> turns =
+                  job.rank() == 0 ? std::vector<Turn>{{.sends = true, .key = {0, 0}, .peer = 1},
+                                                      {.sends = false, .key = {1, 0}, .peer = 1},
+                                                      {.sends = true, .key = {0, 1}, .peer = 1}}
+                                  : std::vector<Turn>{{.sends = false, .key = {0, 0}, .peer = 0},
+                                                      {.sends = true, .key = {1, 0}, .peer = 0},
+                                                      {.sends = false, .key = {0, 1}, .peer = 0}};
+              for (int step = 0; step < 3; ++step) {
+                ordered->begin_step(turns);
+                if (job.rank() == 0) {
+                  const Tensor in = words(30, 0);
+                  const auto ticket = ordered->recv({1, 0}, peer, in);  // before the send that goes first
+                  EXPECT_FALSE(ordered->arrived(ticket));
+                  ordered->send({0, 1}, peer, words(20, step + 2));
+                  EXPECT_EQ(rendezvous.calls[0].size(), size_t(3 * step));
+                  ordered->send({0, 0}, peer, words(10, step + 1));
+                  ordered->wait(ticket);
+                  EXPECT_EQ(in.raw()[29], std::byte(step + 3));
+                } else {
+                  const Tensor first = words(10, 0), second = words(20, 0);
+                  const auto a = ordered->recv({0, 0}, peer, first), b = ordered->recv({0, 1}, peer, second);
+                  ordered->send({1, 0}, peer, words(30, step + 3));
+                  ordered->wait(b), ordered->wait(a);
+                  EXPECT_EQ(first.raw()[9], std::byte(step + 1));
+                  EXPECT_EQ(second.raw()[19], std::byte(step + 2));
+                }
+                ordered->flush();
+              }
+            },
+            {.watchdog_s = 30});
   EXPECT_EQ((std::vector<std::string>(rendezvous.calls[0].begin(), rendezvous.calls[0].begin() + 3)),
             (std::vector<std::string>{"send 10 to 1", "recv 30 from 1", "send 20 to 1"}));
 }
@@ -206,7 +207,8 @@ TEST(OrderedTransport, PassesMessagesToItself) {
   Rendezvous rendezvous(1);
   run_ranks(1, [&](Transport& job) {
     const auto ordered = make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, 0, false));
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
+    const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
+                                     {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
     ordered->begin_step(turns);
     const Tensor in = words(100, 0);
     ordered->send({0, 0}, 0, words(100, 7));
@@ -223,7 +225,7 @@ TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {
   const auto body = [&](Transport& job) {
     const auto ordered =
         make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 1}};
+    const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 1}};
     if (job.rank() == 0) ordered->begin_step(turns);
     if (job.rank() == 0) ordered->send({0, 1}, 1, words(8, 1));
   };

@@ -73,8 +73,8 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
     const std::vector<int64_t> sizes = {1, 4, 4096, 1 << 20, (64 << 20) + 12, 1'000'003};
     std::vector<Turn> turns;
     for (int i = 0; i < int(sizes.size()); ++i) {
-      turns.push_back({Verb::send, {0, i}, 0, i + 1});
-      turns.push_back({Verb::recv, {0, i}, 0, i + 1});
+      turns.push_back({.sends = true, .key = {0, i}, .peer = 0, .group = i + 1});
+      turns.push_back({.sends = false, .key = {0, i}, .peer = 0, .group = i + 1});
     }
     for (uint32_t step = 0; step < 3; ++step) {
       nccl->begin_step(turns);
@@ -103,7 +103,7 @@ TEST_F(GpuTransport, NcclTellsWhatAMessageCostsTheHost) {
     constexpr int count = 2000;
     std::vector<Turn> turns;
     for (int i = 0; i < count; ++i)
-      for (const Verb verb : {Verb::send, Verb::recv}) turns.push_back({verb, {0, i}, 0, i + 1, i % 2});
+      for (const bool sends : {true, false}) turns.push_back({sends, {0, i}, 0, i + 1, i % 2});
     nccl->begin_step(turns);
     const auto start = std::chrono::steady_clock::now();
     for (int i = 0; i < count; ++i) {

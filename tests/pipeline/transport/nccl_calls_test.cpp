@@ -149,55 +149,55 @@ TEST(NcclCalls, AreMatched) {
 TEST(NcclCalls, AGroupWaitsForComputingAndComputingForIt) {
   fake::reset(1);
   const IdleGpu gpu;
-  run_ranks(
-      2,
-      [&](Transport& job) {
-        const Context context(gpu, 1, job.rank());
-        const auto compute = cuda::stream_of(context);
-        const auto nccl = over_nccl(job, context);
-        const int me = job.rank(), peer = 1 - me;
-        // The receive is ready before what is sent is computed: the group waits for the later one.
-        const std::vector<Turn> turns = {{Verb::recv, {peer, 0}, peer, 1}, {Verb::send, {me, 0}, peer, 1}};
-        const Tensor in = gpu.tensor({{50}, DType::i32}), out = gpu.tensor({{50}, DType::i32});
-        std::atomic<int> seen{-1};
-        const auto step = [&](int value, auto&& meanwhile) {
-          nccl->begin_step(turns);
-          const auto ticket = nccl->recv({peer, 0}, peer, in);
-          fake::launch(compute, [&, value] { std::fill_n(out.data<int>(), 50, value + me); });
-          meanwhile();
-          nccl->send({me, 0}, peer, out);
-          nccl->wait(ticket);
-          fake::launch(compute, [&] { seen = in.data<int>()[49]; });
-        };
-        const auto end = [&](int value) {
-          nccl->flush();
-          fake::drain(compute);
-          EXPECT_EQ(seen, value + peer);
-        };
-        step(10, [] {});  // connects them
-        end(10);
+  run_ranks(2,
+            [&](Transport& job) {
+              const Context context(gpu, 1, job.rank());
+              const auto compute = cuda::stream_of(context);
+              const auto nccl = over_nccl(job, context);
+              const int me = job.rank(), peer = 1 - me;
+              // The receive is ready before what is sent is computed: the group waits for the later one.
+              const std::vector<Turn> turns = {{.sends = false, .key = {peer, 0}, .peer = peer, .group = 1},
+                                               {.sends = true, .key = {me, 0}, .peer = peer, .group = 1}};
+              const Tensor in = gpu.tensor({{50}, DType::i32}), out = gpu.tensor({{50}, DType::i32});
+              std::atomic<int> seen{-1};
+              const auto step = [&](int value, auto&& meanwhile) {
+                nccl->begin_step(turns);
+                const auto ticket = nccl->recv({peer, 0}, peer, in);
+                fake::launch(compute, [&, value] { std::fill_n(out.data<int>(), 50, value + me); });
+                meanwhile();
+                nccl->send({me, 0}, peer, out);
+                nccl->wait(ticket);
+                fake::launch(compute, [&] { seen = in.data<int>()[49]; });
+              };
+              const auto end = [&](int value) {
+                nccl->flush();
+                fake::drain(compute);
+                EXPECT_EQ(seen, value + peer);
+              };
+              step(10, [] {});  // connects them
+              end(10);
 
-        job.barrier();
-        fake::hold(compute);
-        step(20, [] {});
-        std::this_thread::sleep_for(std::chrono::milliseconds(30));
-        EXPECT_EQ(in.data<int>()[49], 10 + peer) << "sent before it was computed";
-        job.barrier();
-        fake::let_go(compute);
-        end(20);
+              job.barrier();
+              fake::hold(compute);
+              step(20, [] {});
+              std::this_thread::sleep_for(std::chrono::milliseconds(30));
+              EXPECT_EQ(in.data<int>()[49], 10 + peer) << "sent before it was computed";
+              job.barrier();
+              fake::let_go(compute);
+              end(20);
 
-        job.barrier();
-        step(30, [&] {
-          if (me == 1) job.barrier();
-        });
-        if (me == 0) {
-          std::this_thread::sleep_for(std::chrono::milliseconds(30));
-          EXPECT_EQ(seen, 20 + peer) << "looked at before it came";
-          job.barrier();
-        }
-        end(30);
-      },
-      {.watchdog_s = 30});
+              job.barrier();
+              step(30, [&] {
+                if (me == 1) job.barrier();
+              });
+              if (me == 0) {
+                std::this_thread::sleep_for(std::chrono::milliseconds(30));
+                EXPECT_EQ(seen, 20 + peer) << "looked at before it came";
+                job.barrier();
+              }
+              end(30);
+            },
+            {.watchdog_s = 30});
 }
 
 TEST(NcclCalls, ToItselfAreOneGroup) {
@@ -208,7 +208,8 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
   run_ranks(1, [&](Transport& job) {
     const Context context(gpu);
     const auto nccl = over_nccl(job, context);
-    const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
+    const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
+                                     {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
     nccl->begin_step(turns);
     nccl->send({0, 0}, 0, out);
     nccl->wait(nccl->recv({0, 0}, 0, in));

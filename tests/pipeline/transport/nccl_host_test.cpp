@@ -141,7 +141,8 @@ TEST_F(NcclHost, NothingCountsAsDeliveredAfterAnAbort) {
   const Context context(gpu);
   SoloTransport job;
   const auto nccl = make_ordered_transport(job, nccl_among(context, job));
-  const std::vector<Turn> turns = {{Verb::send, {0, 0}, 0, 1}, {Verb::recv, {0, 0}, 0, 1}};
+  const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
+                                   {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
   nccl->begin_step(turns);
   fake::hold(cuda::stream_of(context));
   nccl->send({0, 0}, 0, words(100, 7));
@@ -161,7 +162,7 @@ TEST_F(NcclHost, NobodyWaitsForAnAbort) {
     const Context context(gpu, 1, job.rank());
     auto messages = nccl_among(context, job);
     const auto nccl = make_ordered_transport(job, std::move(messages));
-    const std::vector<Turn> turns = {{Verb::recv, {0, 0}, 1 - job.rank()}};
+    const std::vector<Turn> turns = {{.sends = false, .key = {0, 0}, .peer = 1 - job.rank()}};
     nccl->begin_step(turns);
     nccl->recv({0, 0}, 1 - job.rank(), words(100, 0));
     fake::nccl({.aborts_wait_for_all = true});
@@ -199,9 +200,8 @@ TEST_F(NcclHost, GradientsPassActivationsThatWait) {
               const auto nccl = make_ordered_transport(job, nccl_among(context, job));
               fake::forget_nccl_calls(job.rank());
               const bool first = job.rank() == 0;
-              const std::vector<Turn> turns = {
-                  {first ? Verb::send : Verb::recv, {0, 0}, 1 - job.rank()},
-                  {first ? Verb::recv : Verb::send, {1, 0}, 1 - job.rank(), 0, 1}};
+              const std::vector<Turn> turns = {{first, {0, 0}, 1 - job.rank()},
+                                               {!first, {1, 0}, 1 - job.rank(), 0, 1}};
               nccl->begin_step(turns);
               const Tensor activation = words(100, first ? 7 : 0), gradient = words(50, first ? 0 : 9);
               if (first) {

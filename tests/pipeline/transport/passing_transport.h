@@ -18,7 +18,9 @@ class PassingTransport : public TransportOver {
   void serve() override { job_.serve(); }
   void flush() override { job_.flush(); }
   bool ordered() const override { return job_.ordered(); }
-  int lane(int from, int to, Flow flow) const override { return job_.lane(from, to, flow); }
+  std::optional<int> lane_between(int from, int to, int lane) const override {
+    return job_.lane_between(from, to, lane);
+  }
   void begin_step(std::span<const Turn> turns) override { job_.begin_step(turns); }
   void give_up() override { job_.give_up(); }
 };

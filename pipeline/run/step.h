@@ -1,0 +1,55 @@
+// One step as the runner's caller sees it: where samples come from, what the step is told, and what it
+// returns.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "framework/sgd.h"
+#include "framework/tensor.h"
+#include "pipeline/run/offence.h"
+#include "pipeline/schedule/timeline.h"
+
+namespace antichain {
+
+struct RawImages;
+
+// Where the values of input nodes come from. Every rank draws the samples it needs itself: labels are never
+// sent.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // Fills `out` (host memory, plain, first dimension = samples) for one micro-batch of the current batch. It
+  // may be called before the schedule loads that micro-batch.
+  virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
+
+  // If not nullptr, an input's samples come as bytes instead, in tensors of raw_spec(), and the device makes
+  // the input's values of them. The answer is the same for all steps of a runner. Only a device with memory of
+  // its own asks for it.
+  virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
+
+  // The rank's first micro-batch of the batch that is expected after the current one is drawn while the
+  // current batch is computed.
+  virtual bool expects_more() const { return false; }
+  virtual void fill_next(std::string_view /*input*/, int /*microbatch*/, const Tensor& /*out*/) {}
+  virtual bool is_expected() const { return false; }  // the current batch is that of the last fill_next
+};
+
+struct StepInput {
+  uint64_t step = 0, seed = 0;
+  int batch = 0;   // samples: the loss divides by it
+  float rate = 0;  // learning rate
+  SgdOptions sgd;
+  bool traced = false;
+};
+
+// Sums over the samples of the loss nodes this rank owns; zero elsewhere. Padding samples count nothing.
+struct StepResult {
+  double loss = 0, correct = 0;
+  std::vector<Event> events;  // of a traced step, in seconds since its start
+  NumberReport numbers;       // with a judge
+  bool updated = true;        // what the judge said
+};
+
+}  // namespace antichain

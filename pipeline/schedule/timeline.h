@@ -1,0 +1,25 @@
+// A timeline says when each action of a schedule ran. The simulator predicts one, and a traced step measures
+// one.
+#pragma once
+
+#include <vector>
+
+#include "pipeline/schedule/schedule.h"
+
+namespace antichain {
+
+struct Event {
+  int rank = 0;
+  Action action;
+  double start_s = 0, end_s = 0;
+  double delivered_s = 0;  // of a simulated recv: when the message arrived, waited for or not
+};
+
+struct Timeline {
+  std::vector<Event> events;    // by rank, then in order of execution
+  double step_s = 0;            // from the first action's start to the last one's end
+  std::vector<double> busy_s;   // per rank: forward, backward and update
+  double bubble_share() const;  // idle rank-seconds / all rank-seconds
+};
+
+}  // namespace antichain
