@@ -10,7 +10,7 @@
 #include "framework/json.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/transport/mpi_version.h"
+#include "pipeline/transport/mpi_library.h"
 
 namespace antichain {
 namespace {
@@ -59,14 +59,14 @@ const std::string& of_one_process(const std::string& path) {
 Json provenance() {
   return {{"program", fmt::format("antichain {}", version())},
           {"revision", revision()},
-          {"libraries", {backend("cpu").description(), mpi_version()}},
+          {"libraries", {backend("cpu").description(), mpi_library()}},
           {"host", host_name()},
           {"cores", available_cores()}};
 }
 
 std::string provenance_line() {
   return fmt::format("antichain {} (revision {}), {}, {}; {} with {} cores", version(), revision(),
-                     backend("cpu").description(), mpi_version(), host_name(), available_cores());
+                     backend("cpu").description(), mpi_library(), host_name(), available_cores());
 }
 
 ResultsFolder::ResultsFolder(const std::string& path, const std::string& experiment, const Json& settings,

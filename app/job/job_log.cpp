@@ -12,7 +12,7 @@
 #include "framework/backend.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
-#include "pipeline/transport/mpi_version.h"
+#include "pipeline/transport/mpi_library.h"
 
 namespace antichain {
 namespace {
@@ -73,9 +73,8 @@ std::string describe(const JobStart& facts) {
   std::vector<std::string> cores;
   for (size_t r = 0; r < facts.cores.size(); ++r)
     if (r == 0 || facts.cores[r] != facts.cores[r - 1]) cores.push_back(std::to_string(facts.cores[r]));
-  const std::string mpi = mpi_version();
   std::string text = log_line("Program", fmt::format("antichain {} (revision {}), {}, {}", version(),
-                                                     revision(), facts.device, mpi.substr(0, mpi.find(','))));
+                                                     revision(), facts.device, mpi_library()));
   text += log_line("Command", shell_words(facts.command));
   text += log_line("Hosts", fmt::format("{}; {} a rank on {} core{}", hosts_in_short(facts.hosts),
                                         counted(facts.threads, "thread"), fmt::join(cores, ", "),

@@ -1,10 +1,11 @@
-// Which MPI this program was linked to, asked of the library itself.
+// Which MPI this program was linked to, asked of the library itself. It needs no MPI session.
 #pragma once
 
 #include <string>
 
 namespace antichain {
 
-std::string mpi_library();  // "Open MPI v4.1.4, …": one line
+// The library's name and version in one line: "Open MPI v4.1.4"; "no MPI" in a build without it.
+std::string mpi_library();
 
 }  // namespace antichain

@@ -1,0 +1,61 @@
+#!/bin/bash
+# Makes the program without MPI (-DANTICHAIN_MPI=OFF) where CMake finds no MPI: its commands work on ranks
+# that are threads, and a start of several processes is refused in one sentence. What is compiled by the same
+# command in the build given is taken from there, so that little is left to compile.
+#
+#   tests/scripts/without_mpi.sh build
+set -euo pipefail
+full=$(realpath "$1")
+scripts=$(realpath "$(dirname "$0")")
+source=$(realpath "$scripts/../..")
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+failed() { echo "FAILED: $*"; exit 1; }
+
+# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
+run() {
+  local name=$1
+  shift
+  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
+  echo "$name: ok"
+}
+
+# 1. The build: alike but for the option.
+build=$folder/build
+of_full() { sed -n "s/^$1:[A-Z]*=//p" "$full/CMakeCache.txt"; }
+run "configure" cmake -S "$source" -B "$build" -G "$(of_full CMAKE_GENERATOR)" -DANTICHAIN_MPI=OFF \
+  -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DANTICHAIN_TESTS=OFF -DANTICHAIN_CUDA=OFF \
+  -DCMAKE_BUILD_TYPE="$(of_full CMAKE_BUILD_TYPE)" -DCMAKE_CXX_FLAGS="$(of_full CMAKE_CXX_FLAGS)" \
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$scripts/take_object.sh"
+commands() {
+  sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$1/compile_commands.json" | sed "s|$1|BUILD|g" | sort
+}
+comm -12 <(commands "$full") <(commands "$build") | sed -n 's/.* -o \([^ ]*\) -c .*/\1/p' >"$folder/alike"
+[ -s "$folder/alike" ] || failed "no file is compiled alike with MPI and without"
+export ANTICHAIN_ALIKE=$folder/alike ANTICHAIN_OBJECTS=$full
+run "build" cmake --build "$build" --target antichain_program --parallel "$(nproc)"
+if ldd "$build/antichain" "$build/libantichain.so" | grep -i mpi; then failed "it links MPI"; fi
+
+# 2. Its commands on ranks that are threads.
+cd "$folder"
+antichain=$build/antichain
+run "doctor" "$antichain" doctor
+grep -q "no MPI" out || failed "doctor does not say that there is no MPI"
+run "profile" "$antichain" profile --local 2 --model resnet20 --batch 8 --microbatches 2 --json profile.json
+run "plan" "$antichain" plan --profile profile.json --stages 2 --json plan.json
+run "simulate" "$antichain" simulate --profile profile.json --plan plan.json --microbatches 2
+train="train --model resnet20 --dataset synthetic --batch 8 --microbatches 2 --steps 2 --profile profile.json"
+# shellcheck disable=SC2086
+run "train" "$antichain" $train --local 2 --plan plan.json --results two
+# shellcheck disable=SC2086
+run "train with MPI" "$full/antichain" $train --local 1 --results one
+run "the same bits" "$antichain" compare one two
+run "evaluate" "$antichain" evaluate --local 2 --model resnet20 --dataset synthetic --weights two/weights.h5
+
+# 3. One of several processes.
+code=0
+OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$antichain" profile --model resnet20 >said 2>&1 || code=$?
+[ "$code" = 2 ] || { cat said; failed "one of several processes ended with code $code, not 2"; }
+[ "$(wc -l <said)" = 1 ] || { cat said; failed "one of several processes says more than one sentence"; }
+grep -q "has no MPI.*--local N.*ANTICHAIN_MPI=ON" said || { cat said; failed "the sentence"; }
+echo "one of several processes: refused"
