@@ -56,7 +56,7 @@ void expect_refused(const ProgramRun& result, int code, const std::string& part,
   EXPECT_EQ(result.code, code) << words << "\n" << result.err;
   const std::vector<std::string> sentences = result.sentences();
   ASSERT_EQ(sentences.size(), 1u) << words << "\n" << result.err;
-  EXPECT_THAT(sentences[0], testing::HasSubstr(part)) << words;
+  EXPECT_THAT(sentences[0], ::testing::HasSubstr(part)) << words;
 }
 
 }  // namespace antichain

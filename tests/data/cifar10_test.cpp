@@ -6,17 +6,12 @@
 #include <cstdlib>
 #include <map>
 
+#include "tests/data/image_of.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
 namespace antichain {
 namespace {
-
-std::vector<uint8_t> image_of(const DataSet& set, int64_t index) {
-  std::vector<uint8_t> pixels(3072);
-  set.image(index, pixels);
-  return pixels;
-}
 
 TEST(Cifar10, ReadsRecordsInFileOrder) {
   const TemporaryFolder folder;

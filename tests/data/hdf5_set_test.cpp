@@ -15,6 +15,7 @@
 #include "data/pack.h"
 #include "framework/files/hdf5_arrays.h"
 #include "tests/another_second.h"
+#include "tests/data/image_of.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 
@@ -57,12 +58,6 @@ std::string write(const TemporaryFolder& folder, const Content& c) {
   }
   writer.finish();
   return file;
-}
-
-std::vector<uint8_t> image_of(const DataSet& set, int64_t index) {
-  std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
-  set.image(index, pixels);
-  return pixels;
 }
 
 void expect_refused(const Content& content, std::initializer_list<std::string> parts) {

@@ -15,7 +15,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Each test begins without CIFAR10_DIR, whatever the caller's environment.
-class Obtain : public testing::Test {
+class Obtain : public ::testing::Test {
  protected:
   void SetUp() override {
     if (const char* value = std::getenv("CIFAR10_DIR")) saved_ = value;

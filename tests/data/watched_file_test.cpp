@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class Watched : public testing::Test {
+class Watched : public ::testing::Test {
  protected:
   // Opened after a moment, so that what comes later has another time than the file's making (the kernel's
   // clock of files advances every 1 to 10 ms).

@@ -7,8 +7,8 @@
 
 #include "framework/random.h"
 #include "layers/batch_norm.h"
-#include "layers/cpu/backend.h"
 #include "layers/cpu/batch_norm_loops.h"
+#include "tests/cpu_engine.h"
 #include "tests/layers/op_harness.h"
 #include "tests/layers/reference/reference.h"
 
@@ -16,11 +16,6 @@ namespace antichain::harness {
 namespace {
 
 constexpr double ulp = 0x1p-24;  // of float32, half the distance to the next number
-
-const Backend& engine() {
-  register_cpu_backend();
-  return backend("cpu");
-}
 
 OpCase norm(Shape x, BatchNormOptions options = {}) {
   return {"norm", std::make_shared<BatchNorm>(options), {x}};
@@ -39,7 +34,7 @@ Values normal_values(const OpCase& c, double mean) {
   return values;
 }
 
-class Exactness : public testing::TestWithParam<std::tuple<Shape, Layout, double>> {};
+class Exactness : public ::testing::TestWithParam<std::tuple<Shape, Layout, double>> {};
 
 // 32768 terms a channel: one float chain would be off by some 100 ulps.
 TEST_P(Exactness, StatisticsAndSumsAreNearlyCorrectlyRounded) {
@@ -47,7 +42,7 @@ TEST_P(Exactness, StatisticsAndSumsAreNearlyCorrectlyRounded) {
   const OpCase c = norm(shape);
   const Values values = normal_values(c, mean);
   const Results exact = run(reference::backend(), c, values),
-                ours = run(engine(), c, values, {.offered = layout});
+                ours = run(cpu_engine(), c, values, {.offered = layout});
   const int64_t n = shape[0] * shape[2] * shape[3];
   for (size_t k = 0; k < size_t(shape[1]); ++k) {
     // Mean and variance are rounded once; the deviations that they are made of, relative to themselves.
@@ -63,17 +58,17 @@ TEST_P(Exactness, StatisticsAndSumsAreNearlyCorrectlyRounded) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BatchNorm, Exactness,
-                         testing::Combine(testing::Values(Shape{32, 32, 32, 32}, Shape{512, 16, 8, 8},
-                                                          Shape{8, 20, 57, 55}),
-                                          testing::Values(Layout::plain, Layout::nChw8c, Layout::nChw16c),
-                                          testing::Values(0.0, 100.0)));
+                         ::testing::Combine(::testing::Values(Shape{32, 32, 32, 32}, Shape{512, 16, 8, 8},
+                                                              Shape{8, 20, 57, 55}),
+                                            ::testing::Values(Layout::plain, Layout::nChw8c, Layout::nChw16c),
+                                            ::testing::Values(0.0, 100.0)));
 
 // The mean rounded to float32 is off by up to 4e-6 at 100; that must not shift all of y by as much.
 TEST(BatchNorm, RoundingTheMeanDoesNotShiftTheOutput) {
   const OpCase c = norm({16, 16, 16, 16});
   const Values values = normal_values(c, 100);
   const Results exact = run(reference::backend(), c, values);
-  const Results ours = run(engine(), c, values, {.offered = Layout::nChw16c});
+  const Results ours = run(cpu_engine(), c, values, {.offered = Layout::nChw16c});
   for (int64_t channel = 0; channel < 16; ++channel) {
     double off = 0;
     for (int64_t n = 0; n < 16; ++n)
@@ -89,7 +84,7 @@ TEST(BatchNorm, ConstantChannelsHaveNoVariance) {
   const OpCase c = norm({4, 16, 9, 7});
   Values values = draw(c);
   for (double& v : values.x[0]) v = float(0.3);
-  const Results ours = run(engine(), c, values, {.offered = Layout::nChw16c});
+  const Results ours = run(cpu_engine(), c, values, {.offered = Layout::nChw16c});
   for (const double v : ours.statistics[1]) EXPECT_EQ(v, 0);
   for (const double m : ours.statistics[0]) EXPECT_EQ(m, float(0.3));
 }

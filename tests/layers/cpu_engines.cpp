@@ -4,6 +4,7 @@
 
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
+#include "tests/cpu_engine.h"
 #include "tests/layers/cuda_on_host/backend.h"
 #include "tests/layers/engines.h"
 #include "tests/layers/op_cases.h"
@@ -36,19 +37,14 @@ const Backend* find(const Engine& engine, std::string& why) {
 
 namespace {
 
-const Backend& engine() {
-  register_cpu_backend();
-  return backend("cpu");
-}
-
 // Those of our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const OpCase& c : cases()) {
     if (c.op->type() != "batch_norm" && c.op->type() != "add" && c.op->type() != "relu") continue;
     const Values values = draw(c);
-    const Results one = run(engine(), c, values, {.offered = Layout::nChw8c});
+    const Results one = run(cpu_engine(), c, values, {.offered = Layout::nChw8c});
     for (int threads : {2, 3, 7})
-      EXPECT_EQ(run(engine(), c, values, {.offered = Layout::nChw8c, .threads = threads}), one)
+      EXPECT_EQ(run(cpu_engine(), c, values, {.offered = Layout::nChw8c, .threads = threads}), one)
           << c.name << " on " << threads;
   }
 }

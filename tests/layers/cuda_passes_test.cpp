@@ -51,8 +51,8 @@ class Numbers {
 };
 
 template <class T>
-class Passes : public testing::Test {};
-using Types = testing::Types<float, Bf16>;
+class Passes : public ::testing::Test {};
+using Types = ::testing::Types<float, Bf16>;
 TYPED_TEST_SUITE(Passes, Types);
 
 constexpr int64_t counts[] = {1, 3, 4, 7, 8, 9, 15, 16, 17, 64, 1001};
@@ -62,7 +62,7 @@ TYPED_TEST(Passes, TakeEveryElementOnceWhateverTheCountAndTheOffset) {
   using T = TypeParam;
   for (const int64_t count : counts)
     for (const int offset : offsets) {
-      SCOPED_TRACE(testing::Message() << count << " from " << offset);
+      SCOPED_TRACE(::testing::Message() << count << " from " << offset);
       Numbers<T> x(count, offset), y(count, 0, 5), z(count, offset), w(count, 0);
       const std::vector<float> before = x.read(), added_to = y.read(), old = w.read();
       for_elements(
@@ -89,7 +89,7 @@ TYPED_TEST(Passes, GiveEveryElementItsChannelsNumbers) {
   for (const int64_t channels : {1, 3, 8, 10, 16, 24, 64})
     for (const int64_t pixels : {1, 2, 7, 33, 5000})
       for (const int offset : {0, 1, 4}) {
-        SCOPED_TRACE(testing::Message() << channels << " channels from " << offset);
+        SCOPED_TRACE(::testing::Message() << channels << " channels from " << offset);
         Numbers<float> bias(channels, offset), scale(channels, 0, 3);
         Numbers<T> x(pixels * channels, offset), y(pixels * channels, 0);
         for_channels(
@@ -138,7 +138,7 @@ std::vector<float> sums(int64_t pixels, int64_t channels, int offset) {
 TYPED_TEST(Passes, SumEveryPixelOnceWhateverTheSizesAndTheOffset) {
   for (const int64_t channels : {1, 10, 16, 24, 72, 88})
     for (const int64_t pixels : {1, 2, 31, 32, 33, 255, 256, 257, 300, 2049, 20000}) {
-      SCOPED_TRACE(testing::Message() << pixels << " pixels of " << channels << " channels");
+      SCOPED_TRACE(::testing::Message() << pixels << " pixels of " << channels << " channels");
       const std::vector<float> aligned = sums<TypeParam>(pixels, channels, 0);
       EXPECT_EQ(sums<TypeParam>(pixels, channels, 1), aligned);
     }

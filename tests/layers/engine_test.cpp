@@ -10,22 +10,17 @@
 #include "layers/add.h"
 #include "layers/batch_norm.h"
 #include "layers/conv2d.h"
-#include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/flatten.h"
 #include "layers/global_pool.h"
 #include "layers/input.h"
 #include "layers/linear.h"
 #include "layers/relu.h"
+#include "tests/cpu_engine.h"
 #include "tests/layers/cuda_on_host/backend.h"
 
 namespace antichain {
 namespace {
-
-const Backend& engine() {
-  register_cpu_backend();
-  return backend("cpu");
-}
 
 // conv → bn → relu → conv → bn → (+) → relu → pool → flatten → linear, as ResNets are made of.
 Graph residual(int64_t channels) {
@@ -44,7 +39,7 @@ int reorders(const Graph& graph) {
 }
 
 TEST(Engine, BlockedTensorsFlowWithoutReorders) {
-  const Graph lowered = lower(residual(32), engine());
+  const Graph lowered = lower(residual(32), cpu_engine());
   EXPECT_EQ(reorders(lowered), 0);
   for (const char* name : {"stem", "conv1", "bn1", "relu1", "conv2", "bn2", "add", "relu2", "pool"})
     EXPECT_EQ(lowered[lowered.find(name)].output().layout, cpu::blocked()) << name;
@@ -54,7 +49,7 @@ TEST(Engine, BlockedTensorsFlowWithoutReorders) {
 // Of the residual block four nodes are left: two convolutions, a batch norm with its ReLU, one with add and
 // ReLU.
 TEST(Engine, BatchNormTakesAddAndReluInOneGo) {
-  const Graph lowered = lower(residual(32), engine());
+  const Graph lowered = lower(residual(32), cpu_engine());
   const Node &bn1 = lowered[lowered.find("relu1")], &bn2 = lowered[lowered.find("relu2")];
   EXPECT_EQ(bn1.name, "bn1");
   EXPECT_EQ(bn1.op->str(), "batch_norm(eps 1e-05, momentum 0.1, relu)");
@@ -89,21 +84,21 @@ TEST(Engine, OfCudaTakesReluIntoConvolutionsAndLinearLayers) {
   EXPECT_EQ(fc1.op->str(), "linear(12, bias, relu)");
   EXPECT_EQ(lowered[lowered.find("relu2")].name, "relu2") << "what others read as well stays as it is";
   EXPECT_FALSE(lowered[lowered.find("conv2")].lowering.keeps_y);
-  const Graph on_cpu = lower(g, engine());
+  const Graph on_cpu = lower(g, cpu_engine());
   EXPECT_EQ(on_cpu[on_cpu.find("relu1")].name, "relu1");
 }
 
 // A width that is no multiple of the block flattens only after one reorder.
-TEST(Engine, AnUnevenWidthCostsOneReorder) { EXPECT_EQ(reorders(lower(residual(20), engine())), 1); }
+TEST(Engine, AnUnevenWidthCostsOneReorder) { EXPECT_EQ(reorders(lower(residual(20), cpu_engine())), 1); }
 
 TEST(Engine, LoweringIsTheSameOnEveryCall) {
-  EXPECT_EQ(lower(residual(32), engine()).hash(), lower(residual(32), engine()).hash());
+  EXPECT_EQ(lower(residual(32), cpu_engine()).hash(), lower(residual(32), cpu_engine()).hash());
 }
 
 // One node's forward on the calling thread, from fixed inputs.
 std::vector<float> forward(const Graph& lowered, NodeId id) {
-  Context context(engine());
-  engine().enter(context);
+  Context context(cpu_engine());
+  cpu_engine().enter(context);
   const Node& node = lowered[id];
   std::vector<TensorSpec> specs;
   std::vector<Tensor> x, params, buffers, statistics, stash;
@@ -119,8 +114,8 @@ std::vector<float> forward(const Graph& lowered, NodeId id) {
   }
   for (size_t i = 0; i < node.signature.params.size(); ++i)
     params.push_back(filled({node.signature.params[i].shape, DType::f32, node.lowering.params[i]}, "w"));
-  const Tensor y = engine().tensor(node.output());
-  engine()
+  const Tensor y = cpu_engine().tensor(node.output());
+  cpu_engine()
       .entry(node.op->type())
       .make(*node.op, specs, node.lowering)
       ->forward(
@@ -130,7 +125,7 @@ std::vector<float> forward(const Graph& lowered, NodeId id) {
 }
 
 TEST(Engine, BitsDoNotDependOnTheThread) {
-  const Graph lowered = lower(residual(32), engine());
+  const Graph lowered = lower(residual(32), cpu_engine());
   for (const char* name : {"stem", "conv1", "fc"}) {
     const NodeId id = lowered.find(name);
     const std::vector<float> here = forward(lowered, id);

@@ -18,7 +18,7 @@
 namespace antichain::harness {
 namespace {
 
-class Reference : public testing::TestWithParam<OpCase> {};
+class Reference : public ::testing::TestWithParam<OpCase> {};
 
 // Moves every input and parameter along one random direction, and compares the slope with the gradients'.
 TEST_P(Reference, MatchesNumericGradients) {
@@ -52,10 +52,10 @@ TEST_P(Reference, MatchesNumericGradients) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Reference, testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(All, Reference, ::testing::ValuesIn(cases()),
                          [](const auto& info) { return info.param.name; });
 
-class Operator : public testing::TestWithParam<std::tuple<Engine, OpCase>> {
+class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
  protected:
   void SetUp() override {
     std::string why;
@@ -179,7 +179,7 @@ TEST_P(Operator, AddsToInputGradientsAsASecondPassWould) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Operator,
-                         testing::Combine(testing::ValuesIn(engines()), testing::ValuesIn(cases())),
+                         ::testing::Combine(::testing::ValuesIn(engines()), ::testing::ValuesIn(cases())),
                          [](const auto& info) {
                            return std::get<0>(info.param).name + "_" + std::get<1>(info.param).name;
                          });

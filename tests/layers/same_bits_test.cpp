@@ -23,7 +23,7 @@ namespace {
 constexpr std::string_view same[] = {"add",     "adaptive_average_pool", "average_pool", "concat", "dropout",
                                      "flatten", "global_average_pool",   "max_pool",     "relu"};
 
-class SameBits : public testing::TestWithParam<Engine> {
+class SameBits : public ::testing::TestWithParam<Engine> {
  protected:
   void SetUp() override {
     register_cpu_backend();
@@ -237,7 +237,7 @@ std::vector<Engine> not_the_cpu() {
   std::erase_if(all, [](const Engine& e) { return e.backend == "cpu"; });
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, SameBits, testing::ValuesIn(not_the_cpu()),
+INSTANTIATE_TEST_SUITE_P(All, SameBits, ::testing::ValuesIn(not_the_cpu()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

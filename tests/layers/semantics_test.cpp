@@ -7,36 +7,21 @@
 #include "framework/error.h"
 #include "layers/concat.h"
 #include "layers/conv2d.h"
-#include "layers/cpu/backend.h"
 #include "layers/dropout.h"
 #include "layers/pool.h"
 #include "layers/softmax_cross_entropy.h"
+#include "tests/cpu_engine.h"
+#include "tests/expect_error.h"
 #include "tests/layers/op_harness.h"
 
 namespace antichain {
 namespace {
 
-const Backend& engine() {
-  register_cpu_backend();
-  return backend("cpu");
-}
-
-void expect_error(const std::function<void()>& call, std::initializer_list<const char*> words) {
-  try {
-    call();
-    ADD_FAILURE() << "no Error was thrown";
-  } catch (const Error& error) {
-    for (const char* word : words)
-      EXPECT_NE(std::string(error.what()).find(word), std::string::npos)
-          << word << " not in: " << error.what();
-  }
-}
-
 TEST(MaxPool, FirstOfEqualsGetsTheGradient) {
   const harness::OpCase c{"ties", std::make_shared<Pool>(Pool::Kind::max, PoolOptions{}), {{1, 1, 2, 4}}};
   for (Layout offered : {Layout::plain, Layout::nChw16c}) {
     const harness::Values values{.x = {{0, 5, 7, 7, 5, 5, 7, 7}}, .dy = {1, 2}};
-    const harness::Results results = harness::run(engine(), c, values, {.offered = offered});
+    const harness::Results results = harness::run(cpu_engine(), c, values, {.offered = offered});
     EXPECT_EQ(results.dx[0], (harness::Numbers{0, 1, 2, 0, 0, 0, 0, 0}));
   }
 }
@@ -67,7 +52,7 @@ TEST(Dropout, KeepsTheRightShare) {
 TEST(SoftmaxCrossEntropy, RefusesALabelThatIsNoClass) {
   const harness::OpCase c{"label", std::make_shared<SoftmaxCrossEntropy>(LossOptions{}), {{2, 3}, {2}}};
   const harness::Values values{.x = {{0, 0, 0, 0, 0, 0}, {1, 3}}, .dy = {0, 0, 0, 0}};
-  expect_error([&] { harness::run(engine(), c, values); }, {"sample 1", "label 3", "classes 0 to 2"});
+  expect_error([&] { harness::run(cpu_engine(), c, values); }, {"sample 1", "label 3", "classes 0 to 2"});
 }
 
 TEST(Infer, NamesTheShapesThatDoNotFit) {

@@ -18,7 +18,7 @@ using harness::random_tensor;
 // Less than a pack of four, uneven ones, more than a part, and none.
 constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007};
 
-class UpdateAtOnce : public testing::TestWithParam<harness::Engine>, public harness::DeviceMemory {
+class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public harness::DeviceMemory {
  protected:
   void SetUp() override {
     std::string why;
@@ -90,7 +90,7 @@ TEST_P(UpdateAtOnce, ReadsARateWhereItStands) {
   expect_same(other, here(same), "weights");
 }
 
-INSTANTIATE_TEST_SUITE_P(Engines, UpdateAtOnce, testing::ValuesIn(harness::engines()),
+INSTANTIATE_TEST_SUITE_P(Engines, UpdateAtOnce, ::testing::ValuesIn(harness::engines()),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -30,7 +30,7 @@ const Backend& cpu() {
 // For loops of the host.
 bool large(const std::string& model) { return model != "squeezenet1_0"; }
 
-class Agreement : public testing::TestWithParam<GoldenErrors> {
+class Agreement : public ::testing::TestWithParam<GoldenErrors> {
  protected:
   void SetUp() override {
     std::string why;
@@ -117,7 +117,7 @@ std::vector<GoldenErrors> cifar() {
   std::erase_if(all, [](const GoldenErrors& c) { return c.form != Form::cifar; });
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(Cifar, Agreement, testing::ValuesIn(cifar()),
+INSTANTIATE_TEST_SUITE_P(Cifar, Agreement, ::testing::ValuesIn(cifar()),
                          [](const auto& info) { return info.param.model; });
 
 }  // namespace

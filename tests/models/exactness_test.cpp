@@ -91,7 +91,7 @@ Start start(const GoldenErrors& c, const Graph& graph, size_t batch) {
   };
 }
 
-class Exactness : public testing::TestWithParam<GoldenErrors> {
+class Exactness : public ::testing::TestWithParam<GoldenErrors> {
  protected:
   void SetUp() override {
     std::string why;
@@ -126,7 +126,7 @@ TEST_P(Exactness, ErrorsAreAtMostTwicePyTorchs) {
   RecordProperty("worst_ratio", std::to_string(worst));
 }
 
-std::string name_of(const testing::TestParamInfo<GoldenErrors>& info) {
+std::string name_of(const ::testing::TestParamInfo<GoldenErrors>& info) {
   return info.param.model + (info.param.form == Form::cifar ? "_cifar" : "_imagenet");
 }
 
@@ -135,13 +135,13 @@ std::vector<GoldenErrors> cases(bool wanted_large) {
   std::erase_if(all, [&](const GoldenErrors& c) { return large(c) != wanted_large; });
   return all;
 }
-INSTANTIATE_TEST_SUITE_P(All, Exactness, testing::ValuesIn(cases(false)), name_of);
-INSTANTIATE_TEST_SUITE_P(Large, Exactness, testing::ValuesIn(cases(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(All, Exactness, ::testing::ValuesIn(cases(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Large, Exactness, ::testing::ValuesIn(cases(true)), name_of);
 
 // Five steps of SGD at a rate at which PyTorch's float32 stays within 2.5e-4 of its float64
 // (tests/golden/five_steps.py): ours within 1e-3, in each loss and in the distance between the weights
 // relative to how far they have moved. Winograd is allowed four times PyTorch's errors, hence the limit.
-class FiveSteps : public testing::TestWithParam<GoldenSteps> {};
+class FiveSteps : public ::testing::TestWithParam<GoldenSteps> {};
 
 // In double precision the others take minutes. tests/pipeline holds the losses of all recorded ones to
 // PyTorch's.
@@ -180,7 +180,7 @@ TEST_P(FiveSteps, StayBesideDoublePrecision) {
   RecordProperty("distance", std::to_string(std::sqrt(apart / moved)));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cifar, FiveSteps, testing::ValuesIn(read_golden_steps()),
+INSTANTIATE_TEST_SUITE_P(Cifar, FiveSteps, ::testing::ValuesIn(read_golden_steps()),
                          [](const auto& info) { return info.param.model; });
 
 }  // namespace

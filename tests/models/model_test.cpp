@@ -134,7 +134,7 @@ TEST(Models, ImagenetFormsSeeTheUsualImages) {
   EXPECT_EQ(images("resnet50", {.image = 96}), (Shape{2, 3, 96, 96}));
 }
 
-class Model : public testing::TestWithParam<std::string> {};
+class Model : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(Model, HasTheAgreedInputsAndEnd) {
   const Graph graph = make_model(GetParam(), {.microbatch = 5, .classes = 7});
@@ -160,7 +160,7 @@ TEST_P(Model, HashIsStableAndTellsOptionsApart) {
   EXPECT_NE(hash({}), hash({.label_smoothing = 0.1f}));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Model, testing::ValuesIn(model_names()),
+INSTANTIATE_TEST_SUITE_P(All, Model, ::testing::ValuesIn(model_names()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -7,19 +7,14 @@
 #include <cstdlib>
 
 #include "framework/backend.h"
-#include "layers/cpu/backend.h"
 #include "models/model.h"
+#include "tests/cpu_engine.h"
 #include "tests/layers/reference/reference.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
 
 namespace antichain {
 namespace {
-
-const Backend& engine() {
-  register_cpu_backend();
-  return backend("cpu");
-}
 
 using Numbers = std::vector<double>;
 
@@ -72,7 +67,7 @@ void expect_engine_matches(const GraphResults& exact, const GraphResults& engine
     EXPECT_LT(error, tolerance.gradient) << name;
     worst = std::max(worst, error);
   }
-  testing::Test::RecordProperty("worst_relative_error", std::to_string(worst));
+  ::testing::Test::RecordProperty("worst_relative_error", std::to_string(worst));
 }
 
 // Our double precision against PyTorch's: only the order of sums differs. 1e-16 grows as the engine's 1e-7
@@ -93,7 +88,7 @@ bool large(const GoldenLosses& c) {
   return c.model == "resnext101" || c.image > 200 || (c.form == Form::imagenet && heavy);
 }
 
-class Network : public testing::TestWithParam<GoldenLosses> {
+class Network : public ::testing::TestWithParam<GoldenLosses> {
  protected:
   void SetUp() override {
     if (large(GetParam()) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
@@ -114,7 +109,7 @@ TEST_P(Network, GivesPyTorchsLossesAndGradient) {
   const Graph network = graph();
   const GraphResults exact = run_graph(network, reference::backend(), draw_golden);
   expect_golden(exact, GetParam());
-  expect_engine_matches(exact, run_graph(network, engine(), draw_golden), Tolerance(network));
+  expect_engine_matches(exact, run_graph(network, cpu_engine(), draw_golden), Tolerance(network));
 }
 
 // With dropout, as it is trained.
@@ -122,8 +117,8 @@ TEST_P(Network, GivesTheSameBitsAgain) {
   const GoldenLosses& c = GetParam();
   const Graph network =
       make_model(c.model, {.form = c.form, .microbatch = 2, .image = c.image, .aux = c.aux});
-  const GraphResults once = run_graph(network, engine(), draw_golden);
-  const GraphResults again = run_graph(network, engine(), draw_golden);
+  const GraphResults once = run_graph(network, cpu_engine(), draw_golden);
+  const GraphResults again = run_graph(network, cpu_engine(), draw_golden);
   EXPECT_EQ(again.losses, once.losses);
   EXPECT_TRUE(again.gradients == once.gradients);
 }
@@ -134,17 +129,18 @@ std::vector<GoldenLosses> cases(bool wanted_large) {
   return all;
 }
 
-std::string name_of(const testing::TestParamInfo<GoldenLosses>& info) {
+std::string name_of(const ::testing::TestParamInfo<GoldenLosses>& info) {
   const GoldenLosses& c = info.param;
   return c.model + (c.form == Form::cifar ? "_cifar" : "_imagenet") + (c.aux > 0 ? "_aux" : "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Network, testing::ValuesIn(cases(false)), name_of);
-INSTANTIATE_TEST_SUITE_P(Large, Network, testing::ValuesIn(cases(true)), name_of);
+INSTANTIATE_TEST_SUITE_P(All, Network, ::testing::ValuesIn(cases(false)), name_of);
+INSTANTIATE_TEST_SUITE_P(Large, Network, ::testing::ValuesIn(cases(true)), name_of);
 
 // One engine run of what the large cases compare: the largest network of all, from end to end.
 TEST(Networks, TheLargestGivesFiniteNumbers) {
-  const GraphResults results = run_graph(make_model("resnext101", {.microbatch = 2}), engine(), draw_golden);
+  const GraphResults results =
+      run_graph(make_model("resnext101", {.microbatch = 2}), cpu_engine(), draw_golden);
   for (double loss : results.losses) EXPECT_TRUE(std::isfinite(loss) && loss > 0) << loss;
   EXPECT_EQ(results.gradients.size(), 314u);
 }

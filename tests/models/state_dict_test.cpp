@@ -95,7 +95,7 @@ void expect_drawn(const Initialiser& init, int64_t n, const Drawn& d, const std:
   }
 }
 
-class StateDict : public testing::TestWithParam<std::string> {
+class StateDict : public ::testing::TestWithParam<std::string> {
  protected:
   Graph graph(double aux) {
     return make_model(GetParam(), {.form = Form::imagenet, .microbatch = 2, .aux = aux});
@@ -122,8 +122,8 @@ TEST_P(StateDict, InitialWeightsAreDrawnAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StateDict,
-                         testing::Values("alexnet", "densenet121", "inception_v3", "resnet18", "resnet50",
-                                         "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"),
+                         ::testing::Values("alexnet", "densenet121", "inception_v3", "resnet18", "resnet50",
+                                           "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -16,12 +16,12 @@
 namespace antichain {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::string hostile = "\x1b[31mred\x1b]0;title\x07\u202e",
                   in_json = R"(\u001b[31mred\u001b]0;title\u0007\u202e)";
 
-class HostileText : public testing::Test {
+class HostileText : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;

@@ -19,8 +19,8 @@ namespace antichain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t mib = 1 << 20;
 
@@ -51,7 +51,7 @@ constexpr const char* two_devices = R"({"format": "antichain cluster 1",
   "nodes": [{"devices": [{"speed": 1, "memory_bytes": 0}]},
             {"devices": [{"speed": 2, "memory_bytes": 100000000}]}]})";
 
-class PlanProgram : public testing::Test {
+class PlanProgram : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
@@ -283,9 +283,9 @@ TEST_F(PlanProgram, CutsByHand) {
 
 TEST_F(PlanProgram, Drawings) {
   ASSERT_EQ(run("plan --profile small.txt --stages 2 --dot plan.dot --dot-antichains states.dot").code, 0);
-  EXPECT_THAT(read_file(path("plan.dot")), testing::StartsWith("digraph"));
+  EXPECT_THAT(read_file(path("plan.dot")), ::testing::StartsWith("digraph"));
   EXPECT_THAT(read_file(path("plan.dot")), HasSubstr("node4"));
-  EXPECT_THAT(read_file(path("states.dot")), testing::StartsWith("digraph"));
+  EXPECT_THAT(read_file(path("states.dot")), ::testing::StartsWith("digraph"));
   EXPECT_NE(read_file(path("states.dot")), read_file(path("plan.dot")));
 }
 

@@ -17,7 +17,7 @@ namespace antichain {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr const char* network = " --model resnet20 --batch 16 --microbatches 4 ";
 constexpr const char* given =
@@ -33,7 +33,7 @@ std::vector<Json> read_lines(const std::string& file) {
 }
 
 // A folder with a small subset, a profile, a plan of two stages and spoilt variants of them.
-class Program : public testing::Test {
+class Program : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;

@@ -19,11 +19,11 @@ Outcome run_words(std::vector<std::string> words, const std::vector<NamedModel>&
   words.insert(words.begin(), "program");
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
-  testing::internal::CaptureStdout();
-  testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  ::testing::internal::CaptureStderr();
   const int code = run(int(argv.size()), argv.data(), models);
   std::fflush(stdout);
-  return {code, testing::internal::GetCapturedStdout(), testing::internal::GetCapturedStderr()};
+  return {code, ::testing::internal::GetCapturedStdout(), ::testing::internal::GetCapturedStderr()};
 }
 
 Graph copy_of_resnet20(const ModelOptions& options) { return make_model("resnet20", options); }

@@ -19,10 +19,10 @@
 namespace antichain {
 namespace {
 
-using Json = nlohmann::json;
-using testing::HasSubstr;
+using Json = nlohmann::ordered_json;
+using ::testing::HasSubstr;
 
-class WeightsProgram : public testing::Test {
+class WeightsProgram : public ::testing::Test {
  protected:
   static constexpr int samples = 6, test_images = 23;
 

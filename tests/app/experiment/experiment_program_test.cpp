@@ -19,8 +19,8 @@ namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A chain of six nodes after an input; forward and backward of node i take i ms and 2 i ms, activations have
 // 1 MiB.
@@ -41,7 +41,7 @@ std::string chain_txt() {
   return text;
 }
 
-class ExperimentProgram : public testing::Test {
+class ExperimentProgram : public ::testing::Test {
  protected:
   void SetUp() override {
     fs::create_directories(folder_.path() / "profiles");

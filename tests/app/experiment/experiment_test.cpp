@@ -27,8 +27,8 @@ namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Cell full_cell() {
   return {.key = {"resnet101", "antichain+replicas", 8, StudyMode::measure},
@@ -148,7 +148,7 @@ TEST(ExperimentNetworks, ALauncherIsAProgramAndTakesANumber) {
   expect_error([] { check_launcher("sh -n 2"); }, {"'sh -n 2'", "how many ranks", "{}"});
 }
 
-class ResultsFolderTest : public testing::Test {
+class ResultsFolderTest : public ::testing::Test {
  protected:
   void SetUp() override { register_cpu_backend(); }
   TemporaryFolder folder_;
@@ -326,7 +326,7 @@ TEST(Table1, HasThePublicationsRowsBesideOurs) {
   EXPECT_NEAR(*times_as_fast(row), 300, 1e-9);
   const std::string text = table1_text({row}, "Profiles of nowhere.");
   for (const char* part : {"0.03", "300", ">60", "7.84", "9.34", "Profiles of nowhere."})
-    EXPECT_THAT(text, testing::HasSubstr(part));
+    EXPECT_THAT(text, ::testing::HasSubstr(part));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 80u) << line;
   const nlohmann::json json = nlohmann::json::parse(table1_json({row}));
@@ -343,9 +343,9 @@ TEST(TimelineFigure, HasNumbersIdleSharesAndAVisibleUpdate) {
       "timeline-m", "m");
   EXPECT_EQ(file, "figures/timeline-m.svg");
   const std::string text = script.str();
-  EXPECT_THAT(text, testing::HasSubstr("250 0 4\n")) << "the number in the middle of its box";
-  EXPECT_THAT(text, testing::HasSubstr("idle 25 %"));
-  EXPECT_THAT(text, testing::HasSubstr("996.774 1000 0")) << "three pixels of 930";
+  EXPECT_THAT(text, ::testing::HasSubstr("250 0 4\n")) << "the number in the middle of its box";
+  EXPECT_THAT(text, ::testing::HasSubstr("idle 25 %"));
+  EXPECT_THAT(text, ::testing::HasSubstr("996.774 1000 0")) << "three pixels of 930";
   EXPECT_EQ(draw_timeline(script, {}, 1, "n", "n"), "");
 }
 

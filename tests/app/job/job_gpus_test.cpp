@@ -7,9 +7,9 @@
 namespace antichain {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 RankGpu rank(const std::string& host, const std::string& gpu, int visible, int cores = 32) {
   return {.host = host, .gpu = gpu, .visible = visible, .cores = cores, .of_cores = 64};

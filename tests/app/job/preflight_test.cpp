@@ -12,7 +12,7 @@
 namespace antichain {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 // Of each rank: what it was refused with, or "".
 std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
@@ -34,12 +34,12 @@ TEST(CheckMemory, RefusesWithATableOfAllStages) {
   const MemoryNeed small{.weights = 3 * mebibyte, .activations = 5 * mebibyte};
   MemoryNeed large = small;
   large.activations = available;
-  EXPECT_THAT(refusals({small, small}), testing::Each(""));
+  EXPECT_THAT(refusals({small, small}), ::testing::Each(""));
   for (const std::string& text : refusals({small, large})) {
     EXPECT_THAT(text, HasSubstr("this plan needs "));
-    EXPECT_THAT(text, testing::ContainsRegex("stage +host"));
-    EXPECT_THAT(text, testing::ContainsRegex("\n +0 .* 8\\.00")) << "stage 0 and what it needs";
-    EXPECT_THAT(text, testing::ContainsRegex("\n +1 "));
+    EXPECT_THAT(text, ::testing::ContainsRegex("stage +host"));
+    EXPECT_THAT(text, ::testing::ContainsRegex("\n +0 .* 8\\.00")) << "stage 0 and what it needs";
+    EXPECT_THAT(text, ::testing::ContainsRegex("\n +1 "));
   }
 }
 
@@ -52,7 +52,7 @@ TEST(CheckMemory, OfProfilingNamesRanks) {
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::out_of_memory);
       EXPECT_THAT(error.what(), HasSubstr("measuring this network needs "));
-      EXPECT_THAT(error.what(), testing::ContainsRegex("rank +host"));
+      EXPECT_THAT(error.what(), ::testing::ContainsRegex("rank +host"));
     }
   });
 }
@@ -60,8 +60,8 @@ TEST(CheckMemory, OfProfilingNamesRanks) {
 // Each fits alone, but they share the host.
 TEST(CheckMemory, AddsUpTheRanksOfAHost) {
   const MemoryNeed most{.weights = available_memory_bytes() * 2 / 3};
-  EXPECT_THAT(refusals({most}), testing::Each(""));
-  EXPECT_THAT(refusals({most, most}), testing::Each(HasSubstr("this plan needs ")));
+  EXPECT_THAT(refusals({most}), ::testing::Each(""));
+  EXPECT_THAT(refusals({most, most}), ::testing::Each(HasSubstr("this plan needs ")));
 }
 
 }  // namespace

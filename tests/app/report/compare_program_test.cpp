@@ -12,10 +12,10 @@
 namespace antichain {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class CompareProgram : public testing::Test {
+class CompareProgram : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }

@@ -9,8 +9,8 @@
 namespace antichain {
 namespace {
 
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 // AlexNet, batch 64, rate 0.02: it stands at ln 10 for 140 steps, then learns.
 const std::vector<double> late = {

@@ -20,10 +20,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-constexpr const char* train =
+constexpr const char* train_small =
     "train --model resnet20 --batch 16 --microbatches 4 --data-dir data --profile p.json --lr 0.05 ";
 
 // Without what a clock decides.
@@ -42,7 +42,7 @@ std::vector<std::string> metrics(const std::string& file) {
 
 // A folder with data, a profile, the metrics of two epochs (six steps) and their checkpoints of steps 2, 4
 // and 6.
-class Checkpoints : public testing::Test {
+class Checkpoints : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_ = new TemporaryFolder;
@@ -51,8 +51,8 @@ class Checkpoints : public testing::Test {
     write_bytes(folder_->path() / "other/data_batch_1.bin", records(48, 1));
     write_bytes(folder_->path() / "other/test_batch.bin", records(23));
     ASSERT_EQ(run("profile --model resnet20 --batch 16 --microbatches 4 --local 2 --json p.json").code, 0);
-    const ProgramRun whole =
-        run(std::string(train) + "--epochs 2 --metrics whole --checkpoint ck --checkpoint-every 2 --keep 9");
+    const ProgramRun whole = run(std::string(train_small) +
+                                 "--epochs 2 --metrics whole --checkpoint ck --checkpoint-every 2 --keep 9");
     ASSERT_EQ(whole.code, 0) << whole.err;
   }
   static void TearDownTestSuite() { delete folder_; }
@@ -65,7 +65,7 @@ class Checkpoints : public testing::Test {
   static std::string step(int n) { return fmt::format("now/step-{:012}", n); }
   static ProgramRun run(const std::string& words) { return run_program(folder_->str(), words); }
   static ProgramRun resume(const std::string& words) {
-    return run(std::string(train) + "--epochs 2 " + words);
+    return run(std::string(train_small) + "--epochs 2 " + words);
   }
   static void refused(const std::string& words, int code, const std::string& part) {
     expect_refused(resume(words), code, part, words);
@@ -105,7 +105,7 @@ TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
 // By --steps alone, the learning rate's course is the recipe's, wherever the run ends.
 TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
   const auto trained = [](const std::string& words) {
-    const ProgramRun result = run(std::string(train) + words);
+    const ProgramRun result = run(std::string(train_small) + words);
     EXPECT_EQ(result.code, 0) << result.err;
     EXPECT_THAT(result.err, Not(HasSubstr("learning rate")));
   };
@@ -119,7 +119,7 @@ TEST_F(Checkpoints, MpiGoOnOnTwoProcesses) {
   fs::remove_all(path(step(6)));
   write_file(path("metrics"), read_file(path("whole")));
   const ProgramRun rest = run_under_mpi(folder_->str(), 2,
-                                        std::string(train) +
+                                        std::string(train_small) +
                                             "--epochs 2 --metrics metrics --checkpoint now "
                                             "--keep 9 --resume auto");
   EXPECT_EQ(rest.code, 0) << rest.err;
@@ -317,7 +317,7 @@ ProgramRun signalled(const std::string& folder, const std::string& launcher, con
 
 TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
   const std::string words =
-      std::string(train) + "--lr-schedule constant --epochs 100000 --checkpoint signalled ";
+      std::string(train_small) + "--lr-schedule constant --epochs 100000 --checkpoint signalled ";
   for (const char* signal : {"USR1", "TERM", "INT"}) {
     fs::remove_all(path("signalled")), fs::remove(path("metrics"));
     const ProgramRun result = signalled(folder_->str(), "", words, fmt::format("kill -{} $job", signal));
@@ -326,7 +326,7 @@ TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
   // Nothing between the steps before and after is missing or double.
   const size_t before = metrics(path("metrics")).size();
   const ProgramRun rest =
-      run(std::string(train) +
+      run(std::string(train_small) +
           "--lr-schedule constant --checkpoint signalled --resume auto --metrics metrics --steps " +
           std::to_string(before + 5));
   EXPECT_EQ(rest.code, 0) << rest.err;
@@ -340,7 +340,7 @@ TEST_F(Checkpoints, ASignalStopsWithEverythingSaved) {
 
 TEST_F(Checkpoints, MpiASignalToOneRankStopsAll) {
   fs::remove_all(path("signalled"));
-  const std::string words = std::string(train) + "--epochs 100000 --checkpoint signalled";
+  const std::string words = std::string(train_small) + "--epochs 100000 --checkpoint signalled";
   const std::string mpirun =
       fmt::format("env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 '{}' --oversubscribe -n 2",
                   ANTICHAIN_MPIEXEC);
@@ -355,7 +355,7 @@ TEST_F(Checkpoints, ASecondSignalEndsAtOnce) {
   // again.
   const ProgramRun result =
       signalled(folder_->str(), "env ANTICHAIN_FAULT=hang:rank=0:step=3",
-                std::string(train) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
+                std::string(train_small) + "--epochs 100000 --checkpoint signalled --checkpoint-every 2",
                 "sleep 0.5; kill -TERM $job $job; sleep 1; kill -0 $job && touch still-there; "
                 "kill -INT $job");
   EXPECT_EQ(result.code, 128 + 2) << result.err;
@@ -368,10 +368,10 @@ TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {
   for (const char* launcher : {"", "env SLURM_JOB_END_TIME=$(($(date +%s)+8))"}) {
     fs::remove_all(path("signalled"));
     const auto start = std::chrono::steady_clock::now();
-    const ProgramRun result = signalled(
-        folder_->str(), launcher,
-        std::string(train) + "--epochs 100000 --checkpoint signalled " + (*launcher ? "" : "--max-time 8s"),
-        "true");
+    const ProgramRun result = signalled(folder_->str(), launcher,
+                                        std::string(train_small) + "--epochs 100000 --checkpoint signalled " +
+                                            (*launcher ? "" : "--max-time 8s"),
+                                        "true");
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
     EXPECT_EQ(result.code, 85) << result.err;
     EXPECT_THAT(result.err,  // there may be a warning, too: these images teach nothing
@@ -383,13 +383,13 @@ TEST_F(Checkpoints, MaxTimeAndSlurmsEndStopInTime) {
 TEST_F(Checkpoints, AFolderInUseIsRefused) {
   fs::remove_all(path("signalled"));
   const ProgramRun result = signalled(
-      folder_->str(), "", std::string(train) + "--epochs 100000 --checkpoint signalled",
+      folder_->str(), "", std::string(train_small) + "--epochs 100000 --checkpoint signalled",
       fmt::format("'{}' {} --checkpoint signalled 2>second.txt; echo $? >>second.txt; kill -USR1 $job",
-                  ANTICHAIN_PROGRAM, train));
+                  ANTICHAIN_PROGRAM, train_small));
   EXPECT_EQ(result.code, 85) << result.err;
   EXPECT_THAT(read_file(path("second.txt")),
               HasSubstr("the folder signalled is in use by another run, process "));
-  EXPECT_THAT(read_file(path("second.txt")), testing::EndsWith("3\n"));
+  EXPECT_THAT(read_file(path("second.txt")), ::testing::EndsWith("3\n"));
 }
 
 }  // namespace

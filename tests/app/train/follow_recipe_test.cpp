@@ -12,9 +12,9 @@
 namespace antichain {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int64_t batches = 100;  // in an epoch
 

@@ -22,10 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-constexpr const char* train =
+constexpr const char* train_and_keep =
     "train --model resnet20 --batch 8 --microbatches 2 --data-dir data --lr 0.0123456789 --seed 7 "
     "--lr-schedule constant --profile p.json ";
 constexpr int bad_input = 3, not_a_number = 6;
@@ -39,7 +39,7 @@ std::string without_warnings(const std::string& log) {
   return rest;
 }
 
-class Keeping : public testing::Test {
+class Keeping : public ::testing::Test {
  protected:
   void SetUp() override {
     write_bytes(folder_.path() / "data/data_batch_1.bin", records(32));
@@ -55,7 +55,8 @@ class Keeping : public testing::Test {
 };
 
 TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
-  const ProgramRun result = run(std::string(train) + "--local 2 --steps 3 --results r --checkpoint ck");
+  const ProgramRun result =
+      run(std::string(train_and_keep) + "--local 2 --steps 3 --results r --checkpoint ck");
   ASSERT_EQ(result.code, 0) << result.err;
   EXPECT_THAT(result.out.substr(0, 1000),
               HasSubstr("Keeping   weights and log in r at the end, checkpoints in ck"));
@@ -85,7 +86,7 @@ TEST_F(Keeping, ResultsHoldWeightsSettingsAndLog) {
 }
 
 TEST_F(Keeping, ARunThatKeepsNothingSaysSoInItsFirstLines) {
-  const ProgramRun result = run(std::string(train) + "--steps 1");
+  const ProgramRun result = run(std::string(train_and_keep) + "--steps 1");
   ASSERT_EQ(result.code, 0) << result.err;
   const std::string head = result.out.substr(0, result.out.find("Data"));
   EXPECT_THAT(head, HasSubstr("Keeping   nothing"));
@@ -97,7 +98,7 @@ TEST_F(Keeping, ARunWhoseLastCheckpointFailsIsNoSuccess) {
   fs::create_directories(path("full"));
   const ProgramRun result =
       run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o size=100k none full && exec \"$@\"' sh",
-                 std::string(train) + "--steps 1 --checkpoint full/ck --json s.json");
+                 std::string(train_and_keep) + "--steps 1 --checkpoint full/ck --json s.json");
   EXPECT_EQ(result.code, bad_input) << result.err;
   EXPECT_THAT(result.err,
               HasSubstr("training is done, but its last checkpoint could not be saved: can't write"));
@@ -109,7 +110,7 @@ TEST_F(Keeping, ARunWhoseWeightsAreNotKeptIsNoSuccess) {
   fs::create_directories(path("full"));
   const ProgramRun result =
       run_behind(folder_.str(), "unshare -m sh -c 'mount -t tmpfs -o size=400k none full && exec \"$@\"' sh",
-                 std::string(train) + "--steps 1 --results full/r");
+                 std::string(train_and_keep) + "--steps 1 --results full/r");
   EXPECT_EQ(result.code, bad_input) << result.err;
   EXPECT_THAT(result.err, HasSubstr("training is done, but its weights could not be kept: can't write"));
 }
@@ -117,10 +118,10 @@ TEST_F(Keeping, ARunWhoseWeightsAreNotKeptIsNoSuccess) {
 // Two hosts, of which each has a disk of its own under the folder's name.
 TEST_F(Keeping, MpiHostsThatDoNotShareTheFolderAreRefused) {
   if (!may_mount()) GTEST_SKIP() << "no right to mount another disk";
-  ASSERT_EQ(run(std::string(train) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
+  ASSERT_EQ(run(std::string(train_and_keep) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
   fs::copy(path("ck"), path("other"), fs::copy_options::recursive);
   const std::string words =
-      std::string(train) + "--steps 4 --checkpoint ck --checkpoint-every 1 --resume auto";
+      std::string(train_and_keep) + "--steps 4 --checkpoint ck --checkpoint-every 1 --resume auto";
   const ProgramRun result = run_under_mpi(
       folder_.str(), 1,
       fmt::format("{} : -n 1 unshare -m sh -c 'mount --bind other ck && exec \"$@\"' sh '{}' {}", words,
@@ -132,7 +133,7 @@ TEST_F(Keeping, MpiHostsThatDoNotShareTheFolderAreRefused) {
 }
 
 TEST_F(Keeping, TheNewestWholeCheckpointOfAFolderIsTested) {
-  ASSERT_EQ(run(std::string(train) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
+  ASSERT_EQ(run(std::string(train_and_keep) + "--steps 2 --checkpoint ck --checkpoint-every 1").code, 0);
   const std::string newest = CheckpointFolder(path("ck")).of_step(2);
   EXPECT_THAT(run("doctor --checkpoint ck").out, HasSubstr("the newest of 2 checkpoints is whole"));
   fs::resize_file(newest + "/stage-0.h5", 1000);
@@ -151,16 +152,16 @@ TEST_F(Keeping, TheNewestWholeCheckpointOfAFolderIsTested) {
 }
 
 TEST_F(Keeping, NoFileIsLostByASlip) {
-  const std::string one = std::string(train) + "--steps 1 --json x --metrics ./x";
+  const std::string one = std::string(train_and_keep) + "--steps 1 --json x --metrics ./x";
   expect_refused(run(one), 2, "--metrics and --json would be written to one file", one);
   const std::string before = read_file(path("p.json"));
-  for (const std::string& words : {std::string(train) + "--steps 1 --json p.json",
+  for (const std::string& words : {std::string(train_and_keep) + "--steps 1 --json p.json",
                                    std::string("plan --profile p.json --stages 2 --json ./p.json")})
     expect_refused(run(words), 2, "p.json, which --profile reads", words);
   EXPECT_EQ(read_file(path("p.json")), before);
   for (const char* name : {"metrics.jsonl", "run.json"}) {
     write_bytes(folder_.path() / name / name, {'x', '\n'});
-    const std::string words = std::string(train) + "--steps 1 --results " + name;
+    const std::string words = std::string(train_and_keep) + "--steps 1 --results " + name;
     expect_refused(run(words), 2, fmt::format("has a file {0} that is of no run", name), words);
     EXPECT_EQ(read_file(path(std::string(name) + "/" + name)), "x\n");
   }
@@ -191,7 +192,7 @@ TEST_F(Keeping, NumbersThatAreNoneAreNoResult) {
   expect_refused(run(evaluate + "negative.h5"), not_a_number, "'bn1.running_var' has the variance -1",
                  evaluate);
   expect_refused(run(evaluate + "large.h5"), not_a_number, "the output of node ", evaluate);
-  const std::string init = std::string(train) + "--steps 1 --init negative.h5";
+  const std::string init = std::string(train_and_keep) + "--steps 1 --init negative.h5";
   expect_refused(run(init), not_a_number, "'bn1.running_var' has the variance -1 (element 2 of 16)", init);
   ASSERT_EQ(run("data batches --data-dir data --steps 1 --batch 8 --out b.h5").code, 0);
   const std::string gradients = "gradients --model resnet20 --microbatches 2 --weights w.h5 --images ";

@@ -15,12 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
-constexpr const char* train =
+constexpr const char* train_for_results =
     "train --model resnet20 --batch 8 --microbatches 2 --dataset synthetic --lr 0.01 --seed 7 ";
 
-class Results : public testing::Test {
+class Results : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   ProgramRun run(const std::string& words) const { return run_program(folder_.str(), words); }
@@ -29,7 +29,7 @@ class Results : public testing::Test {
 };
 
 TEST_F(Results, AFolderSaysWhatMadeItsNumbers) {
-  const ProgramRun result = run(std::string(train) + "--local 2 --steps 4 --results r");
+  const ProgramRun result = run(std::string(train_for_results) + "--local 2 --steps 4 --results r");
   ASSERT_EQ(result.code, 0) << result.err;
   const Json record = json("r/run.json");
   EXPECT_EQ(record["model"], "resnet20");
@@ -55,7 +55,7 @@ TEST_F(Results, AFolderSaysWhatMadeItsNumbers) {
 
 // All of a rank's time has a kind; both ranks begin and end together, and the steps are a part of it.
 TEST_F(Results, TimesAddUp) {
-  ASSERT_EQ(run(std::string(train) + "--local 2 --steps 6 --results r").code, 0);
+  ASSERT_EQ(run(std::string(train_for_results) + "--local 2 --steps 6 --results r").code, 0);
   const Json seconds = json("r/summary.json")["seconds"];
   ASSERT_EQ(seconds.size(), 2u);
   std::vector<double> sums;
@@ -79,7 +79,7 @@ TEST_F(Results, TimesAddUp) {
 }
 
 TEST_F(Results, AFolderHoldsOneRunAndItsContinuations) {
-  const std::string words = std::string(train) + "--results r --checkpoint ck --resume auto ";
+  const std::string words = std::string(train_for_results) + "--results r --checkpoint ck --resume auto ";
   ASSERT_EQ(run(words + "--steps 2 --lr-schedule constant").code, 0);
   const ProgramRun more = run(words + "--steps 4 --lr-schedule constant");
   ASSERT_EQ(more.code, 0) << more.err;
@@ -87,15 +87,15 @@ TEST_F(Results, AFolderHoldsOneRunAndItsContinuations) {
   ASSERT_EQ(starts.size(), 2u);
   EXPECT_EQ(starts[0]["from"], "the beginning");
   EXPECT_EQ(starts[1]["from"], "ck/step-000000000002");
-  const std::string other = std::string(train) + "--results r --steps 2";
+  const std::string other = std::string(train_for_results) + "--results r --steps 2";
   const std::string before = read_file(path("r/summary.json"));
   expect_refused(run(other), 2, "holds the results of a run that has ended", other);
   EXPECT_EQ(read_file(path("r/summary.json")), before);
 }
 
 TEST_F(Results, CheckpointsAreTakenWhereWeightFilesAre) {
-  ASSERT_EQ(run(std::string(train) + "--local 3 --steps 3 --checkpoint three").code, 0);
-  ASSERT_EQ(run(std::string(train) + "--steps 3 --checkpoint one").code, 0);
+  ASSERT_EQ(run(std::string(train_for_results) + "--local 3 --steps 3 --checkpoint three").code, 0);
+  ASSERT_EQ(run(std::string(train_for_results) + "--steps 3 --checkpoint one").code, 0);
   for (const char* from : {"three", "one", "three/step-000000000003"})
     ASSERT_EQ(run(std::string("export --model resnet20 --init ") + from + " --out " +
                   fs::path(from).filename().string() + ".h5")
@@ -105,7 +105,7 @@ TEST_F(Results, CheckpointsAreTakenWhereWeightFilesAre) {
   EXPECT_EQ(read_file(path("three.h5")), read_file(path("step-000000000003.h5")));
   ASSERT_EQ(run("export --model resnet20 --seed 7 --out initial.h5").code, 0);
   EXPECT_NE(read_file(path("three.h5")), read_file(path("initial.h5"))) << "it was trained";
-  EXPECT_EQ(run(std::string(train) + "--local 2 --steps 1 --init three").code, 0);
+  EXPECT_EQ(run(std::string(train_for_results) + "--local 2 --steps 1 --init three").code, 0);
   fs::create_directories(path("empty"));
   const std::string words = "export --model resnet20 --init empty --out no.h5";
   expect_refused(run(words), 3, "there is no checkpoint in empty", words);

@@ -18,7 +18,7 @@
 namespace antichain {
 namespace {
 
-class BoundedFile : public testing::Test {
+class BoundedFile : public ::testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.str() + "/" + name; }
   std::string sparse(int64_t bytes) const {
@@ -100,7 +100,7 @@ TEST_F(BoundedFile, LackOfMemoryIsSaid) {
     }
     std::_Exit(0);
   };
-  EXPECT_EXIT(read_with_little(), testing::ExitedWithCode(int(ExitCode::out_of_memory)),
+  EXPECT_EXIT(read_with_little(), ::testing::ExitedWithCode(int(ExitCode::out_of_memory)),
               "no memory for the 7 GiB");
 }
 

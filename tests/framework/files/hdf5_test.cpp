@@ -22,7 +22,7 @@ const std::vector<float> values = {0, 1, -2, 3.5, 1e-30f, 6};
 
 // The bytes of a file in the library's usual format, which has no checksums.
 std::string file_of(const std::function<void(hid_t file)>& write) {
-  const std::string path = testing::TempDir() + "/antichain_hdf5_" + std::to_string(::getpid());
+  const std::string path = ::testing::TempDir() + "/antichain_hdf5_" + std::to_string(::getpid());
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
   write(file);
   H5Fclose(file);

@@ -53,7 +53,7 @@ void expect_same(const Weights& got, const Weights& expected) {
   }
 }
 
-class WeightFiles : public testing::TestWithParam<WeightFormat> {};
+class WeightFiles : public ::testing::TestWithParam<WeightFormat> {};
 
 TEST_P(WeightFiles, GiveBackEveryBit) {
   const Weights w = examples();
@@ -132,14 +132,14 @@ TEST_P(WeightFiles, AFlippedBitChangesNoOtherTensor) {
 }
 
 TEST_P(WeightFiles, AreReadWhole) {
-  const std::string file = testing::TempDir() + "/antichain_weights_" + std::to_string(::getpid());
+  const std::string file = ::testing::TempDir() + "/antichain_weights_" + std::to_string(::getpid());
   write_weights(file, examples(), GetParam());
   expect_same(read_weights(file), examples());
   std::remove(file.c_str());
   expect_error([&] { read_weights(file); }, {file, "No such file"});
 }
 
-INSTANTIATE_TEST_SUITE_P(Both, WeightFiles, testing::Values(WeightFormat::hdf5, WeightFormat::safetensors),
+INSTANTIATE_TEST_SUITE_P(Both, WeightFiles, ::testing::Values(WeightFormat::hdf5, WeightFormat::safetensors),
                          [](const auto& info) {
                            return info.param == WeightFormat::hdf5 ? "hdf5" : "safetensors";
                          });

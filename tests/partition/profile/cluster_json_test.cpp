@@ -13,26 +13,26 @@ using namespace testing;
 using nlohmann::json;
 
 // Two nodes of three devices, then one of a single fast device without a limit.
-const char* const sample = R"({
+const char* const sample_cluster = R"({
   "format": "antichain cluster 1",
   "within_node": {"bytes_per_s": 200000000000, "latency_us": 3.000},
   "between_nodes": {"bytes_per_s": 0, "latency_us": 10.500},
   "nodes": [
     {"devices": [{"speed": 1, "memory_bytes": 16000000000, "count": 2}, )"
-                           R"({"speed": 0.5, "memory_bytes": 8}], "count": 2},
+                                   R"({"speed": 0.5, "memory_bytes": 8}], "count": 2},
     {"devices": [{"speed": 2.5, "memory_bytes": 0}]}
   ]
 }
 )";
 
-std::string refused(const std::function<void(json&)>& edit) {
-  json file = json::parse(sample);
+std::string cluster_refusal(const std::function<void(json&)>& edit) {
+  json file = json::parse(sample_cluster);
   edit(file);
   return error_of([&] { cluster_from_json(file.dump(), "cluster.json"); });
 }
 
 TEST(ClusterJson, SaysWhatThereIs) {
-  const Cluster cluster = cluster_from_json(sample, "cluster.json");
+  const Cluster cluster = cluster_from_json(sample_cluster, "cluster.json");
   ASSERT_EQ(cluster.devices.size(), 7u);
   const int nodes[] = {0, 0, 0, 1, 1, 1, 2};
   for (int d = 0; d < 7; ++d) EXPECT_EQ(cluster.devices[d].node, nodes[d]);
@@ -46,17 +46,17 @@ TEST(ClusterJson, SaysWhatThereIs) {
 }
 
 TEST(ClusterJson, ComesBackAsTheSameText) {
-  EXPECT_EQ(to_json(cluster_from_json(sample, "cluster.json")), sample);
+  EXPECT_EQ(to_json(cluster_from_json(sample_cluster, "cluster.json")), sample_cluster);
 }
 
 TEST(ClusterJson, EqualNeighboursAreCountedTogether) {
-  json file = json::parse(sample);
+  json file = json::parse(sample_cluster);
   file["nodes"].insert(file["nodes"].begin(), file["nodes"][0]);
   file["nodes"][0]["count"] = 1;
   file["nodes"][0]["devices"][0]["count"] = 1;
   file["nodes"][0]["devices"].insert(file["nodes"][0]["devices"].begin(), file["nodes"][0]["devices"][0]);
   file["nodes"][1]["count"] = 1;
-  EXPECT_EQ(to_json(cluster_from_json(file.dump(), "cluster.json")), sample);
+  EXPECT_EQ(to_json(cluster_from_json(file.dump(), "cluster.json")), sample_cluster);
 }
 
 TEST(ClusterJson, AsManyDevicesAsAreAskedFor) {
@@ -69,17 +69,17 @@ TEST(ClusterJson, AsManyDevicesAsAreAskedFor) {
 }
 
 TEST(ClusterJson, Holds4096DevicesAndNoMore) {
-  json file = json::parse(sample);
+  json file = json::parse(sample_cluster);
   file["nodes"] =
       json::parse(R"([{"devices": [{"speed": 1, "memory_bytes": 0, "count": 64}], "count": 64}])");
   EXPECT_EQ(cluster_from_json(file.dump(), "c").devices.size(), 4096u);
   EXPECT_EQ(to_json(cluster_from_json(to_json(equal_devices(4096, {})), "c")),
             to_json(equal_devices(4096, {})));
   const char* more = "these are more than 4096 devices";
-  expect_has(refused([](json& f) { f["nodes"][0]["count"] = 1366; }), more);
-  expect_has(refused([](json& f) { f["nodes"][0]["count"] = 4097; }), "nodes[0].count");
-  expect_has(refused([](json& f) { f["nodes"][1]["devices"][0]["count"] = 4096; }), more);
-  expect_has(refused([](json& f) { f["nodes"][0]["devices"][0]["count"] = 4096; }), more);
+  expect_has(cluster_refusal([](json& f) { f["nodes"][0]["count"] = 1366; }), more);
+  expect_has(cluster_refusal([](json& f) { f["nodes"][0]["count"] = 4097; }), "nodes[0].count");
+  expect_has(cluster_refusal([](json& f) { f["nodes"][1]["devices"][0]["count"] = 4096; }), more);
+  expect_has(cluster_refusal([](json& f) { f["nodes"][0]["devices"][0]["count"] = 4096; }), more);
 }
 
 TEST(ClusterJson, DevicesAreListedNodeByNode) {
@@ -94,38 +94,42 @@ TEST(ClusterJson, DevicesAreListedNodeByNode) {
 
 TEST(ClusterJson, RefusesMissingAndUnknownFields) {
   for (const char* field : {"format", "within_node", "between_nodes", "nodes"})
-    expect_has(refused([&](json& f) { f.erase(field); }), field);
+    expect_has(cluster_refusal([&](json& f) { f.erase(field); }), field);
   for (const char* field : {"bytes_per_s", "latency_us"})
-    expect_has(refused([&](json& f) { f["between_nodes"].erase(field); }), field);
+    expect_has(cluster_refusal([&](json& f) { f["between_nodes"].erase(field); }), field);
   for (const char* field : {"speed", "memory_bytes"})
-    expect_has(refused([&](json& f) { f["nodes"][0]["devices"][1].erase(field); }), "nodes[0].devices[1]");
-  expect_has(refused([](json& f) { f["nodes"][1].erase("devices"); }), "nodes[1]");
+    expect_has(cluster_refusal([&](json& f) { f["nodes"][0]["devices"][1].erase(field); }),
+               "nodes[0].devices[1]");
+  expect_has(cluster_refusal([](json& f) { f["nodes"][1].erase("devices"); }), "nodes[1]");
   for (const char* path : {"", "/within_node", "/nodes/0", "/nodes/0/devices/0"})
-    expect_has(refused([&](json& f) { f[json::json_pointer(path)]["colour"] = 1; }),
+    expect_has(cluster_refusal([&](json& f) { f[json::json_pointer(path)]["colour"] = 1; }),
                "unknown field \"colour\"");
-  expect_has(refused([](json& f) { f["format"] = "antichain cluster 7"; }),
+  expect_has(cluster_refusal([](json& f) { f["format"] = "antichain cluster 7"; }),
              "\"antichain cluster 1\" is expected");
 }
 
 TEST(ClusterJson, RefusesNumbersThatNoDeviceHas) {
   for (const json& speed : {json(0), json(-1), json(1e-7), json(1e7), json("fast")})
-    expect_has(refused([&](json& f) { f["nodes"][1]["devices"][0]["speed"] = speed; }),
+    expect_has(cluster_refusal([&](json& f) { f["nodes"][1]["devices"][0]["speed"] = speed; }),
                "nodes[1].devices[0].speed");
   for (const json& bytes : {json(-1), json(1.5), json(std::numeric_limits<int64_t>::max())})
-    expect_has(refused([&](json& f) { f["nodes"][1]["devices"][0]["memory_bytes"] = bytes; }),
+    expect_has(cluster_refusal([&](json& f) { f["nodes"][1]["devices"][0]["memory_bytes"] = bytes; }),
                "nodes[1].devices[0].memory_bytes");
   for (const json& count : {json(0), json(-1), json(1.5), json(int64_t(1) << 40)}) {
-    expect_has(refused([&](json& f) { f["nodes"][0]["count"] = count; }), "nodes[0].count");
-    expect_has(refused([&](json& f) { f["nodes"][0]["devices"][0]["count"] = count; }),
+    expect_has(cluster_refusal([&](json& f) { f["nodes"][0]["count"] = count; }), "nodes[0].count");
+    expect_has(cluster_refusal([&](json& f) { f["nodes"][0]["devices"][0]["count"] = count; }),
                "nodes[0].devices[0].count");
   }
-  expect_has(refused([](json& f) { f["within_node"]["bytes_per_s"] = -1; }), "within_node.bytes_per_s");
-  expect_has(refused([](json& f) { f["between_nodes"]["latency_us"] = -1; }), "between_nodes.latency_us");
-  expect_has(refused([](json& f) { f["nodes"][1]["devices"] = json::array(); }), "a node without devices");
+  expect_has(cluster_refusal([](json& f) { f["within_node"]["bytes_per_s"] = -1; }),
+             "within_node.bytes_per_s");
+  expect_has(cluster_refusal([](json& f) { f["between_nodes"]["latency_us"] = -1; }),
+             "between_nodes.latency_us");
+  expect_has(cluster_refusal([](json& f) { f["nodes"][1]["devices"] = json::array(); }),
+             "a node without devices");
 }
 
 TEST(ClusterJson, RefusesAFileCutOffAnywhere) {
-  const std::string text = sample;
+  const std::string text = sample_cluster;
   for (size_t length = 0; length + 2 < text.size(); length += 7)
     EXPECT_THROW(cluster_from_json(text.substr(0, length), "cluster.json"), Error);
 }

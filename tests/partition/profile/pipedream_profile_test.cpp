@@ -46,7 +46,7 @@ std::vector<std::string> names(const Profile& profile) {
 int64_t ns(double seconds) { return std::llround(seconds * 1e9); }
 
 // Two sources of data, a branch that joins again, a sink nobody needs, nodes out of order.
-std::string sample() {
+std::string sample_graph() {
   return node("node10", "Linear(in_features=25, out_features=10, bias=True)", "1.5", "2.25", "[40.0; 8.0; 2]",
               "1040.0") +
          edge("node2", "node10") + node("node11", "__getitem__(0)") +
@@ -58,7 +58,7 @@ std::string sample() {
 }
 
 TEST(PipeDreamProfile, ReadsWhatTheFileSays) {
-  const Profile profile = profile_from_pipedream(sample(), "some/folder/tiny.txt");
+  const Profile profile = profile_from_pipedream(sample_graph(), "some/folder/tiny.txt");
   EXPECT_EQ(profile.model, "tiny");
   EXPECT_TRUE(profile.ids_are_names);
   EXPECT_EQ(profile.microbatch, 0);
@@ -81,7 +81,7 @@ TEST(PipeDreamProfile, ReadsWhatTheFileSays) {
 }
 
 TEST(PipeDreamProfile, DataLoadingIsNoCompute) {
-  const Profile profile = read(sample());
+  const Profile profile = read(sample_graph());
   for (int n : {0, 3}) {
     EXPECT_EQ(profile.nodes[n].role, Role::input);
     EXPECT_EQ(profile.nodes[n].cost.compute_s(), 0);
@@ -103,9 +103,9 @@ TEST(PipeDreamProfile, OnlyUnusedItemsAreLeftOutAndOnlyOnce) {
 
 TEST(PipeDreamProfile, TheOrderOfLinesMeansNothing) {
   std::vector<std::string> lines;
-  std::istringstream text(sample());
+  std::istringstream text(sample_graph());
   for (std::string line; std::getline(text, line);) lines.push_back(line + "\n");
-  const std::string expected = to_json(read(sample()));
+  const std::string expected = to_json(read(sample_graph()));
   std::mt19937 random(7);
   for (int round = 0; round < 200; ++round) {
     for (size_t i = lines.size() - 1; i > 0; --i) std::swap(lines[i], lines[random() % (i + 1)]);
@@ -161,10 +161,10 @@ TEST(PipeDreamProfile, TheModelIsNamedLikeTheFileOrItsFolder) {
 }
 
 TEST(PipeDreamProfile, SurvivesAsProfileJson) {
-  const std::string json = to_json(read(sample()));
+  const std::string json = to_json(read(sample_graph()));
   EXPECT_EQ(to_json(read_profile(json, "p")), json);
   EXPECT_EQ(to_json(read_profile("\n  " + json, "p")), json);
-  EXPECT_EQ(to_json(read_profile(sample(), "net.txt")), json);
+  EXPECT_EQ(to_json(read_profile(sample_graph(), "net.txt")), json);
 }
 
 TEST(PipeDreamProfile, AChainOf100000NodesOverflowsNothing) {
@@ -297,7 +297,7 @@ TEST(PipeDreamProfile, NamesANodeOnTheCycleAndNoneBehindIt) {
 }
 
 TEST(PipeDreamProfile, AFileCutOffAnywhereIsReadOrRefused) {
-  const std::string text = sample();
+  const std::string text = sample_graph();
   for (size_t length = 0; length < text.size(); ++length) {
     try {
       read(text.substr(0, length));

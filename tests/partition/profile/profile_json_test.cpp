@@ -14,7 +14,7 @@ namespace {
 using namespace testing;
 using nlohmann::json;
 
-Profile sample() {
+Profile sample_profile() {
   Profile profile;
   profile.model = "tiny \\ \"net\"\n";
   profile.graph_hash = "0123456789abcdef";
@@ -37,30 +37,31 @@ Profile sample() {
   return profile;
 }
 
-std::string refused(const std::function<void(json&)>& edit) {
-  json file = json::parse(to_json(sample()));
+std::string profile_refusal(const std::function<void(json&)>& edit) {
+  json file = json::parse(to_json(sample_profile()));
   edit(file);
   return error_of([&] { profile_from_json(file.dump(), "profile.json"); });
 }
 
 // Not said where it is float32, so that files from before say the same.
 TEST(ProfileJson, SaysAPrecisionOtherThanFloat32) {
-  Profile profile = sample();
+  Profile profile = sample_profile();
   EXPECT_EQ(to_json(profile).find("precision"), std::string::npos);
   profile.precision = Precision::bf16;
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json").precision, Precision::bf16);
-  EXPECT_NE(refused([](json& file) { file["precision"] = "bf61"; }).find("float32, bf16"), std::string::npos);
+  EXPECT_NE(profile_refusal([](json& file) { file["precision"] = "bf61"; }).find("float32, bf16"),
+            std::string::npos);
 }
 
 TEST(ProfileJson, SaysHowTensorsWentOverItsLink) {
-  Profile profile = sample();
+  Profile profile = sample_profile();
   EXPECT_EQ(to_json(profile).find("link_way"), std::string::npos);
   profile.link_way = "tensors travel through host memory";
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json").link_way, profile.link_way);
 }
 
 TEST(ProfileJson, ComesBackEqualInEveryField) {
-  Profile before = sample(), after = profile_from_json(to_json(before), "profile.json");
+  Profile before = sample_profile(), after = profile_from_json(to_json(before), "profile.json");
   EXPECT_EQ(after.model, before.model);
   EXPECT_EQ(after.graph_hash, before.graph_hash);
   EXPECT_EQ(after.device, before.device);
@@ -113,19 +114,19 @@ TEST(ProfileJson, PlansAlikeBeforeAndAfter) {
 }
 
 TEST(ProfileJson, SaysWhenIdsAreNames) {
-  Profile profile = sample();
+  Profile profile = sample_profile();
   EXPECT_EQ(to_json(profile).find("ids_are_names"), std::string::npos);
   profile.ids_are_names = true;
   const std::string text = to_json(profile);
   expect_has(text, "\n  \"ids_are_names\": true,\n  \"nodes\"");
   EXPECT_TRUE(profile_from_json(text, "p").ids_are_names);
   EXPECT_EQ(to_json(profile_from_json(text, "p")), text);
-  expect_has(refused([](json& f) { f["ids_are_names"] = "yes"; }), "ids_are_names");
+  expect_has(profile_refusal([](json& f) { f["ids_are_names"] = "yes"; }), "ids_are_names");
 }
 
 // Each of these once came back changed, or not at all.
 TEST(ProfileJson, ExtremeNumbersComeBack) {
-  json file = json::parse(to_json(sample()));
+  json file = json::parse(to_json(sample_profile()));
   file["nodes"][1]["flops"] = -0.0;
   file["nodes"][2]["flops"] = std::numeric_limits<double>::max();
   file["nodes"][1]["forward_us"] = 1125899906842.624;  // 2^50 ns
@@ -138,23 +139,25 @@ TEST(ProfileJson, ExtremeNumbersComeBack) {
 }
 
 TEST(ProfileJson, RefusesTimesAndSizesThatNoPlanCanAddUp) {
-  expect_has(refused([](json& f) { f["nodes"][1]["forward_us"] = 1.2e12; }), "longer than 13 days");
-  expect_has(refused([](json& f) { f["link"]["latency_us"] = 1e300; }), "longer than 13 days");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["forward_us"] = 1.2e12; }), "longer than 13 days");
+  expect_has(profile_refusal([](json& f) { f["link"]["latency_us"] = 1e300; }), "longer than 13 days");
   const int64_t most = int64_t(1) << 50;
-  expect_has(refused([&](json& f) { f["nodes"][1]["param_bytes"] = f["nodes"][2]["param_bytes"] = most; }),
-             "nodes[2]: with this node, sizes add up to more than 1125899906842624 bytes");
-  expect_has(refused([&](json& f) { f["nodes"][1]["stash_bytes"] = f["nodes"][0]["output_bytes"] = most; }),
-             "nodes[1]: with this node");
+  expect_has(
+      profile_refusal([&](json& f) { f["nodes"][1]["param_bytes"] = f["nodes"][2]["param_bytes"] = most; }),
+      "nodes[2]: with this node, sizes add up to more than 1125899906842624 bytes");
+  expect_has(
+      profile_refusal([&](json& f) { f["nodes"][1]["stash_bytes"] = f["nodes"][0]["output_bytes"] = most; }),
+      "nodes[1]: with this node");
 }
 
 TEST(ProfileJson, WhatIsNoUtf8IsWrittenAsSuch) {
-  Profile profile = sample();
+  Profile profile = sample_profile();
   profile.model = "caf\xe9";  // Latin-1, from a file name
   EXPECT_EQ(profile_from_json(to_json(profile), "p").model, "caf\xef\xbf\xbd");
 }
 
 TEST(ProfileJson, HasOneLineANode) {
-  std::string text = to_json(sample());
+  std::string text = to_json(sample_profile());
   expect_has(
       text, "\n    {\"id\": 1, \"name\": \"n1\", \"op\": \"work\", \"role\": \"compute\", \"inputs\": [0], ");
   expect_has(text,
@@ -163,61 +166,66 @@ TEST(ProfileJson, HasOneLineANode) {
 }
 
 TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
-  std::string text = to_json(sample());
+  std::string text = to_json(sample_profile());
   for (size_t length = 0; length + 2 < text.size(); length += 11)
     EXPECT_THROW(profile_from_json(text.substr(0, length), "profile.json"), Error);
 }
 
 TEST(ProfileJson, RefusesMissingFields) {
-  json whole = json::parse(to_json(sample()));
+  json whole = json::parse(to_json(sample_profile()));
   whole["nodes"][1].erase("prepared_bytes");  // none, where it is not said
   for (const auto& [field, value] : whole.items())
-    expect_has(refused([&, name = field](json& f) { f.erase(name); }), field);
+    expect_has(profile_refusal([&, name = field](json& f) { f.erase(name); }), field);
   for (const auto& [field, value] : whole["nodes"][1].items())
-    expect_has(refused([&, name = field](json& f) { f["nodes"][1].erase(name); }), field);
+    expect_has(profile_refusal([&, name = field](json& f) { f["nodes"][1].erase(name); }), field);
   for (const auto& [field, value] : whole["link"].items())
-    expect_has(refused([&, name = field](json& f) { f["link"].erase(name); }), field);
+    expect_has(profile_refusal([&, name = field](json& f) { f["link"].erase(name); }), field);
 }
 
 TEST(ProfileJson, RefusesUnknownFields) {
-  expect_has(refused([](json& f) { f["colour"] = 1; }), "colour");
-  expect_has(refused([](json& f) { f["link"]["colour"] = 1; }), "colour");
-  expect_has(refused([](json& f) { f["nodes"][2]["colour"] = 1; }), "colour");
+  expect_has(profile_refusal([](json& f) { f["colour"] = 1; }), "colour");
+  expect_has(profile_refusal([](json& f) { f["link"]["colour"] = 1; }), "colour");
+  expect_has(profile_refusal([](json& f) { f["nodes"][2]["colour"] = 1; }), "colour");
 }
 
 TEST(ProfileJson, RefusesBadNumbersAndNamesTheField) {
   for (const char* field : {"forward_us", "backward_input_us", "backward_weight_us", "update_us",
                             "output_bytes", "param_bytes", "prepared_bytes", "stash_bytes", "flops"}) {
-    expect_has(refused([&](json& f) { f["nodes"][1][field] = -1; }), std::string("nodes[1].") + field);
-    expect_has(refused([&](json& f) { f["nodes"][1][field] = "1"; }), std::string("nodes[1].") + field);
+    expect_has(profile_refusal([&](json& f) { f["nodes"][1][field] = -1; }),
+               std::string("nodes[1].") + field);
+    expect_has(profile_refusal([&](json& f) { f["nodes"][1][field] = "1"; }),
+               std::string("nodes[1].") + field);
   }
-  expect_has(refused([](json& f) { f["nodes"][1]["output_bytes"] = 1.5; }), "output_bytes");
-  expect_has(refused([](json& f) { f["nodes"][1]["output_bytes"] = std::numeric_limits<int64_t>::max(); }),
-             "output_bytes");
-  expect_has(refused([](json& f) { f["overhead_us"] = -0.1; }), "overhead_us");
-  expect_has(refused([](json& f) { f["link"]["bytes_per_s"] = -1; }), "link.bytes_per_s");
-  expect_has(refused([](json& f) { f["threads"] = 0; }), "threads");
-  expect_has(refused([](json& f) { f["ranks_at_once"] = 0; }), "ranks_at_once");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["output_bytes"] = 1.5; }), "output_bytes");
+  expect_has(
+      profile_refusal([](json& f) { f["nodes"][1]["output_bytes"] = std::numeric_limits<int64_t>::max(); }),
+      "output_bytes");
+  expect_has(profile_refusal([](json& f) { f["overhead_us"] = -0.1; }), "overhead_us");
+  expect_has(profile_refusal([](json& f) { f["link"]["bytes_per_s"] = -1; }), "link.bytes_per_s");
+  expect_has(profile_refusal([](json& f) { f["threads"] = 0; }), "threads");
+  expect_has(profile_refusal([](json& f) { f["ranks_at_once"] = 0; }), "ranks_at_once");
 }
 
 TEST(ProfileJson, RefusesNumbersBeyondADouble) {
-  std::string huge = to_json(sample());
+  std::string huge = to_json(sample_profile());
   huge.replace(huge.find("1234.567"), 8, "1e999");
   expect_has(error_of([&] { profile_from_json(huge, "profile.json"); }), "profile.json");
 }
 
 TEST(ProfileJson, RefusesNodesThatAreNoGraph) {
-  expect_has(refused([](json& f) { f["nodes"][1]["inputs"] = {1}; }),
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["inputs"] = {1}; }),
              "node 1 can only use earlier nodes, not 1");
-  expect_has(refused([](json& f) { f["nodes"][1]["inputs"] = {2}; }),
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["inputs"] = {2}; }),
              "node 1 can only use earlier nodes, not 2");
-  expect_has(refused([](json& f) { f["nodes"][1]["inputs"] = {-1}; }), "nodes[1].inputs[0]");
-  expect_has(refused([](json& f) { f["nodes"][1]["id"] = 7; }), "id 7 stands where node 1 is expected");
-  expect_has(refused([](json& f) { f["nodes"][1]["name"] = "n0"; }), "a second node is named \"n0\"");
-  expect_has(refused([](json& f) { f["nodes"][1]["name"] = ""; }), "the name is empty");
-  expect_has(refused([](json& f) { f["nodes"][1]["role"] = "lead"; }), "\"lead\" is no role");
-  expect_has(refused([](json& f) { f["nodes"][1]["role"] = "input"; }), "a node of role input has no inputs");
-  expect_has(refused([](json& f) { f["format"] = "antichain profile 0"; }),
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["inputs"] = {-1}; }), "nodes[1].inputs[0]");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["id"] = 7; }),
+             "id 7 stands where node 1 is expected");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["name"] = "n0"; }), "a second node is named \"n0\"");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["name"] = ""; }), "the name is empty");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["role"] = "lead"; }), "\"lead\" is no role");
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["role"] = "input"; }),
+             "a node of role input has no inputs");
+  expect_has(profile_refusal([](json& f) { f["format"] = "antichain profile 0"; }),
              "\"antichain profile 1\" is expected");
 }
 
