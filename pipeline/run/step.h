@@ -25,8 +25,8 @@ class BatchSource {
   virtual void fill(std::string_view input, int microbatch, const Tensor& out) = 0;
 
   // If not nullptr, an input's samples come as bytes instead, in tensors of raw_spec(), and the device makes
-  // the input's values of them. The answer is the same for all steps of a runner. Only a device with memory of
-  // its own asks for it.
+  // the input's values of them. The answer is the same for all steps of a runner. Only a device with memory
+  // of its own asks for it.
   virtual const RawImages* raw(std::string_view /*input*/) const { return nullptr; }
 
   // The rank's first micro-batch of the batch that is expected after the current one is drawn while the
