@@ -1,5 +1,6 @@
-// A cluster is the hardware as the planner and the simulator see it: devices with memory and relative speed,
-// and links of two levels, within a node and between nodes. It is a file (cluster.json), or a few flags.
+// A cluster describes the hardware that the planner and the simulator plan for: devices with memory and
+// relative speed, and links of two levels, within a node and between nodes. It comes from a file
+// (cluster.json) or from a few flags.
 //
 //   node 0  [device 0]──[device 1]         within_node
 //              │
@@ -23,26 +24,29 @@ struct Device {
 };
 
 struct Cluster {
-  std::vector<Device> devices;  // empty: as many equal ones, on one node, as a plan asks for
+  std::vector<Device> devices;  // empty: equal devices on one node, as many as the plan needs
   Link within_node, between_nodes;
 
-  const Device& device(int index) const;  // of an empty list: the default device
-  // The link between two devices; among several: the slowest level that any two of them need.
+  const Device& device(int index) const;  // the default device where the list is empty
+  // Returns the link between two devices. A link among several devices is the slowest level that any two
+  // need.
   const Link& link(int a, int b) const;
   const Link& link(std::span<const int> devices) const;
 };
 
-// Equal devices on one node.
+// Returns a cluster of equal devices on one node.
 Cluster equal_devices(int devices, const Link&, int64_t memory_bytes = 0);
-// As many devices as are asked for, all alike, unlimited memory.
+// Returns a cluster of as many equal devices as are asked for, with unlimited memory and this one link.
 Cluster one_link(const Link&);
 
-// {"format": "antichain cluster 1",
-//  "within_node": {"bytes_per_s": 2e11, "latency_us": 3}, "between_nodes": {…},       bytes_per_s 0:
-//                                                                                     infinitely fast
-//  "nodes": [{"devices": [{"speed": 1, "memory_bytes": 16000000000}, …]}, …]}         "count": n repeats a
-//                                                                                     node or device
-// Error with `origin` and the field: malformed JSON, unknown or missing fields, speeds that are not positive.
+// Reads cluster.json:
+//
+//   {"format": "antichain cluster 1",
+//    "within_node": {"bytes_per_s": 2e11, "latency_us": 3}, "between_nodes": {…},
+//    "nodes": [{"devices": [{"speed": 1, "memory_bytes": 16000000000}, …]}, …]}
+//
+// A bytes_per_s of 0 means infinitely fast. "count": n repeats a node or a device. Throws Error with `origin`
+// and the field for malformed JSON, unknown or missing fields, and speeds that are not positive.
 Cluster cluster_from_json(const std::string& text, const std::string& origin);
 std::string to_json(const Cluster&);
 

@@ -1,4 +1,5 @@
-// cluster.json: one line a node; equal neighbours are written once, with their count.
+// Reads and writes cluster.json: each node has one line, and equal neighbours are written once with their
+// count.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,7 +15,7 @@ constexpr const char* format_name = "antichain cluster 1";
 constexpr int most_devices = 4096;
 constexpr double slowest = 1e-6, fastest = 1e6;
 
-// ", "count": 3" for each run of equal texts.
+// Writes ", "count": 3" for each run of equal texts.
 std::vector<std::string> counted(const std::vector<std::string>& texts) {
   std::vector<std::string> runs;
   for (size_t i = 0; i < texts.size();) {
@@ -48,7 +49,7 @@ std::vector<std::string> node_texts(const Cluster& cluster) {
   return nodes;
 }
 
-// How often an entry stands for itself, where `each` devices more leave room.
+// Returns how often an entry is repeated. A repeated entry has `each` devices, and `already` are there.
 int count_of(JsonReader& field, size_t each, size_t already) {
   const int count = field.has("count") ? int(field.at("count").integer(1, most_devices)) : 1;
   if (already + each * size_t(count) > size_t(most_devices))

@@ -8,7 +8,7 @@ namespace {
 
 bool digit(char c) { return c >= '0' && c <= '9'; }
 
-// Moves digits from the text's front to `digits`; how many.
+// Moves digits from the text's front to `digits` and returns how many there were.
 size_t take_digits(std::string_view& text, std::string& digits) {
   const size_t count = size_t(std::find_if_not(text.begin(), text.end(), digit) - text.begin());
   digits += text.substr(0, count);
@@ -22,7 +22,7 @@ bool take(std::string_view& text, char c) {
   return there;
 }
 
-// The number after an 'e'; nullopt when it is none, or of a size that no double has.
+// Returns the number after an 'e', or nullopt when it is no number or larger than any double's exponent.
 std::optional<int> exponent(std::string_view text) {
   if (text.starts_with("+")) {
     text.remove_prefix(1);

@@ -31,7 +31,7 @@ std::vector<std::string_view> split(std::string_view text, std::string_view betw
   return parts;
 }
 
-// As much of a text as a sentence can hold.
+// Returns the part of a text that an error sentence has room for.
 std::string shown(std::string_view text) {
   return std::string(text.substr(0, 60)) + (text.size() > 60 ? "…" : "");
 }
@@ -101,7 +101,7 @@ class Parser {
       fail(fmt::format("{} of {} takes the sum over all nodes beyond {}", *name, node.id, limit(field)));
   }
 
-  // One size, or a list [a; b; c] of them, summed.
+  // Reads one size, or sums a list [a; b; c] of them.
   int64_t sizes(std::string_view text) const {
     if (!text.starts_with("[")) return amount(text, activation_size);
     if (!text.ends_with("]")) fail(fmt::format("the list \"{}\" has no end", shown(text)));
@@ -116,7 +116,7 @@ class Parser {
     return total;
   }
 
-  // Times from milliseconds to nanoseconds, sizes from bytes to bytes; fractions are rounded once.
+  // Converts a time from milliseconds to nanoseconds and keeps a size in bytes. Fractions are rounded once.
   int64_t amount(std::string_view text, Field field) const {
     const std::optional<Decimal> number = decimal(text);
     if (!number) fail(fmt::format("{} is \"{}\", which is no number", field_names[field], shown(text)));

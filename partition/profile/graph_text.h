@@ -1,5 +1,5 @@
-// PipeDream's graph.txt in its own words, line by line; what the lines mean together is
-// pipedream_profile.h's.
+// This file parses the lines of PipeDream's graph.txt, each by itself. pipedream_profile.h interprets them
+// together.
 #pragma once
 
 #include <array>
@@ -26,11 +26,12 @@ struct GraphText {
   std::vector<Edge> edges;
 };
 
-// Error with `origin` and line: a line cut off or of another form, an unknown, missing or repeated field, a
-// time or size that is no number, negative, or too large to add up, an id twice, no node at all.
+// Throws Error with `origin` and the line for a line that is cut off or malformed, an unknown, missing or
+// repeated field, a time or size that is no number, negative, or too large to add up, a repeated id, and a
+// file without nodes.
 GraphText parse_graph_text(const std::string& text, const std::string& origin);
 
-// "origin:line: why".
+// Throws an Error that reads "origin:line: why".
 [[noreturn]] void fail_in_line(const std::string& origin, int line, const std::string& why);
 
 }  // namespace antichain

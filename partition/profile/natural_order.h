@@ -1,12 +1,12 @@
-// The order in which people number things: node2 before node10.
+// This file compares names as people number things: node2 comes before node10.
 #pragma once
 
 #include <string_view>
 
 namespace antichain {
 
-// A strict total order: runs of digits compare by value, everything else byte by byte; texts that differ only
-// in leading zeros (node7, node07) compare as texts.
+// This is a strict total order. Runs of digits compare by value and everything else byte by byte. Texts that
+// differ only in leading zeros (node7, node07) compare as texts.
 inline bool natural_less(std::string_view a, std::string_view b) {
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };
   const auto digits_end = [&](std::string_view text, size_t at) {

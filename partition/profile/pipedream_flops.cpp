@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-constexpr int largest = 10'000'000;  // of any number that we believe: products stay finite
+constexpr int largest = 10'000'000;  // larger numbers are not believed, so that products stay finite
 
 std::optional<int> number(std::string_view text) {
   int value = 0;
@@ -17,7 +17,7 @@ std::optional<int> number(std::string_view text) {
   return read ? std::optional(value) : std::nullopt;
 }
 
-// What follows "key=" in the description; empty when it is not there.
+// Returns what follows "key=" in the description, or an empty view when the key is missing.
 std::string_view after(std::string_view description, std::string_view key) {
   for (size_t at = 0; (at = description.find(key, at)) != std::string_view::npos; at += key.size()) {
     const std::string_view rest = description.substr(at + key.size());
@@ -27,7 +27,7 @@ std::string_view after(std::string_view description, std::string_view key) {
   return {};
 }
 
-// "kernel_size=3" is 3 x 3, "kernel_size=(1, 7)" is 1 x 7.
+// Reads "kernel_size=3" as 3 x 3 and "kernel_size=(1, 7)" as 1 x 7.
 std::optional<double> kernel_area(std::string_view description) {
   std::string_view kernel = after(description, "kernel_size");
   if (kernel.empty() || kernel[0] != '(') {
@@ -44,7 +44,7 @@ std::optional<double> kernel_area(std::string_view description) {
 
 bool has_bias(std::string_view description) { return !after(description, "bias").starts_with("False"); }
 
-// Per output element: two per weight that it sums over, one for the bias.
+// Counts per output element two FLOPs for each weight that it sums over and one for the bias.
 std::optional<double> conv2d(std::string_view description) {
   const std::optional<int> in = number(description.substr(description.find('(') + 1));
   const std::optional<double> area = kernel_area(description);

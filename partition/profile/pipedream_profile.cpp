@@ -18,10 +18,10 @@
 namespace antichain {
 namespace {
 
-// The lines as a graph: nodes by id, so that nothing depends on the order of lines.
+// A Network holds the lines as a graph. It sorts nodes by id, so the order of the lines does not matter.
 struct Network {
   std::vector<GraphText::Node> nodes;               // ids ascending, in natural order
-  std::vector<std::vector<int>> inputs, consumers;  // ascending, no repeats: two edges alike are one
+  std::vector<std::vector<int>> inputs, consumers;  // ascending, without repeats: two equal edges count once
 };
 
 void add_edges(Network& network, const std::vector<GraphText::Edge>& edges, const std::string& origin) {
@@ -55,7 +55,7 @@ Network network_of(GraphText text, const std::string& origin) {
   return network;
 }
 
-// Every node left over lies on a cycle or behind one; going back from any of them ends on a cycle.
+// Every remaining node lies on a cycle or behind one. Going back from any of them reaches a cycle.
 [[noreturn]] void fail_on_cycle(const Network& network, const std::vector<int>& waits_for,
                                 const std::string& origin) {
   const auto left_over = [&](int n) { return waits_for[n] > 0; };
@@ -68,8 +68,8 @@ Network network_of(GraphText text, const std::string& origin) {
                fmt::format("{} lies on a cycle: it needs its own output", network.nodes[n].id));
 }
 
-// A. B. Kahn, "Topological sorting of large networks", CACM 1962; of the nodes that are ready always the
-// first by id.
+// Source: A. B. Kahn, "Topological sorting of large networks", CACM 1962. Among the nodes that are ready, the
+// one with the smallest id comes first.
 std::vector<int> topological_order(const Network& network, const std::string& origin) {
   std::vector<int> order, waits_for(network.nodes.size());
   std::priority_queue<int, std::vector<int>, std::greater<>> ready;
@@ -110,14 +110,14 @@ ProfileNode profile_node(const GraphText::Node& line, bool input) {
   return node;
 }
 
-// "models/vgg16.txt" and "models/vgg16/graph.txt" are vgg16.
+// Returns vgg16 for "models/vgg16.txt" and for "models/vgg16/graph.txt".
 std::string model_name(const std::filesystem::path& origin) {
   const std::string name = (origin.extension() == ".txt" ? origin.stem() : origin.filename()).string();
   const std::string folder = origin.parent_path().filename().string();
   return name == "graph" && !folder.empty() && folder[0] != '.' ? folder : name;
 }
 
-// What the graph is, whatever the file and the order of its lines.
+// Hashes the graph itself, independently of the file's name and the order of its lines.
 std::string content_hash(const Network& network, const std::vector<int>& order) {
   std::string content;
   for (int n : order) {

@@ -1,12 +1,12 @@
-// PipeDream's profiles (graph.txt), read as its authors publish and read them.
+// This file reads PipeDream's profiles (graph.txt) as their authors publish and read them.
 //
 //   node2 -- Conv2d(3, 64, kernel_size=(3, 3)) -- forward_compute_time=22.316, backward_compute_time=6.405,
 //            activation_size=198246400.000, parameter_size=93184.000 [-- stage_id=0]      (one line)
 //   <tab>node1 -- node2                                                                    node2 uses node1
 //
-// Milliseconds and bytes; an activation list [a; b; c] is summed. What the file means does not depend on the
-// order of its lines, and neither does the Profile: nodes come in the topological order that always takes the
-// node of smallest id (node2 before node10).
+// Times are milliseconds and sizes are bytes; an activation list [a; b; c] is summed. The order of the lines
+// has no influence on the Profile: its nodes come in the topological order that always takes the smallest id
+// next (node2 before node10).
 //
 // Source: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, and
 // its code.
@@ -18,14 +18,15 @@
 
 namespace antichain {
 
-// Times become whole nanoseconds, rounded once. A source whose description starts with "Input" gets role
-// input and no times: what it took was loading data. A sink whose description starts with "__getitem__" is
-// left out, once, as the published optimiser does: a node that only then becomes a sink stays. The model's
-// name is the file's (of graph.txt: the folder's); ids are names (Profile::ids_are_names).
+// Times become whole nanoseconds, rounded once. A source whose description starts with "Input" gets the role
+// input and no times, because its time was that of loading data. A sink whose description starts with
+// "__getitem__" is left out, as the published optimiser does. This happens once: a node that becomes a sink
+// thereby stays. The model is named after the file (or after the folder of a graph.txt), and the ids become
+// names (Profile::ids_are_names).
 //
-// Error with `origin` and line: a line cut off, an unknown, missing or repeated field, a time or size that is
-// no number, negative, or too large to add up, an id twice, an edge to nowhere or to itself, a cycle, no node
-// at all.
+// Throws Error with `origin` and the line for a line that is cut off, an unknown, missing or repeated field,
+// a time or size that is no number, negative, or too large to add up, a repeated id, an edge to a missing
+// node or to itself, a cycle, and a file without nodes.
 Profile profile_from_pipedream(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

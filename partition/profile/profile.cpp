@@ -1,4 +1,4 @@
-// A profile's static half: everything about a lowered graph that needs no measurement.
+// This file makes a profile's static half: everything about a lowered graph that needs no measurement.
 #include "partition/profile/profile.h"
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 namespace antichain {
 namespace {
 
-// Weights live in the operator's layout, whose padding takes memory too.
+// Weights live in the operator's layout, and its padding takes memory too.
 int64_t param_bytes(const Node& node) {
   int64_t bytes = 0;
   for (size_t i = 0; i < node.signature.params.size(); ++i) {

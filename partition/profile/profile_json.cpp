@@ -1,7 +1,8 @@
-// profile.json: one line a node, so that two profiles diff well.
+// Reads and writes profile.json. Each node has one line, so that two profiles can be compared by diff.
 //
-// Times are microseconds with three decimals: whole nanoseconds, which is what planners count in, so a
-// profile plans alike before and after it was a file. Every other number is written with all its digits.
+// Times are microseconds with three decimals. These are whole nanoseconds, which planners count in, so a
+// profile gives the same plan before and after it was written to a file. Every other number is written with
+// all digits.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -104,7 +105,7 @@ ProfileNode node_of(JsonReader field, int id) {
   return node;
 }
 
-// Sums over all nodes stay within what planners can add up.
+// Totals checks that sums over all nodes stay within what planners can add up.
 class Totals {
  public:
   void add(const NodeCost& cost, const JsonReader& field) {

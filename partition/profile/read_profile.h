@@ -1,4 +1,4 @@
-// A profile from a file of any kind we know.
+// This file reads a profile from any file format that the program knows.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace antichain {
 
-// Our own JSON when the first character that is no blank is a brace, else PipeDream's graph.txt. Error as
-// theirs.
+// Reads our own JSON when the first non-blank character is a brace, else PipeDream's graph.txt. Throws the
+// Errors of those readers.
 Profile read_profile(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

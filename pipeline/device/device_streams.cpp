@@ -15,7 +15,7 @@ struct Registry {
   std::map<std::string, DeviceMessages, std::less<>> messages;
 };
 Registry& registry() {
-  static Registry of_process;  // holds functions only, no device's resources
+  static Registry of_process;  // holds functions only, no resources of a device
   return of_process;
 }
 

@@ -1,5 +1,5 @@
-// One piece of work at a time on a thread of its own, beside training: writing a checkpoint's file. What it
-// returns, or the Error it ended with, is picked up later.
+// A Background runs one piece of work at a time on its own thread, beside training, such as writing a
+// checkpoint file. The caller picks up its result, or the Error it ended with, later.
 #pragma once
 
 #include <atomic>
@@ -19,13 +19,13 @@ class Background {
     bool good = true;
     std::string text;  // what the work returned, or why it failed
   };
-  // The work calls `beat` whenever it has got further. Nothing may be under way.
+  // The work calls `beat` whenever it makes progress. No other work may be running when one is started.
   using Work = std::function<std::string(const std::function<void()>& beat)>;
   void start(Work);
 
-  bool busy() const { return thread_.joinable(); }  // until the outcome was taken
+  bool busy() const { return thread_.joinable(); }  // until its outcome has been taken
   bool ready() const { return done_; }
-  // Waits for it; the watchdog sees it get further, or not.
+  // Waits for the work. Meanwhile the watchdog sees whether the work makes progress.
   Outcome take(Progress&);
 
  private:

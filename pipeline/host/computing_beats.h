@@ -1,5 +1,5 @@
-// Computing such as a planner's search has no steps to tell of. Time on a core is its progress, and
-// ComputingBeats tells the watchdog of it.
+// ComputingBeats reports progress to the watchdog during a long computation without steps, such as a
+// planner's search. Time on a core counts as progress.
 #pragma once
 
 #include <atomic>
@@ -9,8 +9,8 @@
 
 namespace antichain {
 
-// While it lives, the rank beats as long as the thread that made it computes. A thread that waits or sleeps
-// makes no progress. The rank's thread must not beat meanwhile.
+// While this object lives, the rank beats as long as the thread that made it computes. A thread that waits or
+// sleeps makes no progress. The rank's thread must not beat meanwhile.
 class ComputingBeats {
  public:
   explicit ComputingBeats(Progress&);

@@ -20,7 +20,7 @@ struct Fault {
   Poison poison;
 };
 
-// ":microbatch=2:gradient:layer1.0.conv1"
+// Parses ":microbatch=2:gradient:layer1.0.conv1".
 bool parse(const char* text, Poison& poison) {
   char tensor[16] = "";
   int end = 0;
@@ -71,7 +71,7 @@ void fault_point(int rank, int64_t step) {
   if (fault->kind == "throw")
     throw Error(fmt::format("rank {} was told to fail at step {}", rank, step), "unset ANTICHAIN_FAULT");
   if (fault->kind == "stop") {
-    ::kill(::getpid(), SIGSTOP);  // and goes on from here when SIGCONT comes
+    ::kill(::getpid(), SIGSTOP);  // execution continues here after SIGCONT
     return;
   }
   for (;;) ::pause();

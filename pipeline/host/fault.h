@@ -1,13 +1,13 @@
-// Faults on demand, for tests of everything that must survive them. The environment variable ANTICHAIN_FAULT
-// says what happens to whom and when; unset, nothing does:
+// This file injects faults on demand, for tests of everything that must survive them. The environment
+// variable ANTICHAIN_FAULT names the fault, the rank and the step. Nothing happens when it is unset.
 //
-//   hang:rank=1:step=3    the rank sleeps for ever
+//   hang:rank=1:step=3    the rank sleeps forever
 //   stop:…                its process is stopped (SIGSTOP) until somebody continues it
 //   exit:…                its process is killed (SIGKILL)
 //   throw:…               it throws an Error
-//   nan:rank=1:step=3:microbatch=2:activation:NODE    the node's output becomes NaNs; gradient instead of
-//                         activation: of the gradient it gives its first input. Rank -1 is whichever has the
-//                         node.
+//   nan:rank=1:step=3:microbatch=2:activation:NODE    the node's output becomes NaNs. With gradient instead
+//                         of activation, the gradient of its first input does. Rank -1 is the rank that has
+//                         the node.
 //
 // Steps count from 0.
 #pragma once
@@ -18,10 +18,10 @@
 
 namespace antichain {
 
-// Called by each rank at the begin of every step. Error when the variable can't be understood.
+// Every rank calls this at the beginning of every step. Throws Error when the variable can't be understood.
 void fault_point(int rank, int64_t step);
 
-// What a rank has to spoil in this step, if anything.
+// A Poison says which tensor this rank has to spoil in this step, if any.
 struct Poison {
   int microbatch = 0;
   bool gradient = false;

@@ -1,5 +1,5 @@
-// Of the errors of threads that fail together: the first that is not merely the consequence of another
-// rank's.
+// A FirstError collects the errors of threads that fail together. It keeps the first one that is not merely a
+// consequence of another rank's failure.
 #pragma once
 
 #include <exception>
@@ -9,7 +9,7 @@
 
 namespace antichain {
 
-// Safe from several threads.
+// Several threads may call it at once.
 class FirstError {
  public:
   void note(const std::exception_ptr& error) {
@@ -17,8 +17,8 @@ class FirstError {
     std::exception_ptr& first = is_consequence(error) ? consequence_ : original_;
     if (!first) first = error;
   }
-  // A consequence only where nothing else was noted; nothing where there was no error. After the threads have
-  // ended.
+  // Call this after the threads have ended. It throws a consequence only where no other error was noted, and
+  // does nothing where there was no error.
   void rethrow() const {
     if (original_) std::rethrow_exception(original_);
     if (consequence_) std::rethrow_exception(consequence_);

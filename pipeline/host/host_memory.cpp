@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t unlimited = std::numeric_limits<int64_t>::max();
 
-// "MemAvailable:  123 kB" in a file of such lines; `otherwise` where there is none.
+// Reads "MemAvailable:  123 kB" from a file of such lines and returns `otherwise` where there is none.
 int64_t field_bytes(const char* file, const std::string& name, int64_t otherwise) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);)
@@ -24,10 +24,10 @@ int64_t field_bytes(const char* file, const std::string& name, int64_t otherwise
 int64_t number_in(const std::string& file, int64_t otherwise) {
   std::ifstream in(file);
   int64_t number = 0;
-  return in >> number ? number : otherwise;  // version 2 says "max" where there is no limit
+  return in >> number ? number : otherwise;  // control groups version 2 write "max" for no limit
 }
 
-// The page cache counts as used, but gives way.
+// The page cache counts as used, but the system reclaims it.
 int64_t inactive_file_bytes(const std::string& file) {
   std::ifstream in(file);
   std::string name;
@@ -38,12 +38,13 @@ int64_t inactive_file_bytes(const std::string& file) {
 
 int64_t left_in(const std::string& folder, const char* limit, const char* used) {
   const int64_t most = number_in(folder + limit, unlimited);
-  if (most > (int64_t(1) << 60)) return unlimited;  // version 1's way of saying that there is none
+  if (most > (int64_t(1) << 60)) return unlimited;  // control groups version 1 mean no limit by this
   return std::max<int64_t>(most - number_in(folder + used, 0) + inactive_file_bytes(folder + "/memory.stat"),
                            0);
 }
 
-// "0::/user.slice/job" of version 2, "9:memory:/job" of version 1; limits hold for everything below them.
+// Reads "0::/user.slice/job" (version 2) or "9:memory:/job" (version 1). A limit holds for all groups below
+// it.
 int64_t left_in_groups() {
   int64_t left = unlimited;
   std::ifstream in("/proc/self/cgroup");
@@ -64,7 +65,7 @@ int64_t left_in_groups() {
   return left;
 }
 
-// Code that oneDNN generates, HDF5's and MPI's buffers, blocks that are too small to return.
+// This reserve covers code that oneDNN generates, buffers of HDF5 and MPI, and blocks too small to return.
 constexpr int64_t by_the_way_bytes = 64 << 20;
 
 int64_t stack_bytes() {

@@ -1,4 +1,4 @@
-// Memory of this host and this process, as the system tells it.
+// This file asks the system about the memory of this host and of this process.
 #pragma once
 
 #include <cstdint>
@@ -8,22 +8,22 @@
 
 namespace antichain {
 
-// What this process may still take: the host's available memory (/proc/meminfo), or less where a control
-// group (a container, a batch system) limits it.
+// Returns how much this process may still allocate: the host's available memory (/proc/meminfo), or less
+// where a control group (a container, a batch system) limits it.
 int64_t available_memory_bytes();
 
-// What this process may still add to its addresses (ulimit -v), but for what libraries and threads take by
-// the way; the largest number where nothing limits it.
+// Returns how much address space this process may still use (ulimit -v), less a reserve for libraries and
+// threads. Without a limit it returns the largest number.
 int64_t address_space_bytes();
-// Error (ExitCode::out_of_memory) where so many more threads don't fit into it.
+// Throws Error (ExitCode::out_of_memory) where that many more threads don't fit into it.
 void check_address_space(int threads);
 
-// What a standard library's error says to a user: that the system starts no more threads, where that is it
-// (out_of_memory).
+// Translates a standard library's error for users. An error from starting a thread becomes out_of_memory and
+// says that the system starts no more threads.
 Error beyond_limits(const std::system_error&);
 
 int64_t resident_bytes();       // of this process, now
-int64_t peak_resident_bytes();  // and at most, since the begin or since forget_peak()
+int64_t peak_resident_bytes();  // the most, since the start or since forget_peak()
 void forget_peak();
 
 }  // namespace antichain

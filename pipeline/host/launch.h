@@ -1,32 +1,32 @@
-// What the environment says about how this process was started: used to explain and to choose who prints,
-// never to decide ranks (that is MPI's word).
+// This file reads from the environment how this process was started. That explains errors and chooses who
+// prints. It never decides ranks, which come from MPI.
 #pragma once
 
 #include <string>
 
 namespace antichain {
 
-// This process's rank as its launcher (Open MPI, PMIx, MPICH's Hydra, Slurm) says before MPI is up; 0 when
-// nobody says.
+// Returns this process's rank before MPI is initialised, according to its launcher (Open MPI, PMIx, MPICH's
+// Hydra, Slurm). Returns 0 when no launcher is known.
 int rank_hint();
-// Whether a launcher started more than one process of this job.
+// Returns whether a launcher started more than one process of this job.
 bool launched_in_parallel();
 
-// Whether a process manager started this one, alone or not.
+// Returns whether a process manager started this process, alone or with others.
 bool has_launcher();
 
 std::string host_name();
 
-int available_cores();          // that this process may run on
+int available_cores();          // on which this process may run
 int available_cores_on_host();  // online on this host
 
-// Error that explains a Slurm job whose ranks did not find each other.
+// Throws an Error that explains a Slurm job whose ranks did not find each other.
 void check_launch(int world_size);
-// The same before MPI begins, where no process manager is in sight: Open MPI would end the process with a
-// text of its own.
+// Checks the same before MPI is initialised, where there is no process manager. Open MPI would otherwise end
+// the process with a message of its own.
 void check_launch();
 
-// One sentence when ranks outnumber cores, else "".
+// Returns one sentence when ranks outnumber cores, else "".
 std::string crowding_warning(int ranks_on_host, int threads_per_rank);
 
 }  // namespace antichain

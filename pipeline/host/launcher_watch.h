@@ -1,4 +1,5 @@
-// A single rank does not begin MPI, so nobody tells it when mpirun is killed: it looks for itself.
+// A single rank does not start MPI, so it is not notified when mpirun is killed. A LauncherWatch notices
+// that.
 #pragma once
 
 #include <atomic>
@@ -6,9 +7,9 @@
 
 namespace antichain {
 
-// While a LauncherWatch lives and the process that started this one goes, this one gets SIGTERM, and so stops
-// with everything saved (pipeline/host/stop_signals.h) instead of running on where nobody knows of it.
-// Nothing happens where no launcher started it.
+// When the process that started this one ends during the watch's life, this process gets SIGTERM. So it stops
+// with everything saved (pipeline/host/stop_signals.h) instead of running on unnoticed. Without a launcher
+// nothing happens.
 class LauncherWatch {
  public:
   LauncherWatch();

@@ -1,4 +1,4 @@
-// The middle one of some measurements, which a single bad one does not move; 0 of none.
+// Returns the median of some measurements, which a single outlier does not move; 0 for none.
 #pragma once
 
 #include <algorithm>

@@ -7,8 +7,8 @@
 
 namespace antichain {
 
-// A reader that sees a word of this write also sees the odd version stored before it (release, then acquire
-// on the same word), and so reads again. No fences, which ThreadSanitizer does not model.
+// A reader that sees a part of this write also sees the odd version stored before it (release, then acquire
+// on the same word), and so reads again. There are no fences, because ThreadSanitizer does not model them.
 void SharedText::write(std::string_view text) {
   Bytes bytes{};
   std::memcpy(bytes.data(), text.data(), std::min(text.size(), bytes.size() - 1));
@@ -34,9 +34,10 @@ bool SharedText::try_read(Bytes& bytes) const {
 
 SharedText::Bytes SharedText::read() const {
   Bytes bytes{};
-  // A writer stopped in the middle of a write must not stop its reader: after some tries a torn text will do.
+  // A writer that is stopped in the middle of a write must not block its reader: after some tries the reader
+  // takes a torn text.
   for (int tries = 0; tries < 1000 && !try_read(bytes); ++tries)
-    if (tries > 10) std::this_thread::yield();  // the writer may be waiting for this very core
+    if (tries > 10) std::this_thread::yield();  // the writer may be waiting for this core
   return bytes;
 }
 

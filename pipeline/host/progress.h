@@ -1,8 +1,9 @@
-// What one rank is doing right now, written by the rank's thread and read by the watchdog's.
+// A Progress is the record of what one rank is doing right now. The rank's thread writes it and the
+// watchdog's thread reads it.
 //
-// Writing is cheap enough for every action (tens of nanoseconds, no allocation, no lock): a counter of beats,
-// and two short texts that a reader can copy while they change. The texts are a sequence lock: Lameter,
-// "Effective Synchronization on Linux/NUMA Systems", Gelato Federation Meeting 2005.
+// Writing is cheap enough for every action (tens of nanoseconds, no allocation, no lock). The record holds a
+// counter of beats and two short texts that a reader can copy while they change. Each text is a sequence
+// lock: Lameter, "Effective Synchronization on Linux/NUMA Systems", Gelato Federation Meeting 2005.
 #pragma once
 
 #include <array>
@@ -15,31 +16,32 @@
 
 namespace antichain {
 
-// The record as the watchdog sees it; trivially copyable, because MPI ranks send it to each other as it is.
+// A RankState is the record as the watchdog sees it. MPI ranks send it to each other byte by byte, so it is
+// trivially copyable.
 struct RankState {
   static constexpr int not_waiting = -2, anybody = -1;  // values of waiting_for besides a rank
 
-  uint64_t beats = 0;  // grows with everything the rank finishes
-  double limit_s = 0;  // how long this phase may go without a beat; 0: for ever
+  uint64_t beats = 0;  // grows with everything that the rank finishes
+  double limit_s = 0;  // how long this phase may go without a beat; 0: forever
   double starved_s =
-      0;  // of the time since its last beat, ready to run but without a core (pipeline/host/standstill.h)
-  double patience_s = 0;  // so much longer than the limit, while a disk works for the rank
+      0;  // part of the time since its last beat in which it was ready but without a core (standstill.h)
+  double patience_s = 0;  // added to the limit while the rank waits for a disk
   int32_t waiting_for = not_waiting;
-  int32_t finished = 0;             // 1: the rank has left its work, well or not
+  int32_t finished = 0;             // 1: the rank has ended its work, successfully or not
   std::array<char, 128> action{};   // zero-terminated, such as "0F3 forward of micro-batch 3 on stage 0"
   std::array<char, 128> waiting{};  // zero-terminated; empty until a wait has lasted some milliseconds
-  std::array<char, 128> failure{};  // zero-terminated; what the device reported by itself, mostly nothing
+  std::array<char, 128> failure{};  // zero-terminated; an asynchronous error of the device, usually empty
 
   bool is_waiting() const { return waiting_for != not_waiting || finished; }
 };
 
-// A text of at most 127 bytes that one thread writes and others read meanwhile.
+// A SharedText holds at most 127 bytes that one thread writes while others read.
 class SharedText {
  public:
   using Bytes = std::array<char, 128>;  // zero-terminated
 
   void write(std::string_view text);
-  Bytes read() const;                 // tries until the text is whole, but not for ever
+  Bytes read() const;                 // retries until the text is whole, but gives up eventually
   bool try_read(Bytes& bytes) const;  // false: a write was under way and the text may be torn
 
  private:
@@ -49,7 +51,7 @@ class SharedText {
 
 class Progress {
  public:
-  // Called by the rank's thread only.
+  // Only the rank's thread calls these.
   void limit(double seconds) { limit_s_.store(seconds, std::memory_order_relaxed); }
   void beat() { beats_.store(beats_.load(std::memory_order_relaxed) + 1, std::memory_order_release); }
   void doing(std::string_view action) {
@@ -57,30 +59,31 @@ class Progress {
     beat();
   }
   void finish();
-  // What finds a failure that no call of the rank's thread returns (a device's asynchronous error), or "".
-  // Asked by the watchdog's thread; an empty function ends that, after a call that is under way.
+  // Sets the function that finds failures which no call of the rank's thread returns (asynchronous errors of
+  // a device); it returns "" when there is none. The watchdog's thread calls it. Setting an empty function
+  // stops these calls, after one that is running has returned.
   void guard(std::function<std::string()> failure);
 
-  // Called by any thread.
+  // Any thread may call this.
   RankState read() const;
-  void examine() const;  // asks the guard
+  void examine() const;  // calls the guard
   double limit_s() const { return limit_s_.load(std::memory_order_relaxed); }
 
-  // Held while the rank's thread waits for rank `peer` (or RankState::anybody).
+  // A Wait is held while the rank's thread waits for rank `peer` (or RankState::anybody).
   class Wait {
    public:
     Wait(Progress& progress, int peer) : progress_(progress) { progress_.begin_wait(peer); }
     ~Wait() { progress_.end_wait(); }
     Wait(const Wait&) = delete;
-    // What it waits for; worth saying only once the wait has lasted (it costs a formatted text).
+    // Says what the rank waits for. This formats a text, so call it only once the wait has lasted.
     void explain(std::string_view text) { progress_.explain(text); }
 
    private:
     Progress& progress_;
   };
 
-  // Held while the rank's thread waits for a disk. A file server that stalls is no hang: the watchdog waits
-  // so much longer before it takes it for one.
+  // A Disk is held while the rank's thread waits for a disk. A file server that stalls is no hang, so the
+  // watchdog waits this much longer before it reports one.
   static constexpr double disk_patience_s = 1800;
   class Disk {
    public:

@@ -1,4 +1,4 @@
-// Seconds by a clock that no one sets: for differences.
+// Returns seconds on the monotonic clock; only differences mean anything.
 #pragma once
 
 #include <chrono>

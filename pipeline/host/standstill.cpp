@@ -12,8 +12,8 @@ RankState Standstill::look(double now_s) {
     since_s_ = now_s;
     starved_.reset();
   }
-  // Asking the system about every thread costs more than all else that the watchdog does: not before it may
-  // matter.
+  // Asking the system about every thread costs more than the rest of the watchdog. So this waits until the
+  // answer may matter.
   if (starved_)
     starved_->look();
   else if (state.limit_s > 0 && now_s - since_s_ > state.limit_s / 10)

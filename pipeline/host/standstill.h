@@ -1,5 +1,5 @@
-// A Standstill watches one rank of this process. Where the rank does nothing, it tells for how much of that
-// time the rank had no core: a rank that is ready to run and gets no core is slow, and does not hang.
+// A Standstill watches one rank of this process. While the rank makes no progress, it measures for how much
+// of that time the rank had no core: a rank that is ready to run but gets no core is slow and does not hang.
 #pragma once
 
 #include <cstdint>
@@ -14,15 +14,15 @@ class Standstill {
  public:
   explicit Standstill(const Progress& rank) : rank_(&rank) {}
 
-  // The rank's record, starved_s included. Called by the watchdog's thread only, some times within the rank's
-  // limit.
+  // Returns the rank's record, starved_s included. Only the watchdog's thread calls this, several times
+  // within the rank's limit.
   RankState look(double now_s);
 
  private:
   const Progress* rank_;
   uint64_t beats_ = 0;
   double since_s_ = 0;
-  std::optional<StarvedThreads> starved_;  // once it has stood still for a while
+  std::optional<StarvedThreads> starved_;  // set once the rank has stood still for a while
 };
 
 }  // namespace antichain

@@ -16,7 +16,7 @@
 namespace antichain {
 namespace {
 
-// Longer than any clock tick: whoever ran in between has run for longer at the end.
+// This is longer than any clock tick: a thread that ran in between shows a longer run time at the end.
 constexpr double shortest_look_s = 0.02;
 
 std::vector<pid_t> threads_of(const std::string& process) {
@@ -32,7 +32,7 @@ std::vector<pid_t> threads_of(const std::string& process) {
   return threads;
 }
 
-// "4711 (its name) R 1 …": on a core or ready for one.
+// Recognises "4711 (its name) R 1 …": the thread is on a core or ready for one.
 bool is_ready(const std::string& thread) {
   std::ifstream in(thread + "/stat");
   std::string text;

@@ -1,5 +1,5 @@
-// StarvedThreads tells for how long a process was kept from running: the longest time that one of its threads
-// was ready to run while others had its core. The system counts it for each thread
+// StarvedThreads measures for how long a process was kept from running: the longest time in which one of its
+// threads was ready to run while others had its core. The system counts it for each thread
 // (/proc/PID/task/TID/schedstat). A thread that sleeps, waits for messages or is stopped is not ready.
 #pragma once
 
@@ -11,22 +11,23 @@ namespace antichain {
 
 class StarvedThreads {
  public:
-  // Of the threads of `process`, which is on this host and sees the same process numbers, but for the calling
-  // one; from now on.
+  // Watches all threads of `process` except the calling one, from now on. The process must be on this host
+  // and in the same process-id namespace.
   explicit StarvedThreads(pid_t process);
 
-  // Looks again, at most some fifty times a second.
+  // Reads the counters again, at most about fifty times a second.
   void look();
-  // Of the thread that had no core for longest, when last looked; 0 where the system does not count it.
+  // Returns the time of the thread that lacked a core for longest, as last read; 0 where the system does not
+  // count it.
   double seconds() const;
 
  private:
   struct Thread {
-    double waited_before_s = 0;  // when counting began
+    double waited_before_s = 0;  // when watching began
     double waited_s = 0;         // without a core; the system adds a wait once it is over
     double ran_s = 0;
-    bool ready = false;     // when last looked at
-    double unserved_s = 0;  // ready from one look to the next, and given no core in between
+    bool ready = false;     // when last read
+    double unserved_s = 0;  // ready in two consecutive readings, without a core in between
   };
   void read(pid_t thread, double since_last_s);
 

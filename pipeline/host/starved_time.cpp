@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-// "nanoseconds on a core, nanoseconds ready but without one, times given one"
+// The file reads "nanoseconds on a core, nanoseconds ready but without one, times given one".
 CoreTime read_core_time(int file) {
   char text[96] = "";
   if (file < 0 || ::pread(file, text, sizeof text - 1, 0) <= 0) return {};

@@ -1,20 +1,20 @@
-// For how long a thread has been ready to run while others had its core, as the system itself counts it: what
-// a clock on the wall measures then is not the thread's own work. Waiting for messages, asleep or by polling,
-// is not in it.
+// A StarvedTime measures for how long a thread was ready to run while others had its core, as the system
+// counts it. Wall-clock time in that state is not the thread's own work. Waiting for messages, asleep or by
+// polling, is not included.
 #pragma once
 
 #include <string>
 
 namespace antichain {
 
-// What the system has counted of one thread; zeros where it counts nothing.
+// A CoreTime is what the system has counted for one thread; it is zero where the system counts nothing.
 struct CoreTime {
   double ran_s = 0;     // on a core
   double waited_s = 0;  // ready, but without one; a wait is added once it is over
 };
 CoreTime core_time(const std::string& schedstat_file);
 
-// Of the thread that made it, and from then on.
+// Counts for the thread that constructs it, from then on.
 class StarvedTime {
  public:
   StarvedTime();
@@ -29,8 +29,8 @@ class StarvedTime {
   double begin_s_ = 0;
 };
 
-// From this share of a time on, what was measured in it is doubtful: a core of one's own gives some
-// hundredths.
+// A measurement is doubtful when the thread lacked a core for at least this fraction of its time. A thread
+// with a core to itself shows some hundredths.
 constexpr double doubtful_starved_share = 0.2;
 
 }  // namespace antichain

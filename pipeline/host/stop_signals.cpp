@@ -17,19 +17,19 @@ namespace {
 
 constexpr std::array signals = {SIGUSR1, SIGXCPU, SIGTERM, SIGINT};
 
-// A launcher and a batch system may both pass one signal on: what comes so soon after is the same one.
+// A launcher and a batch system may both forward one signal: a second one within this time is the same one.
 constexpr int64_t same_within_ns = 200'000'000;
 
-// Written in signal handlers: lock-free atomics only.
+// Signal handlers write these, so they are lock-free atomics only.
 std::atomic<int> first{0};
-std::atomic<int64_t> ended_ns{0};  // when SIGTERM or SIGINT was first heard
+std::atomic<int64_t> ended_ns{0};  // when the first SIGTERM or SIGINT arrived
 std::atomic<bool> training{false};
-std::atomic<bool> launched{false};  // a launcher passes its own end on to every rank, and has said why
+std::atomic<bool> launched{false};  // a launcher forwards its own end to every rank, and has reported why
 std::array<struct sigaction, signals.size()> before;
 
 int64_t now_ns() {
   timespec t{};
-  ::clock_gettime(CLOCK_MONOTONIC, &t);  // may be called in a handler
+  ::clock_gettime(CLOCK_MONOTONIC, &t);  // allowed in a signal handler
   return int64_t(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
 }
 

@@ -1,5 +1,5 @@
-// A TimeLimit guards a call that may never come back, such as one that begins MPI before any watchdog is
-// there.
+// A TimeLimit guards a call that may never return, such as the one that starts MPI before any watchdog
+// exists.
 #pragma once
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 
 namespace antichain {
 
-// Calls `over` on a thread of its own when it has lived for `seconds`; 0 stands for never.
+// Calls `over` on its own thread after `seconds`; 0 means never.
 class TimeLimit {
  public:
   TimeLimit(double seconds, std::function<void()> over);

@@ -32,9 +32,9 @@ class ThreadStates : public RankStates {
 bool over(double seconds, const RankState& s) { return s.limit_s > 0 && seconds > s.limit_s; }
 
 bool failed(const RankView& v) { return v.state.failure[0] != 0; }
-// The rank's process is stopped, gone, or cut off: not even its watchdog speaks.
+// The rank's process is stopped, gone, or cut off: even its watchdog is silent.
 bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.state); }
-// A rank whose heartbeats have just stopped may hang or be lost: time will tell.
+// A rank whose heartbeats have just stopped may hang or be lost. The next seconds decide.
 bool heard(const RankView& v) { return v.unheard_s < 1; }
 bool hung(const RankView& v) {
   return heard(v) && !v.state.is_waiting() && over(v.still_s - v.state.patience_s, v.state);
@@ -51,7 +51,7 @@ std::string action(const RankState& s) {
   return s.action[0] ? fmt::format("its last action was \"{}\"", s.action.data()) : "before its first action";
 }
 
-// What was not counted, where it is worth a word.
+// Says how much time was not counted, where that is worth mentioning.
 std::string besides(const RankView& v) {
   if (v.state.starved_s < 0.1 * v.state.limit_s) return "";
   return fmt::format(", besides {:.1f} s without a core", v.state.starved_s);
@@ -76,7 +76,7 @@ std::string waits_for(const RankState& s) {
 
 std::string others_wait(const std::vector<RankView>& ranks, const std::vector<bool>& culprit) {
   std::string text;
-  constexpr int most = 8;  // lines: a large job would drown the first one
+  constexpr int most = 8;  // lines: in a large job more would hide the first one
   int lines = 0;
   for (size_t r = 0; r < ranks.size(); ++r) {
     if (culprit[r] || !ranks[r].state.is_waiting() || ranks[r].state.finished) continue;
@@ -136,12 +136,12 @@ std::vector<RankView> Watchdog::look() {
   std::vector<RankView> views(states_->size());
   const double slept_s = now_s() - looked_at_s_;
   looked_at_s_ += slept_s;
-  // Where this thread had no core, nobody can say what the ranks had: a look that comes late counts like one
-  // in time.
+  // While this thread has no core it cannot know whether the ranks had one. So a check that comes late counts
+  // like one in time.
   watched_s_ += std::min(slept_s, std::max(2 * pause_s_, 0.05));
   const double now = watched_s_;
-  // Whoever stopped this process (a terminal, a batch system) may have stopped them all: what went before
-  // counts for nothing then, and everybody gets the whole limit again.
+  // A process that was stopped (by a terminal, a batch system) may have been stopped together with all
+  // others. Then earlier time does not count, and every rank gets the whole limit again.
   if (slept_s > 2) awake_since_s_ = now;
   for (int r = 0; r < states_->size(); ++r) {
     const RankState state = states_->state(r);
@@ -156,7 +156,7 @@ std::vector<RankView> Watchdog::look() {
   return views;
 }
 
-// Often enough to be late by a twentieth of the limit at most, rarely enough to cost nothing.
+// Checks often enough to be late by at most a twentieth of the limit, and rarely enough to cost nothing.
 double Watchdog::pause_s(const std::vector<RankView>& views) const {
   if (stopping_) return 1e-3;
   double pause = 0.25;
@@ -168,7 +168,7 @@ double Watchdog::pause_s(const std::vector<RankView>& views) const {
 void Watchdog::run() {
   try {
     watch();
-  } catch (const std::exception& error) {  // the ranks can't hear each other any more
+  } catch (const std::exception& error) {  // the ranks can no longer exchange heartbeats
     on_stuck_({.stuck = true, .message = std::string("the watchdog stops: ") + error.what()});
   }
 }
@@ -182,7 +182,7 @@ void Watchdog::watch() {
     if (stopping_ && states_->leave()) return;
     pause_s_ = pause_s(views);
     wake_.wait_for(lock, std::chrono::duration<double>(pause_s_), [&] { return stopping_; });
-    if (stopping_) {  // the peers' answers arrive by polling
+    if (stopping_) {  // peers' answers arrive by polling
       lock.unlock();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

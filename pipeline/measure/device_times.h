@@ -1,13 +1,15 @@
-// The prices of a network on a device, from three kinds of steps of the whole network.
+// A DeviceTimes computes the costs of a network's nodes on a device, from three kinds of steps of the whole
+// network.
 //
-//   with a clock   each node's time, kernels one after the other without a gap (pipeline/run/node_stamps.h):
-//                  the shares of the nodes in an action, and that of what an action does besides
-//   traced         what a forward, a backward and an update take in training, where the host starts things
-//                  its own way: their sums
-//   plain          what a step takes: what is not in its actions is their overhead, the same for every
-//                  forward and backward
+//   with a clock   each node is timed, and kernels run one after the other without a gap
+//                  (pipeline/run/node_stamps.h). This gives each node's share of an action, and the share of
+//                  what an action does besides.
+//   traced         whole forwards, backwards and updates are timed as in training, where the host starts work
+//                  in its own way. These are the sums.
+//   plain          whole steps are timed. The time outside their actions is overhead, the same for every
+//                  forward and backward.
 //
-// So the step that is predicted of one rank is the plain one, and a stage's share of it is its nodes' share.
+// So the step predicted for one rank is the plain one, and a stage's share of it is that of its nodes.
 #pragma once
 
 #include <array>
@@ -20,20 +22,20 @@
 
 namespace antichain {
 
-// Of a node, by the verb that a clock tells: forward, backward_input, backward_weight or step.
+// Returns a node's time for a verb that the clock reports: forward, backward_input, backward_weight or step.
 double& time_of(NodeCost&, Verb);
 
 class DeviceTimes {
  public:
   explicit DeviceTimes(int microbatches) : microbatches_(microbatches) {}
 
-  void add_node(NodeId, Verb, double seconds);  // of a step with a clock, or no_node's
-  void end_of_nodes();                          // of that step
-  void forget_nodes() { step_.clear(); }        // of a step that was a warm-up
+  void add_node(NodeId, Verb, double seconds);  // in a step with a clock; no_node: besides the nodes
+  void end_of_nodes();                          // of the step with a clock
+  void forget_nodes() { step_.clear(); }        // of a warm-up step
   void add_traced(const std::vector<Event>&);
   void add_plain(double seconds) { plain_s_.push_back(seconds); }
 
-  // Medians over the steps; means over a step's micro-batches.
+  // Sets the times: medians over the steps, and means over a step's micro-batches.
   void price(Profile&) const;
 
  private:
@@ -42,7 +44,7 @@ class DeviceTimes {
   static Part part_of(Verb);
 
   const int microbatches_;
-  std::map<Key, double> step_;  // sums of the step under way
+  std::map<Key, double> step_;  // sums of the current step
   std::map<Key, std::vector<double>> nodes_s_;
   std::array<std::vector<double>, 3> traced_s_;
   std::vector<double> plain_s_;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t small_bytes = 64, large_bytes = 4 << 20;
 
-// One end of the link: a rank, its device and its neighbour.
+// An End is one end of the link: a rank, its device and its neighbour.
 class End {
  public:
   End(Transport& transport, const Context& context, int peer)
@@ -29,7 +29,7 @@ class End {
     if (streams && streams->step) step_ = streams->step(context);
   }
 
-  // Median one-way seconds of a message; the neighbour calls this, too, and the other ranks do not.
+  // Returns a message's median one-way seconds. The neighbour calls this too, and the other ranks do not.
   double one_way_s(int64_t bytes, int repeats) {
     const Tensor out = device_.tensor({{bytes}, DType::u8}), in = device_.tensor({{bytes}, DType::u8});
     std::vector<double> seconds;
@@ -42,7 +42,7 @@ class End {
   }
 
  private:
-  // The lower rank's message goes first; the upper one's begins when that has come.
+  // The lower rank sends first, and the upper one answers when the message has arrived.
   void round_trip(const Tensor& out, const Tensor& in) {
     constexpr MessageKey key{};
     const Turn send{true, key, peer_}, recv{false, key, peer_};
@@ -52,7 +52,7 @@ class End {
     transport_.wait(ticket);
     if (!lower_) transport_.send(key, peer_, out);
     transport_.flush();
-    if (step_) step_->wait();  // `wait` above held up the device only
+    if (step_) step_->wait();  // `wait` above makes only the device wait
   }
 
   Transport& transport_;
@@ -76,7 +76,7 @@ Link measure_link(Transport& transport, const Context& context) {
     std::string mine = "0 0";
     if (transport.rank() == low || transport.rank() == low + 1) {
       End end(transport, context, transport.rank() == low ? low + 1 : low);
-      end.one_way_s(large_bytes, 3);  // touches the memory and opens the connection
+      end.one_way_s(large_bytes, 3);  // a warm-up: touches the memory and opens the connection
       const double small_s = end.one_way_s(small_bytes, 101);
       const double large_s = end.one_way_s(large_bytes, 15);
       mine = fmt::format("{} {}", small_s, large_s);

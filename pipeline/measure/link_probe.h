@@ -7,15 +7,16 @@
 
 namespace antichain {
 
-// Collective, takes well under a second per pair of neighbours. The messages are tensors of the context's
+// Collective; takes well under a second per pair of neighbours. The messages are tensors of the context's
 // device, and `tensors` is the transport that carries such tensors in training
-// (pipeline/transport/choose_transport.h). Latency is half the median round trip of 64 bytes; bytes/s is that
-// of 4 MiB messages after it. The slowest pair's figures are everyone's. One rank alone has a free link.
+// (pipeline/transport/choose_transport.h). The latency is half the median round trip of 64 bytes. The
+// bandwidth comes from 4 MiB messages, less the latency. Every rank gets the slowest pair's figures. A single
+// rank has a link without cost.
 Link measure_link(Transport& tensors, const Context&);
 
-// The link on which a message of hardly a byte takes small_s, and one of large_bytes large_s. Where ranks
-// share cores, small messages may be held up longer than large ones: at least half of large_s counts as
-// transfer, the rest as latency.
+// Returns the link on which a message of hardly a byte takes small_s, and one of large_bytes takes large_s.
+// Where ranks share cores, small messages may be delayed longer than large ones. So at least half of large_s
+// counts as transfer, the rest as latency.
 Link link_between(double small_s, double large_s, int64_t large_bytes);
 
 }  // namespace antichain

@@ -19,13 +19,13 @@
 namespace antichain {
 namespace {
 
-// Random images and labels 0, drawn once: what the values are does not change how long they take, unless they
-// are denormal, and drawing them is no part of the run.
+// A RandomSource gives random images and labels 0, drawn once. Their values do not change the times unless
+// they are denormal, and a real run does not draw them.
 class RandomSource : public BatchSource {
  public:
   void fill(std::string_view input, int, const Tensor& out) override {
     if (out.dtype() != DType::f32) {
-      std::memset(out.raw(), 0, size_t(out.bytes()));  // page-locked memory begins as anything
+      std::memset(out.raw(), 0, size_t(out.bytes()));  // page-locked memory is uninitialised
       return;
     }
     Tensor& values = drawn_[std::string(input)];
@@ -34,7 +34,7 @@ class RandomSource : public BatchSource {
   }
   bool expects_more() const override {
     return true;
-  }  // as in training: a device copies the next step's samples meanwhile
+  }  // as in training: a device copies the next step's samples during this one
   void fill_next(std::string_view input, int microbatch, const Tensor& out) override {
     fill(input, microbatch, out);
   }
@@ -60,7 +60,7 @@ Plan whole_model(const Profile& network) {
   return plan;
 }
 
-// One model on one rank, stepping.
+// A Bench runs steps of one model on one rank.
 class Bench {
  public:
   Bench(const Graph& graph, Context& context, const Profile& network, int microbatches)
@@ -78,7 +78,7 @@ class Bench {
   };
   Step step(bool traced = false) {
     const auto start = std::chrono::steady_clock::now();
-    // Rate 0: the weights stay as they were drawn, so that values can't run away.
+    // The rate is 0, so that the weights stay as drawn and no value overflows.
     StepResult result = runner_.run(
         {.batch = stage_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
     return {seconds_since(start), std::move(result.events)};
@@ -93,18 +93,18 @@ class Bench {
   RandomSource source_;
 };
 
-// How many rounds of `round_s` fit: rank 0's answer, so that all ranks are at it for equally long.
+// Returns how many rounds of `round_s` fit. All ranks use rank 0's answer, so that all measure equally long.
 int repeats(Transport& job, const MeasureOptions& options, double round_s) {
   return std::stoi(job.broadcast(
       std::to_string(fitting_repeats(options.budget_s, round_s, options.min_repeats, options.max_repeats))));
 }
 
-// Tells whoever wants to know how far measuring is.
+// Telling reports the progress of the measurement to its caller.
 class Telling {
  public:
   explicit Telling(const MeasureOptions& options) : options_(options) {}
   void of_all(double steps) { all_ = steps; }
-  // After so many steps, in this node. Returns how long telling took.
+  // Reports after so many steps, in this node. Returns how long the report took.
   double tell(double steps, std::string_view node) const {
     if (!options_.progress) return 0;
     const double now = now_s();
@@ -120,7 +120,7 @@ class Telling {
   double begin_s_ = now_s(), all_ = 0;
 };
 
-// On rank 0; of ranks without an answer to give, 0.
+// Returns the largest value on rank 0. Ranks without a value pass 0.
 double largest(Transport& job, double mine) {
   double most = 0;
   for (const std::string& text : job.gather(fmt::format("{}", mine))) most = std::max(most, std::stod(text));
@@ -143,7 +143,7 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
       in_nodes += telling.tell(
           steps + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
           graph[id].name);
-    // The first micro-batch overwrites gradients; the others, which a run has more of, accumulate.
+    // The first micro-batch overwrites gradients. The others accumulate, and a run has more of them.
     if (verb == Verb::update || microbatch == bench.microbatches() - 1)
       samples[{id, verb}].push_back(seconds);
   });
@@ -168,12 +168,12 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
   if (options.starved_share) *options.starved_share = share;
 }
 
-// On a device of its own the call only starts the work: pipeline/measure/device_times.h.
+// On a device the call only starts the work: see pipeline/measure/device_times.h.
 void measure_device(const Graph& graph, Context& context, Profile& network, Transport& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
   Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
-  // Looks at numbers as in training, which go on without waiting for what they find.
+  // Numbers are checked as in training, where steps continue without waiting for the result.
   bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   DeviceTimes times(bench.microbatches());
   Telling telling(options);

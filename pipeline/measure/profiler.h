@@ -1,5 +1,5 @@
-// The profiler prices a graph's nodes by running them the way a stage runs them: the whole model, forward and
-// backward, node after node, on one rank, with cold caches where the run has cold caches.
+// The profiler measures the costs of a graph's nodes by running them as a stage does: the whole model,
+// forward and backward, node after node, on one rank. Caches are cold where they are cold in the run.
 //
 // Profiles are taken under the load of the run: every rank of the job measures at the same time, and rank 0's
 // figures count.
@@ -16,22 +16,22 @@
 namespace antichain {
 
 struct MeasureOptions {
-  int microbatches = 1;  // of the run: with more than one, weight gradients are timed accumulating
+  int microbatches = 1;  // in the run; with more than one, weight gradients are timed accumulating
   double budget_s = 3;   // about how long to measure, after the warm-up
   int min_repeats = 5, max_repeats = 50;
-  std::function<void(const MeasureProgress&)> progress = {};  // called often, between what is timed
-  double* starved_share =
-      nullptr;  // gets that of the rank that most lacked a core (pipeline/host/starved_time.h)
+  std::function<void(const MeasureProgress&)> progress = {};  // called often, but not while timing
+  double* starved_share = nullptr;  // set for the rank that lacked a core most (pipeline/host/starved_time.h)
 };
 
-// In a step that is measured for a run of so many: two in host memory, where one node is timed after the
-// other; up to eight on a device, where what a step takes besides its actions is spread over them.
+// Returns how many micro-batches a measured step has, given those of the run. In host memory there are two,
+// because nodes are timed one by one. On a device there are up to eight, because the overhead of a step is
+// spread over them.
 int profiled_microbatches(const Backend&, int of_run);
 
-// What each rank allocates while it measures: the whole network, whatever its share of the run will be.
+// Returns what each rank allocates while it measures: the whole network, whatever stage it will run.
 MemoryNeed profiling_need(const Graph& lowered, const Backend&, int microbatches_of_run);
 
-// Collective; every rank gets the same profile. Times are medians over the repeats; the link is measured
+// Collective; every rank gets the same profile. Times are medians over the repeats. The link is measured
 // between neighbouring ranks, over the transport that carries tensors in training.
 Profile measure(const Graph& lowered, Context&, Transport& tensors, const MeasureOptions& = {});
 

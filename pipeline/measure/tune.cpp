@@ -21,10 +21,10 @@ namespace antichain {
 namespace {
 
 constexpr int rounds = 10;
-constexpr double hopeless = 5;  // times the fastest: such an engine is timed once
+constexpr double hopeless = 5;  // an engine this many times slower than the fastest is timed once
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Random numbers that repeat: of what size they are does not matter, but zeros would need less power.
+// Fills a tensor with repeatable random numbers. Their size does not matter, but zeros would need less power.
 Tensor operand(const TensorSpec& spec, const Context& context) {
   const Tensor host = Tensor::host(spec), device = context.backend().tensor(spec);
   const int64_t period = std::min<int64_t>(spec.elements(), 1 << 16);
@@ -76,7 +76,7 @@ class Race {
  private:
   void start(size_t i) { pass_.all[i].run(context_, operands_, workspace_); }
 
-  // Each by itself, as it loads what it uses for the first time; and so that one that fails is known.
+  // Engines warm up one by one, because each loads its code on first use. This also shows which one fails.
   void warm_up() {
     for (size_t i = 0; i < pass_.all.size(); ++i) try {
         start(i);

@@ -1,6 +1,6 @@
-// Which engine would be the fastest for each pass of each operator, by timing, beside the one that the
-// device's rule takes without any (framework/alternatives.h). It tells; what runs in training does not
-// change: two runs agree whoever has timed what.
+// This file times every engine for each pass of each operator and compares the fastest with the engine that
+// the device's rule chooses without timing (framework/alternatives.h). Training is not changed by the result,
+// so two runs agree whoever has timed what.
 #pragma once
 
 #include <string>
@@ -20,19 +20,19 @@ struct TunedEngine {
 
 struct TunedPass {
   std::string node, pass;            // the first node of that kind
-  Shape input;                       // of the node
+  Shape input;                       // the node's
   int nodes = 1;                     // of the same operator and shapes
-  std::vector<TunedEngine> engines;  // the first is the rule's
+  std::vector<TunedEngine> engines;  // the rule's choice is the first
 
   const TunedEngine& by_rule() const { return engines.front(); }
   const TunedEngine& fastest() const;
 };
 
-// Error where the device has one engine for everything.
+// Throws Error where the device has only one engine for everything.
 void check_tunable(const Backend&);
-// In the order of the nodes. Engines take turns, so none finds its operands in a warmer cache than the others
-// do. An engine that fails is told with its reason, and the others go on; where the device itself is broken
-// by it, a warning says so, and the passes before it are returned.
+// Returns the passes in the order of the nodes. Engines take turns, so that none finds its operands in a
+// warmer cache than the others. An engine that fails is listed with its reason. If its failure breaks the
+// device, a warning says so and the passes timed before are returned.
 std::vector<TunedPass> tune(const Graph& lowered, Context&, Progress&);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// The clock that the ranks of a rehearsal share: waits go to absolute times, so that what one wait oversleeps
-// is not added to the next, and they yield the core, so that eight ranks can pretend to compute on two.
+// A RehearsalClock is the clock that the ranks of a rehearsal share. Waits have absolute ends, so one that
+// oversleeps does not delay the next. They yield the core, so eight ranks can pretend to compute on two.
 #pragma once
 
 #include "pipeline/host/starved_time.h"
@@ -9,15 +9,15 @@ namespace antichain {
 
 class RehearsalClock {
  public:
-  // Collective. Ranks of one host read one clock; between hosts, the offset to rank 0's is measured.
+  // Collective. Ranks of one host read one clock; between hosts, the offset to rank 0's clock is measured.
   explicit RehearsalClock(Transport&);
   RehearsalClock(const RehearsalClock&) = delete;
 
   double now_s() const;  // the same on all ranks
-  // Returns when `s` has come; beats meanwhile, because a long wait is work here.
+  // Returns at time `s`. It beats meanwhile, because a long wait stands for work here.
   void sleep_until(double s) const;
-  // For how long in all this thread has been ready to run but had no core, as the system counts it; 0 where
-  // it does not.
+  // Returns for how long this thread has been ready to run without a core, as the system counts it; 0 where
+  // the system does not.
   double starved_s() const { return starved_.seconds(); }
 
  private:

@@ -11,13 +11,13 @@ double RehearsalTime::here_s() {
   return arrive(now_s, now_s - late_s_);
 }
 
-// None below 0: the system's account of cores is kept by several clocks.
+// The result is never below 0, although the system counts core time by several clocks.
 double RehearsalTime::starved_anew_s() {
   const double starved_s = clock_.starved_s();
   return std::max(0., starved_s - std::exchange(starved_s_, starved_s));
 }
 
-// At `now_s` by the clock, this rank is at `s`, or where it was before if that is later.
+// The clock says `now_s`. This rank is now at `s`, or stays where it was if that is later.
 double RehearsalTime::arrive(double now_s, double s) {
   reached_s_ = std::max(reached_s_, s);
   late_s_ = now_s - reached_s_;
@@ -33,12 +33,12 @@ void RehearsalTime::begin(double s) {
 void RehearsalTime::sleep_until(double s) {
   if (here_s() >= s) return;
   clock_.sleep_until(s);
-  starved_anew_s();  // is in how late it is now
+  starved_anew_s();  // the lateness already contains it
   arrive(clock_.now_s(), s);
 }
 
-// A message that came while this rank waited would have come earlier, had its sender not been late and had
-// this rank had a core since; but not before this rank began to wait.
+// A message that came while this rank waited would have come earlier if its sender had not been late and this
+// rank had had a core, but not before this rank began to wait.
 void RehearsalTime::got(double asked_s, double posted_s, double sender_late_s) {
   if (posted_s <= asked_s) return;
   const double came_s = clock_.now_s();

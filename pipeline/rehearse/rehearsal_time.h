@@ -1,8 +1,8 @@
-// Where a rank of a rehearsal is in time: the clock, less what is late by accident.
+// A RehearsalTime is a rank's own time in a rehearsal: the clock, less accidental delays.
 //
-// That the system wakes a rank late, or lets it wait for a core that others use, is an accident of
-// pretending, because the ranks that are meant have cores of their own. It is taken off again, on this rank
-// and on those that wait for its messages.
+// The system may wake a rank late or let it wait for a core that others use. That is an accident of
+// pretending, because the simulated ranks have cores of their own. So these delays are subtracted again, on
+// this rank and on those that wait for its messages.
 #pragma once
 
 #include "pipeline/rehearse/rehearsal_clock.h"
@@ -14,14 +14,14 @@ class RehearsalTime {
   explicit RehearsalTime(Transport& transport) : clock_(transport) {}  // collective
 
   double clock_s() const { return clock_.now_s(); }
-  double late_s() const { return late_s_; }  // the clock is so much ahead of where this rank is
-  // Now, had this rank always had a core, and been woken in time. It never goes back.
+  double late_s() const { return late_s_; }  // how far the clock is ahead of this rank's time
+  // Returns the time it would be if this rank always had a core and was woken in time. It never goes back.
   double here_s();
-  void begin(double s);  // a step, when `s` has come: nothing is late
+  void begin(double s);  // starts a step at time `s`, when nothing is late
   void sleep_until(double s);
 
-  // Around a wait for a message: before it, what the clock says; after it, when the message was posted by the
-  // clock, and how late its sender was then.
+  // Call these around a wait for a message. asked_s() comes before it and returns the clock's time; got()
+  // comes after it, with the clock time at which the message was posted and its sender's lateness then.
   double asked_s() {
     const double s = here_s();
     return s + late_s_;
@@ -34,7 +34,7 @@ class RehearsalTime {
 
   RehearsalClock clock_;
   double reached_s_ = 0, late_s_ = 0;
-  double starved_s_ = 0;  // when last asked
+  double starved_s_ = 0;  // at the last query
 };
 
 }  // namespace antichain

@@ -11,8 +11,8 @@
 namespace antichain {
 namespace {
 
-constexpr double least_nap_s = 1e-3;  // between two looks after messages: ranks outnumber cores
-constexpr double lead_s = 0.02;       // from the word that a step begins to its begin
+constexpr double least_nap_s = 1e-3;  // between two checks for messages: ranks outnumber cores
+constexpr double lead_s = 0.02;       // from announcing a step to its beginning
 constexpr int64_t token_bytes = 64;
 
 const Plan& of_this_job(const Plan& plan, const Schedule& schedule, const Transport& transport) {
@@ -22,11 +22,11 @@ const Plan& of_this_job(const Plan& plan, const Schedule& schedule, const Transp
   return plan;
 }
 
-// At the begin of every message, over the payload's own bytes.
+// A Postmark stands at the beginning of every message and overwrites the payload's own bytes.
 struct Postmark {
-  double delivered_s = 0;  // by the link
+  double delivered_s = 0;  // by the simulated link
   double posted_s = 0;     // by the clock
-  double late_s = 0;       // of that, overslept by the sender
+  double late_s = 0;       // part of posted_s: the sender's delay
 };
 
 std::vector<Tensor> buffers(int count, int64_t bytes) {
@@ -98,8 +98,8 @@ void Rehearsal::lay_out(const Slots& slots) {
   for (auto& [route, receive] : receives_) receive.tickets.resize(receive.microbatches.size());
 }
 
-// When the stage's nodes end, in the order in which the runner does them; the last is the action's end as
-// simulated. Nodes shorter than a nap are taken together.
+// Returns when the stage's nodes end, in the order in which the runner executes them. The last is the
+// action's simulated end. Nodes shorter than a nap are combined.
 std::vector<double> Rehearsal::node_ends(Verb verb) const {
   const int rank = transport_.rank();
   const double all_s = seconds_[size_t(rank)][size_t(verb)] * options_.time_scale;
@@ -122,7 +122,7 @@ std::vector<double> Rehearsal::node_ends(Verb verb) const {
   return ends;
 }
 
-// What the watchdog says of it.
+// Labels the action for the watchdog.
 void Rehearsal::label(const Action& a) {
   const bool message = a.verb == Verb::send || a.verb == Verb::recv;
   const std::string what = !message
@@ -140,7 +140,7 @@ void Rehearsal::label(const Action& a) {
 
 Timeline Rehearsal::step() {
   begin_step();
-  std::vector<double> times;  // start and end of every action, and the end by the clock
+  std::vector<double> times;  // start and end of every action, and the clock's time at the end
   for (size_t i = 0; i < actions_.size(); ++i) {
     times.push_back(time_.here_s() - begin_s_);
     transport_.activity().doing(labels_[i]);
@@ -153,7 +153,7 @@ Timeline Rehearsal::step() {
   return collect(times);
 }
 
-// When the message was delivered.
+// Returns when the message was delivered.
 double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
   const double asked_s = time_.asked_s();
   transport_.wait(ticket);
@@ -162,7 +162,7 @@ double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
   return postmark.delivered_s;
 }
 
-// All ranks begin at one moment, which rank 0 names.
+// All ranks begin at the same moment, which rank 0 announces.
 void Rehearsal::begin_step() {
   transport_.name_messages([names = names_](MessageKey key, int, int) {
     const auto it = names->find(key.channel);
@@ -210,7 +210,7 @@ void Rehearsal::compute(const Action& action) {
   release(action);
 }
 
-// The link is the simulator's: from one rank to another one message at a time, in the order of posting.
+// The link is the simulator's: it carries one message at a time from one rank to another, in posting order.
 void Rehearsal::send(const Action& a) {
   const int me = transport_.rank();
   const Buffers& buffers = sends_.at({a.message, a.peer});
@@ -230,7 +230,7 @@ void Rehearsal::wait(const Action& a) {
   time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a.microbatch))));
 }
 
-// Begins when the last replica has come; what it takes is the simulator's.
+// The all-reduce begins when the last replica has arrived and takes as long as the simulator says.
 void Rehearsal::reduce(const Action& action) {
   const int me = transport_.rank();
   double last_s = time_.here_s();
@@ -249,7 +249,7 @@ void Rehearsal::reduce(const Action& action) {
 
 int Rehearsal::turn(int microbatch) const { return microbatch / int(stage_.ranks.size()); }
 
-// A receive may be posted as soon as its buffer's previous micro-batch is used up.
+// A receive may be posted as soon as the buffer's previous micro-batch has been consumed.
 void Rehearsal::post_receives() {
   for (auto& [route, r] : receives_)
     for (; r.posted < r.microbatches.size(); ++r.posted) {

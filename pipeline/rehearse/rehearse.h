@@ -1,22 +1,22 @@
-// A rehearsal runs a schedule on real ranks, over a real transport, under the watchdog, with every message in
-// its place; only the computing is left out: each node takes its profiled time by waiting. So a few cores
-// measure what many devices would do, the runtime's own overhead included. Its times are rehearsed, never
-// measured, and every output has to say so.
+// A Rehearsal runs a schedule on real ranks, over a real transport and under the watchdog, with every message
+// in its place. Only the computing is left out: each node waits for its profiled time instead. So a few cores
+// measure what many devices would do, including the runtime's own overhead. Its times are called rehearsed,
+// never measured, and every output has to say so.
 //
-//   forward, backward, …   waits as long as pipeline/simulate/simulate.h says, and looks after messages
+//   forward, backward, …   waits as long as pipeline/simulate/simulate.h says, and checks for messages
 //                          between the nodes
-//   send                   a message of the true size where that is at most `largest_true_bytes` (or always),
-//                          else a token; it carries when the link, which is the simulator's, will have
+//   send                   posts a message of the true size if that is at most `largest_true_bytes` (or
+//                          always), else a token; the message says when the simulator's link will have
 //                          delivered the true bytes
-//   recv                   until the message is there, and then until the link has delivered it
-//   reduce                 the stage's replicas tell each other when they came; all go on when the all-reduce
-//                          is over
+//   recv                   waits until the message is there, and then until the link has delivered it
+//   reduce                 the stage's replicas tell each other when they arrived; all continue when the
+//                          all-reduce is over
 //
-// What transport and runtime take is counted; that a rank gets its core late is not
+// The time of transport and runtime counts. A rank's wait for a core does not
 // (pipeline/rehearse/rehearsal_time.h).
 //
-// Like the runner it posts receives as far ahead as the schedule's slots allow, and obeys the actions in
-// their order. A profile is enough: there need not be any operators.
+// Like the runner, a rehearsal posts receives as far ahead as the schedule's slots allow, and executes the
+// actions in their order. It needs a profile but no operators.
 #pragma once
 
 #include <cstdint>
@@ -34,27 +34,27 @@
 namespace antichain {
 
 struct RehearseOptions {
-  double time_scale = 1;      // everything takes so many times as long; reported times are divided by it
-  bool true_payload = false;  // send the bytes themselves, however many
+  double time_scale = 1;      // everything takes this many times as long; reported times are divided by it
+  bool true_payload = false;  // send all bytes, however many
 };
 
 class Rehearsal {
  public:
   static constexpr int64_t largest_true_bytes = 64 << 10;
 
-  // Collective. Everything referred to must outlive it. Error when the plan has another number of ranks than
-  // the job, or names a device that the cluster lacks.
+  // Collective. Everything referred to must outlive it. Throws Error when the plan's number of ranks differs
+  // from the job's, or when it names a device that the cluster lacks.
   Rehearsal(const Profile&, const Plan&, const Schedule&, const Cluster&, Transport&,
             const RehearseOptions& = {});
 
-  // Collective. One step; on rank 0 the times of all ranks, elsewhere those of this one. Like Timeline of
-  // simulate(): seconds from the moment at which all ranks begin.
+  // Collective. Rehearses one step. Rank 0 gets the times of all ranks, the others get their own. As in the
+  // Timeline of simulate(), they are seconds from the moment at which all ranks begin.
   Timeline step();
-  // Of the last step by the clock on the wall, on rank 0: what was overslept included, stretched as it was.
+  // Returns the last step's wall-clock time on rank 0, including delays and not divided by time_scale.
   double wall_s() const { return wall_s_; }
 
  private:
-  struct Buffers {  // of one message and peer: micro-batch n of this rank in buffer n mod size
+  struct Buffers {  // for one message and peer: this rank's micro-batch n is in buffer n mod size
     int channel = 0;
     std::vector<Tensor> ring;
     const Tensor& at(int n) const { return ring[size_t(n) % ring.size()]; }
@@ -66,7 +66,7 @@ class Rehearsal {
     size_t posted = 0, awaited = 0;
     std::vector<Transport::Ticket> tickets;
   };
-  using Route = std::pair<Message, int>;  // and the peer
+  using Route = std::pair<Message, int>;  // with the peer
 
   void lay_out(const Slots&);
   double await(Transport::Ticket, const Tensor&);
@@ -80,7 +80,7 @@ class Rehearsal {
   void reduce(const Action&);
   void post_receives();
   void release(const Action&);
-  int turn(int microbatch) const;  // of this rank's micro-batches, which
+  int turn(int microbatch) const;  // the micro-batch's index among those of this rank
   Timeline collect(const std::vector<double>& times);
 
   const Profile& network_;
@@ -94,19 +94,19 @@ class Rehearsal {
   const std::vector<ActionSeconds> seconds_;
   const Channels channels_;
   RehearsalTime time_;
-  std::map<Verb, std::vector<double>> node_ends_;  // seconds after the action's begin
+  std::map<Verb, std::vector<double>> node_ends_;  // seconds after the action's beginning
   std::map<Route, Buffers> sends_;
   std::map<Route, Receive> receives_;
   std::map<int, double> link_free_s_;  // by receiver
-  std::map<Flow, int> released_;       // turns whose received tensors are used up
+  std::map<Flow, int> released_;       // number of turns whose received tensors are consumed
   int reduce_channel_ = 0;
   double begin_s_ = 0, wall_s_ = 0;
   std::vector<std::string> labels_;
   std::shared_ptr<std::map<int, std::string>> names_;  // of the channels
 };
 
-// A factor, at least 1, that makes the shortest stage's time for a micro-batch 10 ms, but does not stretch
-// the slowest one beyond 100 ms: where a rehearsal's overhead is about a percent.
+// Returns a factor of at least 1 at which the shortest stage takes 10 ms for a micro-batch, unless the
+// slowest one would then take more than 100 ms. A rehearsal's overhead is about a percent there.
 double comfortable_time_scale(const Profile&, const Plan&, const Cluster&);
 
 }  // namespace antichain

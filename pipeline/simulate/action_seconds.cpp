@@ -16,8 +16,8 @@ int device_of(const Plan& plan, int rank, const Cluster& cluster) {
   return device;
 }
 
-// Every replica sends and receives its share of the weights twice, once to add up and once to spread the
-// sums: no all-reduce moves less (Patarasuk and Yuan, "Bandwidth Optimal All-Reduce Algorithms for Clusters
+// Every replica sends and receives its share of the weights twice: once to add up, and once to spread the
+// sums. No all-reduce moves less (Patarasuk and Yuan, "Bandwidth Optimal All-Reduce Algorithms for Clusters
 // of Workstations", Journal of Parallel and Distributed Computing 2009).
 double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_bytes, const Cluster& cluster) {
   const double r = double(stage.ranks.size());

@@ -12,14 +12,16 @@
 namespace antichain {
 namespace {
 
-// Whether the runner gives received tensors of this flow free after the action: see StageRunner::execute.
+// Returns whether the runner releases received tensors of this flow after the action: see
+// StageRunner::execute.
 bool frees(const Action& a, Flow flow, bool training) {
   if (!training) return a.verb == Verb::forward;
   return a.verb == Verb::backward ||
          a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
 }
 
-// Of one rank, stage and flow: the micro-batches in turn, and where each one's buffers become free.
+// For a rank, a stage and a flow: the micro-batches in order, and the action that releases each one's
+// buffers.
 using Frees = std::map<std::pair<int, Flow>, std::map<int, int>>;
 
 Frees frees_of(const std::vector<Action>& actions, bool training) {
@@ -31,7 +33,7 @@ Frees frees_of(const std::vector<Action>& actions, bool training) {
   return found;
 }
 
-// Depths of ranks and exchanges, found on one walk through the schedule.
+// Depths finds the depths of ranks and exchanges in one pass over the schedule.
 class Depths {
  public:
   explicit Depths(const Schedule& schedule) : now_(schedule.ranks.size(), 0) {

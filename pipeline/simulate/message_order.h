@@ -1,7 +1,7 @@
-// One order of all exchanges of a step, a message or an all-reduce each, for transports that have a single
-// stream of messages per rank (NCCL): every rank issues its own in this order.
+// This file puts all exchanges of a step (a message or an all-reduce each) into one order. Transports with a
+// single stream of messages per rank (NCCL) need it: every rank issues its own exchanges in this order.
 //
-// An exchange is done when all its ranks have come to it, and blocks the stream of each until then. It needs
+// An exchange is done when all its ranks have reached it, and blocks the stream of each until then. It needs
 //
 //   of a message      the sender's S, and on the receiver the action that frees the buffer: the backward (in
 //                     evaluation: the forward) of the micro-batch that had the ring's slot before
@@ -13,16 +13,16 @@
 //   depth    how many exchanges have to come before it, one after the other
 //   place    rank and index of its first action: ties by key
 //
-// Whatever an exchange needs is earlier in this order: time never runs backwards along a need, and depth
-// grows. So the earliest exchange that is not done finds all its ranks at it, sooner or later, even if a rank
-// stood still wherever it issues, and nobody waits for ever. By delivery alone, ties between messages that
-// take no time, and receives whose buffer is still in use, would be in a wrong order.
-// tests/pipeline/simulate/message_order_test.cpp carries orders out, right ones and wrong ones.
+// Everything that an exchange needs is earlier in this order: time never runs backwards along a need, and
+// depth grows. So all ranks reach the earliest unfinished exchange sooner or later, even if a rank stops
+// wherever it issues, and no rank waits forever. Sorting by delivery alone would go wrong for ties between
+// messages that take no time, and for receives whose buffer is still in use.
+// tests/pipeline/simulate/message_order_test.cpp executes orders, right ones and wrong ones.
 //
-// With several lanes a rank (Transport::lane), each is a part of the order, so the same holds for it: the
-// earliest exchange that is not done heads its lane on all its ranks. Whatever else makes an exchange wait
-// for one before it in the order does no harm, be it a queue of the device that two lanes share; nor does one
-// that waits for none, as a copy.
+// With several lanes per rank (Transport::lane), each lane is a part of the order, so the same holds: the
+// earliest unfinished exchange heads its lane on all its ranks. It does no harm when an exchange also waits
+// for an earlier one, for example because two lanes share a device queue. Work that waits for no exchange,
+// such as a copy, does no harm either.
 #pragma once
 
 #include <functional>
@@ -36,27 +36,28 @@ namespace antichain {
 struct Exchange {
   double done_s = 0;
   int depth = 0;  // at least 1
-  // Of a message: its send, then its recv; of an all-reduce: every replica's, ranks ascending.
+  // A message has its send, then its recv. An all-reduce has every replica's action, ranks ascending.
   std::vector<Place> places;
 };
 
-// Error when the schedule is not valid for the plan, or the plan names a device that the cluster lacks.
+// Throws Error when the schedule is not valid for the plan, or the plan names a device that the cluster
+// lacks.
 std::vector<Exchange> message_order(const Schedule&, const Plan&, const Profile&, const Cluster&);
 
-// What each rank issues: indices into its list, in the given order.
+// Returns what each rank issues, as indices into its list, in the given order.
 std::vector<std::vector<int>> issue_order(const std::vector<Exchange>&, int ranks);
 
-// [rank][index]: of a recv, the index in the same list of the action that frees the buffer it is posted with;
-// −1 for all other actions, and where the buffer is free from the begin.
+// Returns [rank][index]. For a recv this is the index, in the same list, of the action that frees the buffer
+// it is posted with. It is −1 for all other actions, and where the buffer is free from the beginning.
 std::vector<std::vector<int>> freed_by(const Schedule&);
 
-// As Transport::lane says it.
+// Returns the lane, as Transport::lane does.
 using LaneOf = std::function<int(int from, int to, Flow)>;
 inline int one_lane(int, int, Flow) { return 0; }
 
-// The simulator, with lanes: an exchange begins when all its ranks have come to it and done those before it
-// in its lane, and its ranks do no other of that lane until it is over. Error when the order lets a rank wait
-// for ever.
+// Simulates with lanes: an exchange begins when all its ranks have reached it and have done those before it
+// in its lane. Its ranks do no other exchange of that lane until it is over. Throws Error when the order
+// makes a rank wait forever.
 Timeline simulate_in_order(const Schedule&, const Plan&, const Profile&, const Cluster&,
                            const std::vector<Exchange>&, const LaneOf& = one_lane);
 

@@ -1,8 +1,8 @@
-// Puts times to the actions of a schedule.
+// This file gives a time to each action of a schedule.
 //
-// Because sends are posted and every directed pair of ranks delivers in posting order, a rank's times depend
-// only on its own list and on messages already sent: one walk over the schedule is the whole simulation, no
-// event queue.
+// Sends are posted, and every directed pair of ranks delivers in posting order. So a rank's times depend only
+// on its own list and on messages already sent: one pass over the schedule is the whole simulation, without
+// an event queue.
 #include "pipeline/simulate/simulate.h"
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 namespace antichain {
 namespace {
 
-// The links between ranks: each directed pair carries one message at a time, in posting order.
+// Links between ranks: each directed pair carries one message at a time, in posting order.
 class Links {
  public:
   Links(const Plan& plan, const Cluster& cluster)
       : cluster_(cluster), ranks_(size_t(plan.ranks())), free_s_(ranks_ * ranks_, 0) {
     for (size_t r = 0; r < ranks_; ++r) devices_.push_back(plan.device_of(int(r)));
   }
-  // Returns when the message is there.
+  // Returns when the message has arrived.
   double post(int from, int to, double now_s, int64_t bytes) {
     double& free_s = free_s_[size_t(from) * ranks_ + size_t(to)];
     free_s =
@@ -36,8 +36,8 @@ class Links {
   std::vector<double> free_s_;  // when a pair's link is free again
 };
 
-// Does the schedule in simulated time. Calls record(rank, index, start, end, delivered) for every action; on
-// each rank in order.
+// Executes the schedule in simulated time. It calls record(rank, index, start, end, delivered) for every
+// action, in order on each rank.
 template <class Record>
 void interpret(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
                const std::vector<ActionSeconds>& seconds, Record record) {
@@ -45,7 +45,7 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& networ
   const Partners partners = match_messages(schedule);
   Links links(plan, cluster);
   std::vector<double> now_s(ranks, 0);
-  std::vector<std::vector<double>> there_s;  // of a recv: when its message arrives
+  std::vector<std::vector<double>> there_s;  // when a recv's message arrives
   for (const auto& actions : schedule.ranks) there_s.emplace_back(actions.size());
 
   const auto visit = [&](int r, int i) {

@@ -1,4 +1,4 @@
-// A timeline as text: one row a rank, one character a cell of time.
+// Draws a timeline as text: one row a rank, one character a cell of time.
 //
 // A cell shows the action that takes most of it, or '.' when the rank idles for most of it.
 #include <fmt/format.h>
@@ -35,8 +35,8 @@ char glyph(const Action& action) {
   return 0;  // not drawn
 }
 
-// One rank's cells. Events come in order and do not overlap, so each cell has at most one that takes most of
-// it.
+// A Row holds one rank's cells. Events come in order and do not overlap, so at most one of them takes most of
+// a cell.
 class Row {
  public:
   Row(int cells, double cell_s)
@@ -68,7 +68,7 @@ class Row {
   double cell_s_;
 };
 
-// 1, 2 or 5 times a power of ten, so that ticks are at least `cells` cells apart.
+// Returns 1, 2 or 5 times a power of ten, so that ticks are at least `cells` cells apart.
 double tick_s(double cell_s, int cells) {
   const double least = cell_s * cells, power = std::pow(10, std::floor(std::log10(least)));
   for (double factor : {1., 2., 5.})
@@ -76,7 +76,7 @@ double tick_s(double cell_s, int cells) {
   return 10 * power;
 }
 
-// "0         10        20 ms": labels start below the cell they name.
+// Draws "0         10        20 ms". Each label starts below the cell that it names.
 std::string axis(int cells, double cell_s) {
   std::string line;
   const double every_s = tick_s(cell_s, 12);
@@ -89,7 +89,7 @@ std::string axis(int cells, double cell_s) {
   return line + " ms";
 }
 
-// Parted by three blanks; what does not fit the line begins another one.
+// Entries are separated by three blanks. An entry that does not fit begins another line.
 std::string legend(const Timeline& timeline, size_t margin, size_t width) {
   const auto has = [&](Verb verb) {
     return std::any_of(timeline.events.begin(), timeline.events.end(),

@@ -1,5 +1,5 @@
-// Exchanges one after the other, and in between each rank goes as far along its list as the next exchange
-// needs.
+// Simulates exchanges one after the other. Before each exchange, its ranks advance along their lists as far
+// as it needs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class InOrder {
   const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
   double seconds_of(int rank, const Action& a) const { return seconds_[size_t(rank)][size_t(a.verb)]; }
 
-  // When the rank is ready for the exchange: has done its action, or the one that frees the buffer.
+  // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed.
   double ready_s(const Place& at) {
     const Rank& rank = ranks_[size_t(at.rank)];
     const int needed =
@@ -61,7 +61,7 @@ class InOrder {
     return needed > 0 ? rank.events[size_t(needed) - 1].end_s : 0;
   }
 
-  // What the exchange stands in on each of its ranks: a lane, or the link from one rank to the other.
+  // Returns the queue of the exchange on each of its ranks: a lane, or the link from one rank to the other.
   std::pair<int, int> queue_of(const Exchange& exchange) const {
     const Action& a = action(exchange.places[0]);
     const int from = exchange.places[0].rank, to = exchange.places[1].rank;
@@ -88,7 +88,7 @@ class InOrder {
     return cluster_.link(from, to).seconds(network_.nodes[size_t(a.message.tensor)].cost.output_bytes);
   }
 
-  // Does the rank's actions before `index`.
+  // Executes the rank's actions before `index`.
   void go_to(int r, int index) {
     Rank& rank = ranks_[size_t(r)];
     for (int i = int(rank.events.size()); i < index; ++i) {

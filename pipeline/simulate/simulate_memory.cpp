@@ -1,4 +1,5 @@
-// Peak memory of each rank, from the schedule's slots and the profile's bytes. A stage in training holds
+// Computes the peak memory of each rank from the schedule's slots and the profile's bytes. A stage in
+// training holds
 //
 //   weights              param_bytes x 3 + prepared_bytes   weights, gradients, momentum, and copies in bf16
 //   stash                stash_bytes x in flight
@@ -14,8 +15,9 @@
 //                        weight gradients that this one adds up (after all backwards): they share one piece
 //                        of memory
 //
-// with never more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and no
-// momentum. Kernels' scratch, statistics of single micro-batches and the loader's samples come on top.
+// A stage never has more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and
+// no momentum. Kernels' scratch, statistics of single micro-batches and the loader's samples are not
+// included.
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -27,8 +29,8 @@
 namespace antichain {
 namespace {
 
-// Bytes that come and go within one forward and one backward: call i is the forward of the i-th of n nodes,
-// call 2n − 1 − i its backward, call 2n the all-reduce.
+// Passing adds up bytes that live only within one forward and one backward. Call i is the forward of the i-th
+// of n nodes, call 2n − 1 − i is its backward, and call 2n is the all-reduce.
 class Passing {
  public:
   explicit Passing(int nodes) : change_(2 * nodes + 2, 0) {}
@@ -74,7 +76,7 @@ class StageBytes {
     return std::any_of(consumers_[n].begin(), consumers_[n].end(), [&](int c) { return !local(c); });
   }
 
-  // Weights, stash, and the output where it outlives the forward.
+  // Returns the bytes of weights, stash, and the output where it outlives the forward.
   int64_t own(int n) const {
     const NodeCost& cost = network_.nodes[n].cost;
     const int slots = std::max(kept(n) ? slots_.microbatches : 0, sent(n) ? slots_.sent_activations : 0);
