@@ -1,4 +1,4 @@
-// The `antichain` program: one subcommand, or one sentence that says what is wrong.
+// The `antichain` program runs one subcommand, or says in one sentence what is wrong.
 #include "app/run.h"
 
 int main(int argc, char** argv) { return antichain::run(argc, argv); }

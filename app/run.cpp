@@ -28,7 +28,7 @@
 namespace antichain {
 namespace {
 
-// A program of one's own has a name of its own, which help and hints give.
+// The user's own program has a name of its own, which help and hints show.
 std::string name_of_program(const char* started_as) {
   const std::string name = std::filesystem::path(started_as).filename();
   return name.empty() ? "antichain" : name;
@@ -56,9 +56,9 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
 constexpr const char* out_of_memory_sentence =
     "there is no memory left: use a smaller --batch, more --microbatches, or more ranks";
 
-// Before the ranks know each other, what goes wrong mostly goes wrong on all of them: rank 0 speaks, and
-// mpirun ends the others with it. One that is still there after a while has a trouble of its own, such as a
-// file that its host has not.
+// Before the ranks are connected, errors mostly occur on all of them. So rank 0 prints, and mpirun ends the
+// others with it. A rank that still exists after a while has an error of its own, such as a file that is
+// missing on its host.
 int fail(const std::string& sentence, ExitCode code) {
   const int rank = rank_hint();
   if (rank > 0) std::this_thread::sleep_for(std::chrono::milliseconds(5000 + 100 * std::min(rank, 20)));
@@ -78,8 +78,8 @@ int lost_output(const std::string& reason) {
 int run(int argc, char** argv, const std::vector<NamedModel>& models) {
   StandardStreams streams;
   shape_sentences(&shaped);
-  // What is freed goes back to the system. Left alone, glibc keeps tens of MiB of the weights' first draft
-  // for a need that never comes; nothing large is allocated in a step.
+  // Freed memory goes back to the system. By default glibc would keep tens of MiB from the first draft of the
+  // weights, and no step allocates anything large.
   ::mallopt(M_MMAP_THRESHOLD, 1 << 20);
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond ulimit -f is an error like any other
   try {

@@ -1,5 +1,5 @@
-// The whole program as one call, so that a program of one's own has its commands and, beside the shipped
-// models, models of one's own:
+// run() is the whole program as one call. A user's program that calls it has all commands, and its own models
+// beside the shipped ones:
 //
 //   int main(int argc, char** argv) { return antichain::run(argc, argv, {{"mine", mine}}); }
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace antichain {
 
-// Registers the models, then runs the one subcommand that the command line names. Returns the exit code; what
-// goes wrong is one sentence on stderr, said once for the whole job.
+// Registers the models, then runs the one subcommand that the command line names. Returns the exit code. An
+// error is one sentence on stderr, printed once for the whole job.
 int run(int argc, char** argv, const std::vector<NamedModel>& models = {});
 
 }  // namespace antichain

@@ -37,7 +37,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-// The whole text as a number, or false.
+// Reads the whole text as a number, or returns false.
 template <typename Number>
 bool read(const std::string& text, Number& value) {
   const char* end = text.data() + text.size();
@@ -45,7 +45,7 @@ bool read(const std::string& text, Number& value) {
   return failed == std::errc() && stop == end && !text.empty();
 }
 
-// Asked by making one: permissions do not tell it to root, nor on a read-only file system.
+// This makes a file to find out, because permissions say nothing to root nor on a read-only file system.
 bool takes_files(const std::filesystem::path& folder) {
   std::string name = (folder / ".antichain-XXXXXX").string();
   const int file = ::mkstemp(name.data());
@@ -73,7 +73,7 @@ CLI::Option* check_whole(CLI::Option* option, int64_t least, int64_t most) {
 CLI::Option* check_number(CLI::Option* option, double least, double most) {
   return option->check([=, name = option->get_name()](const std::string& text) {
     double value = 0;
-    if (!read(text, value) || !(value >= least && value <= most))  // so written, it refuses NaN
+    if (!read(text, value) || !(value >= least && value <= most))  // in this form it refuses NaN
       refuse_value(name, fmt::format("a number from {:g} to {:g}", least, most), text);
     return std::string();
   });

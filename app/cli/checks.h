@@ -1,5 +1,5 @@
-// What an option accepts. A value outside is answered by one sentence that names the option, what it takes
-// and what was given, before anything is computed.
+// This file declares what an option accepts. Any other value is refused, before anything is computed, by one
+// sentence that names the option, what it takes and what was given.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,20 @@ namespace antichain {
 // parsed.
 CLI::Option* check_whole(CLI::Option*, int64_t least, int64_t most);  // a whole number, both ends included
 CLI::Option* check_number(CLI::Option*, double least, double most);   // finite, both ends included
-// The same with units (framework/units.h); the option itself gets bytes, bytes a second, and seconds.
+// These take units too (framework/units.h). The option gets bytes, bytes a second, and seconds.
 CLI::Option* check_size(CLI::Option*, int64_t most);               // 10M, 64GiB: whole bytes from 0
 CLI::Option* check_rate(CLI::Option*, double most);                // 12GB, 12GB/s; from 0
 CLI::Option* check_time(CLI::Option*, double least, double most);  // 90, 2h, 1h30m, 20us
-// One of `known`; else the nearest is suggested. `what` names the kind: "model".
+// Accepts one of `known`, else suggests the nearest. `what` names the kind: "model".
 CLI::Option* check_name(CLI::Option*, const std::string& what, std::vector<std::string> known);
 
-// `meant` is suggested where the nearest is something else.
+// `meant` is suggested in place of the nearest name.
 [[noreturn]] void refuse_name(const std::string& what, const std::string& name,
                               const std::vector<std::string>& known, const std::string& meant = "");
 
-// The nearest of `known` to `word`, or "" when none is near (Levenshtein, "Binary codes capable of correcting
-// deletions, insertions, and reversals", 1966: at most a third of the word, or two letters, differ).
+// Returns the nearest of `known` to `word`, or "" when none is near. Near means that at most a third of the
+// word, or two letters, differ (Levenshtein, "Binary codes capable of correcting deletions, insertions, and
+// reversals", 1966).
 std::string nearest(const std::string& word, const std::vector<std::string>& known);
 
 // Finds out whether these files can be written, before the work whose results they shall hold; "" is no file.

@@ -23,9 +23,9 @@ namespace {
 
 constexpr std::array signals = {SIGINT, SIGTERM, SIGUSR1};
 constexpr int most_passed_on = 2;
-std::atomic<int> asked{0}, child{0}, passed_on{0};  // lock-free, as handlers need
+std::atomic<int> asked{0}, child{0}, passed_on{0};  // lock-free, because signal handlers use them
 
-// A third signal ends mpirun before its ranks, which then go on with nobody to end them.
+// A third signal would end mpirun before its ranks, and nothing would end those.
 void pass_on(int pid) {
   if (passed_on++ < most_passed_on) ::kill(pid, SIGTERM);
 }
@@ -37,14 +37,14 @@ void on_signal(int number) {
 
 [[noreturn]] void become(const std::vector<char*>& words, int output, pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-  ::setpgid(0, 0);                          // Ctrl-C is for its parent, which counts what it passes on
-  if (::getppid() != parent) ::_exit(127);  // it died before it could be asked
+  ::setpgid(0, 0);                          // Ctrl-C is for the parent, which counts the signals it forwards
+  if (::getppid() != parent) ::_exit(127);  // the parent died before this child could ask to die with it
   for (const int number : signals) ::signal(number, SIG_DFL);
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   ::close(STDIN_FILENO);
   ::open("/dev/null", O_RDONLY);
-  ::unsetenv("CLICOLOR_FORCE");  // what it says goes to a file
+  ::unsetenv("CLICOLOR_FORCE");  // its output goes to a file
   ::execvp(words[0], words.data());
   ::_exit(127);
 }
@@ -100,7 +100,7 @@ int run_child(const std::vector<std::string>& words, const std::string& log_file
   if (pid < 0) throw Error("can't start " + words[0], "too many processes?");
   passed_on = 0;
   child = pid;
-  if (StopSignals::requested()) pass_on(pid);  // asked between the last look and here
+  if (StopSignals::requested()) pass_on(pid);  // a signal may have come between the last check and this one
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -116,7 +116,7 @@ std::string last_line(const std::string& log_file) {
   return last;
 }
 
-// mpirun frames its pages in lines of dashes.
+// mpirun frames its messages in lines of dashes.
 std::string last_words(const std::string& log_file) {
   std::ifstream in(log_file);
   std::string ours, page;

@@ -1,5 +1,5 @@
-// A child process: an experiment's real runs, gnuplot and dot. What ends it ends nothing else, and when this
-// process is told to stop, or dies, the child goes too.
+// This file runs child processes: an experiment's real runs, gnuplot and dot. A child's failure ends nothing
+// else. When this process is told to stop, or dies, the child ends too.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace antichain {
 
-// While one exists, SIGINT, SIGTERM and SIGUSR1 only set a flag, and the first two are passed on to a child
-// that is running.
+// While a StopSignals exists, SIGINT, SIGTERM and SIGUSR1 only set a flag. The first two are also forwarded
+// to a running child.
 class StopSignals {
  public:
   StopSignals();
@@ -16,8 +16,8 @@ class StopSignals {
   StopSignals(const StopSignals&) = delete;
 
   static bool requested();
-  // What ends work that nothing is saved of: Error naming the signal, code 128 + its number; nothing where
-  // there was none.
+  // Ends work that has nothing to save: throws an Error naming the signal, with code 128 + its number. It
+  // does nothing where there was no signal.
   static void end_if_requested();
 
  private:
@@ -25,19 +25,19 @@ class StopSignals {
   Saved* saved_;
 };
 
-// Whether the program is found in PATH, or at the path given.
+// Returns whether the program is found in PATH, or at the path given.
 bool has_program(const std::string& name);
-// This program itself.
+// Returns the path of this program.
 std::string own_program();
 
-// Runs words[0], looked up in PATH, and waits. Both outputs go to `log_file`, anew. Returns the exit code;
-// 128 + n when it died of signal n, 127 when it could not be started.
+// Runs words[0], looked up in PATH, and waits. Both outputs replace the content of `log_file`. Returns the
+// exit code; 128 + n when the child died of signal n, 127 when it could not be started.
 int run_child(const std::vector<std::string>& words, const std::string& log_file);
 
-// The last line of such a file that says something, for error messages; "" when there is none.
+// Returns the last non-empty line of such a file, for error messages; "" when there is none.
 std::string last_line(const std::string& log_file);
-// The same of a program of ours, by mpirun or not: its own last sentence, else the first paragraph of
-// mpirun's last page.
+// Returns the same for a program of ours, with or without mpirun: its own last sentence, else the first
+// paragraph of mpirun's last message.
 std::string last_words(const std::string& log_file);
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// The parser's classes by name, for the headers of the options: CLI11 itself takes seconds to compile, so
+// This file declares the parser's classes for the headers of the options. CLI11 takes seconds to compile, so
 // only the files that declare options include it.
 #pragma once
 

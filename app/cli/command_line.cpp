@@ -19,7 +19,7 @@
 namespace antichain {
 namespace {
 
-// The command that the first words name, and how many they are: "data", "pack".
+// A NamedCommand is the command that the first words name, and how many they are: "data", "pack".
 struct NamedCommand {
   const CLI::App* app;
   size_t words = 0;
@@ -36,7 +36,7 @@ NamedCommand named_command(const CLI::App& app, const std::vector<std::string>& 
   return named;
 }
 
-// "--batch"; also those that no settings file may give: --help, --config.
+// Recognises "--batch", and also options that no settings file may give: --help, --config.
 bool is_option(const CLI::App& command, const std::string& word) {
   return word.starts_with("--") && command.get_option_no_throw(word) != nullptr;
 }
@@ -66,7 +66,7 @@ void check_command(const CLI::App& app, const std::vector<std::string>& words) {
   if (!words[named.words].starts_with("-")) refuse_name("command", words[named.words], names);
 }
 
-// The command that was parsed, down to its last word.
+// Returns the parsed command, down to its last word.
 const CLI::App& parsed_command(const CLI::App& app) {
   const auto commands = app.get_subcommands();
   return commands.empty() ? app : parsed_command(*commands[0]);
@@ -79,8 +79,8 @@ std::string path_of(const CLI::App& command) {
 
 std::string hint(const CLI::App& app) { return fmt::format("see {} --help", path_of(parsed_command(app))); }
 
-// The nearest of the names, as "--name": by letters; else as other programs call it; else one that the word
-// goes on from, as --batch-size does from --batch.
+// Returns the nearest of the names, as "--name". It compares letters first, then names that other programs
+// use, then names that the word begins with, as --batch-size begins with --batch.
 std::string nearest_option(const std::string& word, const std::vector<std::string>& known) {
   static const std::map<std::string, std::string> elsewhere = {
       {"--learning-rate", "lr"}, {"--wd", "weight-decay"},   {"--arch", "model"},
@@ -112,10 +112,10 @@ std::string nearest_option(const std::string& word, const std::vector<std::strin
 
 void print_once(const std::string& text) {
   begin_answer();
-  if (rank_hint() == 0) fmt::print("{}", text);  // of several processes, one speaks
+  if (rank_hint() == 0) fmt::print("{}", text);  // one of several processes prints
 }
 
-// "help plan" is "plan --help", and "version" is "--version".
+// Turns "help plan" into "plan --help", and "version" into "--version".
 std::vector<std::string> with_flags_for_words(std::vector<std::string> words) {
   if (words == std::vector<std::string>{"version"}) return {"--version"};
   if (words.empty() || words[0] != "help") return words;
@@ -124,7 +124,7 @@ std::vector<std::string> with_flags_for_words(std::vector<std::string> words) {
   return words;
 }
 
-// CLI11 would take the next word for the value of "--json=", and any word for that of "--json".
+// CLI11 would take the next word as the value of "--json=", and any word as that of "--json".
 void check_values(const CLI::App& command, std::span<const std::string> words) {
   for (size_t i = 0; i < words.size(); ++i) {
     const size_t equals = words[i].find('=');
@@ -141,8 +141,8 @@ void check_values(const CLI::App& command, std::span<const std::string> words) {
   }
 }
 
-// A later word overrides an earlier one, and the settings file's words come first: scripts append what they
-// change.
+// A later word overrides an earlier one, and the settings file's words come first. So scripts append what
+// they change.
 void let_last_win(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   for (CLI::App* command : app.get_subcommands(nullptr)) let_last_win(*command);
@@ -166,7 +166,7 @@ CLI::App& add_command(CLI::App& app, const std::string& name, const std::string&
   command
       .add_flag_function(
           "--quiet",
-          [](int64_t given) {  // "quiet = false" in a settings file is not
+          [](int64_t given) {  // a settings file may say "quiet = false"
             if (given > 0) be_quiet();
           },
           "print warnings, errors and what was asked for, and nothing else")
@@ -181,7 +181,7 @@ std::vector<std::string> with_config(const CLI::App& app, std::vector<std::strin
   for (size_t i = command.words; i < words.size(); ++i) {
     if (words[i].starts_with("--config=")) file = words[i].substr(std::string_view("--config=").size());
     if (words[i] == "--config" && i + 1 < words.size())
-      file = words[++i];  // else the parser says what is missing
+      file = words[++i];  // without a next word the parser says what is missing
   }
   if (file.empty()) return words;
   const auto flags = words.begin() + std::ptrdiff_t(command.words);

@@ -1,5 +1,5 @@
-// From the words of a command line to the one subcommand to run: settings files, help, and mistakes that are
-// answered with the nearest thing there is.
+// This file takes the words of a command line to the one subcommand to run. It reads settings files, prints
+// help, and answers mistakes with the nearest name.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace antichain {
 
-// Adds a subcommand that takes --config and --quiet, with an example for its help. Its callback is the
+// Adds a subcommand that takes --config and --quiet, with an example for its help. Its callback runs the
 // command.
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
                       const std::string& example);

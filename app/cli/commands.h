@@ -1,4 +1,4 @@
-// The subcommands of the program: each adds itself to the command line, one file each.
+// This file lists the subcommands of the program. Each adds itself to the command line, in a file of its own.
 #pragma once
 
 #include "app/cli/command_line.h"

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t text_width = 80, option_width = 26;
 
-// Texts say "antichain plan"; a program of one's own (app/run.h) is called by its own name there.
+// Texts say "antichain plan". Another program that calls run() (app/run.h) shows its own name there.
 std::string by_own_name(const CLI::App& app, std::string text) {
   const CLI::App* root = &app;
   while (root->get_parent() != nullptr) root = root->get_parent();
@@ -41,7 +41,7 @@ std::string entry(const CLI::App& app, const CLI::Option& option) {
   return entry(head, text);
 }
 
-// "antichain data pack"
+// Returns "antichain data pack".
 std::string words_of(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : words_of(*app.get_parent()) + " " + app.get_name();
 }
@@ -58,7 +58,7 @@ std::string commands_of(const CLI::App& app, const std::string& path) {
          " lists the options of a command.\n";
 }
 
-// "A B ": what a command takes without a name.
+// Returns "A B ": what a command takes without an option name.
 std::string operands_of(const CLI::App& command) {
   std::string text;
   for (const CLI::Option* option : command.get_options())
@@ -73,7 +73,7 @@ std::string options_of(const CLI::App& command) {
       groups.push_back(option->get_group());
   }
   if (const auto output = std::ranges::find(groups, "Output"); output != groups.end())
-    std::rotate(output, output + 1, groups.end());  // --config, which every command has, declared it first
+    std::rotate(output, output + 1, groups.end());  // --config is in it, and is declared first
   std::string text;
   for (const std::string& group : groups) {
     text += "\n" + group + "\n";
@@ -83,7 +83,8 @@ std::string options_of(const CLI::App& command) {
   return text;
 }
 
-// The example of a footer, so that it can be copied to a shell: longer lines go on below, behind a backslash.
+// Formats the example of a footer so that it can be copied to a shell: a long line is continued after a
+// backslash.
 std::string footer_of(const CLI::App& app) {
   std::istringstream lines(by_own_name(app, app.get_footer()));
   std::string text;

@@ -1,5 +1,5 @@
-// The text of --help: groups in the order in which their options were declared and Output last, defaults in
-// brackets, within 80 columns; docs/cli.md is made of it.
+// This file formats --help within 80 columns. Groups come in the order in which their options were declared,
+// with Output last, and defaults stand in brackets. docs/cli.md is made of it.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace antichain {
 
-// For CLI::App::formatter, before subcommands are added (they inherit it).
+// Returns the formatter for CLI::App::formatter(). Set it before subcommands are added, because they inherit
+// it.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
 }  // namespace antichain

@@ -20,8 +20,7 @@
 namespace antichain {
 namespace {
 
-std::string
-    kept_for;  // the option whose result standard output is kept for; set while the command line is parsed
+std::string kept_for;  // the option whose result owns standard output; set while the command line is parsed
 std::atomic<bool> quiet = false;
 
 bool is_standard_output(const std::string& file) {
@@ -29,7 +28,7 @@ bool is_standard_output(const std::string& file) {
   return std::ranges::find(names, file) != names.end();
 }
 
-// Names of descriptors are links to what they have open. A plain file behind one must not lose its name to
+// Names of descriptors are links to the open file. A plain file behind such a name must not be replaced by
 // another file.
 bool names_a_descriptor(const std::string& file) {
   return file == "/dev/stderr" || file.starts_with("/dev/fd/") || file.starts_with("/proc/self/fd/");
@@ -64,7 +63,7 @@ void be_quiet() {
 }
 
 void begin_answer() {
-  std::fflush(stdout);  // what came before it
+  std::fflush(stdout);  // writes out earlier text first
   if (kept_for.empty()) quiet = false;
 }
 

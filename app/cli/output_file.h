@@ -1,8 +1,8 @@
 // A user names a file for a result; this file decides where the result goes.
 //
 //   a plain file     is replaced as a whole or not at all
-//   -, /dev/stdout   standard output; what else is printed goes to standard error then, so that the result
-//                    can be piped
+//   -, /dev/stdout   is standard output, so that the result can be piped; all other text goes to standard
+//                    error then
 //   a pipe, device   is written to: --trace /dev/null, --metrics >(jq .loss)
 #pragma once
 
@@ -28,10 +28,10 @@ void begin_answer();
 // Returns the descriptor that tables and progress go to, or -1: nowhere.
 int printing_descriptor();
 
-// Throws Error naming the file. A stream whose reader has gone is no error. "" is no file.
+// Writes the text; "" is no file. Throws Error naming the file, but not when a stream's reader has gone.
 void write_output(const std::string& file, const std::string& text);
 
-// A result that comes in parts, to a stream.
+// An OutputStream writes a result to a stream, part by part.
 class OutputStream {
  public:
   explicit OutputStream(const std::string& file);

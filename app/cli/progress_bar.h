@@ -1,5 +1,6 @@
-// The line a user watches: how far the run is, loss, accuracy, images/s and the time left. On a terminal one
-// line that is rewritten; elsewhere (a log file, a batch job) now and then a line of its own.
+// A ProgressBar is the line that a user watches: how far the run is, loss, accuracy, images/s and the time
+// left. On a terminal one line is rewritten. Elsewhere (a log file, a batch job) it prints a new line now and
+// then.
 #pragma once
 
 #include <chrono>
@@ -12,30 +13,30 @@ namespace antichain {
 
 struct ProgressState {
   int64_t done = 0, total = 0;  // steps
-  int64_t before = 0;           // of those done: by an earlier start
+  int64_t before = 0;           // part of `done`: by an earlier start
   int64_t epoch = 0;
   double loss = 0, accuracy = 0, images_per_s = 0;
-  std::optional<double> mean_loss;  // of the last steps: a batch alone says little
-  std::string note;                 // stands at the end: what must not be forgotten about this run
+  std::optional<double> mean_loss;  // of the last steps, because a single batch says little
+  std::string note;                 // a warning about this run, shown at the end of the line
 };
 
 class ProgressBar {
  public:
   explicit ProgressBar(std::FILE* out);
-  ~ProgressBar() { finish(); }  // so that what is said about a failure stands on a line of its own
+  ~ProgressBar() { finish(); }  // so that an error message gets a line of its own
   void show(const ProgressState&);
-  // Of work without epochs: "text  done/total  left 0:12".
+  // Shows work without epochs: "text  done/total  left 0:12".
   void show(int64_t done, int64_t total, const std::string& text);
-  // Of work whose end is estimated, "text  left 0:12"; where there is no terminal, only of what takes more
-  //                                        than ten seconds.
+  // Shows work whose end is estimated: "text  left 0:12". Without a terminal it does so only for work of more
+  // than ten seconds.
   void show_share(double share, double left_s, const std::string& text);
-  // Prints a line of its own, above the bar.
+  // Prints a separate line, above the bar.
   void say(const std::string& line);
-  void give_way();  // to what is said on another stream
-  void finish();    // leaves the last state standing
+  void give_way();  // before text on another stream
+  void finish();    // keeps the last state on the screen
 
-  // One line of at most `columns` characters; with a drawn bar where it has room, none for 0 columns (no
-  // limit).
+  // Returns one line of at most `columns` characters; 0 columns mean no limit and no drawn bar. A bar is
+  // drawn where it has room.
   static std::string render(const ProgressState&, double elapsed_s, int columns);
   static std::string render(int64_t done, int64_t total, const std::string& text, double elapsed_s,
                             int columns);
@@ -53,7 +54,7 @@ class ProgressBar {
   Clock::time_point start_ = Clock::now(), shown_{};
 };
 
-// "3:07", "1:02:45"
+// Returns "3:07" or "1:02:45".
 std::string duration(double seconds);
 
 }  // namespace antichain

@@ -8,8 +8,8 @@
 
 namespace antichain {
 
-// Elsewhere a sentence stays one line. Of several lines only the first is wrapped, because the others are a
-// table.
+// Elsewhere a sentence stays one line. If a text has several lines, only the first is wrapped, because the
+// others are a table.
 std::string shaped(Tone, const std::string& sentence);
 
 }  // namespace antichain

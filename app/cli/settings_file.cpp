@@ -8,8 +8,8 @@
 
 #include "framework/error.h"
 
-// The parser's checks of itself do fail on odd texts ("[[[a]]"), and with NDEBUG it takes them for granted.
-// So they are on in every build, and one that fails is a refusal rather than an abort.
+// The TOML parser's assertions fail on odd texts ("[[[a]]"), and with NDEBUG it runs on without them. So they
+// are on in every build, and a failed assertion refuses the file instead of aborting.
 #undef NDEBUG
 #define TOML_ASSERT(condition) ((condition) ? void(0) : antichain::toml_check_failed(#condition))
 namespace antichain {
@@ -39,7 +39,7 @@ class Reader {
       }
     }
     std::ranges::sort(section.settings, {}, &Setting::line);
-    // [data.pack] makes a table "data" as well, in which nothing is said.
+    // [data.pack] makes a table "data" as well, which has no settings.
     const bool mere_parent = section.settings.empty() && !table.empty();
     if (!mere_parent) sections.push_back(std::move(section));
   }
@@ -73,7 +73,7 @@ class Reader {
 // number. So text that is not ASCII may stand only in comments and in quotes that open where a name or the
 // value of a line begins.
 void check_characters(const std::string& text, const std::string& file) {
-  const size_t begin = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // the mark of UTF-8
+  const size_t begin = text.starts_with("\xEF\xBB\xBF") ? 3 : 0;  // UTF-8's byte order mark
   int line = 1;
   char quote = 0, before = '\n';  // '#': in a comment; the last character that is no blank
   enum class Part { name, value, inline_table } part = Part::name;

@@ -20,7 +20,7 @@ const CLI::App* find_command(const CLI::App& app, const std::string& name) {
   return found == commands.end() ? nullptr : *found;
 }
 
-// A file's place to which a complaint refers.
+// A SettingPlace is the line of a file that an error message refers to.
 class SettingPlace {
  public:
   SettingPlace(const std::string& file, int line) : text_(fmt::format("{}:{}", file, line)) {}
@@ -53,7 +53,7 @@ const CLI::App& command_of(const CLI::App& program, const SettingsSection& secti
   return *app;
 }
 
-// Whether the value is of the kind that the option takes, by what its help calls it.
+// Checks that the value has the type that the option's help names.
 void check_kind(const CLI::Option& option, const Setting& setting, const SettingPlace& place) {
   using enum Setting::Kind;
   const bool flag = option.get_items_expected_max() == 0;
@@ -68,7 +68,7 @@ void check_kind(const CLI::Option& option, const Setting& setting, const Setting
     place.refuse(fmt::format("'{}' has an empty value", setting.name), "leave the line out");
 }
 
-// What the option's own check says of the value.
+// Runs the option's own check on the value.
 void check_value(CLI::Option& option, const Setting& setting, const SettingPlace& place) {
   std::string why;
   try {

@@ -1,13 +1,12 @@
-// The three standard streams, in whatever state the program was given them: closed, a pipe whose reader has
-// gone or pauses, a full disk. None of that may change what a run computes.
+// StandardStreams handles the three standard streams in whatever state the program gets them: closed, a pipe
+// whose reader has gone or pauses, a full disk. No such state may change what a run computes.
 //
-//   closed         /dev/null takes its place: no file of ours gets its number and what is printed
-//   reader gone    what is printed from then on is dropped: `antichain info | head` has read what it wanted
-//   full           the same, and the program says so once, at its end
+//   closed         /dev/null takes its place, so that no file of ours gets its number and what is printed
+//   reader gone    further output is dropped: `antichain info | head` has read what it wanted
+//   full           output is dropped too, and the program says so once, at its end
 //   reader pauses  printing waits for it, and the watchdog knows that
 //
-// Standard error has its rules in framework/say.h; what --json - asks of standard output is in
-// app/cli/output_file.h.
+// Standard error has its rules in framework/say.h, and --json - has its rules in app/cli/output_file.h.
 #pragma once
 
 #include <cstdio>
@@ -21,7 +20,7 @@ class StandardStreams {
   ~StandardStreams();  // stdout is what it was before
   StandardStreams(const StandardStreams&) = delete;
 
-  // Writes out what is buffered. The reason why something that somebody wanted to read is lost, or "".
+  // Writes out what is buffered. Returns why output was lost that somebody wanted to read, or "".
   std::string lost();
 
  private:

@@ -11,8 +11,8 @@
 namespace antichain {
 namespace {
 
-// Characters, not bytes: continuation bytes of UTF-8 take no place, nor do the codes of colours
-// (app/cli/terminal.h).
+// Counts characters, not bytes. Continuation bytes of UTF-8 and colour codes (app/cli/terminal.h) have no
+// width.
 size_t width_of(const std::string& text) {
   size_t width = 0;
   for (size_t i = 0; i < text.size(); ++i) {

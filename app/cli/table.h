@@ -1,10 +1,10 @@
-// A text table: columns aligned, numbers to the right, units in a second header line; and numbers as text
-// shows them.
+// A Table is a text table: columns are aligned, numbers are on the right, and units stand in a second header
+// line. This file also formats numbers for text.
 //
 // What does not fit a line is never cut, because names are copied and numbers compared. Instead, in this
 // order,
-//   columns are parted by one blank instead of two;
-//   columns that stand `below` leave the row for a line of their own under it;
+//   columns are separated by one blank instead of two;
+//   columns that stand `below` move from the row to a line of their own under it;
 //   the table is printed in parts, one under the other, each of which begins with its keys.
 #pragma once
 
@@ -28,9 +28,9 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void add(std::vector<std::string> cells, Style = Style::plain);  // one per column
-  // Lines indented by two blanks, the header underlined, at most `width` characters wide; 0: as
-  // text_columns() says. Only a part of a single column may be wider.
-  enum class Look { plain, coloured };  // where there are colours
+  // Returns lines indented by two blanks, with the header underlined, at most `width` characters wide (0: as
+  // text_columns() says). Only a part of a single column may be wider.
+  enum class Look { plain, coloured };  // only on terminals with colours
   std::string str(size_t width = 0, Look = Look::coloured) const;
 
  private:
@@ -54,19 +54,19 @@ class Table {
   std::vector<Row> rows_;
 };
 
-// `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width` characters; 0: as
-// text_columns() says, and no more than can be read. A longer head has a line of its own.
+// Returns `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width`
+// characters (0: as text_columns() says, within a readable width). A longer head has a line of its own.
 std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width = 0);
 
-// Numbers as tables show them.
+// These format numbers as tables show them.
 std::string milliseconds(double seconds);  // "12.34"
 std::string mebibytes(int64_t bytes);      // "3.50"
 std::string percent(double share);         // "12.3"
 std::string grouped(int64_t count);        // "11,173,962"
-// "1 stage", "2 stages"; `things` where it is not made by an s.
+// Returns "1 stage" or "2 stages". Give `things` where the plural needs more than an s.
 std::string counted(int64_t count, const std::string& thing, const std::string& things = "");
 
-// In columns where most numbers are nothing: "-" for exactly 0.
+// Returns "-" for exactly 0, for columns where most numbers are 0.
 std::string milliseconds_or_dash(double seconds);
 std::string mebibytes_or_dash(int64_t bytes);
 

@@ -23,7 +23,7 @@ int columns_of(int file) {
   return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual_columns;
 }
 
-// A stream without a number of its own stands for what is printed (app/cli/standard_streams.h).
+// A stream without a descriptor stands for the program's output (app/cli/standard_streams.h).
 int number_of(std::FILE* out) { return ::fileno(out) < 0 ? printing_descriptor() : ::fileno(out); }
 
 int columns_through_launcher(int file) {
@@ -48,7 +48,7 @@ bool has_colours(bool terminal) {
   return terminal && variable("CLICOLOR") != "0" && !kind.empty() && kind != "dumb";
 }
 
-// ECMA-48, "Select Graphic Rendition".
+// The codes are those of ECMA-48, "Select Graphic Rendition".
 const char* code(Style style) {
   switch (style) {
     case Style::plain:

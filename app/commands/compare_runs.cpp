@@ -1,5 +1,5 @@
-// antichain compare: two runs side by side, or two profiles or plans; the exit code says whether the numbers
-// are the same.
+// antichain compare sets two runs, two profiles or two plans side by side. Its exit code says whether the
+// numbers are the same.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -18,7 +18,7 @@
 namespace antichain {
 namespace {
 
-constexpr ExitCode they_differ = ExitCode(7);  // of this command alone
+constexpr ExitCode they_differ = ExitCode(7);  // this command's own exit code
 
 struct CompareOptions {
   std::string a, b, json_file;
@@ -44,7 +44,7 @@ CompareResult compare_results(const CompareOptions& options) {
 
 void run(const CompareOptions& options) {
   check_writable({options.json_file});
-  if (rank_hint() > 0) return;  // under mpirun one compares
+  if (rank_hint() > 0) return;  // under mpirun rank 0 compares
   const CompareResult result = compare_results(options);
   write_output(options.json_file, result.json);
   begin_answer();

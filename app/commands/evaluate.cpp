@@ -1,9 +1,10 @@
-// antichain evaluate: loss and accuracy over the test set of a network whose weights are in a file.
+// antichain evaluate computes loss and accuracy over the test set, for a network whose weights are in a file.
 //
 //   images of the test set     0 … B−1 | B … 2B−1 | …          B: --batch
 //   goes to rank                  0    |    1     | …          R ranks in turn, a batch each at a time
 //
-// Rank 0 adds up what they tell in the order of the images, so the sum is the same on any number of ranks.
+// Rank 0 adds up the ranks' results in the order of the images, so the sum is the same on any number of
+// ranks.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -42,16 +43,16 @@ struct EvaluateOptions {
   DataOptions data;
   std::string precision = "float32";
   std::string weights_file, logits_file, format, json_file;
-  std::string settings;  // all of them, to be compared between ranks
+  std::string settings;  // all settings, compared between ranks
 };
 
-// Sums, and then means, over the images so far.
+// An Evaluation holds sums, and at the end means, over the images so far.
 struct Evaluation {
   double loss = 0, accuracy = 0;
   std::vector<float> logits;  // images x K
 };
 
-// What a rank found out about its batch, as it lies in memory: sums, then logits.
+// Encodes a rank's result for its batch, as it lies in memory: sums, then logits.
 std::string to_bytes(const WholeNetwork::Output& part, int64_t logits) {
   const double sums[] = {part.sums.loss, part.sums.correct};
   std::string bytes(reinterpret_cast<const char*>(sums), sizeof sums);
@@ -67,7 +68,7 @@ void add(const std::string& bytes, Evaluation& all) {
   std::memcpy(all.logits.data() + before, bytes.data() + sizeof sums, logits);
 }
 
-// Collective. Ends the job where a rank found numbers that are none: the first batch's are named.
+// Collective. Ends the job where a rank found non-finite numbers, and names the first such batch.
 void end_at_first_bad(const std::string& mine, Transport& transport) {
   const auto all = transport.gather(mine);
   std::string first;
@@ -79,13 +80,13 @@ void end_at_first_bad(const std::string& mine, Transport& transport) {
                 ExitCode::not_a_number);
 }
 
-// Collective; on rank 0, in file order. The last batches are padded with samples that count nothing.
+// Collective; complete on rank 0, in file order. The last batches are padded with samples that do not count.
 Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>& test, const Rank& rank) {
   Evaluation all;
   std::optional<ProgressBar> bar;
   if (rank.prints()) bar.emplace(stdout);
   const int own = rank.transport.rank(), ranks = rank.transport.size();
-  std::string bad;  // the number of the batch, and what is wrong
+  std::string bad;  // the batch's number, and what is wrong in it
   LoaderSource source(test, {.batch = network.batch(),
                              .microbatches = ranks,
                              .first_microbatch = own,
@@ -120,7 +121,7 @@ Weights logits_file(const Evaluation& result, const DataSet& test, int64_t class
   return file;
 }
 
-// Collective: what was given, else what the checkpoint says of its model.
+// Collective. Returns the form that was given, else the one that the checkpoint names.
 NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
   if (options.model_given) return options.network;
   const std::string said = on_rank_zero(rank.transport, [&] {
@@ -136,7 +137,8 @@ NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
   return form;
 }
 
-// The network as the data set wants it: its image size, and its classes where it is a file of one's own.
+// Makes the network for the data set: with its image size, and with its classes where it is the user's own
+// file.
 Graph network_for(const DataSet& test, NetworkForm form, const EvaluateOptions& options) {
   const Shape chw = test.image_shape();
   if (chw[1] != chw[2])

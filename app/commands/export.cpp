@@ -1,4 +1,4 @@
-// antichain export: a network's weights as a file: initial ones, or those of another file, converted.
+// antichain export writes a network's weights to a file: initial ones, or those of another file, converted.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -38,7 +38,7 @@ void run(const ExportOptions& options) {
   const WeightFormat format = format_of(options.format, options.out_file);
   const Graph graph = make_model(options.network.model, options.network.options(2));  // batch norm wants two
   const Weights weights = weights_to_export(graph, options);
-  if (rank_hint() > 0) return;  // under mpirun one writes
+  if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   write_weights(options.out_file, weights, format);
   int64_t bytes = 0;
   for (const NamedTensor& tensor : weights) bytes += tensor.bytes();

@@ -1,4 +1,4 @@
-// antichain gradients: loss, logits and every gradient of one batch, for comparisons with other
+// antichain gradients writes loss, logits and every gradient of one batch, for comparisons with other
 // implementations.
 //
 // The batch is a file of two tensors: images (float32, N x 3 x H x H, already normalised) and labels (int64,
@@ -33,7 +33,7 @@ struct GradientsOptions {
   std::string weights_file, images_file, format, out_file, json_file;
 };
 
-// The images and labels of a file, handed out by micro-batches.
+// A GivenBatch hands out a file's images and labels by micro-batches.
 class GivenBatch : public BatchSource {
  public:
   explicit GivenBatch(const std::string& file) : file_(file), weights_(read_weights(file)) {

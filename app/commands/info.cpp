@@ -1,4 +1,4 @@
-// antichain info: which models there are, and what one is made of.
+// antichain info lists the models, and shows what one is made of.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -34,7 +34,7 @@ int64_t parameters(const Node& node) {
 }
 
 struct Totals {
-  int64_t nodes = 0;  // that compute: what a plan shares out; inputs are not among them
+  int64_t nodes = 0;  // the nodes that compute, which a plan distributes; inputs are not among them
   int64_t parameters = 0;
   double flops = 0;
 };
@@ -50,7 +50,7 @@ Totals totals(const Graph& graph) {
 
 std::string megaflops(double flops) { return fmt::format("{:.2f}", flops * 1e-6); }
 
-// Blanks cost columns: "128x64x32x32".
+// Returns "128x64x32x32", because blanks would cost columns.
 std::string narrow(std::string shape) {
   std::erase(shape, ' ');
   return shape;
@@ -130,7 +130,7 @@ void add_info(CLI::App& app) {
                     "write the list; with --model a profile without times");
   command.callback([options] {
     check_writable({options->json_file});
-    if (rank_hint() > 0) return;  // under mpirun one speaks
+    if (rank_hint() > 0) return;  // under mpirun rank 0 prints
     begin_answer();
     options->network.model.empty() ? list_models(*options) : list_nodes(*options);
   });

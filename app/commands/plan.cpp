@@ -1,4 +1,4 @@
-// antichain plan: cut a network into stages. A profile is all it needs; without one it measures first.
+// antichain plan cuts a network into stages. It needs only a profile; without one it measures first.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -88,10 +88,10 @@ void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const
   write_plan(options, plan, profile);
 }
 
-// No device, and no ranks but the one that prints.
+// This needs no device, and no ranks but the one that prints.
 void plan_a_profile(const PlanCommandOptions& options) {
   check_writable(options.outputs());
-  if (rank_hint() > 0) return;  // under mpirun one plans
+  if (rank_hint() > 0) return;  // under mpirun rank 0 plans
   const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
   make_plan(options, given, read_profile(given.profile, options.planning.profile_file), 1);
 }
@@ -102,14 +102,14 @@ void run(const PlanCommandOptions& options) {
   run_job(options.machine, [&](Rank& rank) {
     const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
-    // 1. What was given.
+    // 1. Read the given files.
     const GivenFiles given =
         read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.transport);
-    // 2. What the nodes cost here.
+    // 2. Measure what the nodes cost here.
     warn_of_crowding(rank);
     const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
     const Profile profile = obtain_profile(given, options.planning, options.network, graph, rank, tensors);
-    // 3. The plan.
+    // 3. Make the plan.
     const ComputingBeats beats(rank.transport.activity());
     if (rank.prints()) make_plan(options, given, profile, rank.transport.size());
   });

@@ -1,6 +1,7 @@
-// antichain profile: what every node of a model costs on this machine, and the link between ranks.
+// antichain profile measures what every node of a model costs on this machine, and the link between ranks.
 //
-// Under mpirun or --local all ranks measure at once, as they will compute at once; rank 0's figures count.
+// Under mpirun or --local all ranks measure at once, because they will compute at once. Rank 0's figures
+// count.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -26,7 +27,7 @@ namespace {
 struct ProfileOptions {
   NetworkOptions network;
   MachineOptions machine;
-  PlanningOptions planning;  // of which only the profile cache
+  PlanningOptions planning;  // only the profile cache of these
   std::string json_file;
   bool tune = false;
   double seconds = 0;
@@ -91,7 +92,7 @@ void run(const ProfileOptions& options) {
   run_job(options.machine, [&](Rank& rank) {
     const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
-    // 1. Whether the result can be kept.
+    // 1. Check that the result can be written.
     read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
     warn_of_crowding(rank);
     // 2. Measure.
@@ -100,7 +101,7 @@ void run(const ProfileOptions& options) {
         measured_profile(options.planning, options.network, graph, rank, tensors, options.seconds);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = tune(graph, rank.context, rank.transport.activity());
-    // 3. Tell.
+    // 3. Report.
     if (!rank.prints()) return;
     print(profile);
     if (options.tune) fmt::print("\n{}", describe(tuned));

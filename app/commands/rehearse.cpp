@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::string_view device_prefix = "rehearse:";
 
-// What one rehearsal is of.
+// A Task is what one rehearsal is of.
 struct Task {
   Profile profile;
   PlanTask planned;
@@ -58,7 +58,7 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
   return task;
 }
 
-// On rank 0.
+// These are complete on rank 0.
 struct RehearsedSteps {
   std::vector<Timeline> timelines;
   std::vector<double> step_s, wall_s;
@@ -116,7 +116,7 @@ std::string json_of(const Task& task, const RehearseCommandOptions& o, const Tim
   return json.dump(2) + "\n";
 }
 
-// The first step finds memory and messages cold, and is not counted.
+// The first step has cold memory and connections, and does not count.
 RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o, Transport& transport) {
   Rehearsal rehearsal(task.profile, task.plan, task.schedule, task.planned.options.cluster, transport,
                       {.time_scale = task.time_scale, .true_payload = o.payload == "true"});
@@ -134,7 +134,7 @@ RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o,
 
 void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& plan, Rank& rank) {
   Transport& transport = rank.transport;
-  // 1. What was given, and the plan: rank 0's, on all ranks.
+  // 1. Read the given files, and get rank 0's plan on all ranks.
   const GivenFiles given =
       read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, transport);
   std::optional<Plan> shared = plan;
@@ -155,10 +155,10 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
         o.payload == "true" ? "messages of true size" : "tokens for messages above 64 KiB", task.time_scale);
     std::fflush(stdout);
   }
-  // 2. Steps.
+  // 2. Rehearse the steps.
   const RehearsedSteps steps = rehearse_steps(task, o, transport);
   if (!rank.prints()) return;
-  // 3. Predicted beside rehearsed.
+  // 3. Compare predicted and rehearsed times.
   const Timeline& rehearsed = steps.median();
   begin_answer();
   fmt::print("\n{}\n{}", draw(rehearsed, task.plan.ranks(), grid_width(o.width)),
@@ -177,7 +177,7 @@ void rehearse(const RehearseCommandOptions& options) {
     throw Error("--transport nccl moves tensors of GPUs, but a rehearsal's are in host memory",
                 "leave out --transport", ExitCode::usage);
   MachineOptions machine = options.machine;
-  machine.device = "cpu";  // where ranks wait
+  machine.device = "cpu";  // the ranks wait there
   std::optional<Plan> plan;
   if (machine.local == 0 && !launched_in_parallel()) {  // as many threads as the plan has ranks
     const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);

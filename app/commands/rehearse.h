@@ -1,4 +1,4 @@
-// antichain rehearse: a step on real ranks that wait for profiled times instead of computing.
+// antichain rehearse runs a step on real ranks that wait for profiled times instead of computing.
 #pragma once
 
 #include <string>
@@ -19,11 +19,11 @@ struct RehearseCommandOptions {
   std::string json_file, trace_file;
 };
 
-// Plans, rehearses, and prints predicted beside rehearsed times. With neither --local nor mpirun as many
+// Plans, rehearses, and prints predicted beside rehearsed times. Without --local and mpirun it starts as many
 // threads as the plan has ranks.
 void rehearse(const RehearseCommandOptions&);
 
-// `--device rehearse:PROFILE` of train: everything but the device is what train would do.
+// Recognises `--device rehearse:PROFILE` of train: everything but the device is as in training.
 bool is_rehearsal(const std::string& device);
 RehearseCommandOptions rehearsal_of(const MachineOptions&, const PlanningOptions&, const ScheduleOptions&,
                                     int microbatches);

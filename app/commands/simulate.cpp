@@ -1,4 +1,4 @@
-// antichain simulate: what a step of a plan under a schedule will look like, and how long it takes.
+// antichain simulate shows what a step of a plan under a schedule will look like, and how long it takes.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -47,23 +47,23 @@ void run(const SimulateOptions& options) {
   if (!says_how_many_stages(planning))
     throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
   check_writable({options.json_file, options.trace_file, options.schedule_file});
-  if (rank_hint() > 0) return;  // under mpirun one simulates
-  // 1. The network's prices, and where it is cut.
+  if (rank_hint() > 0) return;  // under mpirun rank 0 simulates
+  // 1. Get the network's costs and the plan.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
   const Profile profile = read_profile(given.profile, planning.profile_file);
   const PlanTask task =
       plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
   const Plan plan = obtain_plan(planning, given, profile, task);
-  // 2. Who does what when.
+  // 2. Get the schedule.
   const Schedule schedule =
       obtain_schedule(given, options.schedule.schedule, profile, plan, options.microbatches);
-  // 3. How long that takes.
+  // 3. Simulate it.
   const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
   begin_answer();
   fmt::print("{}\n{}\n{}", describe(plan, profile, task),
              draw(timeline, plan.ranks(), grid_width(options.width)),
              describe(timeline, plan, profile, schedule, task));
-  // 4. Files.
+  // 4. Write the files.
   write_results(options, profile, plan, schedule, timeline);
 }
 

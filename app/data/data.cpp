@@ -1,4 +1,4 @@
-// antichain data: what training is fed with.
+// antichain data prepares and shows what training reads.
 #include "app/cli/commands.h"
 
 #include <CLI/CLI.hpp>

@@ -28,7 +28,7 @@ struct BatchesOptions {
   std::string format, out_file;
 };
 
-// As the trainer counts: step s takes batch s of an endless row of epochs.
+// Counts as the trainer does: step s takes batch s of an endless sequence of epochs.
 BatchPosition position_of(int64_t step, const Sampler& sampler) {
   return {.epoch = step / sampler.batches(), .batch = step % sampler.batches()};
 }
@@ -44,7 +44,7 @@ void write_labels(const std::shared_ptr<const DataSet>& data, const BatchesOptio
   }
 }
 
-// Refused where the disk has no room for it; without HDF5's own structures.
+// Throws Error where the disk has no room for the file, not counting HDF5's own structures.
 void check_room(const Shape& chw, const BatchesOptions& o) {
   const double bytes = double(o.steps) * double(o.batch) * double(4 * chw.elements() + 8);
   const std::filesystem::path folder = std::filesystem::path(o.out_file).parent_path();
@@ -60,7 +60,7 @@ void check_room(const Shape& chw, const BatchesOptions& o) {
 
 void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
   const Shape chw = data->image_shape();
-  const StopSignals stop;  // so that no part of a file is left
+  const StopSignals stop;  // so that no partial file remains
   check_room(chw, o);
   TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]});
   write_labels(data, o, file);
@@ -80,7 +80,7 @@ void run(const BatchesOptions& options) {
   check(options.data);
   check_writable({options.out_file});
   const WeightFormat format = format_of(options.format, options.out_file);
-  if (rank_hint() > 0) return;  // under mpirun one writes
+  if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   const std::shared_ptr<const DataSet> train = read_data(options.data).train;
   write_batches(train, options, format);
   fmt::print("{}: {} of {} images of {}\n", options.out_file, counted(options.steps, "batch", "batches"),

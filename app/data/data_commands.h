@@ -1,4 +1,4 @@
-// The commands under `antichain data`: one file each.
+// This file lists the commands under `antichain data`; each has a file of its own.
 #pragma once
 
 #include "app/cli/command_line.h"

@@ -1,5 +1,5 @@
-// antichain data pack: a data set as one HDF5 file, from CIFAR's binary files or from folders of JPEG and PNG
-// images.
+// antichain data pack writes a data set as one HDF5 file, from CIFAR's binary files or from folders of JPEG
+// and PNG images.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -32,7 +32,7 @@ struct Size {
   int height = 0, width = 0;
 };
 
-// "64" or "48x64": height x width.
+// Parses "64" or "48x64": height x width.
 Size parse_size(const std::string& text) {
   if (text.empty()) return {};
   const auto number = [](const std::string& digits) {
@@ -77,8 +77,8 @@ void run(const PackCommandOptions& o) {
   check(o);
   parse_size(o.size);
   check_writable({o.out_file});
-  if (rank_hint() > 0) return;  // under mpirun one writes
-  const StopSignals stop;       // so that no part of a file is left
+  if (rank_hint() > 0) return;  // under mpirun rank 0 writes
+  const StopSignals stop;       // so that no partial file remains
   ProgressBar bar(stdout);
   const DataSplits splits = o.cifar.empty() ? open_images(o, bar) : read_cifar10(o.cifar);
   PackOptions options{.interleaved = o.layout == "nhwc",

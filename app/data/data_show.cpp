@@ -1,4 +1,4 @@
-// antichain data show: what a data set has in it.
+// antichain data show describes what a data set contains.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -22,7 +22,7 @@ std::vector<int64_t> counts_of(const DataSet& set) {
   return counts;
 }
 
-// Reads every image, so that one that can't be read is found.
+// Reads every image, so that an unreadable one is found.
 Normalisation measured(const DataSet& set) {
   PixelSums sums;
   std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
@@ -38,7 +38,7 @@ std::string three(const std::array<float, 3>& values) {
 }
 
 void run(const std::string& path) {
-  if (rank_hint() > 0) return;  // under mpirun one speaks
+  if (rank_hint() > 0) return;  // under mpirun rank 0 prints
   const DataSplits data = read_data(path);
   const Shape chw = data.train->image_shape();
   const Normalisation used = data.train->normalisation();

@@ -10,7 +10,7 @@
 namespace antichain {
 namespace {
 
-// Labels first: 64-bit numbers before 32-bit ones keep every tensor aligned.
+// Labels come first: 64-bit numbers before 32-bit ones keep every tensor aligned.
 std::string safetensors_header(const std::vector<int64_t>& shape) {
   const int64_t labels_end = shape[0] * 8;
   int64_t image_bytes = 4;

@@ -1,5 +1,5 @@
-// Two tensors that may be too large for memory, "labels" and "images", written to a file piece by piece: as
-// safetensors or HDF5, readable like any file of ours.
+// A TensorStream writes two tensors that may be too large for memory, "labels" and "images", piece by piece.
+// The file is safetensors or HDF5 and reads like any other file of ours.
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@ namespace antichain {
 
 class TensorStream {
  public:
-  // All labels come first, piece by piece; then images, by whole ones.
+  // Write all labels first, piece by piece, and then the images; a piece holds whole images.
   TensorStream(const std::string& file, WeightFormat, std::vector<int64_t> images_shape);
   void append_labels(std::span<const int64_t>);
   void append(std::span<const float> images);
-  void finish();  // the file has its name from here on. Error when it can't be written.
+  void finish();  // gives the file its name. Error when it can't be written.
 
  private:
   void write(std::span<const std::byte>);

@@ -1,4 +1,4 @@
-// antichain doctor: whether everything that a run needs is there, before it is needed.
+// antichain doctor checks, before a run, that everything the run needs is there.
 #include "app/doctor/doctor.h"
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ struct DoctorOptions {
   std::string checkpoint_folder, data_dir, json_file;
 };
 
-// Read as training would, so that what is wrong with it is found.
+// Reads the data as training would, so that it finds what is wrong with them.
 void look_at_data(const std::string& data_dir, JobFacts& job) {
   if (data_dir.empty()) return;
   try {
@@ -38,7 +38,7 @@ void look_at_data(const std::string& data_dir, JobFacts& job) {
   }
 }
 
-// Whether a run could go on from what is saved there.
+// Finds out whether a run could resume from what is saved there.
 void look_at_checkpoints(const std::string& folder, JobFacts& job) {
   const std::vector<std::string> there = CheckpointFolder(folder).list();
   job.checkpoints = int(there.size());
@@ -51,7 +51,7 @@ void look_at_checkpoints(const std::string& folder, JobFacts& job) {
     }
 }
 
-// Collective. Why the folder is not one for all ranks, or "".
+// Collective. Returns why the folder is not the same one for all ranks, or "".
 std::string why_not_shared(const std::string& folder, Transport& transport) {
   if (folder.empty()) return "";
   try {
@@ -62,7 +62,7 @@ std::string why_not_shared(const std::string& folder, Transport& transport) {
   }
 }
 
-// Training makes a folder that is not there: then what counts is where it would be made.
+// Training makes a missing folder. Then the place where it would be made counts.
 std::string nearest_there(const std::string& folder) {
   if (folder.empty()) return "";
   std::filesystem::path path = folder;

@@ -1,5 +1,5 @@
-// What `antichain doctor` knows of each rank, and what it makes of that: facts are measured on every rank,
-// findings are a pure function of all of them.
+// `antichain doctor` has two halves: facts are measured on every rank, and findings are a pure function of
+// all facts.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace antichain {
 
 struct RankFacts {
   std::string host, version, mpi, device, locale;
-  std::string cuda;        // why the module is not there, "" when it is
-  std::vector<int> cores;  // that the rank is bound to
+  std::string cuda;        // why the module can't be loaded, "" when it can
+  std::vector<int> cores;  // the cores that the rank is bound to
   int host_cores = 0, threads = 1;
   int gpus = 0;               // NVIDIA's, as the host's driver lists them
   int64_t memory_bytes = 0;   // available
-  int64_t locked_bytes = -1;  // that it may lock; -1: no limit
+  int64_t locked_bytes = -1;  // that the rank may lock; -1: no limit
   int64_t shared_bytes = 0;   // free in /dev/shm
   std::string folder;         // why the checkpoint folder can't be used; "" when it can, or none is given
   int64_t folder_free_bytes = 0;
@@ -32,23 +32,23 @@ struct JobFacts {
   std::string link_way;                 // how tensors go there; empty: from host memory
   std::vector<double> clock_offset_s;   // of each rank against rank 0
   std::string folder;                   // of checkpoints; "" when none is given
-  double folder_bytes_per_s = 0;        // written and synced, by rank 0
+  double folder_bytes_per_s = 0;        // speed of writing and syncing, by rank 0
   std::string not_shared;               // why it is not one folder for all ranks, or ""
-  int checkpoints = 0;                  // in it
+  int checkpoints = 0;                  // number in the folder
   std::string damaged;                  // what is wrong with the newest of them, or ""
-  std::string whole;                    // the newest whole one, "" where there is none
-  bool threads_of_one_process = false;  // or processes
-  std::string data;                     // what was found of the data; "" when not asked for
+  std::string whole;                    // the newest complete one, "" where there is none
+  bool threads_of_one_process = false;  // else ranks are processes
+  std::string data;                     // a description of the data; "" when not asked for
   std::string data_problem;
 };
 
-// Collective; complete on rank 0.
+// Collective; the result is complete on rank 0.
 JobFacts examine(Rank&, const std::string& checkpoint_folder);
 
 enum class Health { ok, warning, problem };
 struct Finding {
   Health health = Health::ok;
-  std::string about, what, advice;  // no advice where all is well
+  std::string about, what, advice;  // the advice is empty where all is well
 };
 std::vector<Finding> diagnose(const JobFacts&);
 Health worst(const std::vector<Finding>&);

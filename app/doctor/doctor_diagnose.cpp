@@ -1,4 +1,5 @@
-// The judging half of `antichain doctor`: every finding with a sentence of advice, from the facts alone.
+// The judging half of `antichain doctor` makes findings, each with a sentence of advice, from the facts
+// alone.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +27,7 @@ std::map<std::string, std::vector<const RankFacts*>> by_host(const JobFacts& job
   return hosts;
 }
 
-// The same on every rank, or the odd ones named.
+// Finds a fact that should be the same on every rank, and names the ranks where it differs.
 Finding sameness(const JobFacts& job, const std::string& about, std::string RankFacts::*field,
                  Health otherwise, const std::string& advice) {
   std::vector<std::string> values;
@@ -70,7 +71,7 @@ Finding binding(const JobFacts& job) {
       return {Health::warning, "binding",
               fmt::format("{} threads share {} on {}", threads, counted(int64_t(cores.size()), "core"), host),
               "start fewer ranks there: results are the same, speed is not"};
-    const bool free = bound == cores.size() * there.size();  // everybody may run everywhere
+    const bool free = bound == cores.size() * there.size();  // every rank may run on every core
     if (bound > cores.size() && !free)
       return {Health::warning, "binding", "ranks on " + host + " are bound to overlapping cores",
               "bind each rank to cores of its own (--cpu-bind=cores, or --bind-to core)"};

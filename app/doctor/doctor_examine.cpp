@@ -1,4 +1,4 @@
-// The measuring half of `antichain doctor`.
+// The measuring half of `antichain doctor` collects the facts.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -28,7 +28,7 @@
 namespace antichain {
 namespace {
 
-constexpr int64_t probe_bytes = 32 << 20;  // enough to see a disk, little enough for a slow one
+constexpr int64_t probe_bytes = 32 << 20;  // large enough to measure a disk, small enough for a slow one
 
 std::vector<int> bound_cores() {
   cpu_set_t set;
@@ -51,7 +51,7 @@ int64_t lockable_bytes() {
   return int64_t(limit.rlim_cur);
 }
 
-// A file in the folder, gone again whatever happens.
+// A ProbeFile is a file in the folder that is removed again whatever happens.
 class ProbeFile {
  public:
   explicit ProbeFile(const std::string& folder) : name_(folder + "/.antichain-XXXXXX") {
@@ -74,7 +74,7 @@ std::string why_unusable(const std::string& folder) {
   return std::strerror(errno);
 }
 
-// 0 when it can't be written.
+// Returns 0 when nothing can be written.
 double write_speed(const std::string& folder) {
   if (folder.empty()) return 0;
   const ProbeFile probe(folder);
@@ -96,7 +96,7 @@ std::string locale_named() {
   return "C";
 }
 
-// 0 where there is no driver.
+// Returns 0 where there is no driver.
 int nvidia_gpus() {
   std::error_code none;
   const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", none);

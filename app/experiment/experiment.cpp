@@ -1,4 +1,4 @@
-// antichain experiment: the studies of the paper, each one command.
+// antichain experiment runs the studies of the paper, each by one command.
 #include "app/cli/commands.h"
 
 #include <CLI/CLI.hpp>

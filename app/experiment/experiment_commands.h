@@ -1,4 +1,4 @@
-// The commands under `antichain experiment`: one file each.
+// This file lists the commands under `antichain experiment`; each has a file of its own.
 #pragma once
 
 #include "app/cli/command_line.h"

@@ -25,7 +25,7 @@ size_t number_of(const std::string& method) {
   return size_t(std::ranges::find(all, method, &StudyMethod::name) - all.begin());
 }
 
-// A mark, a dash and a colour for each method, the same in every picture.
+// Each method has a marker, a dash and a colour, the same in every picture.
 std::string line_style(const std::string& method) {
   constexpr std::array marks = {7, 5, 9, 11, 13, 4, 6, 8, 10, 12};
   const size_t i = number_of(method);
@@ -37,8 +37,8 @@ std::string bar_style(size_t i) {
   return fmt::format("lc rgb '{}' fill {}", plot_colour(i), i < plot_colours ? "solid 0.9" : "pattern 2");
 }
 
-// Bars of several methods or ranks, as many groups as there are names below. The highest bar, `most`, leaves
-// room above it.
+// Draws bars for several methods or ranks, in as many groups as there are names below. The axis leaves room
+// above the highest bar, `most`.
 std::string bars(size_t groups, double most) {
   return fmt::format(
       "set style data histograms\nset style histogram clustered gap 1.5\nset boxwidth 0.95 relative\n"
@@ -76,7 +76,7 @@ class Painter {
     return it == cells_.end() ? nullptr : &*it;
   }
 
-  // The cell whose plan is drawn: the first method's that has one, on the most ranks.
+  // Returns the cell whose plan is drawn: the first method that has one, on the most ranks.
   const Cell* shown(const std::string& model) const {
     for (const std::string& method : o_.methods)
       if (const Cell* cell = find(model, method, most_ranks())) return cell;
@@ -110,7 +110,7 @@ class Painter {
     return file;
   }
 
-  // What is missing to the longest bar of a method is imbalance.
+  // The difference to the longest bar of a method is imbalance.
   std::string stage_bars(const std::string& model) {
     std::string rows;
     size_t groups = 0;
@@ -153,7 +153,7 @@ class Painter {
                                      o_.microbatches, cell->key.ranks, cell->key.method, how));
   }
 
-  // Of a rehearsal or a training what it recorded, else as simulated.
+  // Returns the recorded boxes of a rehearsal or a training, else the simulated ones.
   std::vector<TimelineBox> boxes_of(const Cell& cell, std::string& how) const {
     std::vector<TimelineBox> boxes;
     const std::string trace = out_.path() + "/work/" + cell.key.name() + ".trace.json";
@@ -188,7 +188,7 @@ class Painter {
       if (cell.key.model != model || !cell.measured || cell.measured->loss.size() < 2) continue;
       std::string rows;
       for (const auto& [step, loss] : cell.measured->loss) rows += fmt::format("{} {:.6g}\n", step, loss);
-      // Curves that are equal lie on each other: the first is broad, the others are dashed.
+      // Equal curves cover each other: so the first is broad, and the others are dashed.
       plots.add(fmt::format("{} using 1:2 with lines lc rgb '{}' lw {} dt {} title {}", script_.data(rows),
                             plot_colour(line), line == 0 ? 5 : 2, 1 + line % 5,
                             gnuplot_string(fmt::format("{} on {}", cell.key.method, cell.key.ranks))));
@@ -203,7 +203,7 @@ class Painter {
     return file;
   }
 
-  // Straight pipelines and those with replicas in pictures of their own: ten bars a model can't be told
+  // Pipelines without and with replicas have separate pictures, because ten bars per model can't be told
   // apart.
   std::string overview(bool straight) {
     std::vector<std::string> methods;

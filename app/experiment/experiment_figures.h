@@ -1,5 +1,6 @@
-// The pictures of a speedup study, by gnuplot and Graphviz, as SVG files. Colours are those of the plan's
-// graph, which stay apart for the colour-blind; lines differ in their marks and dashes, too.
+// This file draws the pictures of a speedup study with gnuplot and Graphviz, as SVG files. Colours are those
+// of the plan's graph, which colour-blind readers can tell apart. Lines also differ in their markers and
+// dashes.
 #pragma once
 
 #include <string>
@@ -9,20 +10,20 @@
 
 namespace antichain {
 
-// Files are named relative to the results folder; a picture that could not be drawn is "".
+// Files are named relative to the results folder. "" means that a picture could not be drawn.
 struct ModelFigures {
   std::string model;
-  std::string speedup;   // against ranks, a line a method
+  std::string speedup;   // against ranks, one line per method
   std::string stages;    // bars: every rank's busy time, by method, on the most ranks
   std::string timeline;  // of antichain on the most ranks
-  std::string graph;     // the model, coloured by stage, likewise
-  std::string loss;      // against steps, where it was measured
+  std::string graph;     // the model, coloured by stage, on the most ranks
+  std::string loss;      // against steps, where measured
 };
 struct StudyFigures {
   std::vector<std::string>
       overviews;  // speedup of every model on the most ranks: straight, with replicas; "": none
   std::vector<ModelFigures> models;
-  std::vector<std::string> missing;  // why pictures are not there: a sentence each
+  std::vector<std::string> missing;  // why pictures are missing: a sentence each
 };
 
 StudyFigures draw_figures(const SpeedupOptions&, const ResultsFolder&, const std::vector<Cell>&);

@@ -29,7 +29,7 @@ std::vector<std::string> split(const std::string& list, char separator) {
               "", ExitCode::usage);
 }
 
-// Whole or not at all: the profiler writes it so, and only then is it there.
+// The profiler writes the file as a whole or not at all, so an existing file is complete.
 std::string measured(const ProfileSource& source, const std::string& model) {
   const fs::path file = fs::path(source.cache) /
                         fmt::format("{}-{}-{}-{}.json", model, source.form, source.microbatch, source.ranks);

@@ -1,4 +1,4 @@
-// The networks that an experiment is about, and where their prices come from: a folder of profiles, or our
+// This file says which networks an experiment is about, and where their profiles come from: a folder, or our
 // own profiler.
 #pragma once
 
@@ -9,34 +9,34 @@
 
 namespace antichain {
 
-// The ten models of the paper's Table 1, in its order.
+// Returns the ten models of the paper's Table 1, in its order.
 const std::vector<std::string>& paper_models();
 
-// "all", or names with commas between them, as they are listed. Usage Error when a part is empty or there
-// twice.
+// Parses "all", or a comma-separated list of names. Throws a usage Error when a name is empty or comes twice.
 std::vector<std::string> parse_list(const std::string& text, const std::string& option,
                                     const std::vector<std::string>& all);
 std::vector<int> parse_counts(const std::string& text, const std::string& option, int most);
 
 struct ProfileSource {
-  std::string given;                 // a folder of profiles; "": they are measured
-  std::string cache;                 // where those that are measured are kept
-  std::string form = "cifar";        // of those
-  int microbatch = 8;                // of those, samples
-  std::string launcher;              // of those: as in launch()
-  int ranks = 1;                     // of those: that measure at once
-  std::vector<std::string> options;  // of those: "--device", "cuda"
+  std::string given;                 // a folder of profiles; "": profiles are measured
+  std::string cache;                 // the folder of measured profiles
+  std::string form = "cifar";        // of the measured networks
+  int microbatch = 8;                // samples; of the measured networks
+  std::string launcher;              // as in launch(); for measuring
+  int ranks = 1;                     // that measure at once
+  std::vector<std::string> options;  // for measuring: "--device", "cuda"
 };
 
-// The file MODEL.txt, MODEL.json or MODEL/graph.txt of the given folder, else one that is measured, once.
-// Error naming the folder, or saying why it could not be measured.
+// Returns the file MODEL.txt, MODEL.json or MODEL/graph.txt of the given folder, else that of a profile which
+// is measured once. Throws Error naming the folder, or saying why it could not be measured.
 std::string profile_file(const ProfileSource&, const std::string& model);
 
-// Usage Error where it does not say how many ranks to start, or names no program. "" is none.
+// Throws a usage Error where the launcher does not say how many ranks to start, or names no program. "" is
+// none.
 void check_launcher(const std::string& launcher);
 
-// How to start this program on so many ranks: "mpirun -n {} --oversubscribe", {} being the number; "": as
-// threads.
+// Returns the words that start this program on so many ranks. In "mpirun -n {} --oversubscribe", {} stands
+// for the number; "" starts threads.
 std::vector<std::string> launch(const std::string& launcher, int ranks,
                                 const std::vector<std::string>& words);
 

@@ -23,7 +23,8 @@ const Cell* find(const std::vector<Cell>& cells, const std::string& model, const
 
 std::string number(double x, int digits = 2) { return fmt::format("{:.{}f}", x, digits); }
 
-// Where the profile does not say how many images a micro-batch has, relative to one rank.
+// Returns the throughput relative to one rank, for profiles that do not say how many images a micro-batch
+// has.
 std::string throughput(const std::vector<Cell>& cells, const Cell& cell) {
   const double images = double(cell.microbatch) * cell.microbatches;
   return images > 0 ? number(images / cell.step_s(), 1) : fmt::format("{} x", number(speedup(cells, cell)));
@@ -108,7 +109,7 @@ class Report {
     return number(std::exp(sum / double(all.size())));
   }
 
-  // Only where the study has what the publication printed.
+  // This is written only where the study has what the publication printed.
   void headline() {
     std::vector<PublishedSpeedup> columns;
     for (const PublishedSpeedup& published : published_speedups)
@@ -160,7 +161,8 @@ class Report {
         "pipeline. -: no plan.");
   }
 
-  // The largest speedup of a model on so many ranks, of the methods that count; 0 where there is none.
+  // Returns the largest speedup of a model on so many ranks among the methods that count; 0 where there is
+  // none.
   template <class Counts>
   double best_speedup(const std::string& model, int ranks, const Counts& counts) const {
     double best = 0;
@@ -211,7 +213,7 @@ class Report {
         const Cell* cell = find(cells_, of.model, method, ranks);
         if (!cell || !cell->refusal.empty()) continue;
         rows.push_back(model_row(*cell, best));
-        if (ranks == 1) break;  // one rank does the same by every method
+        if (ranks == 1) break;  // on one rank all methods do the same
       }
     }
     document_.table(header, rows);
@@ -223,7 +225,7 @@ class Report {
       if (!file.empty()) document_.picture(file, of.model + ": " + caption);
   }
 
-  // In images a second where the profile says how many images a micro-batch has.
+  // Uses images a second where the profile says how many images a micro-batch has.
   std::string throughput_header(const std::string& model) const {
     for (const Cell& cell : cells_)
       if (cell.key.model == model && cell.microbatch > 0) return "images/s";
@@ -251,7 +253,7 @@ class Report {
     return row;
   }
 
-  // What is not there, and why.
+  // Lists what is missing, and why.
   void open_ends() {
     std::vector<std::vector<std::string>> rows;
     for (const Cell& cell : cells_)

@@ -1,4 +1,4 @@
-// The report of a speedup study: tables first, pictures after them, what it was made with at the end.
+// This file writes the report of a speedup study: tables first, then pictures, and its provenance at the end.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace antichain {
 
 ReportDocument speedup_report(const SpeedupOptions&, const Sweep&, const StudyFigures&);
-// A sentence where others had the cores that training was measured on, else "".
+// Returns a sentence where other programs had the cores during measured training, else "".
 std::string starved_cells(const std::vector<Cell>&);
-// A few lines for the terminal: the best of each model.
+// Returns a few lines for the terminal: the best speedup of each model.
 std::string speedup_summary(const SpeedupOptions&, const std::vector<Cell>&);
 
 }  // namespace antichain

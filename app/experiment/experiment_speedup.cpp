@@ -1,4 +1,4 @@
-// antichain experiment speedup: from options to a results folder with a report.
+// antichain experiment speedup turns options into a results folder with a report.
 #include "app/experiment/experiment_speedup.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@
 namespace antichain {
 namespace {
 
-// As they stand on the command line.
+// Words hold the options as they stand on the command line.
 struct Words {
   std::string models = "all", methods = "all", ranks = "1,2,4,8", mode = "simulate", schedule = "1f1b";
   std::string out = "antichain-speedup";
@@ -56,8 +56,8 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   return o;
 }
 
-// What a cell's figures depend on: cells of other models, ranks, methods and modes may lie in the same
-// folder.
+// Returns what a cell's figures depend on. The same folder may hold cells of other models, ranks, methods and
+// modes.
 nlohmann::ordered_json settings(const SpeedupOptions& o) {
   return {{"profiles", o.profiles},
           {"microbatches", o.microbatches},
@@ -87,12 +87,12 @@ void run(const SpeedupOptions& given, const Words& words) {
   say_why_cpu(options.machine);
   const ResultsFolder out(words.out, "speedup", settings(options), own_command());
   StopSignals stop;
-  // 1. The cells.
+  // 1. Fill the cells.
   const Sweep result = sweep(options, out, [](const std::string& line) {
     fmt::print("{}\n", line);
     std::fflush(stdout);
   });
-  // 2. The report.
+  // 2. Write the report.
   const StudyFigures figures = draw_figures(options, out, result.cells);
   const ReportDocument report = speedup_report(options, result, figures);
   write_file(out.path() + "/report.md", report.markdown());

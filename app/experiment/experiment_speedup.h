@@ -1,4 +1,5 @@
-// The speedup study: every model by every method on so many ranks, predicted, rehearsed or measured.
+// The speedup study covers every model by every method on given numbers of ranks, predicted, rehearsed or
+// measured.
 #pragma once
 
 #include <functional>
@@ -15,33 +16,33 @@
 namespace antichain {
 
 struct SpeedupOptions {
-  // What it is of.
+  // These are the axes of the study.
   std::vector<std::string> models, methods;
   std::vector<int> ranks;
   StudyMode mode = StudyMode::simulate;
-  std::string profiles;  // a folder; "": measured
-  // A step, and what it is planned for.
-  int microbatches = default_microbatches, microbatch = 8;  // samples in one: of what is measured here
+  std::string profiles;  // a folder; "": profiles are measured
+  // These describe a step and what it is planned for.
+  int microbatches = default_microbatches, microbatch = 8;  // the latter in samples, for measuring
   Policy policy = Policy::one_f_one_b;
   std::string objective = default_objective;
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile says
   int64_t memory_bytes = 0;
   // How ranks are started: "mpirun -n {}"; "": as threads.
   std::string launcher;
-  // What computes, in training and in profiles measured here: device, threads, precision.
+  // The device, threads and precision, for training and for profiles measured here.
   MachineOptions machine;
   std::string precision = "float32";
-  // Rehearsing.
+  // For rehearsals.
   double time_scale = 0;  // 0: comfortable
   std::string payload = "token";
   int steps = 3;
-  // Measuring.
+  // For training.
   int epochs = 1, train_steps = 0;
   int64_t seed = 0;
   std::string dataset = "cifar10", data_dir;
 };
 
-// One model's prices and link, and what each cell of it is planned for.
+// A StudyNetwork has one model's costs and link, and what each of its cells is planned for.
 struct StudyNetwork {
   Profile profile;
   std::string profile_file;
@@ -49,12 +50,12 @@ struct StudyNetwork {
 StudyNetwork study_network(const SpeedupOptions&, const ResultsFolder&, const std::string& model, int ranks);
 PlanOptions plan_options(const SpeedupOptions&, const Profile&, const StudyMethod&, int ranks);
 
-// All cells, those that were finished before included, in the order of models, ranks, methods. Each is kept
-// as it is finished. Error when it was stopped, or when a child process failed: then the cells that are
-// finished stay, and the same command goes on.
+// Fills all cells, in the order of models, ranks, methods. It keeps each cell when it is finished, and takes
+// those that were finished before. Throws Error when it was stopped or a child process failed. Finished cells
+// then stay, and the same command continues.
 struct Sweep {
   std::vector<Cell> cells;
-  std::vector<std::string> failures;  // of child processes: a sentence each
+  std::vector<std::string> failures;  // those of child processes: a sentence each
 };
 Sweep sweep(const SpeedupOptions&, const ResultsFolder&, const std::function<void(const std::string&)>& say);
 

@@ -1,5 +1,5 @@
-// A sweep fills the cells one after the other. Planning and simulating are done here; rehearsals and training
-// are child processes, so that whatever happens to a rank leaves the sweep and its finished cells alone.
+// A sweep fills the cells one after the other. Planning and simulation happen in this process. Rehearsals and
+// training are child processes, so a rank's failure leaves the sweep and its finished cells intact.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -21,18 +21,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A child process ended badly: the cell stays open.
+// A child process failed, so the cell stays open.
 struct ChildFailed {
   std::string sentence;
 };
 
-// Error as in framework/error.h, without what to do about it: a table has no room.
+// Returns an Error's sentence (framework/error.h) without its hint, because a table has no room for it.
 std::string sentence_of(const Error& error) {
   const std::string sentence = error.what();
   return sentence.substr(0, sentence.find(": "));
 }
 
-// Of what computes: profile and train.
+// Returns the options of the commands that compute: profile and train.
 std::vector<std::string> computing_options(const SpeedupOptions& o) {
   return {"--device",    o.machine.device, "--threads", std::to_string(o.machine.threads),
           "--precision", o.precision};
@@ -57,7 +57,7 @@ class CellMaker {
     }
     write_file(plan_file(key), to_json(plan, profile_));
     predict(cell, plan, options);
-    // What is measured is rehearsed as well: what the runtime adds and what computing does stand apart then.
+    // What is measured is rehearsed as well, which separates the runtime's overhead from computing.
     if (key.mode != StudyMode::simulate) rehearse(cell);
     if (key.mode == StudyMode::measure && cell.refusal.empty()) train(cell);
     return cell;
@@ -83,14 +83,14 @@ class CellMaker {
     cell.predicted = {timeline.step_s, timeline.bubble_share(), timeline.busy_s};
   }
 
-  // Of what a child process does for the cell in this mode.
+  // Returns the name of a file that a child process writes for the cell in this mode.
   std::string file(const Cell& cell, StudyMode mode, const char* folder, const char* ending) const {
     CellKey key = cell.key;
     key.mode = mode;
     return out_.file(folder, key.name() + ending);
   }
 
-  // Runs this program on the cell's ranks; its JSON result.
+  // Runs this program on the cell's ranks and returns its JSON result.
   nlohmann::json run(const Cell& cell, StudyMode mode, std::vector<std::string> words) const {
     const std::string json_file = file(cell, mode, "work", ".json");
     const std::string log = file(cell, mode, "logs", ".log");
@@ -162,7 +162,7 @@ class CellMaker {
     return true;
   }
 
-  // At most some hundreds of points: a curve needs no more.
+  // Keeps at most some hundreds of points: a curve needs no more.
   static std::vector<std::pair<int64_t, double>> losses(const std::string& metrics) {
     constexpr size_t most = 400;
     std::vector<std::pair<int64_t, double>> all, thin;
@@ -187,8 +187,8 @@ std::string progress(const std::vector<Cell>& cells, const Cell& cell, size_t nu
   const std::string head =
       fmt::format("[{}/{}] {} on {} by {}", number, of, cell.key.model, cell.key.ranks, cell.key.method);
   if (!cell.refusal.empty()) return head + ": " + cell.refusal;
-  // A speedup of a measured step is over a measured one, as in the report; until there is one, the step
-  // itself is said.
+  // A measured step's speedup is relative to another measured step, as in the report. As long as there is
+  // none, the line shows the step itself.
   const bool comparable = !cell.measured || one_rank_of(cells, cell);
   const std::string speed =
       comparable ? fmt::format("{} {:.2f} times one rank", participle(cell.key.mode), speedup(cells, cell))
@@ -237,7 +237,7 @@ Sweep sweep(const SpeedupOptions& o, const ResultsFolder& out,
   size_t number = 0, done = 0;
   for (const std::string& model : o.models)
     for (const int ranks : o.ranks) {
-      std::unique_ptr<StudyNetwork> network;  // read, or measured, when a cell needs it
+      std::unique_ptr<StudyNetwork> network;  // read or measured when a cell first needs it
       for (const std::string& method : o.methods) {
         const CellKey key{model, method, ranks, o.mode};
         const std::string file = out.file("cells", key.name() + ".json");

@@ -1,5 +1,5 @@
-// antichain experiment table1: how long partitioning takes, the publication's Table 1 anew, beside its own
-// rows.
+// antichain experiment table1 repeats the publication's Table 1, which says how long partitioning takes, and
+// prints both side by side.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -28,7 +28,7 @@ struct Table1Options {
   std::string profiles, models = "all", devices = "4,8", out = "antichain-table1";
 };
 
-// The median of three, because the first one finds its memory cold.
+// Takes the median of three runs, because the first one finds its memory cold.
 Table1Entry time_method(const std::string& method, const std::string& text, const std::string& file,
                         int devices) {
   std::vector<double> seconds;

@@ -57,7 +57,7 @@ std::string escaped(const std::string& text) {
   return result;
 }
 
-// Every second `mark` ends what the one before began.
+// Every second `mark` closes the element that the one before opened.
 std::string paired(const std::string& text, const std::string& mark, const std::string& element) {
   std::string result;
   size_t from = 0;
@@ -74,7 +74,7 @@ std::string inline_html(const std::string& text) {
   return paired(paired(escaped(text), "**", "b"), "`", "code");
 }
 
-// Cells may not end their column.
+// Escapes what would end the cell's column.
 std::string cell(std::string text) {
   for (size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');
   return text;
@@ -86,7 +86,7 @@ std::string markdown_row(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
-// Where a header may be parted: behind what joins words.
+// Lets a header break after the characters that join words.
 std::string with_breaks(const std::string& html) {
   std::string result;
   for (const char c : html) {
@@ -102,7 +102,7 @@ std::string header_row(const std::vector<std::string>& cells) {
   return line + "</tr>\n";
 }
 
-// A cell that is a sentence is wrapped, numbers and names are not.
+// Sentences are wrapped in their cell; numbers and names are not.
 std::string body_row(const std::vector<std::string>& cells) {
   constexpr size_t sentence = 60;
   std::string line = "<tr>";

@@ -15,7 +15,7 @@ namespace {
 
 using Cells = std::vector<std::string>;
 
-// Narrow enough for a terminal and for paper; units stand below the names.
+// A Grid is narrow enough for a terminal and for paper: units stand below the names.
 struct Grid {
   std::string title;
   Cells header;
@@ -24,7 +24,7 @@ struct Grid {
 
 std::string short_number(double x) { return fmt::format("{:.3g}", x); }
 
-// "14.6", "2,740".
+// Returns "14.6" or "2,740".
 std::string ratio_words(double x) { return x < 100 ? short_number(x) : grouped(std::llround(x)); }
 
 std::string milliseconds_here(const std::optional<Table1Entry>& entry, double Table1Entry::*value) {
@@ -98,7 +98,7 @@ std::string text_of(const Grid& grid) {
   return grid.title + "\n\n" + table.str();
 }
 
-// The units join the names.
+// Moves the units into the line of the names.
 Cells in_one_line(Cells header) {
   for (std::string& name : header) std::ranges::replace(name, '\n', ' ');
   return header;

@@ -1,5 +1,5 @@
-// The report of experiment table1 sets what it found beside what the publication printed: for a terminal, as
-// a document and as JSON.
+// The report of experiment table1 sets its results beside those of the publication: for a terminal, as a
+// document and as JSON.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Table1Entry {
 struct Table1Row {
   std::string model;
   int devices = 0;
-  std::vector<std::optional<Table1Entry>> entries;  // one per method; none where it refuses
+  std::vector<std::optional<Table1Entry>> entries;  // one per method; none where it has no plan
   std::vector<std::string> refusals;                // a sentence each
 };
 

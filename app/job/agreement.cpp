@@ -22,7 +22,7 @@ std::string kernel_advice(const std::string& name, const std::vector<std::string
   return "install the same libraries on every host, and give every rank the same environment";
 }
 
-// Kernels are the same, but what oneDNN and cuDNN divide by the size of a cache may be divided otherwise.
+// The kernels are the same, but oneDNN and cuDNN may divide work differently for another cache size.
 void warn_of_other_processors(const Rank& rank) {
   const auto all = rank.transport.gather(rank.context.backend().description());
   if (!rank.prints()) return;
@@ -30,7 +30,7 @@ void warn_of_other_processors(const Rank& rank) {
   if (!odd.empty()) warn(odd + ": the last bits of the numbers may depend on where the network is cut");
 }
 
-// Cheap things first: what differs in size differs in its hash as well.
+// Cheap facts come first: data of different size also have different hashes.
 Held data_facts(const DataSplits& data) {
   const DataSet &train = *data.train, &test = *data.test;
   return {{"the data set", train.name()},

@@ -33,7 +33,7 @@ void check_settings(const Json& now, const std::string& file, const std::string&
   }
 }
 
-// A word as a shell would need it.
+// Quotes a word for a shell.
 std::string quoted(const std::string& word) {
   if (!word.empty() && word.find_first_of(" \t\n\"'\\$&|;<>()*?[]{}#~`!") == std::string::npos) return word;
   std::string text = "'";
@@ -41,7 +41,7 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// One that ended before its first result may begin anew with other settings.
+// An experiment that ended before its first result may start again with other settings.
 bool holds_results(const std::string& path) {
   const auto any_in = [](const fs::path& folder) { return fs::exists(folder) && !fs::is_empty(folder); };
   return fs::exists(path + "/report.md") || any_in(path + "/cells") || any_in(path + "/profiles");

@@ -1,5 +1,5 @@
-// What results were made with, and the folder that holds them: so that a figure can be traced to a program
-// and a command, and no folder mixes two experiments.
+// This file records how results were made, and manages the folder that holds them. So a figure can be traced
+// to a program and a command, and no folder mixes two experiments.
 //
 //   OUT/experiment.json   command, version, git revision, libraries, host, settings
 //   OUT/cells/*.json      finished cells       OUT/plans, OUT/logs, OUT/profiles, OUT/figures
@@ -14,16 +14,16 @@
 
 namespace antichain {
 
-// Program, revision and libraries, host and cores.
+// Returns program, revision, libraries, host and cores.
 nlohmann::ordered_json provenance();
-// In one line, for reports.
+// Returns them in one line, for reports.
 std::string provenance_line();
 
 class ResultsFolder {
  public:
-  // Makes the folder where there is none, and locks it. Error when another experiment works in it, or when it
-  // holds results of other settings: it names the first that differs. Usage Error where mpirun started
-  // several processes.
+  // Makes the folder where there is none, and locks it. Throws Error when another experiment uses it, or when
+  // it holds results of other settings, naming the first difference. Throws a usage Error where mpirun
+  // started several processes.
   ResultsFolder(const std::string& path, const std::string& experiment,
                 const nlohmann::ordered_json& settings, const std::vector<std::string>& command);
   const std::string& path() const { return path_; }
@@ -34,9 +34,9 @@ class ResultsFolder {
   FolderLock lock_;
 };
 
-// The words this process was started with.
+// Returns the words that this process was started with.
 std::vector<std::string> own_command();
-// As they would be typed.
+// Returns the words as they would be typed in a shell.
 std::string shell_words(const std::vector<std::string>&);
 
 }  // namespace antichain

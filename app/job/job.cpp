@@ -24,7 +24,7 @@
 namespace antichain {
 namespace {
 
-// While it prints, a rank is not stuck.
+// A rank that prints is not stuck.
 struct Printing {
   explicit Printing(Progress& progress) {
     while_writing_waits([&progress] { progress.beat(); });
@@ -68,9 +68,9 @@ void check_same_command(Transport& transport, const std::string& command) {
   });
 }
 
-// Commands of one process need not be told of such limits: they take little.
+// Commands of a single process use few threads, so the limits are not checked for them.
 void check_threads(const MachineOptions& machine, int ranks) {
-  constexpr int beside_each = 2;  // what reads ahead, and what writes a checkpoint
+  constexpr int beside_each = 2;  // a thread that reads ahead, and one that writes a checkpoint
   check_address_space(ranks * (machine.threads + beside_each));
 }
 

@@ -1,5 +1,5 @@
-// A job is the set of ranks a command runs on: threads of this process (--local N), or the processes mpirun
-// started; one process without either is a job of one rank.
+// A job is the set of ranks that a command runs on: threads of this process (--local N), or the processes
+// that mpirun started. A process without either is a job of one rank.
 #pragma once
 
 #include <functional>
@@ -16,12 +16,11 @@ struct Rank {
   bool prints() const { return transport.rank() == 0; }
 };
 
-// Collective. On rank 0, one line on stderr for each thing about GPUs that costs time (app/job/job_gpus.h),
-// and one when ranks outnumber cores: once the job has what it needs, so that a job that is refused says only
-// why.
+// Collective. Rank 0 prints one line on stderr for each GPU setting that costs time (app/job/job_gpus.h), and
+// one when ranks outnumber cores. Call it once the job has all it needs, so that a refused job says only why.
 void warn_of_crowding(const Rank&);
 
-// Runs `work` on every rank of the job, on the device asked for, under the watchdog.
+// Runs `work` on every rank of the job, on the requested device, under the watchdog.
 void run_job(const MachineOptions&, const std::function<void(Rank&)>& work);
 
 }  // namespace antichain

@@ -16,9 +16,9 @@
 namespace antichain {
 namespace {
 
-constexpr int enough_cores = 3;  // for the thread that computes, the watchdog's, and those of CUDA and NCCL
+constexpr int enough_cores = 3;  // for the computing thread, the watchdog's, and those of CUDA and NCCL
 
-// Ranks by the GPU that they use.
+// Groups ranks by the GPU that they use.
 std::map<std::pair<std::string, std::string>, std::vector<size_t>> by_gpu(const std::vector<RankGpu>& ranks) {
   std::map<std::pair<std::string, std::string>, std::vector<size_t>> users;
   for (size_t r = 0; r < ranks.size(); ++r) users[{ranks[r].host, ranks[r].gpu}].push_back(r);
@@ -38,7 +38,7 @@ std::string shared_ones(const std::vector<RankGpu>& ranks) {
   return "";
 }
 
-// Each sees its own alone.
+// Warns where each rank sees only its own GPU.
 std::string parted_ones(const std::vector<RankGpu>& ranks) {
   std::map<std::string, size_t> first_of;
   for (size_t r = 0; r < ranks.size(); ++r) {

@@ -1,5 +1,6 @@
-// What the ranks of a job see of their hosts' GPUs, and what of that costs time: GPUs that ranks share, GPUs
-// that can't reach each other because each rank sees its own alone, ranks that are bound to too few cores.
+// This file collects what the ranks of a job see of their hosts' GPUs, and finds what costs time: GPUs that
+// ranks share, GPUs that can't reach each other because each rank sees only its own, and ranks that are bound
+// to too few cores.
 #pragma once
 
 #include <string>
@@ -10,17 +11,17 @@
 namespace antichain {
 
 struct RankGpu {
-  std::string host, gpu;        // by its place on the bus
+  std::string host, gpu;        // the GPU by its bus address
   int visible = 0;              // GPUs that the rank sees
-  int cores = 0, of_cores = 0;  // that it may run on, of those of its host
+  int cores = 0, of_cores = 0;  // cores that it may run on, out of its host's
 };
 
-// Collective; on rank 0 those of all ranks, and none where ranks compute in host memory.
+// Collective. Rank 0 gets those of all ranks, or none where ranks compute in host memory.
 std::vector<RankGpu> job_gpus(const Rank&);
 
-// "2 visible to each rank, each of which has one of its own"
+// Returns "2 visible to each rank, each of which has one of its own".
 std::string describe(const std::vector<RankGpu>&);
-// One sentence each.
+// Returns one sentence for each problem.
 std::vector<std::string> warnings_of(const std::vector<RankGpu>&);
 
 }  // namespace antichain

@@ -24,7 +24,7 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-// "job 4711 (train), start 2", or "".
+// Returns "job 4711 (train), start 2", or "".
 std::string slurm_job() {
   const std::string number = variable("SLURM_JOB_ID"), restarts = variable("SLURM_RESTART_COUNT");
   if (number.empty()) return "";
@@ -88,7 +88,7 @@ std::string describe(const JobStart& facts) {
 Json to_json(const JobStart& facts) {
   Json json = {{"started", facts.started}, {"command", facts.command}};
   json.update(provenance());
-  json.erase("host"), json.erase("cores");  // of rank 0 alone
+  json.erase("host"), json.erase("cores");  // they describe rank 0 only
   json["device"] = facts.device;
   json["threads"] = facts.threads;
   for (size_t r = 0; r < facts.hosts.size(); ++r)

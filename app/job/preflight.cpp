@@ -39,7 +39,7 @@ std::string value_of(const Settings& settings, const std::string& option) {
                               : fmt::format("with --{} {}", option, it->second);
 }
 
-// "rank 2 was started with --lr 0.2, the others with --lr 0.3"; "" where all agree.
+// Returns "rank 2 was started with --lr 0.2, the others with --lr 0.3", or "" where all agree.
 std::string odd_ranks(const std::vector<Settings>& ranks) {
   std::set<std::string> options;
   for (const Settings& settings : ranks)
@@ -93,11 +93,11 @@ std::string table_of(const std::vector<RankNeed>& ranks, MemoryOf subject) {
                mebibytes(n.evaluation), mebibytes(n.scratch), mebibytes(n.images), mebibytes(n.code),
                mebibytes(n.total())});
   }
-  return table.str(0, Table::Look::plain);  // within an Error, whose text is made printable
+  return table.str(0, Table::Look::plain);  // plain, because an Error's text is made printable
 }
 
-// Ranks of one host share what it has, and ranks that are threads what their process may take; ranks in
-// groups of their own may have less.
+// Ranks of one host share its memory, and ranks that are threads share the limits of their process. Ranks in
+// control groups of their own may have less.
 struct Share {
   int64_t needed = 0, left = std::numeric_limits<int64_t>::max();
   void add(int64_t bytes, int64_t available) {

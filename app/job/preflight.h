@@ -1,5 +1,5 @@
-// What `antichain train` finds out before its first step, so that a run that can't end well does not begin:
-// each check is collective, and refuses in one sentence on every rank that says what to do.
+// These are the checks of `antichain train` before its first step, so that a run that can't end well does not
+// start. Each check is collective, and refuses in one sentence on every rank that says what to do.
 #pragma once
 
 #include <string>
@@ -11,34 +11,33 @@
 
 namespace antichain {
 
-// What a command was told, one option a line ("lr 0.3"), but for the files it writes, which rank 0 alone
-// needs.
+// Returns a command's options, one a line ("lr 0.3"), without the files it writes, which only rank 0 needs.
 std::string settings_of(const CLI::App& command);
 
-// Error naming the settings that differ, and the ranks that differ from most.
+// Throws Error naming the settings that differ, and the ranks that differ from most.
 void check_same_settings(Rank&, const std::string& settings);
 
-// Collective. Error (ExitCode::out_of_memory) with a table of all ranks where those of one host need more
-// memory than it has left, or those of one process more address space than it may still take.
+// Collective. Throws Error (ExitCode::out_of_memory) with a table of all ranks where the ranks of one host
+// need more memory than it has left, or those of one process more address space than it may still use.
 enum class MemoryOf { profiling, plan, whole_network };
-// A rank whose device has memory of its own needs that device's memory, which ranks that share it share, and
-// the host's for the rest.
+// A rank whose device has its own memory needs that memory, which ranks on the same device share. For the
+// rest it needs the host's.
 struct DeviceMemory {
-  std::string name;  // as DeviceStreams::device; empty: tensors are in host memory
+  std::string name;  // DeviceStreams::device; empty: tensors are in host memory
   int64_t free_bytes = 0;
 };
 DeviceMemory device_memory(const Context&);
 void check_memory(Transport&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
 
-// How the estimate came out: of each process of the job, in the order of ranks.
+// A ProcessMemory compares the estimate with the truth for a process. They come in the order of ranks.
 struct ProcessMemory {
-  std::string process;  // host and number
+  std::string process;  // host and process id
   int64_t estimated_bytes = 0, measured_bytes = 0;
 };
 class MemoryRecord {
  public:
-  explicit MemoryRecord(int64_t estimated_bytes);   // of host memory; right before it is allocated
-  std::vector<ProcessMemory> compare(Rank&) const;  // collective; on rank 0
+  explicit MemoryRecord(int64_t estimated_bytes);   // of host memory; construct it right before allocating
+  std::vector<ProcessMemory> compare(Rank&) const;  // collective; the result is on rank 0
 
  private:
   int64_t estimated_, before_;

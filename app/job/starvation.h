@@ -1,6 +1,5 @@
-// Where a rank lacks a core, measured times are not its own. A run says so once, as soon as it shows: because
-// ranks outnumber cores (app/job/job.h), because a rank lacked a core while nodes were timed, or because it
-// did in training.
+// A rank that lacks a core does not measure its own times. A run says so once, as soon as it is known: ranks
+// outnumber cores (app/job/job.h), or a rank lacked a core while nodes were timed or in training.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@
 namespace antichain {
 
 // Warns on rank 0 that times are doubtful because of `how` ("rank 1 on n2 had no core for 50.0 % of its
-// time"), unless the process has said so before or has more ranks than cores. "" says nothing.
+// time"). It does not warn twice in a process, nor where ranks outnumber cores. "" warns of nothing.
 void warn_of_starving(const std::string& how, const Transport&, const Context&);
 
 }  // namespace antichain

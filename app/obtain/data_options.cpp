@@ -24,7 +24,7 @@ namespace {
 constexpr std::string_view hdf5_prefix = "hdf5:";
 
 bool is_hdf5(const DataOptions& o) { return o.dataset.starts_with(hdf5_prefix); }
-// A folder is refused here: it would be read as one of CIFAR-10's.
+// A folder is refused here, because it would be read as one of CIFAR-10's.
 std::string hdf5_file(const DataOptions& o) {
   const std::string file = o.dataset.substr(hdf5_prefix.size());
   std::error_code ignored;
@@ -37,7 +37,7 @@ std::string hdf5_file(const DataOptions& o) {
   return file;
 }
 
-// That images are generated is not lost with what is printed.
+// The note that images are generated must survive --quiet.
 void tell(const Obtained& got) {
   if (got.instead)
     warn(got.note);
@@ -66,7 +66,7 @@ void fit(NetworkOptions& network, const ImageForm& data, const std::string& name
   if (network.classes == 0) network.classes = data.classes;
 }
 
-// Images of one's own are one step away.
+// Tells the user how to train on images of their own.
 void hint_at_files(const std::string& name) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(name, ignored);
@@ -136,8 +136,7 @@ void fit_network(NetworkOptions& network, const DataOptions& options, SharedData
     const Shape chw = data.train->image_shape();
     fit(network, {chw[1], chw[2], data.train->classes()}, hdf5_file(options));
   } catch (const Error&) {
-    if (rank_hint() == 0)
-      throw;  // on another host, the file may be missing there alone: obtain_data() will say so
+    if (rank_hint() == 0) throw;  // the file may be missing only on this host: obtain_data() will say so
   }
 }
 
@@ -162,7 +161,7 @@ DataSplits obtain_training_data(const DataOptions& options, int batch, Rank& ran
   if (rank.prints()) {
     fmt::print("Data: {}, {} for training and {} for tests\n\n", data.train->name(),
                counted(data.train->size(), "image"), grouped(data.test->size()));
-    std::fflush(stdout);  // what follows may take a while
+    std::fflush(stdout);  // the next step may take a while
   }
   return data;
 }

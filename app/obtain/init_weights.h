@@ -1,4 +1,4 @@
-// --init and --init-partial: a network that starts from a file's weights, and says what it did not take.
+// --init and --init-partial start a network from a file's weights and say which of them it did not take.
 #pragma once
 
 #include <string>
@@ -18,13 +18,13 @@ struct InitOptions {
 };
 void add_init_options(CLI::App&, InitOptions&, const std::string& group);
 
-// A line for each.
+// Prints a line for each.
 void print_skipped(const std::vector<std::string>& sentences);
 
-// Collective. Rank 0 reads the file; Error on every rank when it does not fit the network. Nothing where none
-// is given.
+// Collective. Rank 0 reads the file. Throws Error on every rank when it does not fit the network. Returns
+// nothing where no file is given.
 Weights read_initial(const InitOptions&, const Graph&, Transport&);
-// Each stage takes its own tensors; rank 0 prints what was skipped.
+// Each stage takes its own tensors, and rank 0 prints what was skipped.
 void start_from(const Weights&, const InitOptions&, Stage&, const Rank&);
 
 }  // namespace antichain

@@ -43,7 +43,7 @@ Graph named_model(const NetworkOptions& network) {
 
 std::string read_if_given(const std::string& file) { return file.empty() ? "" : read_file(file); }
 
-// Node names are taken for a file where there is one of that name.
+// If a file of that name exists, its content is read; otherwise the text is node names.
 std::string read_cuts(const std::string& cuts) {
   std::error_code ignored;
   if (cuts.empty() || !std::filesystem::exists(cuts, ignored)) return "";
@@ -60,14 +60,14 @@ bool is_policy(const std::string& schedule) {
 
 Graph lowered_network(const NetworkOptions& network, Rank& rank) {
   rank.transport.activity().doing("choosing the kernels of the network");
-  const ComputingBeats beats(rank.transport.activity());  // engines may be compiled
+  const ComputingBeats beats(rank.transport.activity());  // engines may have to be compiled
   return lower(named_model(network), rank.context.backend(), parse_precision(network.precision));
 }
 
 Graph lowered_network(const NetworkOptions& network, const MachineOptions& machine) {
   const Backend& device = backend(machine.device);
   const Context context(device, machine.threads);
-  device.enter(context);  // what an engine chooses may depend on its thread count
+  device.enter(context);  // an engine's choice may depend on the thread count
   return lower(named_model(network), device, parse_precision(network.precision));
 }
 

@@ -1,6 +1,6 @@
-// From options and files to the things the pipeline works on: a lowered graph and a schedule
-// (app/report/profiling.h: a profile; app/obtain/plan_task.h: a plan). Each is either made, or read from the
-// file a user gave. Files are read by rank 0 alone: no other rank needs to have them.
+// This file turns options and files into what the pipeline works on: a lowered graph and a schedule.
+// (Profiles are in app/report/profiling.h and plans in app/obtain/plan_task.h.) Each is either made, or read
+// from the user's file. Only rank 0 reads files, so the other ranks need not have them.
 #pragma once
 
 #include <string>
@@ -15,29 +15,29 @@
 
 namespace antichain {
 
-// The named model at one micro-batch, in the layouts and by the engines of the rank's device, which is asked
-// for them. Error when the batch can't be cut evenly.
+// Returns the named model at one micro-batch, in the layouts and by the engines of the rank's device. Throws
+// Error when the batch can't be divided evenly.
 Graph lowered_network(const NetworkOptions&, Rank&);
-// Outside of any job: those of a rank alone.
+// Does the same outside of any job, for a single rank.
 Graph lowered_network(const NetworkOptions&, const MachineOptions&);
 
-// The texts of the files a user gave; "" for one that was not given. Error when one can't be read, or
-// `schedule` is neither a policy nor a file.
+// Holds the texts of the files that the user gave; "" where none was given. Reading throws Error when a file
+// can't be read, or `schedule` is neither a policy nor a file.
 struct GivenFiles {
   std::string profile, plan, cluster, cuts, schedule;
 };
 GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule);
-// Collective: rank 0 reads them, after it has seen that it can write `outputs`.
+// Collective: rank 0 reads them, after checking that it can write `outputs`.
 GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule,
                             const std::vector<std::string>& outputs, Transport&);
 
-// Whether it is 1f1b or gpipe; the name of a file otherwise.
+// Returns whether it is 1f1b or gpipe; otherwise it names a file.
 bool is_policy(const std::string& schedule);
 
-// The given schedule, validated, else that of the policy `name`.
+// Returns the given schedule, validated, else that of the policy `name`.
 Schedule obtain_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
                          int microbatches);
-// And an Error where it has no backwards.
+// Does the same, and throws Error where the schedule has no backwards.
 Schedule obtain_training_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
                                   int microbatches);
 

@@ -40,7 +40,7 @@ std::string measured_where(const Profile& profile) {
                                   : fmt::format("measured with the profile, where {}", profile.link_way);
 }
 
-// Who says how fast the link is.
+// Says where the link's figures come from.
 std::string origin(const PlanningOptions& planning, const Profile& profile) {
   const bool speed = planning.link_bytes_per_s >= 0, latency = planning.link_latency_s >= 0;
   if (speed && latency) return "as given";
@@ -51,7 +51,7 @@ std::string origin(const PlanningOptions& planning, const Profile& profile) {
   return fmt::format("{} as given; else {}", speed ? "bandwidth" : "latency", rest);
 }
 
-// With a limit of memory, equal devices are listed, as many as there may be use for.
+// With a memory limit, equal devices are listed, as many as can be used.
 Cluster cluster_of(const PlanningOptions& planning, Cluster cluster, int devices) {
   for (Link* link : {&cluster.within_node, &cluster.between_nodes}) {
     if (planning.link_bytes_per_s >= 0) link->bytes_per_s = planning.link_bytes_per_s;
@@ -70,7 +70,7 @@ int default_stages(const Replicas& replicas, const std::vector<std::string>& cut
   return cluster.devices.empty() ? ranks : int(cluster.devices.size());
 }
 
-// Of a given plan: one more than the last device it names.
+// Returns one more than the last device that a given plan names.
 int devices_of(const Plan& plan) {
   int most = 0;
   for (int rank = 0; rank < plan.ranks(); ++rank) most = std::max(most, plan.device_of(rank) + 1);
@@ -83,7 +83,7 @@ Plan read_plan(const PlanningOptions& planning, const GivenFiles& given, const P
   return plan;
 }
 
-// As --stages counts: devices, where it shares them out itself.
+// --stages counts devices for a method that distributes them itself.
 void check_stages(const Plan& plan, const PlanningOptions& planning) {
   const int has = parse_replicas(planning.replicas).automatic ? plan.ranks() : int(plan.stages.size());
   if (planning.stages == 0 || planning.at_most || planning.stages == has) return;
@@ -113,7 +113,7 @@ void check_memory(const Plan& plan, const Cluster& cluster) {
               "plan again for this memory, or use larger devices");
 }
 
-// What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
+// Returns the planning task whose bound applies to a given plan: as many devices, with the same replicas.
 PlanTask task_behind(const Plan& plan, const PlanTask& given) {
   PlanTask task = given;
   const bool replicated = plan.ranks() > int(plan.stages.size());
@@ -124,8 +124,8 @@ PlanTask task_behind(const Plan& plan, const PlanTask& given) {
   return task;
 }
 
-// A gap means the same for a plan from a file and for one that is made here: it is above the bound that the
-// exact planner proves for the objective. Where that planner refuses, the bound that needs no search stays.
+// A gap means the same for a plan from a file and for one made here: the distance to the bound that the exact
+// planner proves for the objective. Where that planner refuses, the bound that needs no search is used.
 void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
   try {
     const Plan exact = make_plan(profile, task);
@@ -137,8 +137,8 @@ void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
   }
 }
 
-// A plan from a file says what is done where; what that costs depends on the cluster and the step, and an
-// edited plan's figures are out of date.
+// A plan from a file fixes the stages and their ranks. Their costs depend on the cluster and the step, and
+// the figures of an edited plan are out of date. So they are computed anew.
 Plan price(const Plan& plan, const Profile& profile, const PlanTask& task) {
   PlanOptions options = task.options;
   const bool makespan = options.objective == "makespan";
@@ -170,7 +170,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   options.microbatches = microbatches;
   options.max_states = planning.max_states;
   options.replicas = parse_replicas(planning.replicas);
-  // 1. How many stages.
+  // 1. Find the number of stages.
   const Cluster cluster = planning.cluster_file.empty()
                               ? one_link(profile.link)
                               : cluster_from_json(given.cluster, planning.cluster_file);
@@ -181,7 +181,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
     const std::vector<CutLine> lines = parse_cuts(given.cuts, planning.cuts);
     options.cuts = choose_cut_line(lines, profile, options.stages, options.at_most).last_nodes;
   }
-  // 2. On what.
+  // 2. Find the devices.
   const int devices =
       planning.plan_file.empty() ? task.devices() : devices_of(read_plan(planning, given, profile));
   options.cluster = cluster_of(planning, cluster, devices);

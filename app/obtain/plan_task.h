@@ -1,4 +1,4 @@
-// From options and files to a plan: what planning was told, put together for one network.
+// A PlanTask is everything that a planner is told for one network, from options and files.
 #pragma once
 
 #include <string>
@@ -10,23 +10,23 @@ namespace antichain {
 struct PlanTask {
   PlanOptions options;  // the cluster included
   std::string method;
-  Policy policy = Policy::one_f_one_b;  // what steps are predicted under, and memory is needed for
-  std::string link;                     // how fast it is, and who says so
+  Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
+  std::string link;                     // its speed, and where that comes from
 
   int devices() const;  // that a plan may use
 };
 
-// `schedule`: a policy; under a schedule file, which is made for one plan, 1F1B is planned for. `ranks`: how
-// many stages where neither an option nor the cluster says it.
-// The link and the devices' memory: what an option says, else the cluster, else (the link) the profile. Error
-// when the cluster can't be read, or cuts are not as asked for.
+// `schedule` is a policy. A schedule file is made for one plan, and then 1F1B is assumed. `ranks` is the
+// number of stages where neither an option nor the cluster says it. The link and the devices' memory come
+// from an option, else from the cluster, else (the link) from the profile. Throws Error when the cluster
+// can't be read, or cuts do not fit the request.
 PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, const std::string& schedule,
                    int microbatches, int ranks);
 
-// By the method, its step predicted. Error when a stage does not fit the memory of its device.
+// Plans by the method and predicts the step. Throws Error when a stage does not fit its device's memory.
 Plan make_plan(const Profile&, const PlanTask&);
-// The given plan, validated and priced anew, else one that is made. Error when a stage does not fit its
-// device.
+// Returns the given plan, validated and with new costs, else a plan made here. Throws Error when a stage does
+// not fit its device.
 Plan obtain_plan(const PlanningOptions&, const GivenFiles&, const Profile&, const PlanTask&);
 
 }  // namespace antichain

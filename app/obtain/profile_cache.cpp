@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The place for what can be made again (freedesktop.org, "XDG Base Directory Specification").
+// This is the folder for files that can be made again (freedesktop.org, "XDG Base Directory Specification").
 std::string usual_folder() {
   if (const char* folder = std::getenv("ANTICHAIN_PROFILE_CACHE"); folder && *folder) return folder;
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)

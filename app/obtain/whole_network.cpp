@@ -21,7 +21,7 @@ Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mod
   return lower(model, rank.context.backend(), precision);
 }
 
-// Refused before anything is allocated.
+// Throws Error before anything is allocated.
 Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan& plan, int microbatches,
                           Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;

@@ -1,5 +1,5 @@
-// A network with the weights of a file, whole on every rank: what looks at a network instead of training it
-// runs it by the same runner, kernels and schedule as training does. Ranks are replicas, which take the
+// A WholeNetwork is a network with the weights of a file, complete on every rank. Commands that examine a
+// network use the same runner, kernels and schedule as training. Ranks are replicas, which take the
 // micro-batches in turn.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace antichain {
 
 class WholeNetwork {
  public:
-  // Collective. `mode` train: forward, backward and a step, on one rank; evaluate: forward only. Error when
-  // the file does not fit the network, or there are more ranks than `microbatches`.
+  // Collective. Mode train runs forward, backward and a step, on one rank; mode evaluate runs forward only.
+  // Throws Error when the file does not fit the network, or there are more ranks than `microbatches`.
   WholeNetwork(const Graph& model, Precision, const std::string& weights_file, int microbatches, Mode mode,
                Rank& rank);
 
@@ -25,17 +25,17 @@ class WholeNetwork {
   int microbatch() const { return graph_.microbatch(); }
   int batch() const { return microbatch() * microbatches_; }
 
-  // Runs one batch. The step's rate is 0, so weights stay as they are. Of this rank's micro-batches; logits:
-  // samples x K.
+  // Runs one batch. The step's rate is 0, so weights stay as they are. The output is that of this rank's
+  // micro-batches; logits are samples x K.
   struct Output {
     StepResult sums;
     std::vector<float> logits;
   };
   Output run(BatchSource&);
-  // Whether all that came of it is finite.
+  // Returns whether the whole output is finite.
   static bool finite(const Output&);
-  // Runs the batch again: "the output of node layer1.0.conv1 is not finite" of the first node for which that
-  // is so.
+  // Runs the batch again and returns "the output of node layer1.0.conv1 is not finite" for the first such
+  // node.
   std::string describe_first_bad(BatchSource&);
 
  private:

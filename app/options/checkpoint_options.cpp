@@ -18,7 +18,7 @@ constexpr const char* group = "Checkpoints";
 constexpr double most_seconds = 1e9;
 constexpr int64_t most_steps = 1'000'000'000;
 
-// The number of steps, where the text is one.
+// Returns the number of steps, where the text is one.
 std::optional<int64_t> as_steps(const std::string& text) {
   int64_t n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
@@ -69,7 +69,7 @@ double parse_duration(const std::string& given, const std::string& option) {
 Every parse_every(const std::string& text) {
   if (text.empty()) return {};
   const auto steps = as_steps(text);
-  if (!steps && std::isdigit(static_cast<unsigned char>(text.back())))  // "1.5": of what?
+  if (!steps && std::isdigit(static_cast<unsigned char>(text.back())))  // "1.5" has no unit
     throw Error(fmt::format("--checkpoint-every {} is no whole number of steps", text),
                 "write a number of steps, or a time such as 10min", ExitCode::usage);
   if (!steps) return {.seconds = parse_duration(text, "--checkpoint-every")};

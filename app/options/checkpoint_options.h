@@ -1,4 +1,4 @@
-// What `antichain train` can be told about checkpoints, going on from one, and ending in time.
+// These are the options of `antichain train` for checkpoints, for resuming, and for ending in time.
 #pragma once
 
 #include <chrono>
@@ -17,25 +17,26 @@ struct CheckpointCommandOptions {
   int keep = 2;
   std::string resume;    // auto, a folder of checkpoints, or one of them
   std::string max_time;  // "1h30m", "90min", "5400"
-  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // the program
+  std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();  // of the program
 };
 
 void add_checkpoint_options(CLI::App&, CheckpointCommandOptions&);
-// Usage Error on what makes no sense.
+// Throws a usage Error when options contradict each other.
 void check(const CheckpointCommandOptions&);
 
-// "500": every 500 steps; "10min", "90s", "2h": every so much time.
+// "500" means every 500 steps; "10min", "90s" and "2h" mean at these intervals of time.
 struct Every {
   int64_t steps = 0;
   double seconds = 0;
 };
 Every parse_every(const std::string&);
 
-// Seconds of "1h30m", "90min", "45s", "2d", or a bare number of seconds. Usage Error naming `option`.
+// Returns the seconds of "1h30m", "90min", "45s", "2d", or a bare number. Throws a usage Error naming
+// `option`.
 double parse_duration(const std::string&, const std::string& option);
 
-// The earlier of --max-time's end and that of the job's time at Slurm, if there is any: only where
-// checkpoints are written.
+// Returns the earlier of --max-time's end and the end of the job's time at Slurm, if there is any. Only a run
+// that writes checkpoints has a deadline.
 std::optional<Deadline> deadline(const CheckpointCommandOptions&);
 
 }  // namespace antichain

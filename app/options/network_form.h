@@ -1,5 +1,5 @@
-// Which network a weight file belongs to: a model's name, its form, and what changes the shapes of its
-// tensors.
+// A NetworkForm says which network a weight file belongs to: a model's name, its form, and the options that
+// change the shapes of its tensors.
 #pragma once
 
 #include <string>
@@ -20,13 +20,13 @@ struct NetworkForm {
 };
 void add_form_options(CLI::App&, NetworkForm&);
 
-// --device and --threads, for what runs on one rank.
+// Adds --device and --threads, for commands that run on one rank.
 void add_one_rank_options(CLI::App&, MachineOptions&);
 
-// --format hdf5 or safetensors; where it is not given, by the ending of the file's name (.h5, .hdf5,
+// Adds --format hdf5 or safetensors. By default the ending of the file's name decides (.h5, .hdf5,
 // .safetensors).
 void add_format_option(CLI::App&, std::string& format);
-// Usage Error when neither says which.
+// Throws a usage Error when neither says which.
 WeightFormat format_of(const std::string& format, const std::string& file);
 
 }  // namespace antichain

@@ -24,7 +24,7 @@ constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks
 constexpr int64_t most_pixels_a_side = 16'384;
 constexpr double most_watchdog_s = 1e6;
 
-// What a build has, and the module that is loaded when it is asked for.
+// Lists the devices of this build, and the module that is loaded on request.
 std::vector<std::string> device_names() {
   std::vector<std::string> names = backend_names();
   for (const char* name : {"cuda", "cuda:tf32"})
@@ -120,7 +120,7 @@ CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
   const auto chosen = [&o](const std::string& name) {
     return name == "auto" ? best_backend(o.why_cpu) : name;
   };
-  device->transform(std::function<std::string(std::string)>(chosen));  // before the check
+  device->transform(std::function<std::string(std::string)>(chosen));  // runs before the check
   return device->type_name("NAME")->capture_default_str()->group("Machine");
 }
 

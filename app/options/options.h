@@ -1,4 +1,5 @@
-// The options that several subcommands share, each declared once, so that a name means the same everywhere.
+// This file declares the options that several subcommands share, each once, so that a name means the same
+// everywhere.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +30,10 @@ struct MachineOptions {  // where it runs
   int local = 0;         // ranks as threads of this process; 0: as mpirun started us
   std::string device = "cpu";
   std::string why_cpu;                 // where "auto" found no GPU
-  std::string cpu_does = "computing";  // what that line says
+  std::string cpu_does = "computing";  // what the CPU does instead, for that message
   std::string transport = "auto";      // of tensors between ranks: pipeline/transport/choose_transport.h
-  int threads = 1;               // per rank: 1, so that the bits do not depend on how ranks share a machine
-  std::string cpu_isa = "auto";  // the most that the cpu engine may use: layers/cpu/cpu_isa.h
+  int threads = 1;                     // per rank; with 1 the bits do not depend on how ranks share a machine
+  std::string cpu_isa = "auto";        // the most that the cpu engine may use: layers/cpu/cpu_isa.h
   double watchdog_s = 120;
 };
 
@@ -41,26 +42,26 @@ struct ScheduleOptions {
 };
 
 CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
-// --form and --aux: of NetworkOptions, and of a weight file's network.
+// Adds --form, for NetworkOptions or for a weight file's network.
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);
 void add_network_options(CLI::App&, NetworkOptions&);
 void settle_batch(NetworkOptions&);  // once all options are read
 CLI::Option* add_microbatches_option(CLI::App&, int& microbatches, const std::string& group);
 CLI::Option* add_device_option(CLI::App&, MachineOptions&);
-// On stderr, once for the job: where --device auto found no GPU, why.
+// Says on stderr, once per job, why --device auto found no GPU.
 void say_why_cpu(const MachineOptions&);
 void add_threads_option(CLI::App&, MachineOptions&);
-// Obeyed as the option is read: before anything asks oneDNN what it uses.
+// This option takes effect as soon as it is read, before oneDNN chooses its instruction set.
 void add_cpu_isa_option(CLI::App&, MachineOptions&);
 CLI::Option* add_precision_option(CLI::App&, std::string& precision);
 void add_machine_options(CLI::App&, MachineOptions&);
 void add_watchdog_option(CLI::App&, MachineOptions&);
 void add_transport_option(CLI::App&, MachineOptions&);
-// Of these, who the ranks are and how long they may be silent: for commands that compute nothing.
+// Adds the options about ranks and the watchdog only, for commands that compute nothing.
 void add_rank_options(CLI::App&, MachineOptions&);
 CLI::Option* add_schedule_option(CLI::App&, ScheduleOptions&);
-// An option of the group Output that names a file to write.
+// Adds an option of the group Output that names a file to write.
 CLI::Option* add_output_option(CLI::App&, const std::string& name, std::string& file,
                                const std::string& description);
 

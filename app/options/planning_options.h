@@ -1,5 +1,5 @@
-// What planning can be told, by every command that plans: each option is declared once, so that a name means
-// the same everywhere.
+// This file declares the options of every command that plans, each once, so that a name means the same
+// everywhere.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace antichain {
 
-constexpr const char* default_objective = "makespan";  // the step that training takes
+constexpr const char* default_objective = "makespan";  // the step time of training
 
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
-  int stages = 0;  // 0: as replicas or cuts say, else one per device of the cluster, else one per rank
+  int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
   bool at_most = false;
   std::string method = "antichain", objective = default_objective;
   std::string replicas = "off";                       // or auto, or a count for every stage
@@ -27,14 +27,14 @@ struct PlanningOptions {
 };
 
 void add_planning_options(CLI::App&, PlanningOptions&);
-// Of commands that measure.
+// Adds the option for commands that measure.
 void add_profile_cache_option(CLI::App&, PlanningOptions&);
 
-// "off", "auto" or "2,1,1". Usage Error when it is none of these.
+// Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);
-// "node4,node7", or nothing. Usage Error when a name is missing.
+// Parses "node4,node7", or nothing. Throws a usage Error when a name is missing.
 std::vector<std::string> parse_names(const std::string&);
-// Usage Error where cuts are given that no method asked for would look at.
+// Throws a usage Error where cuts are given that none of the requested methods uses.
 void check(const PlanningOptions&, bool all_methods = false);
 
 }  // namespace antichain

@@ -14,7 +14,7 @@
 namespace antichain {
 namespace {
 
-using Work = std::pair<std::string_view, std::string_view>;  // what a name begins with
+using Work = std::pair<std::string_view, std::string_view>;  // the beginning of a name, and the work
 
 constexpr Work models[] = {
     {"alexnet",
@@ -63,7 +63,7 @@ void print(const char* what, const Work (&works)[n]) {
 }
 
 void print_all() {
-  if (rank_hint() > 0) return;  // under mpirun one speaks
+  if (rank_hint() > 0) return;  // under mpirun rank 0 prints
   fmt::print("antichain {}, revision {}\n", version(), revision());
   print("Models", models);
   print("Planning methods", methods);

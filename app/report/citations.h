@@ -1,4 +1,4 @@
-// What a result rests on, for whoever publishes it.
+// This file lists the works that a result depends on, for people who publish it.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 namespace antichain {
 
 struct Cited {
-  std::string model, method, schedule, data;  // by their names here
+  std::string model, method, schedule, data;  // by their names in this program
 };
-// One work a line, this program first. Of a model, method, schedule or data set of the user's own nothing is
-// known.
+// Returns one work a line, this program first. A model, method, schedule or data set of the user's own has
+// none.
 std::vector<std::string> citations(const Cited&);
 
 // Returns authors and place of a work: "He et al., CVPR 2016". `antichain citations` (app/cli/commands.h)

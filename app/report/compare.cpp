@@ -15,7 +15,7 @@
 namespace antichain {
 namespace {
 
-// What is asked of one method.
+// Returns the task for one method.
 PlanTask task_of(const std::string& method, const PlanTask& asked) {
   PlanTask task = asked;
   task.method = method;
@@ -29,12 +29,12 @@ PlanTask task_of(const std::string& method, const PlanTask& asked) {
   return task;
 }
 
-// Four digits say enough where ten columns stand side by side.
+// Four digits are enough where ten columns stand side by side.
 std::string compact(double x) { return fmt::format("{:.{}f}", x, x < 100 ? 2 : x < 1000 ? 1 : 0); }
 std::string compact_ms(double seconds) { return compact(seconds * 1e3); }
 std::string compact_mebibytes(int64_t bytes) { return compact(double(bytes) / (1 << 20)); }
 
-// Without what could be done about it: each method has a line of its own.
+// Returns the error without its hint, because each method has one line.
 std::string in_short(const Error& error) {
   const std::string sentence = error.what();
   return sentence.substr(0, sentence.find(": "));
@@ -77,14 +77,14 @@ const Comparison::Row* Comparison::best() const {
   return best;
 }
 
-// Above the exact method's bound, which is the highest that is proved, where it holds; else above the plan's
-// own.
+// The gap is measured from the exact method's bound, which is the highest one proved, where that bound holds.
+// Otherwise it is measured from the plan's own bound.
 double Comparison::gap(const Row& row) const {
   const Row& exact = this->row("antichain");
   const double bound_s = (row.asked && exact.plan ? exact : row).plan->lower_bound_s;
   if (bound_s <= 0) return 0;
   const double gap = row.plan->objective_s() / bound_s - 1;
-  return std::abs(gap) < 1e-9 ? 0 : gap;  // a double's rounding of milliseconds is no gap
+  return std::abs(gap) < 1e-9 ? 0 : gap;  // this much is the rounding of milliseconds
 }
 
 std::vector<std::string> Comparison::cells(const Row& row) const {
@@ -104,7 +104,7 @@ std::vector<std::string> Comparison::cells(const Row& row) const {
           compact(gap(row) * 100)};
 }
 
-// What the table's columns and marks mean, where it is not plain.
+// Explains the table's columns and marks where they are not obvious.
 std::string Comparison::legend() const {
   const Row &exact = row("antichain"), &replicated = row("data-parallel");
   std::string text;
@@ -123,7 +123,7 @@ std::string Comparison::legend() const {
   return text;
 }
 
-// Memory of a device of each stage; of long pipelines the first stages.
+// Lists the memory that each stage needs on a device; for long pipelines, only the first stages.
 std::string Comparison::memory_table() const {
   constexpr size_t most_columns = 8;
   size_t stages = 0;

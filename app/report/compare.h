@@ -1,4 +1,4 @@
-// All methods side by side, on one network and one cluster.
+// A Comparison sets all methods side by side, on one network and one cluster.
 //
 //   antichain       as asked for
 //   pipedream       with replicas only where they are left to the method (--replicas auto)
@@ -17,12 +17,12 @@ namespace antichain {
 
 class Comparison {
  public:
-  // Error as the asked method's when not one has a plan.
+  // Throws the requested method's Error when no method has a plan.
   Comparison(const Profile&, const PlanTask&);
 
-  // One row a method, the best marked; below, why a method has no plan.
+  // Returns a table of one row per method, with the best one marked, and below it why a method has no plan.
   std::string str() const;
-  // Error as the method's, where it has none.
+  // Throws the method's Error where it has no plan.
   const Plan& plan(const std::string& method) const;
 
  private:
@@ -30,11 +30,12 @@ class Comparison {
     PlanTask task;
     std::optional<Plan> plan;
     std::optional<Error> refusal;
-    // Its replicas are what was asked for: it is ranked, and the searched bound holds for it.
+    // The replicas are the requested ones. Only then is the row ranked, and only then does the searched bound
+    // hold.
     bool asked = true;
   };
   const Row& row(const std::string& method) const;
-  const Row* best() const;  // of the plans whose replicas are what was asked for
+  const Row* best() const;  // of the plans with the requested replicas
   double gap(const Row&) const;
   std::vector<std::string> cells(const Row&) const;
   std::string legend() const;

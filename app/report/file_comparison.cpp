@@ -43,7 +43,7 @@ struct NodeChange {
   double a_s, b_s;
 };
 
-// Nodes of both, those whose times differ most first.
+// Returns the nodes of both profiles, the largest differences of time first.
 std::vector<NodeChange> node_changes(const Profile& a, const Profile& b) {
   std::map<std::string, const ProfileNode*> others;
   for (const ProfileNode& node : b.nodes) others[node.name] = &node;
@@ -101,7 +101,7 @@ std::string stage_sizes(const Plan& plan) {
   return text;
 }
 
-// Nodes that are on another stage; −1 where the plans are not of one network.
+// Returns the number of nodes on another stage, or −1 where the plans are not of one network.
 int64_t moved_nodes(const Plan& a, const Plan& b) {
   if (a.graph_hash != b.graph_hash) return -1;
   std::map<int, size_t> stage_in_a;

@@ -6,7 +6,7 @@
 
 namespace antichain {
 
-// As in partition/search/dot.cpp: M. Okabe and K. Ito, "Color Universal Design", 2008.
+// These are the colours of partition/search/dot.cpp: M. Okabe and K. Ito, "Color Universal Design", 2008.
 const char* plot_colour(size_t i) {
   constexpr std::array<const char*, plot_colours> colours = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                                              "#56B4E9", "#D55E00", "#B5A900", "#666666"};

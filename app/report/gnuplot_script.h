@@ -1,5 +1,5 @@
-// Everything an experiment has gnuplot draw, as one script, so that it starts once; and what all its pictures
-// share.
+// A GnuplotScript collects all pictures of an experiment in one script, so that gnuplot starts once. It also
+// has what these pictures share.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace antichain {
 
-// Colours that stay apart for the colour-blind, in the order of the plan's graph.
+// These colours can be told apart by colour-blind readers. They come in the order of the plan's graph.
 constexpr size_t plot_colours = 8;
-const char* plot_colour(size_t i);  // again from the first after the last
+const char* plot_colour(size_t i);  // after the last, the first comes again
 
-// As a gnuplot string.
+// Returns the words as a gnuplot string.
 std::string gnuplot_string(const std::string& words);
 
-// Plots of one picture, with commas between them.
+// A PlotList joins the plots of one picture with commas.
 class PlotList {
  public:
   void add(const std::string& plot) { text_ += (text_.empty() ? "plot " : ", ") + plot; }
@@ -33,10 +33,10 @@ class GnuplotScript {
     std::string name, title, x, y;  // axes with their units
     int width = 900, height = 480;  // pixels
   };
-  // Begins a picture; returns its file, relative to the folder.
+  // Begins a picture and returns its file, relative to the folder.
   std::string begin(const Picture&);
   void add(const std::string& lines) { script_ += lines + "\n"; }
-  // Rows for a plot; returns what the plot calls them.
+  // Adds rows of data for a plot and returns their name in plot commands.
   std::string data(const std::string& rows);
   std::string str() const { return script_ + "set output\n"; }
 

@@ -9,10 +9,10 @@
 namespace antichain {
 namespace {
 
-// Networks without batch norm may stand at ln(classes) for 150 steps before they begin to learn. A network
-// that guesses stays within 0.2 % of it in the mean of a hundred steps, one that has begun is 1 % below.
+// Networks without batch norm may stay at ln(classes) for 150 steps before they begin to learn. The mean over
+// a hundred steps is within 0.2 % of it for a network that guesses, and 1 % below for one that has begun.
 constexpr size_t patience = 200, standing = 100;  // steps
-constexpr double stands = 0.005;                  // of ln(classes)
+constexpr double stands = 0.005;                  // relative to ln(classes)
 
 // With a good rate no single step is above 1.5 times the first.
 constexpr size_t climb = 5;  // steps
@@ -24,15 +24,15 @@ double LossWatch::mean_of_last(size_t steps) const {
   return std::accumulate(losses_.end() - std::ptrdiff_t(steps), losses_.end(), 0.0) / double(steps);
 }
 
-// With a thousand classes a network may need more steps than patience has to be better than a guess, so the
-// patience grows with the classes.
+// With a thousand classes a network may need more steps to become better than a guess, so the patience grows
+// with the number of classes.
 bool LossWatch::guessing() const {
   const size_t first = std::max(patience, 2 * size_t(run_.classes));
   if (losses_.size() < first) return false;
   return std::abs(mean_of_last(standing) / std::log(run_.classes) - 1) < stands;
 }
 
-// What begins below a guess, because its weights were trained before, may rise up to one.
+// A network that was trained before begins below a guess, and its loss may rise to that of a guess.
 bool LossWatch::diverging() const {
   const double beginning = std::max(losses_[0], std::log(run_.classes));
   return losses_.size() > climb && mean_of_last(climb) > far * beginning;

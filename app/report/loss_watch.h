@@ -1,7 +1,7 @@
 // A LossWatch finds out from the losses of a run's steps that the run does not learn, and says so once, with
 // advice.
 //
-//   guessing    the loss has stood at ln(classes), which is that of a network that answers every image alike
+//   guessing    the loss has stayed at ln(classes), like that of a network that answers every image alike
 //   diverging   the loss is far above what it was at the beginning
 #pragma once
 
@@ -31,7 +31,7 @@ class LossWatch {
   std::string advice() const;
 
   WatchedRun run_;
-  std::vector<double> losses_;  // until something was said
+  std::vector<double> losses_;  // until a warning was given
   bool said_ = false;
 };
 

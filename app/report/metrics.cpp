@@ -15,13 +15,14 @@ using Json = nlohmann::ordered_json;  // prints doubles with all their digits
 
 namespace {
 
-// Whether a line stays where training goes on after `step`. An epoch that ends there is evaluated again.
+// Returns whether a line remains when training resumes after `step`. An epoch that ends there is evaluated
+// again.
 bool stays(const Json& line, int64_t step) {
   if (line.contains("step")) return line["step"].get<int64_t>() <= step;
   return line.contains("train_loss") && line["steps"].get<int64_t>() < step;
 }
 
-// The lines that stay. The last one may have been cut short.
+// Returns the lines that remain. The last one may have been cut short.
 std::string up_to(int64_t step, const std::string& file) {
   const std::string text = read_bounded(file, most_metrics_bytes);
   std::string kept;
@@ -59,7 +60,7 @@ MetricsFile::MetricsFile(const std::string& file, std::string data, int64_t step
 void MetricsFile::write(const std::string& text) {
   if (file_.empty()) return;
   if (stream_) return stream_->write(text + "\n");
-  out_ << text << '\n' << std::flush;  // whoever follows the file sees whole lines
+  out_ << text << '\n' << std::flush;  // so that readers of the growing file see whole lines
   if (!out_) throw Error("can't write the metrics file " + file_, "is the disk full?");
 }
 

@@ -1,6 +1,6 @@
-// The metrics file: one JSON object a line, for scripts. Steps have step, loss and images_per_s; epochs have
-// epoch and test_accuracy; the last line sums up the run. Steps and epochs count from 1. Every line names the
-// data.
+// The metrics file has one JSON object a line, for scripts. Steps have step, loss and images_per_s; epochs
+// have epoch and test_accuracy; the last line sums up the run. Steps and epochs count from 1. Every line
+// names the data.
 #pragma once
 
 #include <fstream>
@@ -14,19 +14,19 @@ namespace antichain {
 
 class MetricsFile {
  public:
-  // "": writes nothing. Of a file that is there, the lines up to `step` stay, where training goes on: those
-  // of later steps, of epochs that are evaluated again, and of the end are cut off. Error when the file can't
-  // be opened, or is no such file.
+  // "" writes nothing. When training resumes with an existing file, the lines up to `step` remain. Lines of
+  // later steps, of epochs that are evaluated again, and of the end are removed. Throws Error when the file
+  // can't be opened, or is no metrics file.
   MetricsFile(const std::string& file, std::string data, int64_t step = 0);
   void step(const StepReport&);
   void epoch(const EpochReport&);
-  void summary(const std::string& json);  // an object in one line
+  void summary(const std::string& json);  // a JSON object in one line
 
  private:
   void write(const std::string& text);
   std::string file_, data_;
   std::ofstream out_;
-  std::optional<OutputStream> stream_;  // instead of out_, where the name is one
+  std::optional<OutputStream> stream_;  // used instead of out_ where the file is a stream
 };
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// What a plan costs, stage by stage, as tables show it.
+// PlanFigures are what a plan costs, stage by stage, as tables show it.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct PlanFigures {
 };
 PlanFigures figures(const Plan&, const Profile&, const PlanOptions&);
 
-// How much longer a step takes on one device, the fastest of the cluster's, than `step_s`.
+// Returns how many times `step_s` a step takes on one device, the fastest of the cluster.
 double speedup(double step_s, const Profile&, const PlanOptions&);
 
-// "8", or with replicas the devices of each stage: "3+5x1", "1x8".
+// Returns "8", or with replicas the devices of each stage: "3+5x1", "1x8".
 std::string stages_in_short(const Plan&);
 
 }  // namespace antichain

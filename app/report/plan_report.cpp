@@ -21,7 +21,7 @@ std::string short_mebibytes(int64_t bytes) {
   return bytes == 0 ? "-" : fmt::format("{:.1f}", double(bytes) / (1 << 20));
 }
 
-// Columns that say nothing are left out: devices that are the ranks, limits that are none.
+// Shown omits empty columns: devices that are the ranks, and unlimited memory.
 struct Shown {
   bool devices = false, limits = false, shares = false;
   Shown(const Plan& plan, const PlanFigures& all) {
@@ -35,7 +35,7 @@ struct Shown {
   }
 };
 
-// "14: conv1 to layer1.1.conv2"
+// Returns "14: conv1 to layer1.1.conv2".
 std::string nodes_in_short(const PlanStage& stage, const Profile& profile) {
   const std::string &first = profile.nodes[size_t(stage.nodes.front())].name,
                     &last = profile.nodes[size_t(stage.nodes.back())].name;
@@ -70,7 +70,7 @@ Table stage_table(const Plan& plan, const Profile& profile, const PlanFigures& a
   return table;
 }
 
-// What the bound is a bound of.
+// Names the quantity that the bound applies to.
 std::string slowest(const Plan& plan, const PlanFigures& all) {
   const double stage_s = all.slowest_s();
   std::string text =

@@ -1,4 +1,4 @@
-// What the subcommands print of a plan.
+// The subcommands print these texts about a plan.
 #pragma once
 
 #include <string>
@@ -7,21 +7,21 @@
 
 namespace antichain {
 
-// What is planned for, in two lines: "Objective compute, 32 micro-batches under 1f1b", and the link.
+// Returns the planning task in two lines: "Objective compute, 32 micro-batches under 1f1b", and the link.
 std::string describe(const PlanTask&);
 
-// One line a stage: its devices, nodes, times, what crosses to later stages, and memory. Then how good the
-// plan is: its slowest stage, and the bound that proves how much better another one could be.
+// Returns one line a stage: its devices, nodes, times, bytes that cross to later stages, and memory. After
+// them come the plan's slowest stage, and the bound that shows how much better another plan could be.
 std::string describe(const Plan&, const Profile&, const PlanTask&);
 
-// The predicted step, in a line.
+// Returns the predicted step in one line.
 std::string describe_step(const Plan&, const Profile&, const PlanTask&);
 
-// "resnet18 in micro-batches of 16", or the name alone where the size is not known.
+// Returns "resnet18 in micro-batches of 16", or only the name where the size is unknown.
 std::string subject(const Profile&);
-// What a speedup is over: "one device", or "the fastest device".
+// Returns what a speedup is relative to: "one device", or "the fastest device".
 std::string one_device(const Cluster&);
-// "0-3,6": ascending numbers, runs in short.
+// Returns ascending numbers with ranges abbreviated: "0-3,6".
 std::string ranges(const std::vector<int>&);
 
 }  // namespace antichain

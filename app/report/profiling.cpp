@@ -40,7 +40,7 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
       "profile this network on this machine");
 }
 
-// Its text, or nothing, on all ranks.
+// Returns the kept profile's text, or "", on all ranks.
 std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
                          const Context& context, Transport& transport) {
   return on_rank_zero(transport, [&] {
@@ -60,7 +60,7 @@ std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& 
 
 std::string words_for(const std::string& way) { return way.empty() ? "tensors were in host memory" : way; }
 
-// A cut, and NCCL's order of messages, follow from the link.
+// The cut, and NCCL's order of messages, depend on the link.
 void note_another_way(const Profile& profile, const PlanningOptions& planning, const Rank& rank,
                       const ChosenTransport& tensors) {
   const bool given =
@@ -109,7 +109,7 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   try {
     ProfileCache(planning.profile_cache)
         .keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
-  } catch (const std::exception& error) {  // a run needs no kept profile
+  } catch (const std::exception& error) {  // a run does not need the cache
     note(fmt::format("the measured profile is not kept: {}", error.what()));
   }
   return profile;

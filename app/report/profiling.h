@@ -7,17 +7,18 @@
 
 namespace antichain {
 
-// The given profile. Error when it is for another network than `lowered`, or of a kind that nothing can be
-// run by.
+// Returns the given profile. Throws Error when it is for another network than `lowered`, or of a kind that
+// can't be executed.
 Profile given_profile(const GivenFiles&, const PlanningOptions&, const Graph& lowered);
-// Collective: the given one, else one measured before (app/obtain/profile_cache.h; rank 0 says so in one
-// line), else one measured under the load of this job, and kept. The link is measured over the transport that
-// was chosen for tensors; where the given profile's was measured over another one, rank 0 says so.
+// Collective. Returns the given profile, else one measured before (app/obtain/profile_cache.h; rank 0 says so
+// in one line), else one that is measured under the load of this job, and kept. The link is measured over the
+// transport chosen for tensors. Rank 0 says so where the given profile's link was measured over another one.
 Profile obtain_profile(const GivenFiles&, const PlanningOptions&, const NetworkOptions&, const Graph& lowered,
                        Rank&, const ChosenTransport&);
-// Collective: measured now, and kept, unless ranks lacked cores meanwhile or `seconds` are fewer than usual.
+// Collective. Measures a profile now. It is kept unless ranks lacked cores meanwhile or `seconds` is below
+// the usual.
 Profile measured_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered, Rank&,
                          const ChosenTransport&,
-                         double seconds = 0);  // about so long; 0: as long as is usual for the device
+                         double seconds = 0);  // approximate duration; 0: as usual for the device
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// What the subcommands print of a simulated step.
+// The subcommands print these texts about a simulated step.
 #pragma once
 
 #include <string>
@@ -8,13 +8,13 @@
 
 namespace antichain {
 
-// Of a drawn timeline, in characters: the asked one, or for 0 as text_columns() says.
+// Returns the width of a drawn timeline in characters: the requested one, or for 0 that of text_columns().
 int grid_width(int asked);
 
-// Step time, bubble share, speedup over one device, and peak memory per stage.
+// Returns step time, bubble share, speedup over one device, and peak memory per stage.
 std::string describe(const Timeline&, const Plan&, const Profile&, const Schedule&, const PlanTask&);
 
-// The same as data, for --json.
+// Returns the same as data, for --json.
 std::string simulation_json(const Timeline&, const Plan&, const Profile&, const Schedule&);
 
 }  // namespace antichain

@@ -19,7 +19,7 @@ namespace {
 
 using RunJson = nlohmann::json;
 
-// Which differ in every run, and change no number.
+// These differ in every run and change no number.
 const std::set<std::string> outputs = {"results",    "metrics", "trace", "json",
                                        "checkpoint", "resume",  "config"};
 

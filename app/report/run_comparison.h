@@ -16,7 +16,7 @@ struct FinishedRun {
   nlohmann::json settings;         // by option
   nlohmann::json start;            // the last one: program, revision, libraries, ranks, plan_hash
   nlohmann::json summary;          // what train --json writes; empty where the run has not ended
-  std::map<int64_t, double> loss;  // by step, from 1; not a number where it was none
+  std::map<int64_t, double> loss;  // by step, from 1; NaN where it was no number
 };
 // Throws Error where the folder holds no run, or one of its files is damaged.
 FinishedRun read_run(const std::string& folder);
@@ -25,7 +25,7 @@ class RunComparison {
  public:
   RunComparison(FinishedRun a, FinishedRun b);
 
-  // The same losses in the same steps, and the same weights and statistics at the end.
+  // Returns whether losses in all steps, and the final weights and statistics, are equal.
   bool equal() const;
   std::string verdict() const;  // a sentence
   std::string str() const;      // tables: settings that differ, losses, times, states
@@ -35,15 +35,15 @@ class RunComparison {
   struct Line {
     std::string name, a, b;
   };
-  std::vector<Line> settings() const;  // that differ
+  std::vector<Line> settings() const;  // those that differ
   std::vector<Line> results() const;
   bool same_states() const;
   std::string settings_table() const;
 
   FinishedRun a_, b_;
-  int64_t common_ = 0;           // steps that both have
-  int64_t first_different_ = 0;  // of these; 0: none
-  double largest_ = 0;           // difference of two losses of a step
+  int64_t common_ = 0;           // number of steps in both
+  int64_t first_different_ = 0;  // the first such step; 0: none
+  double largest_ = 0;           // of two losses of a step
 };
 
 }  // namespace antichain

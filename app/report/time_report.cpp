@@ -13,7 +13,7 @@ namespace {
 
 std::string seconds(double s) { return s == 0 ? "-" : fmt::format("{:.2f}", s); }
 
-// Kinds that nothing was spent on have no column.
+// Kinds that took no time have no column.
 std::vector<Spent> kinds(const std::vector<TimeSheet>& ranks) {
   std::vector<Spent> all;
   for (size_t k = 0; k < kinds_of_spent; ++k)

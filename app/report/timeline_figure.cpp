@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-constexpr int picture_width = 1100, plot_width = 930;  // pixels: of all, and between the axes' ends
+constexpr int picture_width = 1100, plot_width = 930;  // pixels: of the picture, and between the axes' ends
 constexpr int digit_width = 7;
 
 bool computes(const TimelineBox& box) { return box.kind == "forward" || box.kind == "backward"; }
@@ -19,7 +19,7 @@ double end_of(const std::vector<TimelineBox>& boxes) {
   return end_s;
 }
 
-// An update takes a thousandth of a step: it is drawn three pixels wide at least, back from its end.
+// An update takes a thousandth of a step, so it is drawn at least three pixels wide, back from its end.
 double drawn_from_s(const TimelineBox& box, double end_s) {
   return box.kind == "step" ? std::max(0.0, std::min(box.start_s, box.end_s - end_s * 3 / plot_width))
                             : box.start_s;

@@ -12,13 +12,13 @@ namespace antichain {
 struct TimelineBox {
   int rank = 0;
   std::string kind;     // as category_of()
-  int microbatch = -1;  // −1: of none, or of all
+  int microbatch = -1;  // −1: none, or all
   double start_s = 0, end_s = 0;
 };
 
 // Adds the figure to the script and returns its file, or "" where nothing computes. Boxes that are wide
-// enough bear their micro-batch's number. Beside each row stands the share in which the rank neither computes
-// nor updates.
+// enough show their micro-batch's number. Beside each row stands the fraction in which the rank neither
+// computes nor updates.
 std::string draw_timeline(GnuplotScript&, const std::vector<TimelineBox>&, int ranks, const std::string& name,
                           const std::string& title);
 

@@ -74,7 +74,7 @@ void TrainReporter::on_checkpoint(const CheckpointReport& r) {
 
 void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
   times_ = times;
-  bar_.finish();  // the last loss and accuracy stay
+  bar_.finish();  // keeps the last loss and accuracy on the screen
   bar_.say("\n" + describe(times, host_of_rank_));
 }
 

@@ -1,4 +1,4 @@
-// What a run of `antichain train` tells while it goes on, and at its end.
+// A TrainReporter reports on a run of `antichain train` during the run and at its end.
 #pragma once
 
 #include <deque>
@@ -15,7 +15,7 @@
 
 namespace antichain {
 
-// Progress bar and metrics, on rank 0.
+// It drives the progress bar and the metrics file, on rank 0.
 class TrainReporter : public TrainObserver {
  public:
   TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank, LossWatch);
@@ -29,7 +29,7 @@ class TrainReporter : public TrainObserver {
   const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
 
  private:
-  void warn_above(const std::string& sentence);  // of the bar
+  void warn_above(const std::string& sentence);  // above the bar
   double mean_loss(double newest);               // over the last 20 steps
   MetricsFile& metrics_;
   const DataSet& data_;
@@ -38,12 +38,12 @@ class TrainReporter : public TrainObserver {
   LossWatch loss_watch_;
   ProgressBar bar_;
   std::deque<double> losses_;      // of the last steps
-  std::optional<int64_t> before_;  // steps done before this start
+  std::optional<int64_t> before_;  // steps done by earlier starts
   std::vector<TimeSheet> times_;
   std::optional<EpochReport> epoch_;
 };
 
-// What came of it, beside what was predicted.
+// A TrainSummary is the result of a run, beside what was predicted.
 struct TrainSummary {
   std::string model, precision, data, plan_hash, state;
   int64_t test_images = 0, steps = 0, memory_bytes = 0;
@@ -51,7 +51,7 @@ struct TrainSummary {
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
   double loss = 0;                 // of the last step
-  std::optional<double> accuracy;  // of it; nothing where it was done before
+  std::optional<double> accuracy;  // after that step; none where the evaluation was done before
   std::vector<TimeSheet> times;    // by rank
   std::optional<EpochReport> epoch;
 };

@@ -1,5 +1,5 @@
-// What `antichain profile --tune` prints: for each pass of each kind of convolution the engine that the rule
-// takes beside the fastest.
+// `antichain profile --tune` prints this: for each pass of each kind of convolution, the engine that the rule
+// chooses beside the fastest.
 #pragma once
 
 #include <string>

@@ -12,11 +12,11 @@
 namespace antichain {
 namespace {
 
-// The options that a recipe has a value for.
+// These are the options that a recipe has a value for.
 constexpr const char* filled[] = {"--batch",         "--lr",       "--lr-schedule",  "--warmup-steps",
                                   "--warmup-epochs", "--momentum", "--weight-decay", "--epochs"};
 
-// "cosine", "200 steps of warm-up, then cosine"
+// Returns "cosine" or "200 steps of warm-up, then cosine".
 std::string course(const std::string& schedule, int64_t warmup_steps) {
   return warmup_steps == 0 ? schedule : counted(warmup_steps, "step") + " of warm-up, then " + schedule;
 }

@@ -1,4 +1,4 @@
-// The model's recipe (models/recipe.h) fills what the command line leaves open about a training.
+// The model's recipe (models/recipe.h) fills in training options that the command line leaves open.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace antichain {
 
-// Options of `train` that were not given become the recipe's: the batch, the rate (in proportion to the
-// batch) and its course, momentum, weight decay, and without --steps the epochs.
+// Sets the options of `train` that were not given from the recipe: the batch, the learning rate (in
+// proportion to the batch) and its schedule, momentum, weight decay, and without --steps the epochs.
 //
-// Where --steps alone ends the run sooner, the rate's course stays as long as the recipe's epochs, so that a
-// short run is the beginning of a long one. With --epochs or --lr-schedule the course ends with the run;
-// --lr-schedule also leaves the recipe's warm-up out.
+// Where --steps alone ends the run sooner, the rate's schedule stays as long as the recipe's epochs. So a
+// short run is the beginning of a long one. With --epochs or --lr-schedule the schedule ends with the run;
+// --lr-schedule also disables the recipe's warm-up.
 void follow_recipe(const CLI::App& train, TrainCommandOptions&);
 
-// Returns the line that tells what the options came to; `batches` is the number of batches in an epoch.
+// Returns the line that reports the chosen options; `batches` is the number of batches in an epoch.
 std::string describe_recipe(const TrainCommandOptions&, int64_t batches);
 
-// Returns what the watch over the losses has to know.
+// Returns what the watch over the losses needs to know.
 WatchedRun watched_run(const TrainCommandOptions&);
 
-// "batch 128, rate 0.3, one-cycle, momentum 0.9, weight decay 0.0005, 10 epochs (runs of 3 and 10 epochs on
-// CIFAR-10)"
+// Returns "batch 128, rate 0.3, one-cycle, momentum 0.9, weight decay 0.0005, 10 epochs (runs of 3 and 10
+// epochs on CIFAR-10)".
 std::string describe(const Recipe&);
 
 }  // namespace antichain

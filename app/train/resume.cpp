@@ -28,14 +28,14 @@ constexpr const char* normalisation = "mean and deviation";
 constexpr const char* replicas_setting = "replicas";
 constexpr const char* other_bits = ": the numbers will not be the same to the last bit";
 const std::set<std::string> kept_by_same_bits = {"device",
-                                                 "threads"};  // that a cut does not change, but these do
+                                                 "threads"};  // a cut does not change the bits, but these do
 
 std::string without_slash(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
 }
 
-// A folder with checkpoints of another run must not get this one's as well.
+// A folder with another run's checkpoints must not get this run's as well.
 void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
   const std::vector<std::string> there = folder.list();
   if (folder.path().empty() || there.empty()) return;
@@ -59,7 +59,7 @@ std::string find_checkpoint(const CheckpointCommandOptions& o) {
               "name a folder that --checkpoint was given, or one of the folders step-… in it");
 }
 
-// Tensors that the network and the checkpoint do not have alike.
+// Lists the tensors that differ between the network and the checkpoint.
 std::vector<std::string> tensor_differences(const Manifest& manifest, const Graph& graph) {
   Facts there, here;
   const auto text = [](const CheckpointTensor& t) {
@@ -80,13 +80,13 @@ std::string some(const std::vector<std::string>& sentences) {
                      sentences.size() > most ? fmt::format("; and {} more", sentences.size() - most) : "");
 }
 
-// Steps over which the learning rate takes its course.
+// Returns the number of steps of the learning rate's schedule.
 const std::string& course_of(const Facts& recipe) {
   return recipe.at(recipe.contains(course_length) ? course_length : length);
 }
 
-// A longer or shorter run is the user's right, but where the learning rate's course depends on the length it
-// is another run from here on. Returns whether that has to be said.
+// A user may change a run's length. But where the learning rate's schedule depends on it, this is another run
+// from here on. Returns whether that has to be said.
 bool check_length(const Manifest& m, const RunFacts& run) {
   const int64_t total = std::stoll(run.recipe.at(length));
   if (m.position.step > total)
@@ -97,7 +97,7 @@ bool check_length(const Manifest& m, const RunFacts& run) {
          run.recipe.at("learning rate") != "constant";
 }
 
-// What manifests had no word for once, with what every run had then that did not say otherwise.
+// Returns the facts that old manifests did not state, with the default that every run had then.
 Facts once_unsaid() {
   Facts facts = {{normalisation, describe(Normalisation())}};
   for (const TrainOption& option : train_option_kinds())
@@ -105,8 +105,8 @@ Facts once_unsaid() {
   return facts;
 }
 
-// The facts of an older checkpoint: what it does not say is taken to be as it is here, with a warning where
-// that is not what every run had then.
+// Completes the facts of an older checkpoint. A missing fact is assumed to be as it is here, with a warning
+// where this differs from the default of that time.
 Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
   for (const auto& [name, usual] : once_unsaid()) {
     const auto now = here.find(name);
@@ -119,10 +119,10 @@ Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
   return there;
 }
 
-// Where it stands, in a run of so many steps an epoch. A manifest is sealed, so only a forged one is refused
-// here.
+// Checks the position in a run of so many steps an epoch. A manifest is sealed, so this refuses only forged
+// ones.
 void check_position(const TrainPosition& p, int64_t steps_per_epoch, const std::string& checkpoint) {
-  const int64_t in_epoch = p.batch == 0 ? steps_per_epoch : p.batch;  // steps that its sums can hold
+  const int64_t in_epoch = p.batch == 0 ? steps_per_epoch : p.batch;  // the largest count of its sums
   const bool right = p.step >= 0 && p.epoch == p.step / steps_per_epoch &&
                      p.batch == p.step % steps_per_epoch && p.epoch_steps >= 0 && p.epoch_steps <= in_epoch &&
                      std::isfinite(p.epoch_loss) && p.epoch_correct >= 0 &&
@@ -231,7 +231,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
   return beginning;
 }
 
-// Nodes in their order, by how many replicas share each one's micro-batches: "2 to layer2.0.conv2, then 1".
+// Lists the nodes in order by the number of replicas of their stage: "2 to layer2.0.conv2, then 1".
 void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   std::string replicas, last_node;

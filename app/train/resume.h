@@ -1,5 +1,5 @@
-// Where a training run begins: from nothing, or from a checkpoint that belongs to it. Found out, and refused
-// where it does not fit, before anything is computed.
+// This file decides where a training run begins: from nothing, or from a checkpoint that belongs to it. A
+// checkpoint that does not fit is refused before anything is computed.
 #pragma once
 
 #include <string>
@@ -13,39 +13,39 @@
 
 namespace antichain {
 
-// What a run is, for its checkpoints. Rank 0's counts.
+// RunFacts describe a run, for its checkpoints. Those of rank 0 count.
 struct RunFacts {
-  Facts model, recipe;  // a run that goes on must have the same
+  Facts model, recipe;  // a resumed run must have the same
   Facts setting;        // may differ
   int64_t steps_per_epoch = 1;
 };
 RunFacts run_facts(const TrainCommandOptions&, const DataSplits&, const Rank&);
-// How the run's plan divides the network, which it may otherwise than its checkpoint's; the bits depend on
-// replicas.
+// Adds how the run's plan divides the network. This may differ from the checkpoint's plan, but the bits
+// depend on replicas.
 void add_plan(Facts& setting, const Plan&, const Profile&);
 
-// A fingerprint of the images and labels: of all, or of some thousands evenly spread where there are more.
+// Returns a hash of the images and labels: of all, or of some thousands evenly spread where there are more.
 std::string fingerprint(const DataSet&);
 
 struct Beginning {
   std::string checkpoint;  // path; "": from nothing
-  Manifest manifest;       // of it
-  FolderLock lock;         // on rank 0: that of the folder this run writes to
+  Manifest manifest;       // the checkpoint's
+  FolderLock lock;         // on rank 0: locks the folder that this run writes to
 
-  int64_t step() const { return checkpoint.empty() ? 0 : manifest.position.step; }  // done
+  int64_t step() const { return checkpoint.empty() ? 0 : manifest.position.step; }  // steps done
 };
 
-// Collective. Locks the folder for checkpoints, clears it of what torn attempts left, and makes sure that all
-// ranks share it; finds the checkpoint to resume from, which is read and checked as a whole, an older one
-// where the newest is damaged. Error on every rank when the folder is in use, holds another run, or the
-// checkpoint does not belong to this run (each difference is named).
+// Collective. Locks the folder for checkpoints, removes what interrupted writes left, and makes sure that all
+// ranks share it. Finds the checkpoint to resume from, reads it as a whole and checks it; where the newest is
+// damaged it takes an older one. Throws Error on every rank when the folder is in use or holds another run,
+// or when the checkpoint does not belong to this run (it names each difference).
 Beginning find_beginning(const TrainCommandOptions&, const RunFacts&, const Graph&, const Rank&);
 
-// Each stage takes its state, on whichever ranks it was; rank 0 says so, and warns where the checkpoint's
+// Each stage takes its state, whichever ranks had it before. Rank 0 says so, and warns where the checkpoint's
 // plan had other replicas.
 void go_on_from(const Beginning&, const RunFacts&, Stage&, const Rank&);
 
-// What the trainer needs to know about it.
+// Returns what the trainer needs to know about checkpoints.
 CheckpointOptions checkpoint_options(const CheckpointCommandOptions&, const RunFacts&, const Beginning&);
 
 }  // namespace antichain

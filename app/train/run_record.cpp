@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::array files_of_a_run = {"run.json",      "config.toml", "profile.json", "plan.json",
                                        "metrics.jsonl", "log.txt",     "weights.h5",   "summary.json"};
 
-// Starts that stand there already; null where there is no record of ours.
+// Returns the starts that the file already lists, or null where it is no record of ours.
 Json earlier(const std::string& file) {
   if (!fs::exists(file)) return {};
   const Json before = Json::parse(read_file(file), nullptr, false);
@@ -33,7 +33,7 @@ Json earlier(const std::string& file) {
                                                                                         : Json();
 }
 
-// Files of the names that we give, where no run of ours has left its record.
+// Refuses a folder that has files of our names but no record of a run.
 void refuse_foreign_files(const std::string& folder) {
   if (!earlier(folder + "/run.json").is_null()) return;
   for (const char* name : files_of_a_run)
@@ -113,7 +113,7 @@ std::string describe_keeping(const TrainCommandOptions& o) {
 void note_settings(TrainCommandOptions& o, CLI::App& command) {
   if (o.results.empty()) return;
   Json all = settings_in_force(command);
-  const auto exact = [](auto x) { return typed(fmt::format("{}", x)); };  // CLI11 knows six digits
+  const auto exact = [](auto x) { return typed(fmt::format("{}", x)); };  // CLI11 would print six digits
   if (o.recipe_warmup_steps > 0) all["warmup-steps"] = o.recipe_warmup_steps;
   if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
   all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.sgd.momentum);

@@ -1,8 +1,8 @@
-// --results: a folder that holds what a training run was and what came of it, so that a number can be traced
-// to a program, a command and a plan.
+// A RunRecord is the folder of --results. It holds the run's settings and results, so that a number can be
+// traced to a program, a command and a plan.
 //
-//   DIR/run.json        every start: command, program, git revision, libraries, ranks; all settings, defaults
-//                       too
+//   DIR/run.json        every start: command, program, git revision, libraries, ranks; all settings,
+//                       including defaults
 //   DIR/config.toml     the settings that were given, for --config
 //   DIR/profile.json    DIR/plan.json    DIR/metrics.jsonl    DIR/summary.json
 //   DIR/log.txt         what was printed
@@ -23,18 +23,18 @@ namespace antichain {
 
 class RunRecord {
  public:
-  // Collective: rank 0 makes and locks the folder, and keeps what is printed from then on. "": none. Error
-  // when another run works in it.
+  // Collective: rank 0 makes and locks the folder, and from then on keeps what is printed. "" is no folder.
+  // Throws Error when another run uses it.
   RunRecord(const std::string& folder, const Rank&);
 
-  // On rank 0, before anything is measured. `checkpoint`: which it goes on from, or "". Error where the
-  // folder holds the results of a finished run, and this one does not go on with it.
+  // Rank 0 calls this before anything is measured. `checkpoint` is the one that the run resumes from, or "".
+  // Throws Error where the folder holds the results of a finished run that this one does not resume.
   void check_free(const std::string& checkpoint) const;
-  // On rank 0, before the first step.
+  // Rank 0 calls this before the first step.
   void begin(const TrainCommandOptions&, const JobStart&, const std::string& checkpoint, const Profile&,
              const Plan&) const;
-  // Collective, after the last step: the weights of all stages. Why they could not be written, or ""; on
-  // every rank.
+  // Collective, after the last step. Writes the weights of all stages. Returns why they could not be written,
+  // or "", on every rank.
   std::string keep_weights(Stage&, Transport&) const;
 
  private:
@@ -42,14 +42,14 @@ class RunRecord {
   FolderLock lock_;
 };
 
-// Where the weights and the log of a run are kept, or with which option they would be: a line of the log's
-// beginning.
+// Returns a line for the beginning of the log: where the weights and the log are kept, or with which option
+// they would be.
 std::string describe_keeping(const TrainCommandOptions&);
 
-// For run.json and config.toml, once the options are all filled in.
+// Stores the settings for run.json and config.toml, once all options have their values.
 void note_settings(TrainCommandOptions&, CLI::App& command);
 
-// --metrics and --json, where --results is given and they are not.
+// Sets --metrics and --json where --results is given and they are not.
 void complete_outputs(TrainCommandOptions&);
 
 }  // namespace antichain

@@ -21,7 +21,7 @@ bool is_setting(const CLI::Option& option) {
 
 bool is_flag(const CLI::Option& option) { return option.get_items_expected_max() == 0; }
 
-// How a given flag reads: --nesterov is written, --no-nesterov is not.
+// Returns a flag's value: --nesterov is true, --no-nesterov is false.
 bool is_true(const CLI::Option& flag) { return flag.results().back() == "true"; }
 
 bool names_text(const CLI::Option& option) {
@@ -39,7 +39,7 @@ Json value_of(const CLI::Option& option, const std::string& text) {
   return names_text(option) ? Json(text) : typed(text);
 }
 
-// CLI11 makes a text of the variable that an option fills.
+// CLI11 converts the variable behind an option to text.
 std::string text_in_force(CLI::Option& option) {
   if (option.count() > 0) return option.results().back();
   return option.capture_default_str()->get_default_str();

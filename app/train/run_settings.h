@@ -1,4 +1,4 @@
-// A run's settings are all options of its command with the values in force: those that were given, and the
+// A run's settings are all options of its command with their current values: those that were given, and the
 // defaults of the others.
 #pragma once
 

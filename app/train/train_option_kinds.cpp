@@ -19,7 +19,7 @@ std::string text(const T& value) {
   return fmt::format("{}", value);
 }
 
-// In the order of --help.
+// The options come in the order of --help.
 const auto options = std::to_array<TrainOption>({
     {"help", output},
     {"config", output},
@@ -34,7 +34,7 @@ const auto options = std::to_array<TrainOption>({
     {"label-smoothing", network, "label smoothing",
      [](const Options& o, int64_t) { return text(o.network.label_smoothing); }},
     {"precision", network, "precision", [](const Options& o, int64_t) { return o.network.precision; }},
-    {"image", network},  // the data's images are of that size
+    {"image", network},  // the data determine it
     {"classes", network, "classes", [](const Options& o, int64_t) { return text(o.network.classes); }},
     {"dataset", data},
     {"data-dir", data},
@@ -45,7 +45,7 @@ const auto options = std::to_array<TrainOption>({
     {"init-partial", extent},
     {"lr", recipe, "peak learning rate", [](const Options& o, int64_t) { return text(o.rate.peak); }},
     {"lr-schedule", recipe, "learning rate", [](const Options& o, int64_t) { return o.rate.schedule; }},
-    {"warmup-steps", recipe, "warm-up steps",  // those of --warmup-epochs are told as epochs
+    {"warmup-steps", recipe, "warm-up steps",  // --warmup-epochs is reported in epochs
      [](const Options& o, int64_t per_epoch) {
        const bool from_recipe = o.recipe_warmup_steps > 0;
        return text(from_recipe ? rate_course(o, per_epoch).options.warmup_steps : o.rate.warmup_steps);
@@ -106,7 +106,7 @@ void check_train_option_kinds(const CLI::App& train) {
         ExitCode::failure);
   };
   for (const CLI::Option* option : train.get_options()) {
-    const std::string& name = option->get_lnames().front();  // of --nesterov and --no-nesterov, the first
+    const std::string& name = option->get_lnames().front();  // the first of --nesterov and --no-nesterov
     if (std::ranges::find(options, name, &TrainOption::name) == options.end())
       complain(fmt::format("--{} has no row", name));
   }

@@ -1,6 +1,6 @@
-// What each option of `antichain train` changes. From this table a checkpoint's manifest says what a run that
-// goes on must have alike, and an option without a row ends the program: none that changes numbers can be
-// forgotten.
+// This table says what each option of `antichain train` changes. From it a checkpoint's manifest knows which
+// settings a resumed run must share. An option without a row ends the program, so none that changes numbers
+// can be forgotten.
 #pragma once
 
 #include <span>
@@ -12,25 +12,26 @@
 namespace antichain {
 
 enum class OptionKind {
-  network,    // numbers, as part of the network: a run that goes on must have the same
-  recipe,     // numbers, as part of how it is trained: the same
-  data,       // numbers: compared by what the data hold, wherever they are
-  last_bits,  // how sums are rounded: another is warned of
-  // From where and how far a run goes, and what it does in trouble: may change, and what follows is said.
+  network,    // changes numbers, as part of the network: a resumed run must have the same
+  recipe,     // changes numbers, as part of the training: a resumed run must have the same
+  data,       // changes numbers: compared by the data's content, wherever they are
+  last_bits,  // changes how sums are rounded: a different value causes a warning
+  // Sets where a run begins and ends, and how it handles failures. It may change, and the consequences are
+  // said.
   extent,
-  speed,   // how fast it runs, and no bit
-  output,  // which files are written or read, and what is printed
+  speed,   // changes the speed, and no bit
+  output,  // selects files to write or read, and what is printed
 };
 const char* name_of(OptionKind);
 
 struct TrainOption {
   const char* name;  // "lr", without dashes
   OptionKind kind;
-  // Of network and recipe: its name and value in a manifest, the names being those that all versions wrote.
-  // None where another fact says it.
+  // For network and recipe: the option's name and value in a manifest, under names that all versions wrote.
+  // Empty where another fact covers the option.
   const char* fact = "";
   std::string (*value)(const TrainCommandOptions&, int64_t batches_per_epoch) = nullptr;
-  // Where a version wrote manifests without it: its default then.
+  // The default of versions that wrote manifests without this fact.
   const char* default_before = "";
 };
 

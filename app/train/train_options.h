@@ -1,4 +1,4 @@
-// What `antichain train` can be told.
+// TrainCommandOptions are the options of `antichain train`.
 #pragma once
 
 #include <string>
@@ -23,30 +23,30 @@ struct TrainCommandOptions {
   ScheduleOptions schedule;
   DataOptions data;
   int epochs = 0;     // 0: as many as `steps` needs
-  int64_t steps = 0;  // 0: whole epochs
+  int64_t steps = 0;  // 0: train whole epochs
   uint64_t seed = 0;
   InitOptions init;
   LearningRateOptions rate;
   double warmup_epochs = 0;
-  int64_t recipe_warmup_steps = 0;  // or less, where the course is short
-  int course_epochs = 0;            // the rate's course is so long where the run is shorter
+  int64_t recipe_warmup_steps = 0;  // fewer where the schedule is short
+  int course_epochs = 0;            // length of the rate's schedule where the run is shorter
   SgdOptions sgd;
   bool nesterov = true;
-  std::vector<std::string> departures;  // options that were given where the recipe has a value
+  std::vector<std::string> departures;  // given options that the recipe also has values for
   std::string on_nan = "abort";
   std::string augment = "auto";  // where: host, device, or the device if it has memory of its own
-  std::string settings;          // what was said on the command line: all ranks must have been told the same
-  std::string in_force, given;   // the same for --results: with all defaults, as JSON, and as a settings file
+  std::string settings;          // the command line's settings, which must be equal on all ranks
+  std::string in_force, given;   // for --results: with all defaults, as JSON, and as a settings file
   CheckpointCommandOptions checkpoint;
   std::string results, metrics_file, trace_file, json_file;
 };
 
 void add_train_options(CLI::App&, TrainCommandOptions&);
 
-// Error on what no single option shows to be wrong.
+// Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);
 
-// The learning rate's course, given the number of whole batches in an epoch.
+// A RateCourse is the learning rate's schedule, given the number of whole batches in an epoch.
 struct RateCourse {
   LearningRateOptions options;
   int64_t steps = 0;  // those of the run, or more

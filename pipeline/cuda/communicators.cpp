@@ -15,13 +15,13 @@
 namespace antichain::cuda {
 namespace {
 
-// Messages spin on the device's processors until the peer comes, so few of them; and few enough that the
-// kernels of all lanes always find room side by side, whatever is computed: NCCL's guide asks for that where
-// one device has two communicators. NCCL_MAX_CTAS in the environment goes before it.
+// Messages occupy the device's processors until the peer comes, so they get few of them. The kernels of all
+// lanes must always fit side by side with any computing: NCCL's guide requires that where one device has two
+// communicators. NCCL_MAX_CTAS in the environment overrides it.
 constexpr int most_ctas = 4;
 
-// Of calls that NCCL begins together, at the end. Never left open, whatever one of them says: later calls
-// would join it.
+// A Group contains calls that NCCL starts together when it ends. It is always closed, whatever a call
+// returns: later calls would otherwise join it.
 class Group {
  public:
   Group() { ANTICHAIN_NCCL(ncclGroupStart()); }
@@ -59,7 +59,7 @@ ncclResult_t state_of(ncclComm_t comm) {
   return asked == ncclSuccess ? state : asked;
 }
 
-// The first that is no success: an error before what is under way.
+// Returns the first state that is not success; an error takes precedence over work in progress.
 ncclResult_t state_of(const std::vector<ncclComm_t>& all) {
   ncclResult_t worst = ncclSuccess;
   for (const ncclComm_t comm : all)
@@ -75,7 +75,7 @@ Communicators::Communicators(int device, int lanes, Transport& job, const Patien
   try {
     make(lanes, patience);
   } catch (...) {
-    give_up();  // no destructor comes
+    give_up();  // the destructor will not run
     throw;
   }
 }
@@ -96,8 +96,8 @@ void Communicators::make(int lanes, const Patience& patience) {
   }
 }
 
-// A send is done here when NCCL has the bytes; they may still be on their way. While an exception is, peers
-// may be gone, and nobody waits for them.
+// A send counts as done when NCCL has the bytes, and they may still be on their way. If an exception is
+// unwinding, peers may be gone, so this does not wait for them.
 Communicators::~Communicators() {
   if (!all_.empty() && std::uncaught_exceptions() == 0 && finalised()) {
     for (const ncclComm_t comm : all_) ncclCommDestroy(comm);
@@ -124,7 +124,7 @@ bool Communicators::launched() {
   return false;
 }
 
-// A launch takes some tens of microseconds, and a sleep of the system at least a hundred.
+// A launch takes some tens of microseconds, and a system sleep at least a hundred.
 void Communicators::settle(int peer, const Patience& patience) {
   if (launched()) return;
   Progress::Wait waiting(job_.activity(), peer);
@@ -166,7 +166,8 @@ void Communicators::give_up() {
   abort();
 }
 
-// Known before anything ends for it: what has ended when nothing is known has its bytes.
+// The failure is recorded before the abort ends any work: work that ended without a recorded failure has its
+// bytes.
 void Communicators::fail(const std::string& why) {
   if (all_.empty()) return;
   failure_ = fmt::format("NCCL: {}", why);
@@ -180,13 +181,13 @@ void Communicators::check_under_lock() const {
       "set NCCL_DEBUG=INFO to learn more, or use --transport mpi", ExitCode::peer_failed);
 }
 
-// A thread for each: one may wait for ever, and the other's kernels would spin on. A launch of both that is
-// under way is the first one's to end.
+// Each communicator is aborted in its own thread, because one abort may wait forever while the other's
+// kernels keep spinning. The first thread also ends a launch of both that is under way.
 void Communicators::abort() {
   for (size_t i = 0; i < all_.size(); ++i)
     std::thread([comm = all_[i], device = device_, later = std::chrono::milliseconds(50) * i] {
       std::this_thread::sleep_for(later);
-      cudaSetDevice(device);  // else CUDA takes this thread to be the first GPU's
+      cudaSetDevice(device);  // otherwise CUDA would use the first GPU in this thread
       ncclCommAbort(comm);
     }).detach();
   all_.clear();

@@ -1,11 +1,11 @@
-// A rank's communicators of NCCL: one a lane, each of all ranks of the job. They do not block: a call returns
-// while NCCL's own thread launches, or still connects two ranks, and the state is asked for.
+// Communicators are a rank's NCCL communicators, one per lane, each with all ranks of the job. They do not
+// block: a call returns while NCCL's own thread launches, or still connects two ranks, and the state is
+// polled.
 //
-// The rank's thread calls NCCL, the watchdog's asks for the state, too, and both may find that something is
-// wrong. The communicators are aborted then; from then on every call here is an error. NCCL's abort frees
-// what peers may still hold, and may wait for theirs: for ever, where one of them hangs (ncclCommAbort: "All
-// active ranks are required to call this function"). So threads of their own do it, and nobody waits for them
-// but a little.
+// The rank's thread calls NCCL. The watchdog's thread polls the state too, and both may find an error. Then
+// the communicators are aborted, and every later call here is an error. NCCL's abort frees what peers may
+// still hold, and may wait for theirs: forever, where one of them hangs (ncclCommAbort: "All active ranks are
+// required to call this function"). So separate threads abort, and the rank waits for them only a short time.
 #pragma once
 
 #include <nccl.h>
@@ -24,43 +24,44 @@ class Communicators {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // How long a wait may take, and what is called in it, which may throw.
+  // A Patience is a time limit for a wait, and a function to call during the wait, which may throw.
   struct Patience {
     Clock::time_point deadline = Clock::time_point::max();
     std::function<void()> look;
   };
 
-  // Collective. Error where not all ranks came in time.
+  // Collective. Throws Error where not all ranks came in time.
   Communicators(int device, int lanes, Transport& job, const Patience&);
   ~Communicators();
   Communicators(const Communicators&) = delete;
 
-  // What `work` begins goes as one group of NCCL's. Error, with nothing begun, where one of its calls fails.
+  // Starts what `work` calls as one NCCL group. Throws Error, with nothing started, where one of its calls
+  // fails.
   using Work = std::function<void(const std::vector<ncclComm_t>&)>;  // by lane
   void begin(const Work& work);
-  // Whether NCCL has launched all that was begun: only then it is in the streams. Error where something is
-  // wrong.
+  // Returns whether NCCL has launched everything that was started: only then the work is in the streams.
+  // Throws Error where it failed.
   bool launched();
-  // Until then: a wait of the rank's for `peer`.
+  // Waits until then. For the watchdog this rank waits for `peer`.
   void settle(int peer, const Patience&);
-  // Error where they were aborted.
+  // Throws Error where the communicators were aborted.
   void check();
 
-  std::string failure();  // asked now: "" or what is wrong, and they are aborted; waits for nothing
-  void give_up();         // aborts them, and nothing has failed here
+  std::string failure();  // returns "" or the error, after which they are aborted; never waits
+  void give_up();         // aborts them without recording a failure
 
  private:
   void make(int lanes, const Patience&);
-  void fail(const std::string& why);  // under the lock
+  void fail(const std::string& why);  // the caller holds the lock
   void check_under_lock() const;
-  void abort();  // under the lock
+  void abort();  // the caller holds the lock
   bool finalised();
 
   const int device_;
   Transport& job_;
   const int rank_;
   std::mutex mutex_;
-  std::vector<ncclComm_t> all_;  // none from an abort on
+  std::vector<ncclComm_t> all_;  // empty after an abort
   std::string failure_;
 };
 

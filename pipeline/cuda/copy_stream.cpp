@@ -12,7 +12,7 @@ namespace {
 class CudaCopies : public CopyStream {
  public:
   explicit CudaCopies(const Context& context) : compute_(stream_of(context)) {}
-  // Tensors are let go of by whoever holds them once this is gone.
+  // The owners release their tensors once this object is gone.
   ~CudaCopies() override {
     cudaStreamSynchronize(outward_);
     cudaStreamSynchronize(inward_);
@@ -24,7 +24,7 @@ class CudaCopies : public CopyStream {
 
   std::shared_ptr<std::byte> page_locked(int64_t bytes) override {
     void* memory = nullptr;
-    // Portable: with --local, another rank's thread may use it with its own device.
+    // The memory is portable: with --local, another rank's thread may use it with its own device.
     if (cudaHostAlloc(&memory, size_t(std::max<int64_t>(bytes, 1)), cudaHostAllocPortable) != cudaSuccess) {
       cudaGetLastError();
       throw Error(fmt::format("the host has no {:.1f} MiB of page-locked memory", double(bytes) / (1 << 20)),

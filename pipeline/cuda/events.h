@@ -1,5 +1,5 @@
-// Moments in a CUDA stream: events from a pool, so that a step makes none. A moment may be let go of before
-// it comes.
+// This file implements moments in a CUDA stream by events from a pool, so that a step creates none. A moment
+// may be released before it occurs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ class Events : public std::enable_shared_from_this<Events> {
     for (cudaEvent_t event : free_) cudaEventDestroy(event);
   }
 
-  // All that is in the stream now.
+  // Returns the moment when all work now in the stream is done.
   Moment in(cudaStream_t stream) {
     Moment moment(take(), [pool = shared_from_this()](void* event) { pool->give_back(cudaEvent_t(event)); });
     ANTICHAIN_CUDA(cudaEventRecord(cudaEvent_t(moment.get()), stream));
@@ -55,16 +55,16 @@ inline void wait_for(cudaStream_t stream, const Moment& moment) {
 inline bool has_come(const Moment& moment) {
   const cudaError_t answer = cudaEventQuery(cudaEvent_t(moment.get()));
   if (answer == cudaErrorNotReady) {
-    cudaGetLastError();  // no error, but kept as the last one
+    cudaGetLastError();  // clears CUDA's last error: this result is none
     return false;
   }
   ANTICHAIN_CUDA(answer);
   return true;
 }
 
-// A stream beside computing. Non-blocking, as the one for computing: they wait for each other where they are
-// told to. Its blocks come before those of computing that wait for a place, because a peer waits for what it
-// sends.
+// A SideStream runs beside computing. It is non-blocking, like the stream for computing, so the two wait for
+// each other only where told to. Its blocks have priority over waiting blocks of computing, because a peer
+// waits for what they send.
 class SideStream {
  public:
   SideStream() {
@@ -72,7 +72,7 @@ class SideStream {
     ANTICHAIN_CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     ANTICHAIN_CUDA(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, greatest));
   }
-  ~SideStream() { cudaStreamDestroy(stream_); }  // what is in it is still done
+  ~SideStream() { cudaStreamDestroy(stream_); }  // its remaining work is still done
   SideStream(const SideStream&) = delete;
   operator cudaStream_t() const { return stream_; }
 

@@ -8,8 +8,8 @@
 namespace antichain::cuda {
 namespace {
 
-// Only the driver's interface tells where an allocation begins; the runtime hands its functions out, so that
-// nothing links it.
+// Only the driver's interface tells where an allocation begins. The runtime provides its functions, so
+// nothing needs to link the driver.
 std::byte* begin_of_allocation(const std::byte* pointer) {
   void* entry = nullptr;
   cudaDriverEntryPointQueryResult found{};
@@ -42,7 +42,7 @@ cudaError_t OpenedMemory::open(const Place& place, std::byte*& pointer) {
   const auto [it, fresh] = opened_.try_emplace(key_of(place.allocation), nullptr);
   if (fresh) {
     void* memory = nullptr;
-    // The only flag there is; where the devices differ, it is what gives this one access to the other.
+    // This is the only flag. Where the devices differ, it gives this one access to the other.
     if (const cudaError_t code =
             cudaIpcOpenMemHandle(&memory, place.allocation, cudaIpcMemLazyEnablePeerAccess);
         code != cudaSuccess) {

@@ -1,9 +1,9 @@
-// What CUDA shares between the processes of a host: memory that one has allocated and another copies into,
-// and events that one records and the other's streams wait for.
+// This file has what CUDA shares between the processes of a host: memory that one process has allocated and
+// another copies into, and events that one records and the other's streams wait for.
 //
-// The rules, from the runtime's reference (cudaIpc...): a handle is an allocation's, whatever lies where in
-// it; a process opens no handle of its own; it may open one twice, which counts; memory is closed by all
-// before it is freed, an event likewise; shared events keep no time.
+// The rules come from the runtime's reference (cudaIpc...). A handle refers to an allocation, whatever lies
+// where in it. A process opens no handle of its own, and may open another's twice, which is counted. All
+// processes close memory before it is freed, and likewise an event. Shared events have no timestamps.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@
 
 namespace antichain::cuda {
 
-// An event recorded here, for another rank to wait for.
+// A SharedEvent is recorded here, and another rank waits for it.
 class SharedEvent {
  public:
   explicit SharedEvent(bool between_processes) {
@@ -36,13 +36,14 @@ class SharedEvent {
   cudaIpcEventHandle_t handle_{};
 };
 
-// Where a tensor lies, for another process.
+// A Place tells another process where a tensor lies.
 struct Place {
   cudaIpcMemHandle_t allocation{};
   uint64_t offset = 0;
 };
 
-// This process's memory that others may have opened. Kept, so that no address comes back as other memory.
+// ShownMemory is memory of this process that others may have opened. It is kept, so that no address is reused
+// for other memory.
 class ShownMemory {
  public:
   Place place_of(const Tensor&);
@@ -52,13 +53,13 @@ class ShownMemory {
     cudaIpcMemHandle_t handle{};
     std::shared_ptr<std::byte> kept;
   };
-  std::map<std::byte*, Shown> shown_;  // by the begin of the allocation
+  std::map<std::byte*, Shown> shown_;  // by the allocation's beginning
 };
 
-// Another process's memory, each allocation opened once.
+// OpenedMemory is another process's memory. Each allocation is opened once.
 class OpenedMemory {
  public:
-  // Not success: the code, and nothing is opened.
+  // Returns an error code, with nothing opened, when it fails.
   cudaError_t open(const Place&, std::byte*& pointer);
   std::byte* at(const Place&);
   void close();

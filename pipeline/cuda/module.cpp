@@ -1,4 +1,4 @@
-// How libantichain_cuda.so makes its streams known to the library that loaded it.
+// libantichain_cuda.so registers its streams here with the library that loaded it.
 #include <fmt/format.h>
 
 #include <random>
@@ -7,7 +7,7 @@
 
 namespace {
 
-// Drawn by the system: processes in containers may have equal numbers.
+// The system draws the name at random, because processes in different containers may have equal numbers.
 const std::string& this_process() {
   static const std::string name = [] {
     std::random_device draw;
@@ -18,7 +18,7 @@ const std::string& this_process() {
 
 }  // namespace
 
-// Called when the module registers its backends: see layers/cuda/module.cpp.
+// The module calls this when it registers its backends: see layers/cuda/module.cpp.
 extern "C" void antichain_register_streams() {
   using namespace antichain;
   register_device_streams(

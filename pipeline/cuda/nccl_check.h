@@ -1,4 +1,4 @@
-// One line per NCCL call: an error names the call and NCCL's own words.
+// This macro checks one NCCL call: an error names the call and quotes NCCL's message.
 #pragma once
 
 #include <nccl.h>
@@ -7,7 +7,7 @@
 
 #include "framework/error.h"
 
-// A communicator that does not block answers ncclInProgress: see NcclStream::settle.
+// A non-blocking communicator answers ncclInProgress: see NcclStream::settle.
 #define ANTICHAIN_NCCL(call)                                                                             \
   do {                                                                                                   \
     if (const ncclResult_t nccl_code = (call); nccl_code != ncclSuccess && nccl_code != ncclInProgress)  \

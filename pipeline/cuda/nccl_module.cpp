@@ -1,4 +1,4 @@
-// What libantichain_nccl.so is to the program that loads it: framework/module.h.
+// libantichain_nccl.so presents itself to the program that loads it: see framework/module.h.
 #include "pipeline/cuda/streams.h"
 
 extern "C" const char* antichain_module_version() { return ANTICHAIN_VERSION; }

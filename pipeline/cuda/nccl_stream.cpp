@@ -1,8 +1,8 @@
-// Messages by NCCL: a communicator and a side stream for each lane, one exchange at a time, which is a group
-// of NCCL's.
+// This file sends messages by NCCL: a communicator and a side stream for each lane, and one exchange at a
+// time, which is one NCCL group.
 //
-// With communicators that do not block NCCL has a thread of its own launch each group. The host goes on
-// meanwhile: it waits for the launch only when it needs the end of the exchange, or begins the next one.
+// The communicators do not block, so NCCL launches each group in a thread of its own. The host continues
+// meanwhile. It waits for the launch only when it needs the end of the exchange, or starts the next one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,12 +28,12 @@ Clock::time_point in(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
-// A little before the watchdog would end the job.
+// This is a little before the watchdog would end the job.
 Clock::time_point connected_by(const Progress& progress) {
   return in(progress.limit_s() > 0 ? std::min(0.9 * progress.limit_s(), 300.0) : 300.0);
 }
 
-// Activations and gradients, or all in one, as rank 0's environment says.
+// Activations and gradients have a lane each, or share one, as rank 0's environment says.
 size_t agreed_lanes(Transport& job) {
   const std::string wanted = on_rank_zero(job, [] {
     const char* said = std::getenv("ANTICHAIN_NCCL_LANES");
@@ -65,7 +65,7 @@ class NcclStream : public MessageStream {
   bool reached(const Moment& moment) override {
     if (!end_of(moment) && !comms_->launched()) return false;
     if (!has_come(recorded(moment))) return false;
-    comms_->check();  // else it may have come because all was aborted
+    comms_->check();  // an abort of the communicators also completes events
     return true;
   }
 
@@ -90,8 +90,8 @@ class NcclStream : public MessageStream {
 
   std::string failure() override { return comms_->failure(); }
 
-  // The abort may never come to its end, but its kernels do: then nothing waits on the device any more, and
-  // memory can be freed.
+  // The abort may never return, but its kernels end. Then nothing on the device waits any more, and memory
+  // can be freed.
   void give_up() override {
     comms_->give_up();
     std::vector<Moment> last;
@@ -101,7 +101,7 @@ class NcclStream : public MessageStream {
   }
 
  private:
-  // The end of an exchange in a lane; its event is recorded when NCCL has launched it.
+  // A Begun is the end of an exchange in a lane. Its event is recorded when NCCL has launched the exchange.
   struct Begun {
     explicit Begun(size_t lane_) : lane(lane_) {}
     size_t lane;
@@ -117,7 +117,7 @@ class NcclStream : public MessageStream {
   // The work is in the streams only when NCCL has launched it.
   void settle() {
     if (launching_.empty()) return;
-    // Who does not come is the watchdog's matter.
+    // A peer that does not come is left to the watchdog.
     comms_->settle(waits_for_, {.look = [this] { job_.check_job(); }});
     for (const auto& begun : launching_) begun->end = events_->in(lanes_[begun->lane]);
     launching_.clear();
@@ -135,8 +135,8 @@ class NcclStream : public MessageStream {
     }
   }
 
-  // NCCL connects two ranks in their first message. That is here, with all peers at once, and not amid a
-  // step: it takes long, it may fail, and both hosts stand still for it.
+  // NCCL connects two ranks at their first message. This does so here, with all peers at once, and not in a
+  // step: it takes long, may fail, and stops both hosts.
   void connect(const std::vector<int>& peers, const Communicators::Patience& patience) {
     if (peers.empty()) return;
     const Tensor out = context_.backend().tensor({{8}, DType::u8});
@@ -151,7 +151,7 @@ class NcclStream : public MessageStream {
     try {
       exchange_by(patience, halves);
     } catch (...) {
-      give_up();  // else freeing the tensors would wait for what never comes
+      give_up();  // otherwise freeing the tensors would wait forever
       throw;
     }
   }
@@ -189,7 +189,7 @@ std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Transpor
 }
 
 std::string nccl_version() {
-  int code = 0;  // 22809 is 2.28.9
+  int code = 0;  // an example: 22809 is 2.28.9
   ANTICHAIN_NCCL(ncclGetVersion(&code));
   return fmt::format("NCCL {}.{}.{}", code / 10'000, code / 100 % 100, code % 100);
 }

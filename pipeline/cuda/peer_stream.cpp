@@ -1,12 +1,12 @@
-// Copies into the memory of other ranks' devices. Between processes memory and events go by CUDA IPC; between
-// threads of one process, where a handle can't be opened, by their addresses.
+// This file copies into the memory of other ranks' devices. Between processes, memory and events are shared
+// by CUDA IPC. Threads of one process, where a handle can't be opened, share addresses.
 //
-// Every buffer that is shown to a peer has a slot of that pair: two events, one of the receiver's (the buffer
-// is free) and one of the sender's (the copy is done). Both are recorded again and again, and each only when
-// the other rank's host has issued its wait for the last recording: the receiver uses a slot again once it
-// has seen the copy done, which comes after the buffer was free; and the sender records only when the slot
-// has been shown again. The wait itself may still be pending on the device then. It stays with the recording
-// that it was issued for, by CUDA's word (cudaStreamWaitEvent); if it did not, steps would stand still.
+// Every buffer that is shared with a peer has a slot for this pair of ranks, with two events: the receiver's
+// (the buffer is free) and the sender's (the copy is done). Both are recorded repeatedly, each only when the
+// other rank's host has issued its wait for the last recording. The receiver reuses a slot only after it has
+// seen the copy done, which comes after the buffer was free. The sender records only when the slot has been
+// shared again. The wait itself may still be pending on the device then. CUDA's reference says that it
+// belongs to the recording it was issued for (cudaStreamWaitEvent); otherwise steps would hang.
 #include <fmt/format.h>
 
 #include <bit>
@@ -27,7 +27,7 @@
 namespace antichain::cuda {
 namespace {
 
-// What a note holds: addresses within a process, places and handles between two.
+// A Card is a note's content: addresses within a process, places and handles between two.
 struct Card {
   uint64_t slot = 0;
   std::byte* memory = nullptr;
@@ -39,8 +39,8 @@ struct Card {
 PeerNote to_note(const Card& card) { return std::bit_cast<PeerNote>(card); }
 Card to_card(const PeerNote& note) { return std::bit_cast<Card>(note); }
 
-// What another process tries before anything depends on it: two tensors that CUDA may have laid into one
-// block, so that a handle which means the block shows, and an event.
+// A Trial is what another process tests before anything depends on sharing: two tensors that CUDA may have
+// put into one block, which detects a handle that means the whole block, and an event.
 struct Trial {
   Place places[2];
   cudaIpcEventHandle_t event{};
@@ -62,7 +62,7 @@ Trial from_hex(const std::string& text) {
   return trial;
 }
 
-// "" or what went wrong, which is then no longer CUDA's last error.
+// Returns "" or the error, and clears it as CUDA's last error.
 std::string failure_of(const char* what, cudaError_t code) {
   if (code == cudaSuccess) return "";
   cudaGetLastError();
@@ -72,7 +72,7 @@ std::string failure_of(const char* what, cudaError_t code) {
 struct Window {  // a slot at the receiver
   explicit Window(bool between_processes) : free(between_processes) {}
   SharedEvent free;
-  cudaEvent_t copied = nullptr;  // the sender's, known from its first note on
+  cudaEvent_t copied = nullptr;  // the sender's, known from its first note
 };
 struct Door {  // a slot at the sender
   explicit Door(bool between_processes) : copied(between_processes) {}
@@ -80,13 +80,13 @@ struct Door {  // a slot at the sender
   cudaEvent_t free = nullptr;  // the receiver's
 };
 
-// All that this rank has to do with another one. A stream of its own: a buffer that is not free yet holds
-// nobody else up.
+// A Lane is everything between this rank and one peer. It has its own stream, so that waiting for a buffer
+// delays no other peer.
 struct Lane {
   bool same_process = false;
   SideStream stream;
   std::deque<Window> windows;
-  std::vector<uint64_t> idle;  // windows whose last copy was seen done
+  std::vector<uint64_t> idle;  // windows whose last copy is known to be done
   std::map<uint64_t, Door> doors;
   OpenedMemory opened;
 };
@@ -98,7 +98,7 @@ struct Shared {
   std::map<int, Lane> lanes;
 };
 
-// Peers may still use what is in it, so it stays until the process ends; nothing destroys it then.
+// Peers may still use these resources, so they are kept until the process ends and are never destroyed.
 void leave_to_the_end(std::shared_ptr<Shared> shared) {
   static std::mutex mutex;
   static auto* const left = new std::vector<std::shared_ptr<Shared>>;
@@ -195,8 +195,8 @@ class CudaPeers : public PeerStream {
             }};
   }
 
-  // Nothing waits for another rank's event any more when it is destroyed, and nothing is copied into what is
-  // closed.
+  // When another rank's event is destroyed, nothing waits for it any more. Nothing is copied into closed
+  // memory.
   void close() override {
     ANTICHAIN_CUDA(cudaStreamSynchronize(compute_));
     for (auto& [peer, lane] : shared_->lanes) {
@@ -228,7 +228,7 @@ class CudaPeers : public PeerStream {
     return trial;
   }
 
-  // One process: devices that can't reach each other would be copied between through the host by CUDA itself.
+  // Within one process, CUDA would copy through the host between devices that can't reach each other.
   std::string access_to(int device) const {
     if (device == device_) return "";
     int can = 0;

@@ -17,8 +17,8 @@ bool wanted() {
   return !said || std::string_view(said) != "0";
 }
 
-// A stream that records, until it is told to end or the work throws. By this thread alone: ranks that are
-// threads go on allocating and copying meanwhile.
+// A Capture makes a stream record until it is told to end or the work throws. Only calls of this thread are
+// recorded: ranks that are threads continue to allocate and copy meanwhile.
 class Capture {
  public:
   explicit Capture(cudaStream_t stream) : stream_(stream) {
@@ -29,7 +29,7 @@ class Capture {
     cudaGraph_t broken = nullptr;
     cudaStreamEndCapture(stream_, &broken);
     if (broken) cudaGraphDestroy(broken);
-    cudaGetLastError();  // said by whoever threw
+    cudaGetLastError();  // clears the error, which the exception reports
   }
   Capture(const Capture&) = delete;
 
@@ -71,7 +71,7 @@ void Recordings::record(Graph& graph, const std::function<void()>& work) try {
 } catch (const Error& error) {
   cudaGetLastError();
   if (!std::exchange(graph.has_failed, true)) {
-    graph.times = 1;  // another rank's thread may have been loading something: once more, the next time
+    graph.times = 1;  // another rank's thread may have disturbed it: tries once more next time
     return;
   }
   records_ = false;

@@ -1,14 +1,14 @@
-// CUDA graphs: work that comes again and again is recorded once, and from then on started as a whole. What a
-// step costs the host is then one call per action instead of one per kernel, and the device has no gaps
+// Recordings are CUDA graphs: work that comes repeatedly is recorded once and from then on launched as a
+// whole. Then the host makes one call per action instead of one per kernel, and the device has no gaps
 // between kernels that are shorter than a call.
 //
-//   first time    the work is done as it is: libraries load what they need, workspaces get their sizes
-//   second        what it starts in the stream is recorded, nothing of it done; the recording is started
-//   from then on  the recording is started, the work is not asked
+//   first time    the work runs directly: libraries load what they need, workspaces get their sizes
+//   second        what it starts in the stream is recorded, not executed; then the recording is launched
+//   from then on  the recording is launched, and the work is not called
 //
 // A recording that fails is tried once more, the next time: another rank's thread may have disturbed it.
 //
-// ANTICHAIN_CUDA_GRAPHS=0 always asks the work; the bits are the same.
+// ANTICHAIN_CUDA_GRAPHS=0 always calls the work; the bits are the same.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -23,14 +23,13 @@ namespace antichain::cuda {
 class Recordings {
  public:
   // A node of a graph takes about a kilobyte of the device's memory, and many micro-batches of a deep network
-  // have hundreds of thousands: where there would be more than `most_nodes`, the rest is not recorded, and
-  // one line on stderr says so.
+  // have hundreds of thousands. Beyond `most_nodes` nothing more is recorded, and one line on stderr says so.
   explicit Recordings(cudaStream_t, size_t most_nodes = 1 << 17);
 
-  // `work` starts things in the stream and nowhere else; it allocates nothing and waits for nothing. Where it
-  // can't be recorded twice, one line on stderr says why, and it is asked every time.
+  // `work` must start operations in the stream and nowhere else, allocate nothing and wait for nothing. Where
+  // two recordings fail, one line on stderr says why, and `work` is called every time.
   void repeat(int key, const std::function<void()>& work);
-  void forget();  // all of them
+  void forget();  // forgets all recordings
 
  private:
   struct Graph {

@@ -1,5 +1,5 @@
-// A step's calls on a GPU: NVTX ranges, stamps by CUDA events, and small work in the stream that the rank
-// computes in.
+// This file implements a step's calls on a GPU: NVTX ranges, stamps by CUDA events, and small kernels in the
+// stream in which the rank computes.
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
@@ -25,7 +25,7 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-// An event that keeps the time at which its stream came to it.
+// A TimedEvent keeps the time at which its stream reached it.
 class TimedEvent {
  public:
   TimedEvent() { ANTICHAIN_CUDA(cudaEventCreate(&event_)); }
@@ -37,9 +37,9 @@ class TimedEvent {
   cudaEvent_t event_ = nullptr;
 };
 
-// Where a stream stands until the host opens, or for some time. A host function must not wait for what may
-// depend on CUDA's work: the thread that is to open may be kept by a launch, as the queue is full, or by an
-// allocation. So the wait has an end.
+// A Gate stops a stream until the host opens it, or for a limited time. A host function must not wait for
+// anything that may depend on CUDA's work: a full queue (at a launch) or an allocation may block the thread
+// that is to open the gate. So the wait has a time limit.
 class Gate {
  public:
   void close() {
@@ -51,7 +51,7 @@ class Gate {
     opened_ = closed_;
     changed_.notify_all();
   }
-  // In a thread of CUDA's, once for each time it was closed.
+  // CUDA calls this in its own thread, once for each time the gate was closed.
   static void CUDART_CB pass(void* gate) { static_cast<Gate*>(gate)->pass(); }
 
  private:
@@ -63,11 +63,11 @@ class Gate {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  int64_t closed_ = 0, opened_ = 0, passed_ = 0;  // times
+  int64_t closed_ = 0, opened_ = 0, passed_ = 0;  // counts
 };
 
 struct Looked {
-  std::vector<Tensor> tensors;  // kept
+  std::vector<Tensor> tensors;  // kept alive
   Tensor pieces;                // on the device
   int64_t count = 0;
 };
@@ -79,7 +79,7 @@ class CudaStep : public DeviceStep {
         stream_(stream_of(context)),
         numbers_(context.backend().tensor({{int64_t(sizeof(StepNumbers))}, DType::u8})),
         recordings_(stream_) {}
-  // What it reads and writes is let go of by its owners once this is gone.
+  // The owners release what it reads and writes once this object is gone.
   ~CudaStep() override {
     gate_.open();
     cudaStreamSynchronize(stream_);
@@ -88,8 +88,8 @@ class CudaStep : public DeviceStep {
   void begin_range(const std::string& label) override { nvtxRangePushA(label.c_str()); }
   void end_range() override { nvtxRangePop(); }
 
-  // The stream is empty: it comes to the event right after the call, in some microseconds. Waiting tells in
-  // how many; half of that is taken for each way, and the quickest of some tries.
+  // The stream is empty, so it reaches the event within microseconds of the call. Waiting shows the round
+  // trip. Half of it counts for each way, and the quickest of some tries is taken.
   void tie_clocks(bool exactly) override {
     used_ = 0;
     double shortest_s = 0;
@@ -114,7 +114,7 @@ class CudaStep : public DeviceStep {
   std::vector<double> stamps_s() override {
     std::vector<double> all_s;
     for (size_t i = 0; i < used_; ++i) {
-      float ms = 0;  // since the tie, so a step's length: its 24 bits are enough
+      float ms = 0;  // since the tie: a step's length, for which 24 bits are enough
       ANTICHAIN_CUDA(cudaEventElapsedTime(&ms, ties_[tie_], stamps_[i]));
       all_s.push_back(tied_s_ + double(ms) / 1e3);
     }
