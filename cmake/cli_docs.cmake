@@ -1,5 +1,5 @@
-# Writes docs/cli.md from docs/cli.md.in and what the program says to --help. Run by the target cli_docs; a
-# test runs it into a file of its own and compares.
+# Writes docs/cli.md from docs/cli.md.in and the output of --help. The target cli_docs runs it. A test runs it
+# into a separate file and compares.
 #
 #   cmake -DPROGRAM=build/antichain -DSOURCE=docs/cli.md.in -DTARGET=docs/cli.md -P cmake/cli_docs.cmake
 foreach(command info profile plan simulate rehearse train doctor export evaluate gradients)

@@ -1,4 +1,4 @@
-# The CUDA module, built where a toolkit is found and loaded at run time: see framework/module.h.
+# The CUDA module is built where a toolkit is found, and loaded at run time: see framework/module.h.
 if(ANTICHAIN_CUDA STREQUAL "OFF")
   message(STATUS "CUDA module: off (ANTICHAIN_CUDA=OFF)")
   return()

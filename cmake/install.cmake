@@ -1,12 +1,12 @@
 # `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package,
 # the documents, the Slurm scripts, the examples, and the CUDA and NCCL modules where they were built. Every
-# part finds the others from where it lies, so P can be moved.
+# part finds the others relative to itself, so P can be moved.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/conv2d.h"
 set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/antichain)
 
-# The headers, without those that need what only some folders see: oneDNN, MPI, CUDA, CLI11, HDF5.
+# Installs the headers, without those that need what only some folders see: oneDNN, MPI, CUDA, CLI11, HDF5.
 file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/layers/*.h ${CMAKE_SOURCE_DIR}/models/*.h)
 file(GLOB_RECURSE headers_of_rooms CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/framework/*.h
   ${CMAKE_SOURCE_DIR}/partition/*.h ${CMAKE_SOURCE_DIR}/data/*.h ${CMAKE_SOURCE_DIR}/pipeline/*.h)
@@ -18,7 +18,7 @@ list(APPEND headers ${CMAKE_SOURCE_DIR}/layers/cpu/backend.h ${CMAKE_SOURCE_DIR}
 target_sources(antichain PUBLIC FILE_SET HEADERS BASE_DIRS ${CMAKE_SOURCE_DIR} FILES ${headers})
 target_compile_features(antichain PUBLIC cxx_std_20)
 
-# Libraries of others (MPI, oneDNN) are searched where they were when this was built.
+# Other libraries (MPI, oneDNN) are searched where they were at build time.
 cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_LIBDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_BINDIR}
   OUTPUT_VARIABLE bin_to_lib)
 set_target_properties(antichain PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
@@ -26,7 +26,7 @@ set_target_properties(antichain_program PROPERTIES INSTALL_RPATH "$ORIGIN/${bin_
 foreach(module antichain_cuda antichain_nccl)
   if(TARGET ${module})
     set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
-    # A build of the program alone (run.sh without a GPU) has no modules.
+    # A build of only the program (run.sh without a GPU) has no modules.
     install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
   endif()
 endforeach()
@@ -40,7 +40,7 @@ write_basic_package_version_file(${CMAKE_BINARY_DIR}/antichainConfigVersion.cmak
 install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/antichainConfigVersion.cmake
   DESTINATION ${package_folder})
 
-# share/doc/antichain has what a reader wants, share/antichain what a user copies and edits.
+# share/doc/antichain has files to read, and share/antichain has files that a user copies and edits.
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.in" EXCLUDE)
 install(DIRECTORY slurm examples DESTINATION ${CMAKE_INSTALL_DATADIR}/antichain USE_SOURCE_PERMISSIONS)

@@ -1,5 +1,5 @@
-# The target antichain_modules builds what `--device cuda` loads at run time: the CUDA module, and NCCL's
-# where NCCL is.
+# The target antichain_modules builds what `--device cuda` loads at run time: the CUDA module, and the NCCL
+# module where NCCL is found.
 if(ANTICHAIN_HAVE_CUDA)
   add_custom_target(antichain_modules DEPENDS antichain_cuda)
   if(ANTICHAIN_HAVE_NCCL)

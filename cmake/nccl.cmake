@@ -1,4 +1,4 @@
-# NCCL, for messages from GPU to GPU: a module beside the CUDA module where it is found.
+# The NCCL module sends messages from GPU to GPU. It is built beside the CUDA module where NCCL is found.
 set(staged "GPU tensors travel through host memory")
 if(ANTICHAIN_NCCL STREQUAL "OFF")
   message(STATUS "NCCL: off (ANTICHAIN_NCCL=OFF); ${staged}")

@@ -1,7 +1,7 @@
-# What cmake/cuda.cmake and cmake/nccl.cmake have in common: a part that AUTO builds where its library is
-# found, OFF leaves out, and ON insists on.
+# cmake/cuda.cmake and cmake/nccl.cmake share this: a part of the program that AUTO builds where its library
+# is found, OFF omits, and ON requires.
 
-# Ends the file that calls it: with an error where OPTION is ON, else with a line that says what there is
+# Ends the file that calls it. Where OPTION is ON this is an error, else a line that says what is used
 # instead.
 macro(antichain_do_without option part why otherwise)
   if(${option} STREQUAL "ON")
@@ -11,7 +11,7 @@ macro(antichain_do_without option part why otherwise)
   return()
 endmacro()
 
-# "9.19.0" of three lines such as `#define CUDNN_MAJOR 9`.
+# Reads "9.19.0" from three lines such as `#define CUDNN_MAJOR 9`.
 function(antichain_version_in result header pattern)
   file(STRINGS ${header} version REGEX "#define ${pattern} ")
   string(REGEX REPLACE "[^0-9;]" "" version "${version}")

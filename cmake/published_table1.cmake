@@ -1,5 +1,5 @@
-# Writes app/experiment/published_table1.csv into a source file, so that an installed program has it. Changing
-# it runs this again.
+# Writes app/experiment/published_table1.csv into a source file, so that an installed program has it. It runs
+# again when the file changes.
 set(csv ${CMAKE_CURRENT_SOURCE_DIR}/published_table1.csv)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${csv})
 file(READ ${csv} published_table1)

@@ -1,5 +1,5 @@
-# A room is a folder with a library of its own, and the library links those of the rooms that its files
-# include. So a room that has no MPI in what it links does without MPI.
+# A room is a folder with a library of its own. The library links those of the rooms that its files include,
+# so a room that links no room with MPI builds without MPI.
 function(antichain_room room)  # antichain_room(pipeline/schedule SOURCES … LINK …)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   string(REPLACE / _ name ${room})
@@ -8,7 +8,7 @@ function(antichain_room room)  # antichain_room(pipeline/schedule SOURCES … LI
   set_property(GLOBAL APPEND PROPERTY ANTICHAIN_ROOMS antichain_${name})
 endfunction()
 
-# The rooms of a folder, and the library antichain_<folder> that stands for all of them.
+# Adds the rooms of a folder, and the library antichain_<folder> that stands for all of them.
 function(antichain_rooms folder)  # antichain_rooms(pipeline schedule simulate …)
   add_library(antichain_${folder} INTERFACE)
   foreach(room IN LISTS ARGN)

@@ -1,5 +1,5 @@
-# Writes the cut files of models/cuts into a source file, so that an installed program has them. Changing,
-# adding or removing one runs this again.
+# Writes the cut files of models/cuts into a source file, so that an installed program has them. It runs again
+# when one is changed, added or removed.
 file(GLOB cut_paths CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/../models/cuts/*.cuts)
 list(SORT cut_paths)
 set(cut_files "")

@@ -1,4 +1,4 @@
-// antichain train: the whole way from a model's name to a trained network, on all ranks.
+// antichain train takes a model's name all the way to a trained network, on all ranks.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -45,14 +45,14 @@
 namespace antichain {
 namespace {
 
-// Every rank has work, however many devices the cluster's file lists.
+// Every rank gets work, however many devices the cluster's file lists.
 PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
   const bool given = !parse_replicas(planning.replicas).of_stage.empty();
   if (planning.stages == 0 && planning.plan_file.empty() && !given) planning.stages = ranks;
   return planning;
 }
 
-// Rank 0's plan, on all ranks.
+// Returns rank 0's plan on all ranks.
 Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
                 const PlanTask& task, Rank& rank) {
   const int ranks = rank.transport.size();
@@ -80,8 +80,8 @@ void write_trace(const std::string& file, const TrainResult& result, const Profi
   write_output(file, to_chrome_trace(to_trace(measured, profile), title));
 }
 
-// Everything is done and told, but what was to be kept is not, or the network is spoilt: on every rank no
-// success.
+// Throws on every rank where everything is done and reported, but results could not be saved or the network
+// has non-finite numbers.
 void end_as_it_went(const TrainResult& result, const std::string& lost_weights) {
   if (!result.bad_test.empty()) throw Error(result.bad_test, "use a smaller --lr", ExitCode::not_a_number);
   if (!result.unsaved.empty())
@@ -107,7 +107,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const PlanningOptions planning = for_ranks(options.planning, transport.size());
   const JobStart job = job_start(rank);
   const RunRecord record(options.results, rank);
-  // 1. The files and the data that were given.
+  // 1. Read the given files and the data.
   const GivenFiles given =
       read_given_files(planning, options.schedule.schedule,
                        {options.metrics_file, options.trace_file, options.json_file}, transport);
@@ -122,14 +122,14 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     record.check_free(beginning.checkpoint);
     return "";
   });
-  // 2. What the network's nodes cost here, and the link that tensors will take.
+  // 2. Measure what the network's nodes cost here, over the link that tensors will take.
   const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, rank, tensors);
-  // 3. Where it is cut: every rank holds the same plan.
+  // 3. Make the plan: every rank holds the same one.
   const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
                                   options.network.microbatches, transport.size());
   const Plan plan = share_plan(given, planning, profile, task, rank);
-  // 4. Who does what when, and how long that should take.
+  // 4. Make the schedule, and predict how long a step takes.
   const Schedule schedule =
       obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const Cluster& cluster = task.options.cluster;
@@ -174,7 +174,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   settings.deadline = deadline(options.checkpoint);
   const TrainResult result =
       train(stage, profile, plan, schedule, data, tensors.over(transport), settings, reporter);
-  // 6. What came of it, beside what was predicted.
+  // 6. Report the results, beside what was predicted.
   const StateHash state = state_hash(stage, transport);
   const std::vector<ProcessMemory> processes = memory.compare(rank);
   const std::string lost_weights = record.keep_weights(stage, transport);
@@ -201,7 +201,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .epoch = reporter.last_epoch()};
   fmt::print("{}", describe(summary));
   const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
-  if (summary.epoch) fmt::print("{}", please_cite(cited));  // what is shorter is a trial
+  if (summary.epoch) fmt::print("{}", please_cite(cited));  // a shorter run is a trial
   metrics.summary(to_json(summary, -1));
   write_output(options.json_file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, profile, "measured: " + graph.model() + ", " + data.train->name());

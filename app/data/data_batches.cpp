@@ -1,5 +1,5 @@
-// antichain data batches: the very images that `antichain train` feeds its network, as a file, so that
-// another framework can be trained on the same ones.
+// antichain data batches writes the very images that `antichain train` feeds its network to a file, so that
+// another framework can be trained on them.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -22,7 +22,7 @@
 
 namespace antichain {
 
-// Returns a node's time for a verb that the clock reports: forward, backward_input, backward_weight or update.
+// Returns a node's time for a verb of the clock: forward, backward_input, backward_weight or update.
 double& time_of(NodeCost&, Verb);
 
 class DeviceTimes {
