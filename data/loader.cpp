@@ -52,6 +52,13 @@ Loader::~Loader() {
   thread_.join();
 }
 
+void Loader::fill(std::string_view input, const BatchPosition& at, int microbatch, const Tensor& out) {
+  if (input == images_input) return fill_images(at, microbatch, out);
+  if (input == labels_input) return fill_labels(at, microbatch, out);
+  throw Error(fmt::format("the model has an input '{}' that no data set fills", input),
+              fmt::format("name inputs {} or {}", images_input, labels_input));
+}
+
 void Loader::fill_images(const BatchPosition& position, int microbatch, const Tensor& out) {
   check(out, images_spec(), microbatch);
   ANTICHAIN_CHECK(options_.images, "this loader was made for labels only");

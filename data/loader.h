@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -38,12 +39,17 @@ class Loader {
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
 
+  // The inputs of a network that a loader fills, by their names.
+  static constexpr std::string_view images_input = "images", labels_input = "labels";
+
   const Sampler& sampler() const { return sampler_; }
   int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
 
   // What raw images are of; nullptr where images are made here.
   const RawImages* raw() const { return options_.images && options_.raw ? &raw_ : nullptr; }
 
+  // The input of that name, as one of the functions below. Error when it has another name.
+  void fill(std::string_view input, const BatchPosition&, int microbatch, const Tensor& out);
   // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are
   // zero. Raw ones are a tensor of raw_spec(). Rethrows what went wrong in the thread.
   void fill_images(const BatchPosition&, int microbatch, const Tensor& out);

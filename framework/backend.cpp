@@ -14,13 +14,31 @@ std::map<std::string, std::unique_ptr<Backend>, std::less<>>& registry() {
   return backends;
 }
 
-// "cuda", or "cuda:…" with how it multiplies: all of one module.
-bool is_cuda(std::string_view name) { return name == "cuda" || name.starts_with("cuda:"); }
+// Kernels of operators from outside, by device and type of operator.
+using OwnKernels = std::map<std::pair<std::string, std::string>, KernelEntry>;
+OwnKernels& own_kernels() {
+  static OwnKernels kernels;
+  return kernels;
+}
 
 }  // namespace
 
+void register_kernel(const std::string& device, const std::string& op_type, KernelEntry entry) {
+  if (!own_kernels().try_emplace({device, op_type}, std::move(entry)).second)
+    throw Error(fmt::format("a kernel of operator '{}' for device '{}' is registered twice", op_type, device),
+                "give each operator a type of its own", ExitCode::usage);
+}
+
 const KernelEntry& Backend::entry(std::string_view op_type) const {
-  if (auto it = kernels_.find(op_type); it != kernels_.end()) return it->second;
+  const auto shipped = kernels_.find(op_type);
+  const auto own = own_kernels().find({name(), std::string(op_type)});
+  if (shipped != kernels_.end() && own != own_kernels().end())
+    throw Error(
+        fmt::format("device '{}' has a kernel of its own for operator '{}', and another was registered",
+                    name(), op_type),
+        "give the operator from outside another type", ExitCode::usage);
+  if (shipped != kernels_.end()) return shipped->second;
+  if (own != own_kernels().end()) return own->second;
   std::vector<std::string_view> known;
   for (const auto& [type, kernel] : kernels_) known.push_back(type);
   throw Error(fmt::format("device '{}' has no kernel for operator '{}'", name(), op_type),
@@ -42,8 +60,8 @@ void register_backend(std::unique_ptr<Backend> b) {
 const Backend& backend(std::string_view name) {
   if (auto it = registry().find(name); it != registry().end()) return *it->second;
   std::string reason;
-  if (is_cuda(name)) {
-    reason = load_module("cuda");
+  if (const EngineModule* module = module_of(name)) {
+    reason = load_module(module->library);
     if (reason.empty())
       if (auto it = registry().find(name); it != registry().end()) return *it->second;
     if (!reason.empty()) reason = ": " + reason;
@@ -53,9 +71,15 @@ const Backend& backend(std::string_view name) {
 }
 
 std::string best_backend(std::string& why_not_faster) {
-  if (registry().contains("cuda")) return "cuda";
-  why_not_faster = load_module("cuda");
-  return why_not_faster.empty() ? "cuda" : "cpu";
+  std::vector<std::string> reasons;
+  for (const EngineModule& module : engine_modules()) {
+    if (registry().contains(module.device)) return module.device;
+    const std::string reason = load_module(module.library);
+    if (reason.empty()) return module.device;
+    reasons.push_back(reason);
+  }
+  why_not_faster = fmt::format("{}", fmt::join(reasons, "; "));
+  return "cpu";
 }
 
 std::vector<std::string> backend_names() {

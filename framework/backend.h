@@ -89,9 +89,13 @@ class Backend {
 };
 
 void register_backend(std::unique_ptr<Backend>);
+// How the device of this name ("cpu") carries out a type of operator from outside: call it before the program
+// runs (examples/own_operator). Error where a type has two kernels, the engine's own among them.
+void register_kernel(const std::string& device, const std::string& op_type, KernelEntry);
 // Error listing the registered backends, with the reason why a known module could not be loaded.
 const Backend& backend(std::string_view name);
-// What "auto" means here: "cuda" where its module finds a device, else "cpu" and the reason.
+// What "auto" means here: the first engine of the table in framework/module.h whose module finds a device,
+// else "cpu" and the reasons.
 std::string best_backend(std::string& why_not_faster);
 std::vector<std::string> backend_names();
 

@@ -47,9 +47,9 @@ void* open(const std::string& file, std::string& reason) {
 
 }  // namespace
 
-std::string load_module(const std::string& device) {
+std::string load_module(const std::string& name) {
   using Text = const char* (*)();
-  const std::string file = fmt::format("libantichain_{}.so", device);
+  const std::string file = fmt::format("libantichain_{}.so", name);
   std::string reason;
   void* module = open(file, reason);
   if (!module) return fmt::format("{} {}", file, reason);

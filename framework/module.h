@@ -3,13 +3,35 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace antichain {
 
-// Loads libantichain_<device>.so from the folder of libantichain, else from the system's search path, and
-// lets it register its backend. Returns the reason why the device is not there, or "" when it is. Loading
-// twice is harmless.
-std::string load_module(const std::string& device);
+// Loads libantichain_<name>.so from the folder of libantichain, else from the system's search path, and lets
+// it register what it brings. Returns the reason why that is not there, or "" when it is. Loading twice is
+// harmless.
+std::string load_module(const std::string& name);
+
+// An engine that comes in a module. Its devices are called `device`, or begin with it and a colon.
+struct EngineModule {
+  std::string title;                       // "CUDA", for people
+  std::string device;                      // "cuda": the device that "auto" takes
+  std::vector<std::string> other_devices;  // "cuda:tf32"
+  std::string choice;                      // what --help says of these names
+  std::string library;                     // "cuda" of libantichain_cuda.so
+  std::string needs;                       // the hardware it needs: "GPU"
+  int (*present)() = nullptr;              // how many of these the drivers of this host list
+
+  bool makes(std::string_view device_name) const;
+};
+
+// The table of all engines that come in modules, the fastest first.
+const std::vector<EngineModule>& engine_modules();
+// The module whose engine makes this device, or nullptr.
+const EngineModule* module_of(std::string_view device);
+// The devices that "auto" may take besides the CPU, for advice: "cuda".
+std::string module_devices();
 
 }  // namespace antichain
 

@@ -72,6 +72,7 @@ struct Lowering {
   int kept_inputs = 1 << 30;                 // of keeps_x: only the first so many inputs
   bool adds_dx = false;                      // whether backward obeys Backward::dx_into
   int64_t workspace_bytes = 0;               // the scratch that one call needs
+  int64_t code_bytes = 0;  // of host memory, for code that the engine generates for the node
 
   bool keeps(size_t input) const { return keeps_x && int(input) < kept_inputs; }
 };

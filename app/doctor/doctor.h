@@ -11,12 +11,17 @@
 
 namespace antichain {
 
+// One row of the table of engines that come in modules (framework/module.h).
+struct EngineFacts {
+  std::string missing;  // why the module is not there, "" when it is
+  int present = 0;      // pieces of its hardware, as the host's driver lists them
+};
+
 struct RankFacts {
   std::string host, version, mpi, device, locale;
-  std::string cuda;        // why the module can't be loaded, "" when it can
+  std::vector<EngineFacts> engines;
   std::vector<int> cores;  // the cores that the rank is bound to
   int host_cores = 0, threads = 1;
-  int gpus = 0;               // NVIDIA's, as the host's driver lists them
   int64_t memory_bytes = 0;   // available
   int64_t locked_bytes = -1;  // that the rank may lock; -1: no limit
   int64_t shared_bytes = 0;   // free in /dev/shm

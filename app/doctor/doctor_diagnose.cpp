@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "app/cli/table.h"
 #include "app/doctor/doctor.h"
+#include "framework/module.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {
@@ -28,10 +30,11 @@ std::map<std::string, std::vector<const RankFacts*>> by_host(const JobFacts& job
 }
 
 // Finds a fact that should be the same on every rank, and names the ranks where it differs.
-Finding sameness(const JobFacts& job, const std::string& about, std::string RankFacts::*field,
-                 Health otherwise, const std::string& advice) {
+template <class Field>
+Finding sameness(const JobFacts& job, const std::string& about, const Field& field, Health otherwise,
+                 const std::string& advice) {
   std::vector<std::string> values;
-  for (const RankFacts& rank : job.ranks) values.push_back(rank.*field);
+  for (const RankFacts& rank : job.ranks) values.push_back(std::invoke(field, rank));
   const std::string odd = describe_odd(values, "has", "have");
   return odd.empty() ? Finding{Health::ok, about, values[0], ""} : Finding{otherwise, about, odd, advice};
 }
@@ -188,20 +191,22 @@ Style style(Health health) {
   return styles[size_t(health)];
 }
 
-// A rank that has a GPU and can't use it is worth a warning; a host without one is not.
-Finding cuda(const JobFacts& job) {
-  Finding finding =
-      sameness(job, "CUDA", &RankFacts::cuda, Health::warning, "load the same modules on every host");
+// A rank that has the hardware and can't use it is worth a warning; a host without it is not.
+Finding module_found(const JobFacts& job, size_t row) {
+  const EngineModule& module = engine_modules()[row];
+  Finding finding = sameness(
+      job, module.title, [&](const RankFacts& rank) { return rank.engines[row].missing; }, Health::warning,
+      "load the same modules on every host");
   if (finding.health != Health::ok) return finding;
-  const RankFacts& first = job.ranks[0];
-  if (first.cuda.empty()) {
+  const EngineFacts& first = job.ranks[0].engines[row];
+  if (first.missing.empty()) {
     finding.what = "the module is loaded";
-  } else if (first.gpus == 0) {
-    finding.what = "no GPU; " + first.cuda;
+  } else if (first.present == 0) {
+    finding.what = fmt::format("no {}; {}", module.needs, first.missing);
   } else {
     finding.health = Health::warning;
-    finding.what = fmt::format("{} of {} can't be used: {}", first.gpus == 1 ? "the GPU" : "the GPUs",
-                               first.host, first.cuda);
+    finding.what = fmt::format("the {}{} of {} can't be used: {}", module.needs,
+                               first.present == 1 ? "" : "s", job.ranks[0].host, first.missing);
     finding.advice = "see docs/gpu.md, Building";
   }
   return finding;
@@ -217,8 +222,8 @@ std::vector<Finding> diagnose(const JobFacts& job) {
       sameness(
           job, "device", &RankFacts::device, Health::warning,
           "different processors round differently and wait for the slowest: use equal hosts, or name their "
-          "speeds in --cluster; where their instructions differ, --cpu-isa makes them alike"),
-      cuda(job)};
+          "speeds in --cluster; where their instructions differ, --cpu-isa makes them alike")};
+  for (size_t row = 0; row < engine_modules().size(); ++row) all.push_back(module_found(job, row));
   if (job.ranks.size() > 1) {
     all.push_back({Health::ok, "threads",
                    job.threads_of_one_process ? "ranks are threads of one process" : "MPI_THREAD_MULTIPLE",

@@ -10,8 +10,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "app/doctor/doctor.h"
 #include "framework/backend.h"
@@ -96,11 +96,11 @@ std::string locale_named() {
   return "C";
 }
 
-// Returns 0 where there is no driver.
-int nvidia_gpus() {
-  std::error_code none;
-  const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", none);
-  return none ? 0 : int(std::distance(begin(gpus), end(gpus)));
+std::vector<EngineFacts> examine_engines() {
+  std::vector<EngineFacts> all;
+  for (const EngineModule& module : engine_modules())
+    all.push_back({.missing = load_module(module.library), .present = module.present()});
+  return all;
 }
 
 RankFacts examine_rank(Rank& rank, const std::string& folder) {
@@ -109,11 +109,10 @@ RankFacts examine_rank(Rank& rank, const std::string& folder) {
           .mpi = mpi_library(),
           .device = rank.context.backend().description(),
           .locale = locale_named(),
-          .cuda = load_module("cuda"),
+          .engines = examine_engines(),
           .cores = bound_cores(),
           .host_cores = available_cores_on_host(),
           .threads = rank.context.threads(),
-          .gpus = nvidia_gpus(),
           .memory_bytes = available_memory_bytes(),
           .locked_bytes = lockable_bytes(),
           .shared_bytes = free_bytes("/dev/shm"),
@@ -124,25 +123,27 @@ RankFacts examine_rank(Rank& rank, const std::string& folder) {
 }  // namespace
 
 std::string to_text(const RankFacts& f) {
-  return nlohmann::json{
-      f.host,   f.version,           f.mpi,     f.device,       f.locale,       f.cuda,
-      f.cores,  f.host_cores,        f.threads, f.memory_bytes, f.locked_bytes, f.shared_bytes,
-      f.folder, f.folder_free_bytes, f.gpus}
+  nlohmann::json engines = nlohmann::json::array();
+  for (const EngineFacts& engine : f.engines) engines.push_back({engine.missing, engine.present});
+  return nlohmann::json{f.host,         f.version,      f.mpi,        f.device,           f.locale,
+                        engines,        f.cores,        f.host_cores, f.threads,          f.memory_bytes,
+                        f.locked_bytes, f.shared_bytes, f.folder,     f.folder_free_bytes}
       .dump();
 }
 
 RankFacts facts_from_text(const std::string& text) {
   const nlohmann::json j = nlohmann::json::parse(text);
+  std::vector<EngineFacts> engines;
+  for (const nlohmann::json& engine : j[5]) engines.push_back({engine[0], engine[1]});
   return {.host = j[0],
           .version = j[1],
           .mpi = j[2],
           .device = j[3],
           .locale = j[4],
-          .cuda = j[5],
+          .engines = std::move(engines),
           .cores = j[6],
           .host_cores = j[7],
           .threads = j[8],
-          .gpus = j[14],
           .memory_bytes = j[9],
           .locked_bytes = j[10],
           .shared_bytes = j[11],

@@ -11,6 +11,7 @@
 #include "app/cli/output_file.h"
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/module.h"
 #include "framework/precision.h"
 #include "framework/say.h"
 #include "layers/cpu/cpu_isa.h"
@@ -24,11 +25,16 @@ constexpr int64_t most_samples = 1'000'000, most_microbatches = 4096, most_ranks
 constexpr int64_t most_pixels_a_side = 16'384;
 constexpr double most_watchdog_s = 1e6;
 
-// Lists the devices of this build, and the module that is loaded on request.
+// Lists the devices of this build, and those of modules, which are loaded on request.
 std::vector<std::string> device_names() {
   std::vector<std::string> names = backend_names();
-  for (const char* name : {"cuda", "cuda:tf32"})
+  const auto add = [&](const std::string& name) {
     if (std::ranges::find(names, name) == names.end()) names.push_back(name);
+  };
+  for (const EngineModule& module : engine_modules()) {
+    add(module.device);
+    std::ranges::for_each(module.other_devices, add);
+  }
   return names;
 }
 
@@ -106,15 +112,20 @@ void settle_batch(NetworkOptions& o) {
 }
 
 CLI::Option* add_device_option(CLI::App& app, MachineOptions& o) {
-  CLI::Option* device =
-      app.add_option("--device", o.device,
-                     "the backend that computes: cpu; cuda, or cuda:tf32 with rounded factors, where its "
-                     "module is built; auto: cuda if there is a GPU; train knows rehearse:PROFILE, too");
+  std::vector<std::string> modules, automatic;
+  for (const EngineModule& module : engine_modules()) {
+    modules.push_back(module.choice + ", where its module is built");
+    automatic.push_back(fmt::format("{} if there is a {}", module.device, module.needs));
+  }
+  CLI::Option* device = app.add_option(
+      "--device", o.device,
+      fmt::format("the backend that computes: cpu; {}; auto: {}; train knows rehearse:PROFILE, too",
+                  fmt::join(modules, "; "), fmt::join(automatic, ", ")));
   std::vector<std::string> known = device_names();
   known.push_back("auto");
   device->check([known](const std::string& name) {
     if (!name.starts_with("rehearse:") && std::ranges::find(known, name) == known.end())
-      refuse_name("device", name, known, name == "gpu" ? "cuda" : "");
+      refuse_name("device", name, known, name == "gpu" ? engine_modules()[0].device : "");
     return std::string();
   });
   const auto chosen = [&o](const std::string& name) {

@@ -9,6 +9,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/table.h"
 #include "framework/error.h"
+#include "framework/module.h"
 
 namespace antichain {
 namespace {
@@ -129,12 +130,13 @@ void check(const TrainCommandOptions& o) {
                 "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",
                 ExitCode::usage);
   }
+  const std::string another_device = fmt::format("leave it out, or choose --device {}", module_devices());
   if (o.machine.transport == "nccl" && o.machine.device == "cpu")
     throw Error("--transport nccl moves tensors from GPU to GPU, but the ranks compute on the CPU",
-                "leave it out, or choose --device cuda", ExitCode::usage);
+                another_device, ExitCode::usage);
   if (o.augment == "device" && o.machine.device == "cpu" && o.machine.why_cpu.empty())
     throw Error("--augment device has a GPU make the images, but the ranks compute on the CPU",
-                "leave it out, or choose --device cuda", ExitCode::usage);
+                another_device, ExitCode::usage);
   const LearningRate checked(o.rate);
   check(o.data);
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())

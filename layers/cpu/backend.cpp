@@ -11,7 +11,6 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/cpu_isa.h"
-#include "layers/cpu/light_kernels.h"
 
 namespace antichain {
 namespace {
@@ -79,22 +78,7 @@ void check_team(int wanted) {
 
 class CpuBackend : public Backend {
  public:
-  CpuBackend() {
-    kernels_ = {{"adaptive_average_pool", cpu::adaptive_average_pool_entry()},
-                {"add", cpu::add_entry()},
-                {"average_pool", cpu::average_pool_entry()},
-                {"batch_norm", cpu::batch_norm_entry()},
-                {"concat", cpu::concat_entry()},
-                {"conv2d", cpu::conv2d_entry()},
-                {"dropout", cpu::dropout_entry()},
-                {"flatten", cpu::flatten_entry()},
-                {"global_average_pool", cpu::global_average_pool_entry()},
-                {"linear", cpu::linear_entry()},
-                {"max_pool", cpu::max_pool_entry()},
-                {"relu", cpu::relu_entry()},
-                {"reorder", cpu::reorder_entry()},
-                {"softmax_cross_entropy", cpu::softmax_cross_entropy_entry()}};
-  }
+  explicit CpuBackend(cpu::Operators operators) { kernels_ = std::move(operators); }
 
   std::string name() const override { return "cpu"; }
   std::string description() const override {
@@ -146,6 +130,10 @@ class CpuBackend : public Backend {
 
 }  // namespace
 
-void register_cpu_backend() { register_backend(std::make_unique<CpuBackend>()); }
+std::unique_ptr<Backend> cpu::make_backend(Operators operators) {
+  return std::make_unique<CpuBackend>(std::move(operators));
+}
+
+void register_cpu_backend() { register_backend(cpu::make_backend(cpu::operators())); }
 
 }  // namespace antichain

@@ -4,6 +4,10 @@
 // that stand on oneDNN are declared here, our own loops in layers/cpu/light_kernels.h.
 #pragma once
 
+#include <map>
+#include <memory>
+#include <string>
+
 #include "framework/backend.h"
 
 namespace antichain {
@@ -12,6 +16,11 @@ namespace antichain {
 void register_cpu_backend();
 
 namespace cpu {
+
+using Operators = std::map<std::string, KernelEntry, std::less<>>;
+Operators operators();
+// The backend "cpu" with these operators.
+std::unique_ptr<Backend> make_backend(Operators);
 
 KernelEntry conv2d_entry();
 KernelEntry linear_entry();

@@ -9,8 +9,8 @@ namespace antichain {
 namespace {
 
 // What the shipped models' peaks had beyond all that is counted here: pages of the engine's library, touched
-// as its kernels first run, and the code that oneDNN 2.6.3 generates for a convolution's three passes.
-constexpr int64_t library_bytes = 3 << 20, code_bytes_per_convolution = 100 << 10;
+// as its kernels first run.
+constexpr int64_t library_bytes = 3 << 20;
 
 int64_t weight_bytes(const Node& node) {
   int64_t bytes = 0;
@@ -40,7 +40,7 @@ int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
 }
 
 bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
-  const NodeId images = graph.find("images");
+  const NodeId images = graph.find(Loader::images_input);
   return std::ranges::any_of(nodes, [&](NodeId id) {
     return std::ranges::find(graph[id].inputs, images) != graph[id].inputs.end();
   });
@@ -57,7 +57,7 @@ MemoryNeed step_need(const Graph& graph, const Profile& network, const Plan& pla
   for (const NodeId id : nodes) {
     need.weights += weight_bytes(graph[id]);
     need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
-    if (graph[id].op->type() == "conv2d") need.code += code_bytes_per_convolution;
+    need.code += graph[id].lowering.code_bytes;
   }
   return need;
 }

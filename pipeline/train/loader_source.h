@@ -1,4 +1,4 @@
-// Samples of a data set for the runner: the inputs "images" and "labels" of the batch at a position that the
+// Samples of a data set for the runner: the inputs that a loader fills, of the batch at a position that the
 // caller moves.
 #pragma once
 
@@ -28,8 +28,6 @@ class LoaderSource : public BatchSource {
   std::optional<BatchPosition> next;  // the batch that comes after it, if any does
 
  private:
-  void fill(std::string_view input, const BatchPosition&, int microbatch, const Tensor& out);
-
   Loader loader_;
   std::optional<BatchPosition> drawn_;
 };

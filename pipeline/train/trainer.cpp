@@ -98,7 +98,7 @@ class Trainer {
             .every = share_.replicas,
             .seed = options_.seed,
             .train = train,
-            .images = uses(stage, "images"),
+            .images = uses(stage, Loader::images_input),
             .raw = options_.device_augments && !stage.context().backend().host_memory(),
             .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};
   }

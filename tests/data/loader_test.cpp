@@ -93,6 +93,17 @@ TEST(Loader, LabelsAloneDecodeNothing) {
   EXPECT_EQ(set->decoded, 0);
 }
 
+TEST(Loader, FillsInputsByNameAndRefusesOthers) {
+  Loader loader(std::make_shared<MemorySet>(100), {.batch = 10, .seed = 2});
+  const Tensor x = images(10), named = images(10), y = labels(10);
+  loader.fill_images({0, 3}, 0, x);
+  loader.fill(Loader::images_input, {0, 3}, 0, named);
+  EXPECT_EQ(std::memcmp(x.raw(), named.raw(), size_t(x.bytes())), 0);
+  loader.fill(Loader::labels_input, {0, 3}, 0, y);
+  EXPECT_EQ(y.data<int32_t>()[4], permutation(100, 2, 0)[34] % 10);
+  EXPECT_THROW(loader.fill("tokens", {0, 3}, 0, y), Error);
+}
+
 TEST(Loader, EvaluationPadsAnUnevenEnd) {
   const auto set = std::make_shared<MemorySet>(11);
   Loader loader(set, {.batch = 8, .microbatches = 4, .train = false});

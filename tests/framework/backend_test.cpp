@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "framework/error.h"
+#include "tests/expect_error.h"
 #include "tests/framework/stand_ins.h"
 
 namespace antichain {
@@ -26,6 +27,17 @@ TEST(Backend, RegistryKnowsNamesAndRefusesOthers) {
   register_backend(std::make_unique<testing::StandInBackend>());
   EXPECT_EQ(backend("stand-in").description(), "no arithmetic");
   EXPECT_THROW(backend("abacus"), Error);
+}
+
+TEST(Backend, AKernelFromOutsideIsFoundAndNeverHidesAnother) {
+  const testing::StandInBackend stand_in;
+  register_kernel("stand-in", "own", stand_in.entry("any"));
+  EXPECT_NO_THROW(stand_in.entry("own"));
+  EXPECT_THROW(register_kernel("stand-in", "own", {}), Error);
+  register_kernel("another", "of another", {});
+  EXPECT_THROW(stand_in.entry("of another"), Error);
+  register_kernel("stand-in", "blocked", {});
+  expect_error([&] { stand_in.entry("blocked"); }, {"stand-in", "blocked", "another type"});
 }
 
 TEST(Context, WorkspaceGrowsAndIsReused) {

@@ -24,6 +24,17 @@ TEST(Module, OneThatLacksALibraryNamesIt) {
         << load_module(name);
 }
 
+TEST(Module, TheTableOfEnginesKnowsADeviceByItsNameUpToAColon) {
+  for (const EngineModule& module : engine_modules()) {
+    EXPECT_EQ(module_of(module.device), &module);
+    for (const std::string& device : module.other_devices) EXPECT_EQ(module_of(device), &module);
+    EXPECT_EQ(module_of(module.device + "x"), nullptr);
+    EXPECT_GE(module.present(), 0);
+  }
+  EXPECT_EQ(module_of("cpu"), nullptr);
+  EXPECT_EQ(module_devices(), "cuda");
+}
+
 TEST(Module, CudaWithoutAModuleOrADeviceIsOneSentence) {
   try {
     backend("cuda");

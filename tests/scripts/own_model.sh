@@ -1,6 +1,7 @@
 #!/bin/bash
-# Installs a build, moves the installation, builds examples/own_model against it, and trains its network on 2
-# ranks, threads and processes: bit by bit as on 1. Then every other command, and every installed header.
+# Installs a build, moves the installation, builds examples/own_model and examples/own_operator against it,
+# and trains their networks on 2 ranks, threads and processes: bit by bit as on 1. Then every other command,
+# and every installed header.
 #
 #   tests/scripts/own_model.sh build
 set -euo pipefail
@@ -31,10 +32,13 @@ if ldd "$prefix/bin/antichain" | grep libantichain | grep -v "$prefix/"; then
   failed "finds another libantichain"
 fi
 
-# 2. A project of its own, and one that includes every installed header.
-run "configure own_model" cmake -S "$source/examples/own_model" -B "$folder/own" -DCMAKE_PREFIX_PATH="$prefix"
-run "build own_model" cmake --build "$folder/own"
-own=$folder/own/own_model
+# 2. Projects of their own, and one that includes every installed header.
+for example in own_model own_operator; do
+  run "configure $example" cmake -S "$source/examples/$example" -B "$folder/$example" \
+    -DCMAKE_PREFIX_PATH="$prefix"
+  run "build $example" cmake --build "$folder/$example"
+done
+own=$folder/own_model/own_model
 mkdir "$folder/headers"
 cat >"$folder/headers/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
@@ -48,23 +52,34 @@ END
 [ "$(wc -l <"$folder/headers/headers.cpp")" -gt 60 ] || failed "headers are missing"
 run "configure headers" cmake -S "$folder/headers" -B "$folder/headers/build" -DCMAKE_PREFIX_PATH="$prefix"
 run "every installed header" cmake --build "$folder/headers/build"
+# What models and operators of one's own have always included: each is still there, and stands alone.
+headers=$prefix/include/antichain
+while read -r header; do
+  [ -f "$headers/$header" ] || failed "$header is not installed any more"
+done <"$source/tests/install/kept_headers.txt"
+run "each kept header alone" xargs -a "$source/tests/install/kept_headers.txt" -P "$(nproc)" -I HEADER \
+  "${CXX:-c++}" -std=c++20 -fsyntax-only -I "$headers" -include "$headers/HEADER" -x c++ /dev/null
 
 # 3. The same numbers on 1 and 2 ranks.
 numbers() { sed -nE 's/.*"step":([0-9]+).*"loss":([^,]+),"accuracy":([^,]+).*/\1 \2 \3/p; s/.*"state":"([0-9a-f]+)".*/\1/p' "$1"; }
-train() {  # train NAME RANKS LAUNCH…: its losses and state are those of one rank
-  local name=$1 ranks=$2
-  shift 2
-  run "train, $name" "$@" --model skipnet --dataset synthetic --batch 16 --microbatches 4 --steps 5 \
+train() {  # train MODEL NAME RANKS LAUNCH…: its losses and state are those of one rank
+  local model=$1 name=$1-$2 ranks=$3
+  shift 3
+  run "train, $name" "$@" --model "$model" --dataset synthetic --batch 16 --microbatches 4 --steps 5 \
     --metrics "$folder/$name.json"
   numbers "$folder/$name.json" >"$folder/$name.numbers"
   [ "$(wc -l <"$folder/$name.numbers")" = 6 ] || failed "$name has not 5 losses and a state"
   grep -q "\"ranks\":$ranks[,}]" "$folder/$name.json" || failed "$name did not run on $ranks ranks"
-  diff "$folder/alone.numbers" "$folder/$name.numbers" || failed "$name differs from one rank"
+  diff "$folder/$model-alone.numbers" "$folder/$name.numbers" || failed "$name differs from one rank"
 }
-train alone 1 "$own" train --local 1
-train threads 2 "$own" train --local 2
-train processes 2 "${MPIRUN:-mpirun}" -n 2 "$own" train
-echo "the same numbers on 1 and 2 ranks, state $(tail -n 1 "$folder/alone.numbers")"
+train skipnet alone 1 "$own" train --local 1
+train skipnet threads 2 "$own" train --local 2
+train skipnet processes 2 "${MPIRUN:-mpirun}" -n 2 "$own" train
+train slopenet alone 1 "$folder/own_operator/own_operator" train --local 1
+train slopenet threads 2 "$folder/own_operator/own_operator" train --local 2
+for model in skipnet slopenet; do
+  echo "$model has the same numbers on 1 and 2 ranks, state $(tail -n 1 "$folder/$model-alone.numbers")"
+done
 
 # 4. The other commands know it beside the shipped models.
 cd "$folder"

@@ -1,0 +1,24 @@
+// The table of the operators that the "cpu" backend has.
+#include "layers/cpu/backend.h"
+#include "layers/cpu/light_kernels.h"
+
+namespace antichain::cpu {
+
+Operators operators() {
+  return {{"adaptive_average_pool", adaptive_average_pool_entry()},
+          {"add", add_entry()},
+          {"average_pool", average_pool_entry()},
+          {"batch_norm", batch_norm_entry()},
+          {"concat", concat_entry()},
+          {"conv2d", conv2d_entry()},
+          {"dropout", dropout_entry()},
+          {"flatten", flatten_entry()},
+          {"global_average_pool", global_average_pool_entry()},
+          {"linear", linear_entry()},
+          {"max_pool", max_pool_entry()},
+          {"relu", relu_entry()},
+          {"reorder", reorder_entry()},
+          {"softmax_cross_entropy", softmax_cross_entropy_entry()}};
+}
+
+}  // namespace antichain::cpu
