@@ -8,7 +8,7 @@
 // paper's.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

@@ -4,7 +4,7 @@
 // The form usual for 32 x 32 images has a 3 x 3 stem of stride 1 and no first pool.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

@@ -8,7 +8,7 @@
 // the 3 x 3 pixels that are left. The last layer's weights are initialised with a deviation of 0.01.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

@@ -1,5 +1,4 @@
-// The models known by name, each in two forms. A model is a function from options to a Graph; every one here
-// has two inputs, "images" (N x 3 x H x W) and "labels" (N), and ends in a node "loss".
+// The models known by name, each in two forms:
 //
 //   imagenet   as the paper's table has it, and torchvision: parameters and buffers have the names and shapes
 //              of its state_dict ("layer1.0.conv1.weight"), and start from its distributions
@@ -13,22 +12,10 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/graph.h"
+#include "models/options.h"
 #include "models/recipe.h"
 
 namespace antichain {
-
-enum class Form { cifar, imagenet };
-
-struct ModelOptions {
-  Form form = Form::cifar;
-  int microbatch = 32;  // N
-  int classes = 0;      // 0: the form's usual 10 or 1,000
-  int image = 0;        // H = W, in pixels; 0: the form's usual 32 or 224 (Inception-v3: 299)
-  float label_smoothing = 0;
-  double dropout = 0.5;  // of the models that have it: AlexNet, VGG, SqueezeNet, Inception-v3
-  double aux = 0;        // weight of Inception-v3's auxiliary loss (0.4 is usual); 0 leaves its head out
-};
 
 // What a model has in which the others differ.
 struct ModelTraits {
@@ -53,17 +40,5 @@ std::vector<std::string> model_names();
 
 // How it is trained where nobody says otherwise. Error (usage) when there is no such model.
 Recipe recipe_of(std::string_view name);
-
-// The options with every 0 replaced by what is usual: how each model's function begins.
-ModelOptions completed(ModelOptions, int imagenet_image = 224);
-
-// What all models share: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss
-// has less than the full weight in the training objective.
-struct ModelInputs {
-  NodeId images, labels;
-};
-ModelInputs add_inputs(Graph&, const ModelOptions&);
-NodeId add_loss(Graph&, const ModelInputs&, NodeId logits, const ModelOptions&, std::string name = "loss",
-                double weight = 1);
 
 }  // namespace antichain

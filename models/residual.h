@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

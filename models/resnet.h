@@ -1,7 +1,7 @@
 // Residual networks: He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

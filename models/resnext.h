@@ -3,7 +3,7 @@
 // first pool.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

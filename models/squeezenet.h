@@ -5,7 +5,7 @@
 // The classifier's biases are initialised to 1.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

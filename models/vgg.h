@@ -5,7 +5,7 @@
 // classes.
 #pragma once
 
-#include "models/model.h"
+#include "models/options.h"
 
 namespace antichain {
 

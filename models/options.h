@@ -1,0 +1,36 @@
+// What the function of a model is asked for, and how each begins and ends. A model is a function from options
+// to a Graph; every one here has two inputs, "images" (N x 3 x H x W) and "labels" (N), and ends in a node
+// "loss".
+#pragma once
+
+#include <string>
+
+#include "framework/graph.h"
+
+namespace antichain {
+
+enum class Form { cifar, imagenet };
+
+struct ModelOptions {
+  Form form = Form::cifar;
+  int microbatch = 32;  // N
+  int classes = 0;      // 0: the form's usual 10 or 1,000
+  int image = 0;        // H = W, in pixels; 0: the form's usual 32 or 224 (Inception-v3: 299)
+  float label_smoothing = 0;
+  double dropout = 0.5;  // of the models that have it: AlexNet, VGG, SqueezeNet, Inception-v3
+  double aux = 0;        // weight of Inception-v3's auxiliary loss (0.4 is usual); 0 leaves its head out
+};
+
+// The options with every 0 replaced by what is usual: how each model's function begins.
+ModelOptions completed(ModelOptions, int imagenet_image = 224);
+
+// What all models share: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss
+// has less than the full weight in the training objective.
+struct ModelInputs {
+  NodeId images, labels;
+};
+ModelInputs add_inputs(Graph&, const ModelOptions&);
+NodeId add_loss(Graph&, const ModelInputs&, NodeId logits, const ModelOptions&, std::string name = "loss",
+                double weight = 1);
+
+}  // namespace antichain
