@@ -1,10 +1,9 @@
-// Training-time augmentation of one image, and the normalisation that every image gets: pad by black pixels
-// (an eighth of the image's side: 4 of 32), crop back to size at a random place, flip at random, scale to [0,
-// 1], subtract the channel mean, divide by the channel deviation (the CIFAR recipe of He et al., "Deep
-// Residual Learning for Image Recognition", CVPR 2016, in torchvision's order, so a padded pixel becomes
-// −mean / deviation).
+// Augments one training image, and normalises every image: pad by black pixels (an eighth of the image's
+// side: 4 of 32), crop back to size at a random place, flip at random, scale to [0, 1], subtract the channel
+// mean, divide by the channel deviation. This is the CIFAR recipe of He et al., "Deep Residual Learning for
+// Image Recognition", CVPR 2016, in torchvision's order, so a padded pixel becomes −mean / deviation.
 //
-// What is drawn depends on (seed, epoch, sample) alone: any rank draws the same.
+// The random draws depend on (seed, epoch, sample) alone, so that any rank draws the same.
 #pragma once
 
 #include <array>
@@ -25,13 +24,13 @@ int crop_padding(const Shape& chw);  // pixels: an eighth of the shorter side, r
 
 Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int padding = 4);
 
-// (byte / 255 − mean) / deviation, per channel, from a table of the 256 possible bytes.
+// Computes (byte / 255 − mean) / deviation, per channel, from a table of the 256 possible bytes.
 class Normaliser {
  public:
   using Table = std::array<std::array<float, 256>, 3>;
   explicit Normaliser(const Normalisation& = {});
 
-  // `pixels`: C x H x W bytes with C = 3; `out`: as many floats.
+  // `pixels` are C x H x W bytes with C = 3; `out` has as many floats.
   void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&,
                   std::span<float> out) const;
   const Table& table() const { return table_; }

@@ -21,7 +21,8 @@ using Format = Cifar10Format;
 constexpr const char* layout_hint =
     "expected the official binary layout: data_batch_1.bin … data_batch_5.bin and test_batch.bin";
 
-// Records of one file, which stay there; their labels, which every epoch asks for, are kept.
+// A Part has the records of one file. The images stay in the file; the labels, which every epoch needs, are
+// kept.
 struct Part {
   std::unique_ptr<WatchedFile> file;
   int64_t first = 0;  // number of its first record within the split
@@ -66,7 +67,7 @@ class Cifar10 : public DataSet {
   Records records_;
 };
 
-// The folder with the files: `directory` itself or the archive's folder in it.
+// Returns the folder with the files: `directory` itself or the archive's folder in it.
 fs::path find_folder(const fs::path& directory) {
   std::error_code ignored;
   if (!fs::is_directory(directory, ignored)) {
@@ -76,8 +77,8 @@ fs::path find_folder(const fs::path& directory) {
   return fs::is_directory(nested, ignored) ? nested : directory;
 }
 
-// Reads the whole file once, block by block: what can't be read is better known before training than after an
-// hour.
+// Reads the whole file once, block by block: it is better to find unreadable files before training than after
+// an hour.
 void append_records(const WatchedFile& file, Records& all) {
   constexpr int64_t block_records = 512;
   std::vector<uint8_t> block(size_t(block_records * Format::record_bytes));

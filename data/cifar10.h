@@ -1,9 +1,9 @@
-// CIFAR-10 in its official binary layout (Krizhevsky, "Learning Multiple Layers of Features from Tiny
-// Images", 2009): files data_batch_1.bin … data_batch_5.bin and test_batch.bin of records, each 1 label byte
-// and 3072 pixel bytes (red, green and blue planes, row-major, 32 x 32).
+// Reads CIFAR-10 in its official binary layout (Krizhevsky, "Learning Multiple Layers of Features from Tiny
+// Images", 2009): files data_batch_1.bin … data_batch_5.bin and test_batch.bin of records. Each record has 1
+// label byte and 3072 pixel bytes (red, green and blue planes, row-major, 32 x 32).
 //
-// Shorter files, and fewer of them, are a legal subset. A folder that holds a file named GENERATED is not
-// CIFAR-10 but has its layout; its data set says so in its name.
+// Shorter files, and fewer of them, are a legal subset. A folder with a file named GENERATED is not CIFAR-10
+// but has its layout; its data set says so in its name.
 #pragma once
 
 #include <string>
@@ -24,9 +24,9 @@ struct Cifar10Format {
   static std::string test_file();
 };
 
-// Both splits of `directory` (or of its sub-folder cifar-10-batches-bin). Reads the files once and keeps the
-// labels; images are read when asked for. Error naming the file when one is missing, its size is no multiple
-// of 3073, or a label byte is above 9 (with the record's number).
+// Returns both splits of `directory` (or of its sub-folder cifar-10-batches-bin). Reads the files once and
+// keeps the labels; images are read when they are requested. Throws Error naming the file when one is
+// missing, its size is no multiple of 3073, or a label byte is above 9 (with the record's number).
 DataSplits read_cifar10(const std::string& directory);
 
 }  // namespace antichain

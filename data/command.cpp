@@ -15,7 +15,7 @@ extern char** environ;
 namespace antichain {
 namespace {
 
-// The child's standard output becomes the pipe, its standard error /dev/null.
+// Connects the child's standard output to the pipe and its standard error to /dev/null.
 class FileActions {
  public:
   FileActions(int pipe_read, int pipe_write) {

@@ -1,4 +1,4 @@
-// Runs another program and waits for it; no shell between, so nothing needs quoting.
+// Runs another program and waits for it. There is no shell between, so nothing needs quoting.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct CommandResult {
   std::string output;  // standard output
 };
 
-// Standard error is thrown away.
+// Discards standard error.
 CommandResult run_command(const std::vector<std::string>& words);
 
 }  // namespace antichain

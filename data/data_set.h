@@ -1,4 +1,4 @@
-// A data set is a numbered collection of labelled images, bytes in files; everything random about training
+// A data set is a numbered collection of labelled images, bytes in files. Everything random about training
 // (order, crops, flips) is a function of (seed, epoch, index) elsewhere, so that any rank can draw any
 // sample.
 #pragma once
@@ -14,7 +14,7 @@
 
 namespace antichain {
 
-// Of a set's training pixels, scaled to [0, 1], per channel: red, green, blue.
+// Mean and deviation are those of a set's training pixels, scaled to [0, 1], per channel: red, green, blue.
 struct Normalisation {
   std::array<float, 3> mean{0.4914f, 0.4822f, 0.4465f}, deviation{0.2470f, 0.2435f, 0.2616f};  // CIFAR-10's
 };
@@ -26,17 +26,16 @@ class DataSet {
   virtual int64_t size() const = 0;       // images
   virtual Shape image_shape() const = 0;  // C x H x W, C = 3
   virtual std::span<const std::string> class_names() const = 0;  // one per class, in label order
-  // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads. Error
-  // naming file and record when it can't be read any more.
+  // Copies image `index` (C planes, row-major) to `out` (C·H·W bytes). Safe from several threads. Throws
+  // Error naming file and record when it can't be read any more.
   virtual void image(int64_t index, std::span<uint8_t> out) const = 0;
   virtual int label(int64_t index) const = 0;  // 0 … classes − 1
   virtual Normalisation normalisation() const { return {}; }
-  // A hash of all labels and images, in their order, with the images' size. Where images are more than 256
-  // MiB, they are those that are evenly spread over them and make 256 MiB; a set that is read as a whole
-  // anyway hashes all.
+  // Returns a hash of all labels and images, in their order, with the images' size. Where images are more
+  // than 256 MiB, it covers a sample of 256 MiB that is evenly spread; a set that is read as a whole anyway
+  // hashes all.
   virtual uint64_t contents() const;
-  // A sentence naming the file when another one has taken its name since it was opened; "" where all is as it
-  // was.
+  // Returns a sentence naming the file when another one has taken its name since it was opened; otherwise "".
   virtual std::string replaced() const { return ""; }
 
   int classes() const { return int(class_names().size()); }

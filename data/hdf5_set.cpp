@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t most_classes = 1'000'000, most_side = 1 << 14, sampled_images = 4096;
 
-// What both splits share.
+// Both splits share an OpenFile.
 struct OpenFile {
   explicit OpenFile(const std::string& file) : watched(file), reader(file) {}
   WatchedFile watched;  // first: a change while HDF5 opens it is seen

@@ -71,7 +71,7 @@ Image upright(Image image, int orientation) {
   Image turned{.height = exchanged ? image.width : image.height,
                .width = exchanged ? image.height : image.width,
                .pixels = std::vector<uint8_t>(image.pixels.size())};
-  // Whether the stored row, column count from the other end: by orientation 1 … 8.
+  // These say whether the stored row and column count from the other end, by orientation 1 … 8.
   const bool rows_back = orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8;
   const bool columns_back = orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7;
   for (int y = 0; y < turned.height; ++y) {

@@ -1,8 +1,8 @@
-// One image file, JPEG or PNG whatever its name, as red, green and blue bytes.
+// Decodes one image file, JPEG or PNG whatever its name, to red, green and blue bytes.
 //
-// Grey images get three equal channels, palettes and 16-bit samples become 8-bit colours, what is transparent
-// is laid on black, CMYK is converted without a colour profile; a JPEG is turned as its EXIF orientation
-// says, so that images are as viewers show them.
+// Images become what viewers show. Grey images get three equal channels, palettes and 16-bit samples become
+// 8-bit colours, and transparent pixels are drawn on black. CMYK is converted without a colour profile, and a
+// JPEG is turned as its EXIF orientation says.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +17,25 @@ struct Image {
   std::vector<uint8_t> pixels;  // H x W x 3
 };
 
-// Error naming `origin` when the bytes are neither, damaged or cut off, or too many pixels.
+// Throws Error naming `origin` when the bytes are neither format, are damaged or cut off, or have too many
+// pixels.
 constexpr int64_t most_image_pixels = int64_t(1) << 27;
 Image decode_image(std::span<const uint8_t> bytes, const std::string& origin,
                    int64_t most_pixels = most_image_pixels);
 Image read_image(const std::string& file);
 
-// What the formats' files have in them, for decode_image().
+// Decode one format each, for decode_image().
 Image decode_jpeg(std::span<const uint8_t> bytes, const std::string& origin, int64_t most_pixels);
 Image decode_png(std::span<const uint8_t> bytes, const std::string& origin, int64_t most_pixels);
 void check_image_size(int64_t height, int64_t width, int64_t most_pixels, const std::string& origin);
 [[noreturn]] void refuse_image(const std::string& origin, const std::string& why);
 
-// The orientation, 1 to 8, that an EXIF block (from "Exif" on) says; 1 when it says none or is damaged
-// (Camera & Imaging Products Association, "Exchangeable image file format", CIPA DC-008, 2012, tag 0x0112).
+// Returns the orientation, 1 to 8, that an EXIF block (from "Exif" on) says; 1 when it says none or is
+// damaged (Camera & Imaging Products Association, "Exchangeable image file format", CIPA DC-008, 2012, tag
+// 0x0112).
 int exif_orientation(std::span<const uint8_t> block);
-// Turned and mirrored so that it is upright: 2 mirrored, 3 by 180°, 4 upside down, 5 to 8 with sides
-// exchanged.
+// Returns the image turned and mirrored so that it is upright. Orientation 2 is mirrored, 3 turned by 180°, 4
+// upside down, 5 to 8 with sides exchanged.
 Image upright(Image, int orientation);
 
 }  // namespace antichain

@@ -91,7 +91,7 @@ bool looks_like_an_image(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-// The images of one class, by name; `others` counts the rest.
+// Returns the images of one class, by name; `others` counts the other files.
 std::vector<ImageFile> images_of(const fs::path& folder, int label, int64_t& others) {
   const auto files = sorted(fs::recursive_directory_iterator(folder), [](const fs::directory_entry& entry) {
     std::error_code none;  // a link that leads nowhere is a file that can't be read
@@ -114,7 +114,7 @@ struct FileLists {
   int64_t others = 0;
 };
 
-// As drawn by the order of an epoch: every class gives its share, in its own order.
+// Draws the split as the order of an epoch is drawn: every class gives its share, in its own order.
 void share_out(std::vector<ImageFile> files, int label, double fraction, FileLists& lists) {
   const auto count = int64_t(files.size());
   int64_t tests = std::min(int64_t(fraction * double(count)), count - 1);
@@ -151,7 +151,7 @@ FileLists list_splits(const fs::path& folder) {
   return lists;
 }
 
-// Leaves the files out that can't be decoded, or would not have the size of the first that can.
+// Leaves out files that can't be decoded, or whose size differs from the first that can.
 class DamageCheck {
  public:
   DamageCheck(const FolderOptions& options, size_t total) : options_(options), total_(int64_t(total)) {}

@@ -1,5 +1,5 @@
-// JPEG through libjpeg. The library reports errors by a jump, so nothing here that the jump leaves has a
-// destructor.
+// Decodes JPEG through libjpeg. The library reports errors by a jump, so nothing here that the jump leaves
+// has a destructor.
 #include <csetjmp>
 #include <cstdio>
 // libjpeg's headers need what stands above them.
@@ -25,15 +25,15 @@ struct Decoder {
   std::longjmp(decoder->failed, 1);
 }
 
-// Level −1 is a warning: the data are damaged, but the library would make something up. Three kinds leave all
-// pixels as they were meant.
+// Level −1 is a warning: the data are damaged, and the library would invent pixels. Three kinds leave all
+// pixels correct and are ignored.
 void judge(j_common_ptr library, int level) {
   const int code = library->err->msg_code;
   if (level < 0 && code != JWRN_EXTRANEOUS_DATA && code != JWRN_ADOBE_XFORM && code != JWRN_JFIF_MAJOR)
     leave(library);
 }
 
-// Four bytes a pixel to three: C M Y K, which Adobe's files hold as 255 − ink.
+// Converts four bytes a pixel to three: C M Y K, which Adobe's files hold as 255 − ink.
 void from_cmyk(const uint8_t* cmyk, bool inverted, int width, uint8_t* rgb) {
   const auto light = [&](uint8_t v) { return unsigned(inverted ? v : 255 - v); };
   for (int x = 0; x < width; ++x)
@@ -41,7 +41,7 @@ void from_cmyk(const uint8_t* cmyk, bool inverted, int width, uint8_t* rgb) {
       rgb[3 * x + c] = uint8_t((light(cmyk[4 * x + c]) * light(cmyk[4 * x + 3]) + 127) / 255);
 }
 
-// The APP1 markers that were saved.
+// Reads the orientation from the APP1 markers that were saved.
 int orientation_of(const jpeg_decompress_struct& library) {
   for (const jpeg_marker_struct* marker = library.marker_list; marker != nullptr; marker = marker->next) {
     const int orientation = exif_orientation({marker->data, marker->data_length});

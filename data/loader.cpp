@@ -112,7 +112,7 @@ void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place&
   }
 }
 
-// The bytes of samples that pad the last batch are whatever was there.
+// The bytes of samples that pad the last batch are arbitrary.
 void Loader::read_raw(Sampler& sampler, const Place& place, const Tensor& out) const {
   const int64_t image_bytes = data_->image_shape().elements();
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
@@ -125,8 +125,8 @@ void Loader::read_raw(Sampler& sampler, const Place& place, const Tensor& out) c
   }
 }
 
-// Waits for the thread to make `place` if that is what it makes next; otherwise sends it there after `place`,
-// and returns false: the caller decodes this one itself.
+// Waits for the thread to make `place` if that is what it makes next. Otherwise sends it to what follows
+// `place`, and returns false: then the caller decodes this one itself.
 bool Loader::take(const Place& place, const Tensor& out) {
   std::unique_lock lock(mutex_);
   const Place oldest = made_ > taken_ ? ring_[size_t(taken_) % ring_.size()].place : next_;

@@ -1,8 +1,9 @@
-// Hands out the images and labels of micro-batches, decoded and augmented, by a thread that stays ahead.
+// A Loader returns the images and labels of micro-batches, decoded and augmented by a thread that works
+// ahead.
 //
-// What a micro-batch holds is a pure function of (data set, options, position): the thread only changes when
-// it is computed. It works in schedule order (micro-batch after micro-batch, batch after batch) into a
-// bounded ring; a request out of that order is served all the same, and the thread goes on from there.
+// The contents of a micro-batch are a pure function of (data set, options, position): the thread only changes
+// when they are computed. It works in schedule order (micro-batch after micro-batch, batch after batch) into
+// a bounded ring. A request out of that order is served all the same, and the thread continues from there.
 #pragma once
 
 #include <condition_variable>
@@ -45,15 +46,15 @@ class Loader {
   const Sampler& sampler() const { return sampler_; }
   int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
 
-  // What raw images are of; nullptr where images are made here.
+  // Returns what raw images are made of; nullptr where images are made here.
   const RawImages* raw() const { return options_.images && options_.raw ? &raw_ : nullptr; }
 
-  // The input of that name, as one of the functions below. Error when it has another name.
+  // Fills the input of that name by one of the functions below. Throws Error when it has another name.
   void fill(std::string_view input, const BatchPosition&, int microbatch, const Tensor& out);
-  // Images of one micro-batch into `out`: N x C x H x W, f32, plain; samples that pad the last batch are
-  // zero. Raw ones are a tensor of raw_spec(). Rethrows what went wrong in the thread.
+  // Writes the images of one micro-batch to `out`: N x C x H x W, f32, plain; samples that pad the last batch
+  // are zero. Raw ones are a tensor of raw_spec(). Rethrows what the thread threw.
   void fill_images(const BatchPosition&, int microbatch, const Tensor& out);
-  // Labels into `out`: N, i32; −1 for samples that pad the last batch.
+  // Writes the labels to `out`: N, i32; −1 for samples that pad the last batch.
   void fill_labels(const BatchPosition&, int microbatch, const Tensor& out);
 
  private:

@@ -28,7 +28,8 @@ fs::path cache_folder(const std::string& wanted) {
   return fs::temp_directory_path() / fmt::format("antichain-cache-{}", getuid());
 }
 
-// A folder beside its final place, removed unless it is moved there: the final place is whole or not there.
+// A WorkFolder is a folder beside its final place, removed unless it is moved there: the final place is whole
+// or does not exist.
 class WorkFolder {
  public:
   explicit WorkFolder(const fs::path& target)
@@ -46,7 +47,8 @@ class WorkFolder {
     fs::remove_all(path_, ignored);
   }
   const fs::path& path() const { return path_; }
-  // What is in the final place goes into this folder, and with it. A job that reads it has its files open.
+  // Moves the old contents of the final place into this folder, which is removed later. A job that reads them
+  // has its files open.
   void take_from_target(const char* name) const {
     std::error_code failed;
     fs::rename(target_, path_ / name, failed);
@@ -55,7 +57,7 @@ class WorkFolder {
           fmt::format("{} is not whole and can't be replaced ({})", target_.string(), failed.message()),
           "remove it");
   }
-  // Another job on this machine may have been faster: then its result serves as well.
+  // Another job on this machine may have been faster; then its result serves as well.
   void move_to_target(const fs::path& inner) const {
     std::error_code failed;
     fs::rename(inner, target_, failed);
@@ -69,7 +71,7 @@ class WorkFolder {
   fs::path target_, path_;
 };
 
-// "" or why it failed.
+// Returns "", or why the download failed.
 std::string download(const ObtainOptions& options, const fs::path& archive) {
   const std::string limit = std::to_string(options.limit_s);
   int status = run_command({"curl", "--fail", "--location", "--silent", "--max-time", limit, "--output",

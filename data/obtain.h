@@ -1,6 +1,6 @@
-// Where CIFAR-10 comes from: the user's folder, else the cache, else the official archive over the network
-// (within a time limit, checksum verified), else a generated set in the same layout, which is labelled as
-// such everywhere.
+// Finds CIFAR-10: in the user's folder, otherwise in the cache, otherwise in the official archive over the
+// network (within a time limit, checksum verified). Otherwise it generates a set in the same layout, which is
+// labelled as generated everywhere.
 //
 // One process does this (rank 0); others read the folder it returns afterwards.
 #pragma once
@@ -26,10 +26,10 @@ struct Obtained {
   bool instead = false;   // whether these are generated images in the place of CIFAR-10
 };
 
-// A user's folder is returned as it is: reading it finds what is wrong with it. Error when the cache can't be
-// written.
+// Returns a user's folder as it is: reading it finds what is wrong with it. Throws Error when the cache can't
+// be written.
 Obtained obtain_cifar10(const ObtainOptions& options = {});
-// The generated set, whatever else there is.
+// Returns the generated set, whatever other data exist.
 Obtained obtain_synthetic(const ObtainOptions& options = {});
 
 }  // namespace antichain

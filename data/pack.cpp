@@ -37,7 +37,7 @@ void interleave(std::span<const uint8_t> chw, std::span<uint8_t> hwc) {
     for (size_t p = 0; p < plane; ++p) hwc[3 * p + c] = chw[c * plane + p];
 }
 
-// Every image of a split, in order, as planes.
+// Calls `take` for every image of a split, in order, as planes.
 void for_each_image(const DataSet& set, const auto& take) {
   std::vector<uint8_t> pixels(size_t(set.image_shape().elements()));
   for (int64_t i = 0; i < set.size(); ++i) {
@@ -73,7 +73,7 @@ class Packer {
   }
 
  private:
-  // Images to `array`, labels to the next one; `sums`, where wanted, of the pixels.
+  // Writes images to `array` and labels to the next one; adds the pixels to `sums`, where wanted.
   void write(ArrayWriter& writer, size_t array, const DataSet& set, PixelSums* sums) {
     const auto image_bytes = size_t(set.image_shape().elements());
     const size_t at_once = options_.compressed ? 1 : std::max<size_t>(size_t(block_bytes) / image_bytes, 1);

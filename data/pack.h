@@ -16,7 +16,7 @@ struct PackOptions {
   std::function<void(int64_t done, int64_t total)> progress = [](int64_t, int64_t) {};  // images
 };
 
-// The file is whole and synced, or not there. Equal sets make equal bytes. Error naming the file.
+// The file is whole and synced, or does not exist. Equal sets make equal bytes. Throws Error naming the file.
 void pack(const DataSplits&, const std::string& file, const PackOptions& = {});
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// A file that grows beside its final place and is moved there when it is whole: at no time is there a part of
-// one under the final name.
+// A PartFile grows beside its final place and is moved there when it is whole: the final name never refers to
+// a part of a file.
 #pragma once
 
 #include <string>

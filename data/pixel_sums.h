@@ -1,5 +1,5 @@
-// Mean and deviation of many images' pixels, per channel, from sums in whole numbers: the order of the images
-// does not matter.
+// PixelSums compute the mean and deviation of many images' pixels, per channel, from sums in whole numbers:
+// the order of the images does not matter.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@ class PixelSums {
     }
     count_ += plane;
   }
-  // Of pixels scaled to [0, 1]; a deviation of at least one level, also where all is one colour.
+  // Returns mean and deviation of pixels scaled to [0, 1]. A deviation is at least one level, even where all
+  // is one colour.
   Normalisation normalisation() const {
     Normalisation result;
     for (size_t c = 0; c < 3; ++c) {

@@ -1,4 +1,4 @@
-// PNG through libpng's simplified interface, which turns every kind of file into 8-bit colours.
+// Decodes PNG through libpng's simplified interface, which turns every kind of file into 8-bit colours.
 #include <png.h>
 
 #include "data/image_file.h"

@@ -1,6 +1,6 @@
-// A micro-batch of images as the data set has them, with what was drawn for each: a device crops, flips and
-// normalises them by itself, and they travel as bytes, a quarter of their floats. The draws are the host's,
-// and so is the table from bytes to floats: whoever makes the images gets the same bits.
+// RawImages hold a micro-batch of images as the data set has them, with the random draws for each. A device
+// crops, flips and normalises them, and they travel as bytes, a quarter of their floats. The host makes the
+// draws and the table from bytes to floats, so that device and host make the same bits.
 //
 // One tensor holds both: N records, then N x 3 x H x W bytes.
 #pragma once
@@ -22,7 +22,7 @@ struct RawImages {
   Normaliser::Table table;  // by channel and byte; a pixel outside the image is a 0
 };
 
-// The tensor, and what is where in it.
+// Return the tensor's parts and their places.
 inline int64_t raw_records_bytes(const Shape& images) { return images[0] * int64_t(sizeof(DrawnImage)); }
 inline TensorSpec raw_spec(const Shape& images) {
   return {{raw_records_bytes(images) + images.elements()}, DType::u8};

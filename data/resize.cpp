@@ -12,7 +12,7 @@ struct Window {  // of the source, in pixels
   double first, length;
 };
 
-// Which source pixels make one target pixel, and how much each counts; the weights add up to 1.
+// Taps say which source pixels make one target pixel, and how much each counts; the weights add up to 1.
 struct Taps {
   int first = 0;
   std::vector<float> weights;
@@ -49,7 +49,7 @@ Image resize(const Image& image, int height, int width) {
   const auto middle = [](int source, double length) { return Window{(source - length) / 2, length}; };
   const std::vector<Taps> rows = taps_of(image.height, middle(image.height, scale * height), height);
   const std::vector<Taps> columns = taps_of(image.width, middle(image.width, scale * width), width);
-  // Along the rows first, for the source rows that are needed.
+  // Scales along the rows first, for the source rows that are needed.
   std::vector<float> narrow(size_t(image.height) * size_t(width) * 3);
   for (int y = rows.front().first; y < rows.back().first + int(rows.back().weights.size()); ++y) {
     const uint8_t* source = &image.pixels[size_t(y) * size_t(image.width) * 3];

@@ -1,5 +1,5 @@
-// Brings an image to a size: the largest middle part of the wanted proportions is cut out and scaled, so that
-// nothing is distorted and no border is added.
+// Resizes an image: cuts out the largest middle part of the wanted proportions and scales it, so that nothing
+// is distorted and no border is added.
 //
 // The filter is a triangle as wide as a pixel of the coarser side, so it interpolates linearly when it
 // enlarges and averages over all pixels when it shrinks (the "bilinear" of Pillow; Turkowski, "Filters for

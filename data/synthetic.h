@@ -1,6 +1,6 @@
-// A generated image set that stands in for CIFAR-10 where that can't be had: ten classes of 32 x 32 colour
-// images in the same binary layout, each a texture or a figure at a random place, size and colour under
-// noise. Learnable but not trivially so: neither colour nor position tells the class.
+// Generates an image set that stands in for CIFAR-10 where that is unavailable: ten classes of 32 x 32 colour
+// images in the same binary layout. Each image is a texture or a figure at a random place, size and colour
+// under noise. The classes can be learned but not trivially: neither colour nor position tells the class.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@ struct SyntheticOptions {
 // set. The same options write the same bytes. Error naming the path when it can't be written.
 void write_synthetic(const std::string& folder, const SyntheticOptions& options = {});
 
-// Whether `folder` has all the files that these options write, with all their bytes.
+// Returns whether `folder` has all the files that these options write, with all their bytes.
 bool is_whole_synthetic(const std::string& folder, const SyntheticOptions& options);
 
-// One image: 3 planes of 32 x 32, a pure function of its arguments. `index` counts over both splits.
+// Draws one image: 3 planes of 32 x 32, a pure function of its arguments. `index` counts over both splits.
 void draw_synthetic(uint64_t seed, int64_t index, int label, std::span<uint8_t> pixels);
 
 }  // namespace antichain

@@ -30,8 +30,8 @@ WatchedFile::WatchedFile(std::string path) : path_(std::move(path)) {
 
 WatchedFile::~WatchedFile() { ::close(descriptor_); }
 
-// Writing sets both times, and a program can put only the first one back. The second one also changes with a
-// file's name, links, owner and mode, which do no harm and can be seen.
+// Writing a file sets both times, and a program can set only the first one back. The second one also changes
+// with a file's name, links, owner and mode, which do no harm and can be seen.
 bool WatchedFile::same_contents(const struct stat& now) const {
   if (now.st_size != opened_.st_size || !same_time(now.st_mtim, opened_.st_mtim)) return false;
   if (same_time(now.st_ctim, opened_.st_ctim)) return true;

@@ -1,10 +1,11 @@
-// A file that training reads piece by piece while it goes on: a piece that is not what was there when the
-// file was opened is refused, never trained on.
+// A WatchedFile is a file that training reads piece by piece. A piece that differs from what was there when
+// the file was opened is refused, never trained on.
 //
-// Changed in place (another size or time of change, also where the time was put back): the next read is an
-// Error. Replaced by another file of the name: this one is still read to the end, and replaced() tells. Read
-// with pread: a file that is cut short is an Error, where a mapped one would kill the process; and what the
-// system caches is shared by all processes of a host and given back when memory is short.
+// A file that was changed in place (another size or time of change, even where the time was set back) makes
+// the next read an Error. A file that was replaced by another of its name is still read to the end, and
+// replaced() reports it. Files are read with pread: one that is cut short is an Error, where a mapped one
+// would kill the process. The system's cache of the file is shared by all processes of a host and given back
+// when memory is short.
 #pragma once
 
 #include <sys/stat.h>
@@ -23,9 +24,9 @@ class WatchedFile {
 
   const std::string& path() const { return path_; }
   int64_t bytes() const { return bytes_; }  // when opened
-  // Fills `out` from byte `offset` on. Error naming the file and `record`. Safe from several threads.
+  // Fills `out` from byte `offset` on. Throws Error naming the file and `record`. Safe from several threads.
   void read(int64_t offset, std::span<uint8_t> out, int64_t record) const;
-  // Error naming the file and `record` when it is not the one that was opened.
+  // Throws Error naming the file and `record` when it is not the one that was opened.
   void check_unchanged(int64_t record) const;
   bool replaced() const;  // another file, or none, has its name now
 

@@ -1,6 +1,5 @@
-// The ways in which a device could carry out a pass of an operator, for who compares them by timing
-// (`antichain profile --tune`). What runs in training is always the first of them, which the device's own
-// rule has chosen.
+// Lists the ways in which a device could carry out a pass of an operator, so that `antichain profile --tune`
+// can compare them by timing. Training always uses the first of them, which the device's own rule chooses.
 #pragma once
 
 #include <functional>
@@ -17,7 +16,7 @@ namespace antichain {
 struct Alternative {
   std::string engine;  // for people
   int64_t workspace_bytes = 0;
-  // Starts it, with operands as listed and that much workspace.
+  // Starts the pass with the operands as listed and that much workspace.
   std::function<void(Context&, std::span<const Tensor>, std::byte* workspace)> run;
 };
 
@@ -27,7 +26,8 @@ struct PassAlternatives {
   std::vector<Alternative> all;
 };
 
-// Of one operator on inputs of those shapes; nothing where there is nothing to choose.
+// Lists the alternatives of one operator on inputs of those shapes. The list is empty where there is nothing
+// to choose.
 using ListAlternatives =
     std::function<std::vector<PassAlternatives>(const Op&, std::span<const Shape> x, Precision)>;
 

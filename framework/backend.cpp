@@ -14,7 +14,7 @@ std::map<std::string, std::unique_ptr<Backend>, std::less<>>& registry() {
   return backends;
 }
 
-// Kernels of operators from outside, by device and type of operator.
+// These are kernels of operators from outside, by device and type of operator.
 using OwnKernels = std::map<std::pair<std::string, std::string>, KernelEntry>;
 OwnKernels& own_kernels() {
   static OwnKernels kernels;

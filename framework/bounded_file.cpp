@@ -65,7 +65,8 @@ class Reading {
                 "is it the right one?");
   }
 
-  // The size that the system tells; 0 for pipes and for what is made while it is read.
+  // Returns the size that the system reports; it is 0 for pipes and for files that are made while they are
+  // read.
   int64_t look() {
     struct stat status {};
     if (::fstat(file_, &status) != 0) fail(errno);
@@ -77,7 +78,7 @@ class Reading {
     return pipe_ ? 0 : status.st_size;
   }
 
-  // How many bytes came; 0 at the end.
+  // Returns how many bytes came; 0 at the end.
   size_t some(char* to, size_t most, double most_silence_s) {
     for (;;) {
       if (pipe_) wait(most_silence_s);

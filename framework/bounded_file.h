@@ -1,5 +1,5 @@
-// Reads whole files that somebody else made. A read error is an Error and never the end of the file; every
-// kind of file has a largest size; folders, devices and what never ends are refused.
+// Reads whole files that somebody else made. A read error throws Error and never counts as the end of the
+// file. Every kind of file has a largest size. Folders, devices and endless files are refused.
 #pragma once
 
 #include <cstdint>

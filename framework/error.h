@@ -1,6 +1,7 @@
-// One error type for the whole library: a sentence that says what is wrong, where, and what to do.
+// Error is the one error type of the whole library: a sentence that says what is wrong, where, and what to
+// do.
 //
-// Libraries throw `Error`; `main` catches once, prints the sentence once for the whole job and ends every
+// Libraries throw `Error`. `main` catches it once, prints the sentence once for the whole job and ends every
 // rank with `code()`. Internal invariants use ANTICHAIN_CHECK, which adds the expression and its place.
 #pragma once
 
@@ -25,7 +26,7 @@ enum class ExitCode : int {
 
 class Error : public std::runtime_error {
  public:
-  // `sentence`: what is wrong and where; `hint`, or "": what to do. Both are made printable
+  // `sentence` says what is wrong and where; `hint` says what to do, or is "". Both are made printable
   // (framework/printable.h).
   explicit Error(std::string sentence, std::string hint = {}, ExitCode code = ExitCode::bad_input);
 

@@ -5,7 +5,7 @@
 namespace antichain {
 namespace {
 
-// The nodes that become one, and what it computes of which nodes of the old graph.
+// A Chain lists the nodes that become one, and what the result computes from which nodes of the old graph.
 struct Chain {
   std::vector<NodeId> members;
   std::shared_ptr<const Op> op;

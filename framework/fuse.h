@@ -1,6 +1,5 @@
-// Fusion: a chain of nodes becomes one where the operator knows how (Op::then) and the engine has the kernel
-// (KernelEntry::fuses). What a kernel does to a number while it is in a register needs no pass over memory of
-// its own.
+// Fuses a chain of nodes into one where the operator knows how (Op::then) and the engine has the kernel
+// (KernelEntry::fuses). What a kernel does to a number in a register needs no further pass over memory.
 //
 //   bn ─ relu ─▶           bn(…, relu) ─▶
 //   bn ─ add ─ relu ─▶     bn(…, add, relu) ─▶     the add's other operand becomes the second input
@@ -8,17 +7,17 @@
 //       other
 //   conv ─ relu ─▶         conv(…, relu) ─▶        linear layers likewise
 //
-// A node joins its only consumer, and only if that uses it once. The result stands where the last of the
-// chain stood, so its inputs are earlier nodes. It keeps the name of the node that has parameters (parameters
-// are named by their node), else the last's; the other names stay known as `absorbed`. The first node of the
-// graph that can has an add.
+// A node joins its only consumer, and only if the consumer uses it once. The result takes the place of the
+// chain's last node, so its inputs are earlier nodes. It keeps the name of the node that has parameters,
+// because parameters are named by their node; otherwise it keeps the last node's. The other names stay known
+// as `absorbed`. Where several nodes could take an add, the first in the graph gets it.
 #pragma once
 
 #include "framework/graph.h"
 
 namespace antichain {
 
-// The same function of the same parameters; part of lower().
+// Returns a graph that is the same function of the same parameters. lower() calls it.
 Graph fuse(const Graph&, const Backend&);
 
 }  // namespace antichain

@@ -1,8 +1,9 @@
-// A model is a function that builds a graph; the graph is a value: nodes in an order in which each uses only
-// earlier nodes, so it is sorted and acyclic by construction.
+// A model is a function that builds a Graph. The graph is a value: its nodes stand in an order in which each
+// uses only earlier nodes, so it is sorted and acyclic by construction.
 //
 // A node has one output, named by the node. Shapes are for one micro-batch. Inputs (images, labels) are nodes
-// of role `input`: no stage owns them, every stage that uses one loads it. Losses are nodes of role `loss`.
+// of role `input`: no stage owns them, and every stage that uses one loads it. Losses are nodes of role
+// `loss`.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct Node {
   std::vector<NodeId> inputs;
   Signature signature;
   Lowering lowering;  // filled by lower(); before that all layouts are plain
-  // Names of nodes fused into this one, in order; it has the value of the last.
+  // The names of the nodes fused into this one, in order; it has the value of the last.
   std::vector<std::string> absorbed = {};
 
   TensorSpec output() const;  // signature.y in the lowering's layout and precision
@@ -37,8 +38,8 @@ class Graph {
   explicit Graph(std::string model = {}, Precision precision = Precision::float32)
       : model_(std::move(model)), precision_(precision) {}
 
-  // Appends a node and infers its signature. Error when the name is taken, an input is not an earlier node,
-  // or the shapes do not fit.
+  // Appends a node and infers its signature. Throws Error when the name is taken, an input is not an earlier
+  // node, or the shapes do not fit.
   NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs);
   NodeId add(std::string name, std::shared_ptr<const Op> op, std::vector<NodeId> inputs, Lowering lowering,
              std::vector<std::string> absorbed = {});
@@ -54,11 +55,12 @@ class Graph {
   int microbatch() const;                    // samples per micro-batch: the first dimension of the inputs
   NodeId find(std::string_view name) const;  // by its own or an absorbed name; −1 when there is none
 
-  // Whether the gradient of the node's output is ever wanted: it reaches a parameter, and it is no input.
+  // Returns whether the gradient of the node's output is ever needed: the gradient reaches a parameter, and
+  // the node is no input.
   bool needs_gradient(NodeId id) const { return needs_gradient_[id]; }
 
-  // Over names, operators with their options, edges, shapes, layouts and precision: what a profile and a plan
-  // are for.
+  // Returns a hash over names, operators with their options, edges, shapes, layouts and precision. Profiles
+  // and plans are for the graph with this hash.
   std::string hash() const;
 
  private:
@@ -69,9 +71,9 @@ class Graph {
   std::vector<bool> needs_gradient_;
 };
 
-// The graph with operators fused where the backend can (framework/fuse.h), the backend's layouts chosen and
-// "reorder" nodes where two neighbours disagree. Error when the machine has not the instructions for the
-// precision.
+// Returns the graph with operators fused where the backend can (framework/fuse.h), the backend's layouts
+// chosen, and "reorder" nodes where two neighbours' layouts differ. Throws Error when the machine lacks the
+// instructions for the precision.
 Graph lower(const Graph&, const Backend&, Precision = Precision::float32);
 
 }  // namespace antichain

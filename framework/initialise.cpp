@@ -10,11 +10,11 @@
 namespace antichain {
 namespace {
 
-// (0, 1]: never zero, so that its logarithm is finite.
+// Returns a number in (0, 1]: it is never zero, so that its logarithm is finite.
 float open_uniform(uint32_t word) { return 1.0f - Philox::uniform(word); }
 
-// Two standard normal numbers from two words. Box and Muller, "A Note on the Generation of Random Normal
-// Deviates", Annals of Mathematical Statistics, 1958.
+// Makes two standard normal numbers from two words. Box and Muller, "A Note on the Generation of Random
+// Normal Deviates", Annals of Mathematical Statistics, 1958.
 std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
   const double radius = std::sqrt(-2.0 * std::log(double(open_uniform(a))));
   const double angle = 2.0 * std::numbers::pi * Philox::uniform(b);

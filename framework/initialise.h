@@ -1,5 +1,5 @@
-// Initial values of parameters and buffers, drawn from a generator keyed by (seed, full parameter name): a
-// parameter gets the same bits on whichever stage and rank it lives.
+// Draws initial values of parameters and buffers from a generator keyed by (seed, full parameter name): a
+// parameter gets the same bits on every stage and rank.
 #pragma once
 
 #include <cstdint>

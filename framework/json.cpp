@@ -20,8 +20,8 @@ using nlohmann::json;
 
 namespace {
 
-// Finds a key that stands twice in one object. A pass of its own over the text, because the parser with a
-// callback takes time that is quadratic in the length of an array.
+// Finds a key that stands twice in one object. It takes a pass of its own over the text, because the parser
+// with a callback needs time that is quadratic in the length of an array.
 class DuplicateKeys : public nlohmann::json_sax<json> {
  public:
   std::string found;
@@ -135,8 +135,8 @@ std::string read_file(const std::string& path) { return read_bounded(path, most_
 
 namespace {
 
-// So that the new name outlives a power cut. Not every file system can: then the file itself is safe all the
-// same.
+// Syncs the folder so that the new name survives a power cut. Not every file system can do this; the file
+// itself is safe anyway.
 void sync_folder_of(const std::string& path) {
   const std::string folder = std::filesystem::path(path).parent_path().string();
   const int handle = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -1,5 +1,5 @@
-// Reading and writing the files people edit (profiles, plans): strict on the way in, whole or not at all on
-// the way out.
+// Reads and writes the files that people edit (profiles, plans). Reading is strict; writing is whole or not
+// at all.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,11 +7,12 @@
 
 namespace antichain {
 
-// Error with origin and line on malformed text or a duplicate key (which the parser alone would accept).
+// Throws Error with origin and line on malformed text or a duplicate key (which the parser alone would
+// accept).
 nlohmann::json parse_json(const std::string& text, const std::string& origin);
 
-// A view of one JSON object that checks as it reads: errors name the origin and the path of the field
-// ("plan.json: stages[1].nodes: …"). `done()` refuses fields nobody asked for.
+// A JsonReader is a view of one JSON object that checks as it reads: errors name the origin and the path of
+// the field ("plan.json: stages[1].nodes: …"). `done()` refuses fields that the caller has not read.
 class JsonReader {
  public:
   JsonReader(const nlohmann::json& value, std::string origin, std::string path = {});
@@ -33,9 +34,9 @@ class JsonReader {
   std::vector<std::string> asked_;
 };
 
-// Error naming the path and the system's reason.
+// Throws Error naming the path and the system's reason.
 std::string read_file(const std::string& path);
-// Writes beside the target, syncs, renames: the target is the old file or the new one, never a part.
+// Writes beside the target, syncs and renames: the target is the old file or the new one, never a part.
 void write_file(const std::string& path, const std::string& text);
 
 }  // namespace antichain

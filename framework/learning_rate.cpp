@@ -13,7 +13,7 @@
 namespace antichain {
 namespace {
 
-// From `from` to `to` along half a cosine, `share` 0 … 1.
+// Returns the value between `from` and `to` along half a cosine at `share`, 0 … 1.
 double anneal(double from, double to, double share) {
   return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * share));
 }

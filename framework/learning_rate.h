@@ -1,4 +1,4 @@
-// The learning rate of a step: a schedule by name, after an optional linear warm-up.
+// A LearningRate gives the learning rate of each step: a schedule by name, after an optional linear warm-up.
 //
 //   constant   the peak
 //   step       the peak, times `decay` from each of the milestones (fractions of the steps after warm-up) on
@@ -26,7 +26,7 @@ struct LearningRateOptions {
 
 class LearningRate {
  public:
-  // Error when there is no such schedule (it lists them), or a number makes no sense.
+  // Throws Error when there is no such schedule (it lists them), or a number makes no sense.
   explicit LearningRate(LearningRateOptions);
 
   // Steps count from 0; `total_steps` are those of the whole run, warm-up included.

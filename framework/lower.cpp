@@ -1,6 +1,6 @@
-// Lowering: every node gets the layouts and the precision its engine works in, and a "reorder" node appears
-// wherever a producer and a consumer disagree, once per tensor and form. It happens before profiling, so that
-// reorders are priced, planned and cut like any other node.
+// Lowers a graph: every node gets the layouts and the precision its engine works in. A "reorder" node appears
+// wherever a producer's and a consumer's layouts differ, once per tensor and form. Lowering happens before
+// profiling, so that reorders are priced, planned and cut like any other node.
 
 #include <fmt/format.h>
 

@@ -10,14 +10,14 @@
 namespace antichain {
 namespace {
 
-// The folder this library was loaded from, so that a moved installation finds its own modules.
+// Returns the folder this library was loaded from, so that a moved installation finds its own modules.
 std::filesystem::path own_folder() {
   Dl_info info{};
   if (!dladdr(reinterpret_cast<const void*>(&load_module), &info) || !info.dli_fname) return {};
   return std::filesystem::path(info.dli_fname).parent_path();
 }
 
-// What to do about a module that is not beside the library: a build folder can make it, an installation
+// Says what to do about a module that is not beside the library: a build folder can make it, an installation
 // can't.
 std::string not_there(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder / "CMakeCache.txt"))
@@ -27,11 +27,11 @@ std::string not_there(const std::filesystem::path& folder) {
                      folder.string());
 }
 
-// The system's words name the library that is missing, which may be one that the module needs.
+// The system's message names the library that is missing, which may be one that the module needs.
 std::string cannot_be_loaded(const std::string& why) { return fmt::format("can't be loaded ({})", why); }
 
-// Loads FILE from the library's own folder or else from the system's search path. Where that fails, `reason`
-// says why.
+// Loads FILE from the library's own folder, otherwise from the system's search path. Where that fails,
+// `reason` says why.
 void* open(const std::string& file, std::string& reason) {
   const std::filesystem::path own = own_folder() / file;
   if (std::filesystem::exists(own)) {

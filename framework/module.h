@@ -1,5 +1,5 @@
-// Modules bring in a device at run time: libantichain_cuda.so links the CUDA libraries, the program does not,
-// so one program serves login nodes, CPU nodes and GPU nodes.
+// Modules add a device at run time. libantichain_cuda.so links the CUDA libraries and the program does not,
+// so that one program serves login nodes, CPU nodes and GPU nodes.
 #pragma once
 
 #include <string>
@@ -8,12 +8,11 @@
 
 namespace antichain {
 
-// Loads libantichain_<name>.so from the folder of libantichain, else from the system's search path, and lets
-// it register what it brings. Returns the reason why that is not there, or "" when it is. Loading twice is
-// harmless.
+// Loads libantichain_<name>.so from the folder of libantichain, otherwise from the system's search path, and
+// lets it register what it has. Returns the reason why it is unavailable, or "". Loading twice is harmless.
 std::string load_module(const std::string& name);
 
-// An engine that comes in a module. Its devices are called `device`, or begin with it and a colon.
+// An EngineModule is an engine that comes in a module. Its devices are called `device`, or begin with it and a colon.
 struct EngineModule {
   std::string title;                       // "CUDA", for people
   std::string device;                      // "cuda": the device that "auto" takes
@@ -26,15 +25,15 @@ struct EngineModule {
   bool makes(std::string_view device_name) const;
 };
 
-// The table of all engines that come in modules, the fastest first.
+// Returns the table of all engines that come in modules, the fastest first.
 const std::vector<EngineModule>& engine_modules();
-// The module whose engine makes this device, or nullptr.
+// Returns the module whose engine makes this device, or nullptr.
 const EngineModule* module_of(std::string_view device);
-// The devices that "auto" may take besides the CPU, for advice: "cuda".
+// Returns the devices that "auto" may take besides the CPU, for advice: "cuda".
 std::string module_devices();
 
 }  // namespace antichain
 
-// What a module defines, with C linkage:
+// A module defines these functions, with C linkage:
 //   const char* antichain_module_version()   must equal version(): a module of another build is refused
 //   const char* antichain_register_module()  registers the backend; the reason why it can't, or nullptr

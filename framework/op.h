@@ -52,14 +52,15 @@ class Op {
   virtual std::string_view type() const = 0;  // the key of the kernel table: "conv2d"
   virtual std::string str() const = 0;        // type and options, canonical: part of the graph's hash
   virtual Role role() const { return Role::compute; }
-  // Error (naming the shapes) when the inputs do not fit.
+  // Throws Error (naming the shapes) when the inputs do not fit.
   virtual Signature infer(std::span<const Shape> x) const = 0;
-  // The operator that computes `next` of this one's output in one go, or nullptr where there is none. Its
-  // inputs are this one's, then those that `next` has besides. See framework/fuse.h.
+  // Returns the operator that computes `next` of this one's output in one pass, or nullptr where there is
+  // none. Its inputs are this operator's, then the other inputs of `next`. See framework/fuse.h.
   virtual std::shared_ptr<const Op> then(const Op& /*next*/) const { return nullptr; }
 };
 
-// What an engine adds to a signature. A pure function of operator, shapes and instruction set (promise 1).
+// A Lowering is what an engine adds to a signature. It is a pure function of operator, shapes and instruction
+// set (promise 1).
 struct Lowering {
   std::vector<Layout> x;                     // the layout wanted of each input
   Layout y = Layout::plain;                  // the layout produced
@@ -79,12 +80,12 @@ struct Lowering {
 
 enum class Mode { train, evaluate };
 
-// What a dropout mask is keyed by, besides the sample's index within the micro-batch.
+// A DropoutKey and the sample's index within the micro-batch key a dropout mask.
 struct DropoutKey {
   uint64_t seed = 0;
   uint64_t step = 0;
   uint64_t first_sample = 0;          // position of the micro-batch's first sample within the batch
-  const StepNumbers* live = nullptr;  // in the device's memory: its step counts instead
+  const StepNumbers* live = nullptr;  // in the device's memory: its step replaces `step`
 };
 
 struct Forward {
@@ -99,7 +100,7 @@ struct Forward {
 enum class Into { overwrite, accumulate };
 
 // Tensors that the lowering does not keep are empty in `x` and `y`. dx[i] and dw[i] have the layout of x[i]
-// and params[i]; an empty span (or an empty tensor in it) means "not now".
+// and params[i]. An empty span (or an empty tensor in it) means "not wanted now".
 struct Backward {
   std::span<const Tensor> x, params, prepared;
   Tensor y, dy;  // dy is empty for a loss node
@@ -119,16 +120,16 @@ class Kernel {
   virtual ~Kernel() = default;
   virtual void forward(Context&, const Forward&) const = 0;
   virtual void backward(Context&, const Backward&) const {}
-  // Makes of the parameters what the passes read (weights in bf16, in an engine's own format): once after
-  // whoever changed them, so that no micro-batch has to.
+  // Converts the parameters to what the passes read (weights in bf16, in an engine's own format). It is
+  // called once after each change of the parameters, so that no micro-batch has to convert them.
   virtual void prepare(Context&, std::span<const Tensor> /*params*/,
                        std::span<const Tensor> /*prepared*/) const {}
-  // Folds the statistics of a step's micro-batches into the buffers, in their order: statistics[m] are those
-  // of micro-batch m.
+  // Folds the statistics of a step's micro-batches into the buffers, in order: statistics[m] are those of
+  // micro-batch m.
   virtual void absorb(Context&, std::span<const std::vector<Tensor>> /*statistics*/,
                       std::span<const Tensor> /*buffers*/) const {}
-  // True where dx and dw come out of one computation: asking for dx then computes dw too (batch norm), and
-  // the halves must be asked for together.
+  // Returns true where dx and dw come out of one computation (batch norm): asking for dx then computes dw
+  // too, and both must be requested together.
   virtual bool inseparable() const { return false; }
 };
 

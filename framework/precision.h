@@ -1,7 +1,7 @@
-// What a network computes in. Parameters and their gradients, momentum, statistics and losses are float32 in
-// every precision ("master weights": Micikevicius et al., "Mixed Precision Training", ICLR 2018); what
-// differs is how the tensors between nodes and their gradients are stored, and so what a message weighs and
-// what products are made of.
+// A Precision says what a network computes in. Parameters and their gradients, momentum, statistics and
+// losses are float32 in every precision ("master weights": Micikevicius et al., "Mixed Precision Training",
+// ICLR 2018). The tensors between nodes and their gradients are stored in the precision's type, which decides
+// the bytes of messages and the factors of products.
 #pragma once
 
 #include <string_view>
@@ -17,7 +17,7 @@ std::string_view name_of(Precision);
 std::vector<std::string> precision_names();
 Precision parse_precision(std::string_view name);  // Error listing the names
 
-// Of the tensors between nodes.
+// Returns the type of the tensors between nodes.
 DType storage(Precision);
 
 }  // namespace antichain

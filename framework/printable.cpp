@@ -14,8 +14,8 @@ struct Character {
   bool shown = false;
 };
 
-// What moves, hides or reorders other text (Unicode's categories Cc, Cf, Zl and Zp, as far as terminals heed
-// them).
+// Returns false for characters that move, hide or reorder other text (Unicode's categories Cc, Cf, Zl and Zp,
+// as far as terminals obey them).
 bool harmless(uint32_t code) {
   struct Range {
     uint32_t first, last;
@@ -27,7 +27,8 @@ bool harmless(uint32_t code) {
   return std::ranges::none_of(refused, [&](const Range& r) { return code >= r.first && code <= r.last; });
 }
 
-// The character that begins the text; a byte that begins none in UTF-8 stands alone and is not shown.
+// Returns the character that begins the text. A byte that begins no UTF-8 character stands alone and is not
+// shown.
 Character first_of(std::string_view text) {
   const auto byte = [&](size_t i) { return uint32_t(static_cast<unsigned char>(text[i])); };
   const uint32_t head = byte(0);
@@ -54,7 +55,7 @@ void append_escaped(std::string& to, std::string_view text) {
   }
 }
 
-// The nearest place, there or before, where no character of valid UTF-8 is cut.
+// Returns the nearest place, at or before `at`, that cuts no character of valid UTF-8.
 size_t between_characters(std::string_view text, size_t at) {
   for (size_t back = 0; back < 3 && at > back; ++back)
     if ((text[at - back] & 0xC0) != 0x80) return at - back;

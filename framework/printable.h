@@ -1,6 +1,6 @@
-// Text from files or from the system may hold control characters. These functions make it fit for a terminal:
-// whatever would move the cursor, change colours, turn the direction of writing or hide is shown as \x..
-// instead, byte for byte.
+// Makes text from files or from the system fit for a terminal, because it may hold control characters. Bytes
+// that would move the cursor, change colours, turn the direction of writing or hide text are shown as \x..
+// instead.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace antichain {
 constexpr size_t most_printable = 200;         // bytes of a name or a value that a message quotes
 constexpr size_t most_printable_line = 1'200;  // bytes of a sentence
 
-// Returns one line, in which control characters (line breaks too), marks of direction, invisible characters
-// and invalid UTF-8 are escaped. The middle of a text of more than `most` bytes is left out.
+// Returns one line, in which control characters (line breaks too), direction marks, invisible characters and
+// invalid UTF-8 are escaped. The middle of a text of more than `most` bytes is left out.
 std::string printable(std::string_view text, size_t most = most_printable);
 
 // Does the same for every line of a sentence, or of one with a table below it. A line break stays where the

@@ -31,7 +31,7 @@ struct Log {
   }
 };
 
-// The process has its standard streams to the very end, and so has the log.
+// The log is never destroyed, because the process writes to its standard streams to the very end.
 Log& log() {
   static Log& one = *new Log;
   return one;

@@ -1,6 +1,6 @@
 // The log of a run keeps what the program prints on its standard streams, as plain text. It leaves out what
-// only a terminal understands: a line that a progress bar writes again and again is there once, as it was
-// left.
+// only a terminal understands: a line that a progress bar overwrites again and again appears once, in its
+// last state.
 #pragma once
 
 #include <string>
@@ -10,17 +10,17 @@ namespace antichain {
 
 // Keeps in memory what is printed from here on; a second call changes nothing.
 void keep_what_is_printed();
-// Writes what was kept, and what is printed from here on, to this file; with `append`, behind what the file
+// Writes what was kept, and what is printed from now on, to this file; with `append`, after what the file
 // has. Throws Error where it can't be written.
 void write_what_is_printed(const std::string& file, bool append);
-// Returns why the file lacks some of it, or "".
+// Returns why the file lacks some of the output, or "".
 std::string why_print_is_lost();
 
-// Whatever writes to a standard stream calls this. It costs nothing where nothing is kept.
+// Every function that writes to a standard stream calls this. It costs nothing where nothing is kept.
 void printed(std::string_view text) noexcept;
 
-// Turns output into what stands on a terminal in the end: a line that is begun anew replaces what stood
-// there; colours and the like are left out.
+// Turns output into the text that a terminal shows in the end: a line that is begun anew replaces the earlier
+// one; colours and the like are left out.
 class PlainText {
  public:
   std::string add(std::string_view bytes);  // the lines that they complete
@@ -29,7 +29,7 @@ class PlainText {
   enum class State { text, escape, sequence };
   State state_ = State::text;
   std::string line_;
-  bool returned_ = false;  // to the line's begin
+  bool returned_ = false;  // to the line's beginning
 };
 
 }  // namespace antichain

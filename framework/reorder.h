@@ -1,5 +1,5 @@
-// Reorder: the same values in another memory layout, another element type, or both. lower() inserts it where
-// two neighbours disagree.
+// Reorder copies a tensor to another memory layout, another element type, or both. lower() inserts it where
+// two neighbours' layouts differ.
 #pragma once
 
 #include "framework/op.h"

@@ -27,8 +27,8 @@ void write(Tone tone, const std::string& text, double patience_s) {
   write_to_stream(STDERR_FILENO, text.data(), text.size(), patience_s);
 }
 
-// So that in a log of both streams an error stands below the header. A thread that prints just now does it
-// itself.
+// Flushes the header, so that an error stands below it in a log of both streams. A thread that is printing
+// now flushes by itself.
 void flush_standard_output() {
   if (::ftrylockfile(stdout) != 0) return;
   std::fflush(stdout);

@@ -19,7 +19,7 @@ struct SgdOptions {
   bool operator==(const SgdOptions&) const = default;
 };
 
-// A learning rate, or where it stands in the device's memory when the update runs.
+// A Rate is a learning rate, or its address in the device's memory, which is read when the update runs.
 struct Rate {
   Rate(float value) : value(value) {}
   explicit Rate(const StepNumbers* live) : live(live) {}

@@ -1,5 +1,5 @@
-// What differs from step to step in work that is otherwise the same. Work that a device has recorded repeats
-// the arguments it was recorded with; so there these numbers stand in the device's memory, where a kernel
+// StepNumbers differ from step to step in work that is otherwise the same. Work that a device has recorded
+// repeats the arguments it was recorded with. So the numbers are in the device's memory there, where a kernel
 // reads them when it runs.
 #pragma once
 

@@ -15,7 +15,7 @@ constexpr int pause_ms = 50;  // between two looks at a reader that pauses
 
 thread_local std::function<void()> beats;
 
-// A pipe is ready when it takes PIPE_BUF bytes without blocking. False when the patience ends first.
+// Waits until a pipe takes PIPE_BUF bytes without blocking. Returns false when the patience ends first.
 bool wait_until_taken(int descriptor, double patience_s) {
   pollfd out{.fd = descriptor, .events = POLLOUT, .revents = 0};
   for (double waited_s = 0; ::poll(&out, 1, pause_ms) == 0; waited_s += pause_ms * 1e-3) {

@@ -1,5 +1,5 @@
-// These functions write to a standard stream whatever its state: a full disk, a pipe whose reader has gone or
-// pauses.
+// Writes to a standard stream whatever its state: its disk may be full, or its pipe's reader may have gone or
+// may pause.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,12 @@
 
 namespace antichain {
 
-// Writes all bytes to the descriptor, waiting while a reader pauses; for so many seconds at most, where
-// `patience_s` is not 0. Returns 0, or the errno of what failed (ETIMEDOUT: the patience ended). Throws
-// nothing.
+// Writes all bytes to the descriptor, waiting while a reader pauses, for at most `patience_s` seconds if that
+// is not 0. Returns 0, or the errno of the failure (ETIMEDOUT: the patience ended). Throws nothing.
 int write_to_stream(int descriptor, const char* bytes, size_t count, double patience_s = 0) noexcept;
 
-// Sets what this thread calls now and then while it waits for a reader, so that nobody takes it for a rank
-// that hangs.
+// Sets a function that this thread calls now and then while it waits for a reader, so that the watchdog does
+// not take the rank for one that hangs.
 void while_writing_waits(std::function<void()> beat);
 
 }  // namespace antichain

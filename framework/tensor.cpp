@@ -14,7 +14,8 @@
 namespace antichain {
 namespace {
 
-// How a layout blocks the first two dimensions of a shape, and the order of the two within one block.
+// Blocking says how a layout blocks the first two dimensions of a shape, and the order of the two within one
+// block.
 struct Blocking {
   std::string_view name;
   int first = 1, second = 1;  // block sizes of dimension 0 and 1
@@ -38,8 +39,8 @@ const Blocking& blocking(Layout layout) { return blockings[size_t(layout)]; }
 
 int64_t blocks(int64_t extent, int block) { return (extent + block - 1) / block; }
 
-// Where element (a, b, y, x) of a four-dimensional tensor is stored: at first[a] + second[b] + (y W + x)
-// stride.
+// Places says where element (a, b, y, x) of a four-dimensional tensor is stored: at first[a] + second[b] + (y
+// W + x) stride.
 struct Places {
   std::vector<int64_t> first, second;
   int64_t stride = 1;
@@ -60,8 +61,8 @@ Places places(const Shape& s, Layout layout) {
   return p;
 }
 
-// In tiles of the largest block, so that what is read and written stays in the cache. An area that is known
-// when compiling needs no loop: 0 stands for any other.
+// Copies in tiles of the largest block, so that what is read and written stays in the cache. An area that is
+// known at compile time needs no loop: 0 stands for any other.
 template <class Element, int64_t known_area>
 void relayout_elements(const Tensor& from, const Tensor& to) {
   constexpr int64_t tile = 16;

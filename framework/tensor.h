@@ -1,12 +1,12 @@
 // A tensor is a shape, an element type, a memory layout, and shared bytes.
 //
-// The layout is part of the value: convolutions on a CPU want their channels in blocks of one vector register
-// (nChw16c: N x C/16 x H x W x 16), and a tensor that says so can flow from operator to operator without
-// being put back in order between them. Shapes are always logical (N, C, H, W whatever the layout); a blocked
-// layout pads the blocked dimensions up, and padding elements are always zero.
+// The layout is part of the value. Convolutions on a CPU want their channels in blocks of one vector register
+// (nChw16c: N x C/16 x H x W x 16), and a tensor with such a layout flows from operator to operator without
+// being reordered between them. Shapes are always logical (N, C, H, W whatever the layout). A blocked layout
+// pads the blocked dimensions up, and padding elements are always zero.
 //
-// Symbols, everywhere in this project: N batch, C channels, H W image, K filters, M micro-batches, S stages,
-// R ranks; m, s, r their indices.
+// These symbols are used everywhere in this project: N batch, C channels, H W image, K filters, M
+// micro-batches, S stages, R ranks; m, s, r are their indices.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ enum class Layout {
 };
 std::string_view name_of(Layout);
 
-// Up to five dimensions, a plain value.
+// A Shape has up to five dimensions and is a plain value.
 class Shape {
  public:
   static constexpr int max_rank = 5;
@@ -61,7 +61,7 @@ class Shape {
   int rank_ = 0;
 };
 
-// Everything about a tensor but its bytes.
+// A TensorSpec says everything about a tensor except its bytes.
 struct TensorSpec {
   Shape shape;
   DType dtype = DType::f32;
@@ -71,13 +71,14 @@ struct TensorSpec {
   bool operator==(const TensorSpec&) const = default;
 };
 
-// Bytes shared between copies of the handle; an empty tensor (no bytes) means "not wanted" or "not there".
+// A Tensor's bytes are shared between copies of the handle. An empty tensor (no bytes) means "not wanted" or
+// "missing".
 class Tensor {
  public:
   Tensor() = default;
   Tensor(TensorSpec spec, std::shared_ptr<std::byte> bytes) : spec_(spec), bytes_(std::move(bytes)) {}
 
-  // Zero-filled, 64-byte aligned host memory.
+  // Returns zero-filled, 64-byte aligned host memory.
   static Tensor host(TensorSpec spec);
 
   const TensorSpec& spec() const { return spec_; }
@@ -101,12 +102,11 @@ class Tensor {
   std::shared_ptr<std::byte> bytes_;
 };
 
-// 64-byte aligned, zero-filled host memory. Error when the machine has not that much.
+// Returns 64-byte aligned, zero-filled host memory. Throws Error when the machine has less than that.
 std::shared_ptr<std::byte> allocate_host(int64_t bytes);
 
-// Copies host tensors of equal shape and dtype from one layout to another, writing zeros into the padding:
-// the slow, general way (initialisation, checkpoints, tests). Engines have a fast "reorder" operator of their
-// own.
+// Copies host tensors of equal shape and dtype from one layout to another, writing zeros into the padding.
+// This is the slow, general way (initialisation, checkpoints, tests); engines have a fast "reorder" operator.
 void relayout(const Tensor& from, const Tensor& to);
 
 }  // namespace antichain

@@ -33,7 +33,7 @@ Json complete(const TraceEvent& e) {
           {"args", args_of(e)}};
 }
 
-// One line; bytes that are not UTF-8 (a user's file name, say) are replaced instead of refused.
+// Returns one line; bytes that are not UTF-8 (such as a user's file name) are replaced instead of refused.
 std::string line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 }  // namespace

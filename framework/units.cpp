@@ -16,7 +16,7 @@ struct Unit {
   double factor;
 };
 
-// A number at the begin of `text`, which loses it; nothing when there is none, or it is below 0.
+// Takes a number off the beginning of `text`; returns nothing when there is none, or it is below 0.
 std::optional<double> take_number(std::string_view& text) {
   double x = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), x);
@@ -25,7 +25,7 @@ std::optional<double> take_number(std::string_view& text) {
   return x;
 }
 
-// The first of `units` that `text` begins with and now loses.
+// Takes the first of `units` that `text` begins with off it.
 std::optional<double> take_unit(std::string_view& text, std::initializer_list<Unit> units) {
   for (const Unit& unit : units)
     if (text.starts_with(unit.name)) return text.remove_prefix(unit.name.size()), unit.factor;

@@ -1,9 +1,10 @@
-// Average pooling to a given number of pixels, whatever the image's size, as PyTorch's AdaptiveAvgPool2d.
+// AdaptiveAveragePool averages over windows to a given number of pixels, whatever the image's size, as
+// PyTorch's AdaptiveAvgPool2d.
 //
 //   x  N x C x H x W      y  N x C x out.h x out.w
 //   y[r][c] = mean of x[r H / out.h … (r + 1) H / out.h − 1][likewise], from rounded down to rounded up
 //
-// Windows overlap where out does not divide the image; of a smaller image, pixels are repeated.
+// Windows overlap where out does not divide the image; pixels are repeated where the image is smaller.
 #pragma once
 
 #include "framework/graph.h"

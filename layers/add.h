@@ -1,4 +1,4 @@
-// The sum of two tensors of one shape: where a residual block's branches meet.
+// Add sums two tensors of one shape, where a residual block's branches meet.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,4 +1,4 @@
-// Batch normalisation over N, H and W: Ioffe & Szegedy, "Batch Normalization: Accelerating Deep Network
+// BatchNorm normalises over N, H and W: Ioffe & Szegedy, "Batch Normalization: Accelerating Deep Network
 // Training by Reducing Internal Covariate Shift", ICML 2015.
 //
 //   train     y = weight · (x − mean) / sqrt(variance + eps) + bias, of this micro-batch
@@ -8,7 +8,7 @@
 // and the step absorbs them into the running statistics in micro-batch order, as PyTorch's BatchNorm2d would:
 //   running ← (1 − momentum) · running + momentum · (mean, variance · n / (n − 1)),   n = N H W
 //
-// An engine may have it followed in one go by what stands behind it in residual networks (framework/fuse.h):
+// An engine may fuse it with the nodes behind it in residual networks (framework/fuse.h):
 //
 //   y = relu(batch norm of x [0] + x [1])     with add and relu; each of the two may be missing
 #pragma once
@@ -21,7 +21,7 @@ struct BatchNormOptions {
   float eps = 1e-5f;
   float momentum = 0.1f;
   bool add = false, relu = false;  // fused
-  float first_weight = 1;          // what every channel's weight is initialised to
+  float first_weight = 1;          // initial weight of every channel
 };
 
 // params: weight (first_weight), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each,

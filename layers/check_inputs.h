@@ -1,5 +1,5 @@
-// What every operator's infer() begins with: the right number of inputs, of the right rank, or one clear
-// Error that names the shapes.
+// Every operator's infer() begins with these checks: the inputs must have the right number and rank, or one
+// clear Error names the shapes.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@
 
 namespace antichain {
 
-// Error unless there are `count` inputs, each of rank `rank` (0 = any).
+// Throws Error unless there are `count` inputs, each of rank `rank` (0 = any).
 void check_inputs(std::string_view op, std::span<const Shape> x, int count, int rank);
 
-// "3", or "1x7" when not square: how options are written in an operator's str().
+// Returns "3", or "1x7" when not square: options are written like this in an operator's str().
 std::string str(Extent extent);
 std::string str(const Initialiser& init);  // "normal 0.01"
 

@@ -1,4 +1,4 @@
-// Joins images along their channels: x[i]  N x Ci x H x W → y  N x (C0 + C1 + …) x H x W.
+// Concat joins images along their channels: x[i]  N x Ci x H x W → y  N x (C0 + C1 + …) x H x W.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,9 +1,10 @@
-// Two-dimensional convolution (cross-correlation, as every framework has it), with groups and bias.
+// Conv2d is a two-dimensional convolution (cross-correlation, as every framework has it), with groups and
+// bias.
 //
 //   x  N x C x H x W      weight  K x C/groups x kernel.h x kernel.w      bias  K (optional)
 //   y  N x K x H' x W'    H' = (H + 2 pad.h − kernel.h) / stride.h + 1, rounded down; W' likewise
 //
-// An engine may have it followed by ReLU in one go (framework/fuse.h).
+// An engine may fuse it with a ReLU behind it (framework/fuse.h).
 #pragma once
 
 #include <optional>
@@ -20,7 +21,7 @@ struct Conv2dOptions {
   Extent pad = 0;
   int groups = 1;
   bool bias = true;
-  // By default U(±1 / sqrt(fan_in)) for both, as PyTorch's Conv2d.
+  // The default of both is U(±1 / sqrt(fan_in)), as PyTorch's Conv2d.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
   bool relu = false;  // fused
 };

@@ -1,11 +1,12 @@
-// Dropout: Srivastava et al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", JMLR 2014.
+// Dropout zeroes random elements in training: Srivastava et al., "Dropout: A Simple Way to Prevent Neural
+// Networks from Overfitting", JMLR 2014.
 //
 //   train     y = kept ? x / (1 − p) : 0, each element kept with probability 1 − p
 //   evaluate  y = x
 //
 // Whether an element is kept is a pure function of (seed, node name, step, the sample's position in the
-// batch, the element's logical index c H W + h W + w): see DropoutMask. So it depends neither on the cut, nor
-// on the micro-batch size, nor on the layout; backward draws it again and nothing is stashed.
+// batch, the element's logical index c H W + h W + w): see DropoutMask. So the mask depends neither on the
+// cut, nor on the micro-batch size, nor on the layout. Backward draws it again, and nothing is stashed.
 #pragma once
 
 #include "framework/graph.h"
@@ -24,11 +25,11 @@ class Dropout : public Op {
   const std::string node_name;
 };
 
-// The mask of one sample at one step; every engine asks this class.
+// A DropoutMask is the mask of one sample at one step; every engine uses this class.
 class DropoutMask {
  public:
-  // One step's numbers, by sample and element, without the operator: constexpr, so that device code may ask,
-  // too.
+  // A Draw draws one step's numbers, by sample and element, without the operator. It is constexpr, so that
+  // device code may use it, too.
   class Draw {
    public:
     Draw(const Dropout& op, const DropoutKey& key)
@@ -36,10 +37,11 @@ class DropoutMask {
       live_ = key.live;
     }
 
-    // With the step that stands in the device's memory, if that is the one: to be asked there.
+    // Returns the draw with the step in the device's memory, if the key has one. Device code calls it.
     constexpr Draw now() const { return live_ ? Draw(node_, live_->step, first_sample_, threshold_) : *this; }
 
-    // Four 32-bit words: of the logical elements 4 · quad … 4 · quad + 3 of a sample of the micro-batch.
+    // Returns four 32-bit words for the logical elements 4 · quad … 4 · quad + 3 of a sample of the
+    // micro-batch.
     constexpr std::array<uint32_t, 4> words(int64_t sample, int64_t quad) const {
       return random_.words(uint64_t(quad), first_sample_ + uint64_t(sample));
     }
@@ -62,7 +64,7 @@ class DropoutMask {
   // `sample` is the position within the micro-batch.
   DropoutMask(const Dropout& op, const DropoutKey& key, int64_t sample) : draw_(op, key), sample_(sample) {}
 
-  // Whether each of the logical elements 4 · quad … 4 · quad + 3 of the sample is kept.
+  // Returns whether each of the logical elements 4 · quad … 4 · quad + 3 of the sample is kept.
   std::array<bool, 4> kept(int64_t quad) const {
     const auto w = draw_.words(sample_, quad);
     return {draw_.keeps(w[0]), draw_.keeps(w[1]), draw_.keeps(w[2]), draw_.keeps(w[3])};

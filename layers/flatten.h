@@ -1,4 +1,4 @@
-// Images as rows: x  N x C x H x W → y  N x CHW, in the order C, H, W.
+// Flatten turns images into rows: x  N x C x H x W → y  N x CHW, in the order C, H, W.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,5 +1,5 @@
-// Global average pooling: the mean of every channel of every image. x  N x C x H x W → y  N x C x 1 x 1.
-// Lin et al., "Network In Network", ICLR 2014.
+// Global average pooling computes the mean of every channel of every image. x  N x C x H x W → y  N x C x 1 x
+// 1. Lin et al., "Network In Network", ICLR 2014.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,4 +1,4 @@
-// What a model is fed: images (float32, N x C x H x W) or labels (int32, N). No stage owns an input; every
+// An Input feeds a model: images (float32, N x C x H x W) or labels (int32, N). No stage owns an input; every
 // stage that uses one loads it.
 #pragma once
 

@@ -1,8 +1,8 @@
-// A fully connected layer: y = x weightᵀ + bias.
+// Linear is a fully connected layer: y = x weightᵀ + bias.
 //
 //   x  N x I      weight  O x I      bias  O (optional)      y  N x O
 //
-// An engine may have it followed by ReLU in one go (framework/fuse.h).
+// An engine may fuse it with a ReLU behind it (framework/fuse.h).
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace antichain {
 struct LinearOptions {
   int64_t out = 0;  // O
   bool bias = true;
-  // By default U(±1 / sqrt(I)) for both, as PyTorch's Linear.
+  // The default of both is U(±1 / sqrt(I)), as PyTorch's Linear.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
   bool relu = false;  // fused
 };

@@ -10,7 +10,7 @@ namespace antichain {
 Pool::Pool(Kind k, PoolOptions o) : kind(k), options(o) {
   if (o.kernel.h < 1 || o.kernel.w < 1 || o.stride.h < 1 || o.stride.w < 1 || o.pad.h < 0 || o.pad.w < 0)
     throw Error(fmt::format("{} has an option that is not positive", str()));
-  // Else a window could lie in the padding altogether, and have no maximum.
+  // Otherwise a window could lie completely in the padding, and have no maximum.
   if (2 * o.pad.h > o.kernel.h || 2 * o.pad.w > o.kernel.w)
     throw Error(fmt::format("{} pads by more than half its kernel", str()));
 }

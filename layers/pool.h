@@ -1,10 +1,10 @@
-// Max and average pooling over sliding windows, with PyTorch's rules for padding and ceil_mode.
+// A Pool takes the maximum or the mean of windows that slide over an image, with PyTorch's rules for padding and ceil_mode.
 //
 //   x  N x C x H x W      y  N x C x H' x W', see windows() in layers/window.h
 //
-// Max pooling ignores padding; of equal values in a window the first in row-major order gets the gradient.
-// Average pooling divides by the window's area cut off at the padded image (count_include_pad), or by the
-// number of its real pixels.
+// Max pooling ignores padding; among equal values in a window, the first in row-major order gets the
+// gradient. Average pooling divides by the window's area cut off at the padded image (count_include_pad), or
+// by the number of its real pixels.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,5 +1,5 @@
-// Rectified linear unit: y = max(x, 0), element by element, any shape. Backward needs only y:
-// dx = y > 0 ? dy : 0.
+// Relu is the rectified linear unit: y = max(x, 0), element by element, any shape. Backward needs only y: dx
+// = y > 0 ? dy : 0.
 #pragma once
 
 #include "framework/graph.h"

@@ -1,5 +1,6 @@
-// Softmax and cross-entropy in one, with label smoothing: Szegedy et al., "Rethinking the Inception
-// Architecture for Computer Vision", CVPR 2016, section 7; the same definition as PyTorch's CrossEntropyLoss.
+// Combines softmax and cross-entropy, with label smoothing: Szegedy et al., "Rethinking the Inception
+// Architecture for Computer Vision", CVPR 2016, section 7; the definition is that of PyTorch's
+// CrossEntropyLoss.
 //
 //   logits  N x K      labels  N, int32, 0 … K − 1, or −1: a padding sample, which contributes nothing
 //   y  N x 2           the sample's loss, not yet scaled, and 1 where the arg max (the first of equals) is

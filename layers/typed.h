@@ -1,4 +1,5 @@
-// Kernels are templates over the type that activations are stored in: which of them a tensor's type asks for.
+// Kernels are templates over the type that activations are stored in; these functions choose the instance
+// that a tensor's type needs.
 #pragma once
 
 #include <memory>
@@ -9,7 +10,7 @@
 
 namespace antichain {
 
-// f.template operator()<T>(), T being float or Bf16.
+// Calls f.template operator()<T>(), T being float or Bf16.
 template <class F>
 void with_type(DType dtype, F&& f) {
   if (dtype == DType::bf16) return f.template operator()<Bf16>();
@@ -17,7 +18,7 @@ void with_type(DType dtype, F&& f) {
   f.template operator()<float>();
 }
 
-// A KernelFor<T>(arguments…), T as above.
+// Makes a KernelFor<T>(arguments…), T as above.
 template <template <class> class KernelFor, class... Arguments>
 std::unique_ptr<Kernel> make_typed(DType dtype, const Arguments&... arguments) {
   std::unique_ptr<Kernel> kernel;

@@ -1,11 +1,11 @@
-// The arithmetic of a window that slides over an image: what convolutions and pools have in common.
+// Computes with windows that slide over an image; convolutions and pools share this.
 #pragma once
 
 #include <cstdint>
 
 namespace antichain {
 
-// A pair of extents, height and width; one number means a square.
+// An Extent is a pair, height and width; one number means a square.
 struct Extent {
   int h, w;
   constexpr Extent(int both) : h(both), w(both) {}
@@ -13,9 +13,9 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// How many windows fit along one side of `in` pixels with `pad` zeros at either end. With `ceil_mode` a last
-// window may hang over the far end, if it starts inside the image or its near padding (PyTorch's rule).
-// Less than 1 when none fits.
+// Returns how many windows fit along one side of `in` pixels with `pad` zeros at either end. With `ceil_mode`
+// a last window may reach beyond the far end, if it starts inside the image or its near padding (PyTorch's
+// rule). The result is less than 1 when none fits.
 constexpr int64_t windows(int64_t in, int kernel, int stride, int pad, bool ceil_mode = false) {
   const int64_t slack = in + 2 * pad - kernel;
   if (slack < 0) return 0;

@@ -10,7 +10,7 @@
 
 namespace antichain {
 
-// Weights and biases start as PyTorch's layers do by themselves, U(±1 / sqrt(fan_in)): torchvision adds
+// Weights and biases start as PyTorch's layers initialise them, U(±1 / sqrt(fan_in)): torchvision changes
 // nothing.
 Graph alexnet(const ModelOptions& options) {
   const ModelOptions o = completed(options);

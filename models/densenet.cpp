@@ -19,7 +19,8 @@ namespace {
 constexpr int64_t growth = 32;                // k: the channels that each layer adds
 constexpr int layers_of[] = {6, 12, 24, 16};  // of the dense blocks
 
-// Weights N(0, 2 / fan_in), as torchvision's DenseNet: He et al., "Delving Deep into Rectifiers", ICCV 2015.
+// Weights start from N(0, 2 / fan_in), as in torchvision's DenseNet: He et al., "Delving Deep into
+// Rectifiers", ICCV 2015.
 NodeId conv(Graph& g, std::string name, NodeId x, int64_t out, int kernel, int stride = 1) {
   const double fan_in = double(g.shape(x)[1] * kernel * kernel);
   return conv2d(g, std::move(name), x,
@@ -35,8 +36,8 @@ NodeId norm_relu(Graph& g, const std::string& norm, const std::string& activatio
   return relu(g, activation, batch_norm(g, norm, x));
 }
 
-// Section 3, bottleneck layer: a 1 x 1 convolution to 4 k channels before the 3 x 3. Every layer sees the
-// outputs of all before it; each appends its own to what it saw, so that a single tensor crosses a cut
+// Builds the bottleneck layer of section 3: a 1 x 1 convolution to 4 k channels before the 3 x 3. Every layer
+// reads the outputs of all layers before it and appends its own, so that a single tensor crosses a cut
 // between two layers.
 NodeId dense_layer(Graph& g, const std::string& name, NodeId x) {
   NodeId y = norm_relu(g, name + ".norm1", name + ".relu1", x);

@@ -13,23 +13,23 @@
 namespace antichain {
 namespace {
 
-// torchvision draws weights from N(0, 0.1²) cut off at ±2, and only the auxiliary head's last layer from
-// another. At twenty standard deviations the cut is beyond what a generator of 32 bits reaches: it is the
-// plain normal distribution.
+// torchvision draws weights from N(0, 0.1²) cut off at ±2; only the auxiliary head's last layer has another
+// distribution. The cut is at twenty standard deviations, beyond what a generator of 32 bits reaches, so this
+// is the plain normal distribution.
 const Initialiser weights = Initialiser::normal(0.1);
 
-// Layers on top of each other, read from left to right: a branch of a module, or the stem. Every convolution
-// is followed by batch norm (eps 0.001) and ReLU.
+// Builds layers on top of each other, read from left to right: a branch of a module, or the stem. Every
+// convolution is followed by batch norm (eps 0.001) and ReLU.
 class Chain {
  public:
   Chain(Graph& g, std::string prefix, NodeId x) : g_(g), prefix_(std::move(prefix)), x_(x) {}
   operator NodeId() const { return x_; }
 
-  // Stride 1, and as many pixels come out as go in.
+  // The stride is 1, and the number of pixels stays.
   Chain& conv(const std::string& name, int64_t out, Extent kernel) {
     return add(name, {.out = out, .kernel = kernel, .pad = {kernel.h / 2, kernel.w / 2}});
   }
-  // Without padding.
+  // There is no padding.
   Chain& valid(const std::string& name, int64_t out, int kernel, int stride = 1) {
     return add(name, {.out = out, .kernel = kernel, .stride = stride});
   }
@@ -60,7 +60,7 @@ class Chain {
 
 constexpr PoolOptions same{.kernel = 3, .stride = 1, .pad = 1}, halve{.kernel = 3, .stride = 2};
 
-// Figure 5: the 5 x 5 convolution (in one branch still whole) as two 3 x 3.
+// Figure 5: the 5 x 5 convolution (still whole in one branch) becomes two 3 x 3.
 NodeId module_a(Graph& g, const std::string& name, NodeId input, int64_t pooled) {
   const auto x = [&] { return Chain(g, name + ".", input); };
   return concat(
@@ -71,7 +71,7 @@ NodeId module_a(Graph& g, const std::string& name, NodeId input, int64_t pooled)
        x().average("pool", same).conv("branch_pool", pooled, 1)});
 }
 
-// Figure 10: convolutions and a pool of stride 2 side by side, from 35 x 35 to 17 x 17.
+// Figure 10: convolutions and a pool of stride 2 stand side by side and lead from 35 x 35 to 17 x 17.
 NodeId module_b(Graph& g, const std::string& name, NodeId input) {
   const auto x = [&] { return Chain(g, name + ".", input); };
   return concat(
@@ -81,7 +81,7 @@ NodeId module_b(Graph& g, const std::string& name, NodeId input) {
        x().max("branch_pool", halve)});
 }
 
-// Figure 6, n = 7: 7 x 7 convolutions as 1 x 7 and 7 x 1.
+// Figure 6, n = 7: 7 x 7 convolutions become 1 x 7 and 7 x 1.
 NodeId module_c(Graph& g, const std::string& name, NodeId input, int64_t c) {
   constexpr Extent wide(1, 7), tall(7, 1);
   const auto x = [&] { return Chain(g, name + ".", input); };
@@ -96,7 +96,7 @@ NodeId module_c(Graph& g, const std::string& name, NodeId input, int64_t c) {
                  x().average("pool", same).conv("branch_pool", 192, 1)});
 }
 
-// Figure 10 again, from 17 x 17 to 8 x 8.
+// Figure 10 again leads from 17 x 17 to 8 x 8.
 NodeId module_d(Graph& g, const std::string& name, NodeId input) {
   constexpr Extent wide(1, 7), tall(7, 1);
   const auto x = [&] { return Chain(g, name + ".", input); };
@@ -109,7 +109,7 @@ NodeId module_d(Graph& g, const std::string& name, NodeId input) {
                  x().max("branch_pool", halve)});
 }
 
-// Figure 7: the filter banks spread out, 1 x 3 beside 3 x 1.
+// Figure 7: the filter banks are spread out, 1 x 3 beside 3 x 1.
 NodeId module_e(Graph& g, const std::string& name, NodeId input) {
   constexpr Extent wide(1, 3), tall(3, 1);
   const auto from = [&](NodeId x) { return Chain(g, name + ".", x); };
@@ -124,7 +124,7 @@ NodeId module_e(Graph& g, const std::string& name, NodeId input) {
   return concat(g, name, {narrow, single_wide, single_tall, twice_wide, twice_tall, pooled});
 }
 
-// Table 1, the upper third.
+// This is the upper third of table 1.
 NodeId stem(Graph& g, NodeId images, Form form) {
   Chain x(g, "", images);
   if (form == Form::cifar)
@@ -147,7 +147,7 @@ NodeId logits(Graph& g, std::string name, NodeId x, int64_t classes, Initialiser
   return linear(g, std::move(name), x, {.out = classes, .weight_init = init});
 }
 
-// Figure 8: what the network believes after its 17 x 17 modules.
+// Figure 8: the auxiliary head predicts the class from the output of the 17 x 17 modules.
 void auxiliary_head(Graph& g, const ModelInputs& in, NodeId input, const ModelOptions& o) {
   Chain x(g, "AuxLogits.", input);
   if (o.form == Form::imagenet) x.average("pool", {.kernel = 5, .stride = 3});

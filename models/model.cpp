@@ -19,7 +19,7 @@
 namespace antichain {
 namespace {
 
-// The shipped ones, then those of the user.
+// Returns the shipped models, then the user's.
 std::vector<NamedModel>& models() {
   static std::vector<NamedModel> table = {
       {"alexnet", alexnet},
@@ -43,8 +43,8 @@ std::string_view full_name(std::string_view name) { return name == "squeezenet" 
 
 auto find(std::string_view name) { return std::ranges::find(models(), full_name(name), &NamedModel::name); }
 
-// Levenshtein, "Binary codes capable of correcting deletions, insertions, and reversals", Soviet Physics
-// Doklady, 1966: how many edits lead from one word to the other.
+// Returns how many edits lead from one word to the other: Levenshtein, "Binary codes capable of correcting
+// deletions, insertions, and reversals", Soviet Physics Doklady, 1966.
 int edit_distance(std::string_view a, std::string_view b) {
   std::vector<int> row(b.size() + 1);
   std::iota(row.begin(), row.end(), 0);
@@ -72,7 +72,7 @@ const NamedModel& known(std::string_view name) {
       ExitCode::usage);
 }
 
-// What training takes for granted, and a model of one's own may have forgotten.
+// Checks what training relies on and a user's model may lack.
 void check_trainable(const Graph& graph, std::string_view name, const ModelOptions& options) {
   if (std::ranges::none_of(graph, [](const Node& node) { return node.role() == Role::loss; }))
     throw Error(fmt::format("the model '{}' has no loss", name), "end it with add_loss()");

@@ -1,5 +1,4 @@
-// A recipe says how a model is trained where nobody says otherwise: batch, learning rate, momentum, weight
-// decay and length.
+// A recipe says how a model is trained by default: batch, learning rate, momentum, weight decay and length.
 //
 // A recipe's rate is that of its own batch. For another batch it grows and shrinks in proportion: Goyal et
 // al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017, section 2.1, who found it to hold

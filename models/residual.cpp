@@ -14,8 +14,8 @@
 namespace antichain {
 namespace {
 
-// Weights N(0, 2 / fan_out), as torchvision's ResNet: He et al., "Delving Deep into Rectifiers", ICCV 2015.
-// It counts fan_out over all groups.
+// Weights start from N(0, 2 / fan_out), as in torchvision's ResNet: He et al., "Delving Deep into
+// Rectifiers", ICCV 2015. It counts fan_out over all groups.
 NodeId conv(Graph& g, std::string name, NodeId x, int64_t out, int kernel, int stride, int groups = 1) {
   return conv2d(g, std::move(name), x,
                 {.out = out,
@@ -49,8 +49,8 @@ NodeId basic_block(Graph& g, const std::string& name, NodeId x, int64_t channels
   return relu(g, name + ".relu2", y);
 }
 
-// He et al. 2016, figure 5, right: 1 x 1, 3 x 3, 1 x 1. As in torchvision the stride is the 3 x 3's (the
-// paper's is the first 1 x 1's). With groups it is Xie et al. 2017, figure 3 (c).
+// He et al. 2016, figure 5, right: 1 x 1, 3 x 3, 1 x 1. As in torchvision the 3 x 3 has the stride (in the
+// paper the first 1 x 1 has it). With groups it is Xie et al. 2017, figure 3 (c).
 NodeId bottleneck(Graph& g, const std::string& name, NodeId x, const ResidualTable& t, int64_t channels,
                   int stride, float last_weight) {
   const int64_t width = channels * t.group_width / 64 * t.groups;
@@ -79,8 +79,8 @@ Graph residual_network(std::string name, const ResidualTable& table, const Model
   const ModelOptions o = completed(options);
   Graph g(std::move(name));
   const ModelInputs in = add_inputs(g, o);
-  // torchvision's weights begin at 1. On CIFAR-10, ResNet-50 bears several times the rate when each block
-  // begins as its shortcut: Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017,
+  // torchvision's weights start at 1. On CIFAR-10, ResNet-50 tolerates several times the rate when each block
+  // starts as its shortcut: Goyal et al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017,
   // section 5.1.
   const float last_weight = o.form == Form::cifar ? 0 : 1;
   NodeId x = stem(g, in.images, table.channels, o.form);

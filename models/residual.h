@@ -1,7 +1,7 @@
-// What ResNet's and ResNeXt's tables have in common: a stem, then stages of residual blocks, each stage twice
-// as wide as the one before and, from the second on, half as high. Node names are torchvision's, so that
-// parameters are too ("layer2.0.downsample.0.weight"). In the CIFAR form the last batch norm of every
-// bottleneck has weights that are initialised to 0.
+// Builds the networks of ResNet's and ResNeXt's tables: a stem, then stages of residual blocks, each stage
+// twice as wide as the one before and, from the second on, half as high. Node names are torchvision's, so
+// that parameters' names are too ("layer2.0.downsample.0.weight"). In the CIFAR form the last batch norm of
+// every bottleneck has weights that are initialised to 0.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace antichain {
 
 enum class Block { basic, bottleneck };
 
-// One column of a paper's table. The c-th stage has channels · 2^c channels, a bottleneck's output four times
-// as many.
+// A ResidualTable is one column of a paper's table. The c-th stage has channels · 2^c channels; a
+// bottleneck's output has four times as many.
 struct ResidualTable {
   Block block = Block::basic;
   std::vector<int> blocks;   // of each stage

@@ -1,6 +1,6 @@
-// ResNeXt: Xie et al., "Aggregated Residual Transformations for Deep Neural Networks", CVPR 2017, table 1:
-// ResNet's bottlenecks with grouped 3 x 3 convolutions. The CIFAR form has a 3 x 3 stem of stride 1 and no
-// first pool.
+// Builds ResNeXt: Xie et al., "Aggregated Residual Transformations for Deep Neural Networks", CVPR 2017,
+// table 1. Its blocks are ResNet's bottlenecks with grouped 3 x 3 convolutions. The CIFAR form has a 3 x 3
+// stem of stride 1 and no first pool.
 #pragma once
 
 #include "models/options.h"

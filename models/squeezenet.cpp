@@ -13,7 +13,7 @@
 namespace antichain {
 namespace {
 
-// Weights U(±sqrt(6 / fan_in)) and biases 0, as torchvision's SqueezeNet (kaiming_uniform).
+// Weights start from U(±sqrt(6 / fan_in)) and biases at 0, as in torchvision's SqueezeNet (kaiming_uniform).
 Conv2dOptions filters(int64_t in, int64_t out, int kernel) {
   return {.out = out,
           .kernel = kernel,
@@ -68,8 +68,8 @@ Graph squeezenet1_0(const ModelOptions& options) {
   Conv2dOptions last = filters(512, o.classes, 1);
   last.weight_init = Initialiser::normal(0.01);  // as torchvision
   // The features are all positive, so a class's sum has the same sign for nearly every image. With
-  // torchvision's biases of 0, the ReLU behind it begins by silencing half of the classes. The loss does not
-  // see a common constant.
+  // torchvision's biases of 0, the ReLU behind it would silence half of the classes from the start. The loss
+  // does not depend on a common constant.
   if (o.form == Form::cifar) last.bias_init = Initialiser::constant(1);
   x = conv2d(g, "classifier.1", x, last);
   x = relu(g, "classifier.2", x);

@@ -15,11 +15,11 @@
 namespace antichain {
 namespace {
 
-// Table 1, column D: filters of 3 x 3 convolutions, 0 for a 2 x 2 max pool.
+// Table 1, column D: these are the filters of 3 x 3 convolutions; 0 means a 2 x 2 max pool.
 constexpr int configuration_d[] = {64, 64,  0,   128, 128, 0,   256, 256, 256,
                                    0,  512, 512, 512, 0,   512, 512, 512, 0};
 
-// Weights N(0, 2 / fan_out), biases 0, as torchvision's VGG.
+// Weights start from N(0, 2 / fan_out) and biases at 0, as in torchvision's VGG.
 NodeId conv(Graph& g, std::string name, NodeId x, int64_t out) {
   return conv2d(g, std::move(name), x,
                 {.out = out,
@@ -43,9 +43,9 @@ NodeId features(Graph& g, NodeId x) {
   return x;
 }
 
-// Weights N(0, 0.01²), as torchvision's, which is meant for 4096 inputs and more. With the CIFAR form's 512
-// it would shrink the logits, and every gradient, by about 40 over the three layers: there it is N(0, 2 /
-// fan_in).
+// Weights start from N(0, 0.01²), as torchvision's, which is meant for 4096 inputs and more. With the CIFAR
+// form's 512 that would shrink the logits, and every gradient, by about 40 over the three layers, so the
+// CIFAR form uses N(0, 2 / fan_in).
 NodeId fully_connected(Graph& g, std::string name, NodeId x, int64_t out, Form form) {
   const double stddev = form == Form::imagenet ? 0.01 : std::sqrt(2.0 / double(g.shape(x)[1]));
   return linear(

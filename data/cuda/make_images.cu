@@ -7,8 +7,8 @@
 namespace antichain::cuda {
 namespace {
 
-// Each element looks its byte up where the host's Normaliser does: neighbours write neighbours, and read
-// nearly so.
+// Each element looks its byte up as the host's Normaliser does. Neighbouring threads write neighbouring
+// elements, and nearly read them, too.
 template <class T>
 void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images) {
   const Shape& shape = images.shape();

@@ -1,12 +1,13 @@
-// What a pass over memory reads and writes, and how much of it a thread takes at a time: a pack, 16 bytes of
-// the array with the largest numbers. Requests of that size are what it takes to keep a GPU's memory busy.
+// This file describes the arrays that a pass over memory reads and writes. A thread takes one pack at a time:
+// 16 bytes of the array with the largest numbers. Requests of that size are what it takes to keep a GPU's
+// memory busy.
 //
 //   read(x)      x is read             write(y)     y is written
 //   update(y)    both                  into(y, b)   both if b, else y is written
 //   channel(x)   a number per channel, read once by each thread
 //
-// Numbers are float in registers, float or Bf16 in memory. What is not read, as an array that is nullptr, is
-// 0; and that is not written. Two arrays are the same or do not overlap: a thread reads its pack of all of
+// Numbers are float in registers, float or Bf16 in memory. An array that is not read, or is nullptr, reads as
+// 0; a nullptr is not written. Two arrays are the same or do not overlap: a thread reads its pack of all of
 // them before it writes one.
 #pragma once
 
@@ -50,7 +51,7 @@ Array<const T, true, false, true> channel(const T* x) {
 
 constexpr size_t pack_bytes = 16;
 
-// Numbers of a pack.
+// Returns how many numbers a pack has.
 template <class... A>
 constexpr int pack_width() {
   size_t largest = 1;
@@ -61,13 +62,13 @@ constexpr int pack_width() {
 template <int width, class T>
 constexpr size_t pack_alignment = std::min(pack_bytes, width * sizeof(T));
 
-// Whether packs of so many numbers lie where one request can reach them.
+// Returns whether packs of so many numbers are aligned so that one request can read them.
 template <int width, class... A>
 bool aligned(const A&... arrays) {
   return ((reinterpret_cast<uintptr_t>(arrays.at) % pack_alignment<width, typename A::Number> == 0) && ...);
 }
 
-// As it lies in memory.
+// A pack as it is stored in memory.
 template <int width, class T>
 struct alignas(pack_alignment<width, T>) Pack {
   T numbers[width];
@@ -88,19 +89,20 @@ ANTICHAIN_DEVICE void store_pack(const float* from, T* to) {
   *reinterpret_cast<Pack<width, T>*>(to) = pack;
 }
 
-// f.operator()<width>(): in packs of T where they fit, else number by number.
+// Calls f.operator()<width>(): in packs of T where the arrays are aligned to them, otherwise number by
+// number.
 template <class T, class F>
 void in_packs(bool fit, const F& f) {
   constexpr int width = int(pack_bytes / sizeof(T));
   fit ? f.template operator()<width>() : f.template operator()<1>();
 }
 
-// A pack of each array in registers.
+// Holds a pack of each array in registers.
 template <int width, class... A>
 struct Packs {
   float numbers[sizeof...(A)][width] = {};
 
-  // Of the arrays that hold numbers per channel, or of the others.
+  // Loads the arrays that hold numbers per channel, or the other ones.
   template <bool of_channels>
   ANTICHAIN_DEVICE void load(Index first, const A&... arrays) {
     int a = 0;
@@ -110,7 +112,7 @@ struct Packs {
     int a = 0;
     (store_one(first, arrays, numbers[a++]), ...);
   }
-  // f(before..., number j of every array's pack), those per channel from `constant`.
+  // Calls f(before..., number j of every array's pack), with numbers per channel from `constant`.
   template <class F, class... Before>
   ANTICHAIN_DEVICE void apply(int j, const Packs& constant, const F& f, Before&&... before) {
     apply(j, constant, f, std::index_sequence_for<A...>(), before...);

@@ -24,7 +24,7 @@ void close(Resources* r) {
   delete r;
 }
 
-// In exclusive-process mode a device serves one process.
+// In exclusive-process mode a device serves only one process.
 Error taken(int device, int local_rank, int devices) {
   return Error(
       fmt::format("GPU {} of this host, which rank {} of the host is to use, serves no other process than "
@@ -34,7 +34,7 @@ Error taken(int device, int local_rank, int devices) {
                   devices));
 }
 
-// Parts in the device's memory, and the tensors that they are parts of.
+// Keeps in the device's memory the parts of the parameters, and keeps alive the tensors that they belong to.
 class UpdateOfParts : public Update {
  public:
   UpdateOfParts(const Backend& backend, const Context& context, const std::vector<Trained>& trained)
@@ -78,7 +78,7 @@ class CudaBackend : public Backend {
 
   bool host_memory() const override { return false; }
 
-  // Of the device of the rank that asks.
+  // The device is the calling rank's.
   void require(Precision precision) const override {
     if (precision == Precision::float32) return;
     int device = 0, major = 0;
@@ -90,13 +90,13 @@ class CudaBackend : public Backend {
                 "use --precision float32", ExitCode::usage);
   }
 
-  // Zeros, as the host's memory. Freed memory is waited for by cudaFree.
+  // The memory is zeroed, as the host's is. cudaFree waits for work that still uses freed memory.
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override {
     void* memory = nullptr;
     const size_t size = size_t(std::max<int64_t>(bytes, 1));
     const cudaError_t allocation = cudaMalloc(&memory, size);
     if (allocation == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // it is said here
+      cudaGetLastError();  // the Error below reports it
       throw Error(fmt::format("the device has no {:.1f} MiB of memory left", double(bytes) / (1 << 20)),
                   "use a smaller --batch, more --microbatches, or more ranks", ExitCode::out_of_memory);
     }
@@ -113,7 +113,8 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(cudaStreamSynchronize(stream));
   }
 
-  // The local rank modulo the visible devices: schedulers may show each rank one.
+  // The local rank modulo the number of visible devices chooses the device: a scheduler may show each rank
+  // only one.
   std::shared_ptr<void> open(int local_rank) const override {
     const int devices = visible_devices();
     ANTICHAIN_CHECK(devices > 0, "the module registers this backend only where there is a device");

@@ -1,4 +1,5 @@
-// The CUDA backend without its operators: memory, copies, streams, and the passes that every stage needs.
+// The CUDA backend without its operators: it has memory, copies, streams, and the passes that every stage
+// needs.
 #pragma once
 
 #include <map>
@@ -15,7 +16,7 @@ struct BackendOptions {
   std::map<std::string, KernelEntry, std::less<>> operators;
 };
 
-// The reason why no CUDA device can be used here, or "".
+// Returns the reason why no CUDA device can be used here, or "".
 std::string why_no_device();
 
 std::unique_ptr<Backend> make_backend(BackendOptions);

@@ -1,4 +1,4 @@
-// One line per CUDA call: an error names the call and CUDA's own words.
+// Checks one CUDA call a line: an error names the call and quotes CUDA's own message.
 #pragma once
 
 #include <cuda_runtime_api.h>

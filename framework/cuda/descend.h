@@ -1,4 +1,4 @@
-// One number's step of gradient descent: the same operations in the same order as on the CPU; neither
+// Updates one number by gradient descent, with the same operations in the same order as on the CPU. Neither
 // contracts a · b + c.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace antichain::cuda {
 
-// Without momentum v is left alone.
+// Leaves v unchanged without momentum.
 ANTICHAIN_ANYWHERE inline void descend(const SgdOptions& options, float rate, bool has_v, float& w, float dw,
                                        float& v) {
   const float g = dw + options.weight_decay * w;

@@ -14,7 +14,7 @@ void add_numbers(Stream stream, const T* x, T* y, int64_t count) {
       stream, count, [=] ANTICHAIN_DEVICE(Index, float a, float& b) { b += a; }, read(x), update(y));
 }
 
-// Whoever finds one writes the same 1.
+// Every thread that finds one writes the same 1, so that the race is harmless.
 template <class T>
 void find(Stream stream, const T* values, int64_t count, int* found) {
   for_elements(

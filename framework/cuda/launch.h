@@ -1,15 +1,15 @@
-// Two ways to run code on the device, which is all that our own kernels need:
+// Runs code on the device in two ways, which are all that our own kernels need:
 //
 //   for_each   f(i, arguments...) for every i, in any order: each i writes what no other touches
 //   fold       per channel, many parts merged into one value in a fixed tree, and handed to `finish`
 //
-// What reads and writes whole arrays goes through framework/cuda/passes.h, sums over pixels through
+// Passes that read and write whole arrays use framework/cuda/passes.h; sums over pixels use
 // layers/cuda/sums.h.
 //
 // There are no atomics and no order that depends on scheduling, so equal inputs give equal bits. Compiled by
-// nvcc this launches on a stream. Compiled by a host compiler the same calls are loops with the same order of
-// arithmetic: tests run every kernel of layers/cuda that way on machines without a device; and what is
-// launched, too, on a device of fibers (tests/layers/emulated).
+// nvcc, the calls launch on a stream. Compiled by a host compiler, the same calls are loops with the same
+// order of arithmetic: tests run every kernel of layers/cuda that way on machines without a device. Tests
+// also run launches on an emulated device (tests/layers/emulated).
 #pragma once
 
 #include <algorithm>
@@ -95,7 +95,8 @@ void for_each(Stream stream, int64_t count, const F& f, const A&... arguments) {
   launch(run_for_each<F, A...>, (n + threads - 1) / threads, threads, stream, n, f, arguments...);
 }
 
-// load(part, channel) gives a Value; finish(channel, value) takes all of them merged. `parts` is at least 1.
+// load(part, channel) returns a Value; finish(channel, value) receives all of them merged. `parts` is at
+// least 1.
 template <class Value, class Load, class Finish>
 void fold(Stream stream, int64_t parts, int64_t channels, const Load& load, const Finish& finish) {
   const Index n = index_of(channels);

@@ -15,7 +15,8 @@ ANTICHAIN_ANYWHERE inline bool spoilt(Bf16 number) { return (number.bits & 0x7F8
 ANTICHAIN_ANYWHERE inline bool spoilt(float number) { return !(fabsf(number) <= 3.402823466e38f); }
 ANTICHAIN_ANYWHERE inline bool spoilt(double number) { return !(fabs(number) <= 1.7976931348623157e308); }
 
-// Whether one of a worker's is. Whole packs first, where the numbers are aligned to them; then what is left.
+// Returns whether one of a worker's numbers is spoilt. It reads whole packs first, where the numbers are
+// aligned to them, then the rest.
 template <class T>
 ANTICHAIN_DEVICE bool any_spoilt(const std::byte* at, Index count, Index worker) {
   constexpr Index width = pack_bytes / sizeof(T);
@@ -47,7 +48,7 @@ std::vector<Piece> pieces_of(const std::vector<Tensor>& tensors) {
   return pieces;
 }
 
-// Whoever finds one writes the same 1.
+// Every thread that finds one writes the same 1, so that the race is harmless.
 void look(Stream stream, const Piece* pieces, int64_t count, int32_t* found) {
   for_each(stream, count * workers, [=] ANTICHAIN_DEVICE(Index i) {
     const Piece piece = pieces[i / workers];

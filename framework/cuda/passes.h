@@ -1,17 +1,17 @@
-// Passes over arrays (framework/cuda/arrays.h), number by number, in packs where the arrays are aligned:
+// Runs passes over arrays (framework/cuda/arrays.h), number by number, in packs where the arrays are aligned:
 //
 //   for_elements   f(i, numbers...) for every i: the numbers at i of every array
 //   for_channels   f(numbers...) for every element of images in NHWC, with the numbers of its channel
 //
-// A number is a float, or a float& that f sets, in the order of the arrays. Which way is taken changes no
-// bit.
+// A number is a float, or a float& that f sets, in the order of the arrays. Packs or single numbers give the
+// same bits.
 #pragma once
 
 #include "framework/cuda/arrays.h"
 
 namespace antichain::cuda {
 
-// One thread's share of for_elements: a pack, or what is left of one.
+// One thread's share of for_elements: one pack, or the rest of an array that does not fill a pack.
 template <int width, class F>
 struct ElementPass {
   Index count;
@@ -45,7 +45,7 @@ void for_elements(Stream stream, int64_t count, const F& f, const A&... arrays) 
     for_each(stream, count, ElementPass<1, F>{n, f}, arrays...);
 }
 
-// One thread's share of for_channels: the packs `thread`, `thread` + `threads`, … which are all of the same
+// One thread's share of for_channels: the packs `thread`, `thread` + `threads`, …, which all have the same
 // channels.
 template <int width, class F>
 struct ChannelPass {

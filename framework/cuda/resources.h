@@ -1,8 +1,8 @@
-// What a context on a CUDA device carries: the device's number, the stream on which everything of one rank
-// runs in order, and the handles of libraries, made when first asked for.
+// Resources are what a context on a CUDA device carries: the device's number, the stream on which all work of
+// one rank runs in order, and the handles of libraries, which are made on first use.
 //
-// The stream is a non-blocking one: CUDA orders it with no other, so that it can be recorded while other
-// ranks' threads copy and allocate, and whoever uses another stream has to wait for it.
+// The stream is non-blocking: CUDA orders it with no other stream, so that it can be recorded while other
+// ranks' threads copy and allocate. Code that uses another stream has to wait for this one.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct Resources {
 };
 
 inline Resources& resources(const Context& context) { return *static_cast<Resources*>(context.resources()); }
-// The default stream where a context has none: tests that run these kernels on the host.
+// Returns the default stream where a context has none: tests run these kernels on the host.
 inline Stream stream_of(const Context& context) {
   return context.resources() ? resources(context).stream : nullptr;
 }

@@ -1,5 +1,5 @@
-// How the numbers of a step get to the device: as the arguments of a kernel, so that no memory of the host
-// has to be kept.
+// Passes the numbers of a step to the device as the arguments of a kernel, so that no host memory has to be
+// kept for them.
 #pragma once
 
 #include "framework/cuda/resources.h"
@@ -7,7 +7,7 @@
 
 namespace antichain::cuda {
 
-// *to becomes `numbers` when the stream comes to it.
+// Sets *to to `numbers` when the stream gets there.
 void set_numbers(Stream, const StepNumbers& numbers, StepNumbers* to);
 
 }  // namespace antichain::cuda

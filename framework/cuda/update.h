@@ -1,5 +1,5 @@
-// The optimiser's pass over all parameters of a stage by one launch: there are hundreds, and most are short
-// vectors.
+// Runs the optimiser over all parameters of a stage in one launch, because there are hundreds and most are
+// short vectors.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace antichain::cuda {
 
-// A run of one parameter's numbers, on the device; it begins at a multiple of 16 bytes.
+// A Part is a run of one parameter's numbers on the device; it begins at a multiple of 16 bytes.
 struct Part {
   float* w = nullptr;
   const float* dw = nullptr;
@@ -22,8 +22,8 @@ struct Part {
 };
 std::vector<Part> parts_of(const std::vector<Trained>&);
 
-// w, momentum and rounded of each part, by the same operations in the same order as on the CPU. `parts` is on
-// the device.
+// Updates w, momentum and rounded of each part, by the same operations in the same order as on the CPU.
+// `parts` is on the device.
 void update(Stream, const SgdOptions&, const Rate&, const Part* parts, int64_t count);
 
 }  // namespace antichain::cuda

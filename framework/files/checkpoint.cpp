@@ -23,7 +23,7 @@ class Newer : public Error {
   using Error::Error;
 };
 
-// How the text ends, given all that stands before.
+// Returns the end of the text, given all text before it.
 std::string seal(std::string_view text) {
   return fmt::format(",\n \"xxh3\": \"{:016x}\"\n}}\n", hash_bytes(text));
 }
@@ -38,7 +38,7 @@ Json json_of(const CheckpointFile& file) {
           {"tensors", tensors}};
 }
 
-// All bits of it, infinite and not-a-number included.
+// Keeps all bits of the number, infinities and NaN included.
 std::string digits(double x) { return fmt::format("{}", x); }
 
 double number(const JsonReader& reader) {
@@ -82,7 +82,7 @@ uint64_t hash_from(const JsonReader& reader) {
   return hash;
 }
 
-// "stage-" and up to six digits: no other name is ever opened, so none leads out of the folder.
+// Accepts "stage-" and up to six digits. No other name is ever opened, so none leads out of the folder.
 std::string file_name_from(const JsonReader& reader) {
   const std::string name = reader.string();
   const bool ours =
@@ -133,7 +133,7 @@ void check_names_differ(const Manifest& manifest, const JsonReader& reader) {
   }
 }
 
-// Its text is whole, so this is no damage. Newer formats keep these fields and the hash at the end.
+// The text is whole, so this is no damage. Newer formats keep these fields and the hash at the end.
 void refuse_newer(const nlohmann::json& root, const std::string& origin) {
   if (!root.is_object() || !root.contains("version") || !root["version"].is_number_integer()) return;
   const auto version = root["version"].get<int64_t>();

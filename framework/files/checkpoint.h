@@ -13,27 +13,29 @@
 
 namespace antichain {
 
-// A checkpoint that is not what was written: cut off, changed, incomplete. An older one may be whole.
+// Damaged reports a checkpoint that is not what was written: cut off, changed or incomplete. An older
+// checkpoint may be whole.
 class Damaged : public Error {
  public:
   using Error::Error;
 };
 
-// Where a run stands between two steps. Sums are over the samples of the epoch so far; where `batch` is 0,
-// over those of the epoch that has just ended, which is then not evaluated yet.
+// A TrainPosition says where a run stands between two steps. Sums are over the samples of the epoch so far.
+// Where `batch` is 0, they are over the epoch that has just ended and is not evaluated yet.
 struct TrainPosition {
   int64_t step = 0;              // steps done
   int64_t epoch = 0, batch = 0;  // of the next step
-  int64_t epoch_steps = 0;       // of the epoch, that counted: others were skipped
+  int64_t epoch_steps = 0;       // steps of the epoch that counted; others were skipped
   double epoch_loss = 0, epoch_correct = 0, epoch_s = 0;
   double loss = 0;  // mean of the last step
 };
 
-// Names and values, as text. What must agree for a run to go on is compared fact by fact.
+// Facts are names and values, as text. A run resumes only if its facts agree with the checkpoint's, and
+// errors name each fact that differs.
 using Facts = std::map<std::string, std::string>;
 
-// A sentence for each fact that differs or is missing on one side: "batch is 64 in the checkpoint, but 128
-// here".
+// Returns a sentence for each fact that differs or is missing on one side, such as "batch is 64 in the
+// checkpoint, but 128 here".
 std::vector<std::string> differences(const Facts& there, const Facts& here);
 
 struct CheckpointTensor {
@@ -63,10 +65,10 @@ struct Manifest {
   std::vector<CheckpointFile> files;
 };
 
-// The text ends in the hash of all that stands before it.
+// The text ends in the hash of all text before it.
 std::string to_json(const Manifest&);
-// Damaged when a single bit is another one, or a file's name is not one of ours. Error when the format is
-// newer.
+// Throws Damaged when a single bit differs, or a file's name is not one of ours. Throws Error when the format
+// is newer.
 Manifest manifest_from_json(const std::string& text, const std::string& origin);
 
 }  // namespace antichain

@@ -47,7 +47,7 @@ std::optional<int64_t> step_of(const std::string& name, std::string_view prefix)
 
 std::string name_of(std::string_view prefix, int64_t step) { return fmt::format("{}{:012}", prefix, step); }
 
-// Names in `path` of the kind, largest step first.
+// Returns the names of this kind in `path`, largest step first.
 std::vector<std::string> names(const std::string& path, std::string_view prefix) {
   std::vector<std::pair<int64_t, std::string>> found;
   std::error_code none;
@@ -70,15 +70,15 @@ int remove_tokens(const std::string& path) {
   return int(tokens.size());
 }
 
-// The manifest first, so that what is left of a removal that is cut short is no checkpoint.
+// Removes the manifest first, so that a removal that is cut short leaves no checkpoint.
 void remove_all(const std::string& path) {
   std::error_code ignored;
   fs::remove(path + "/" + checkpoint_manifest_name, ignored);
   fs::remove_all(path, ignored);
 }
 
-// Another rank may have written it, on another host. Listing the folder makes a client of a file server ask
-// for its state.
+// Another rank may have written the file, on another host. Listing the folder makes a client of a file server
+// ask for the server's state.
 void wait_until_whole(const std::string& folder, const CheckpointFile& file, double patience_s) {
   const auto start = std::chrono::steady_clock::now();
   for (;;) try {
@@ -130,8 +130,8 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   sync_folder(from);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
-    // A checkpoint of this step is there, of a past that was gone back from: the two change places in one go,
-    // or, where the file system can't, one after the other.
+    // A checkpoint of this step is already there: the run went back to an earlier step. The two are exchanged
+    // in one call, or one after the other where the file system has no such call.
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
       const std::string old = path_ + "/" + name_of(removed, step);
       if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
@@ -174,7 +174,8 @@ struct SyncedFile::State {
       const ssize_t n = ::write(file, piece.data(), std::min(piece.size(), written_at_once));
       if (n < 0 && errno != EINTR) fail("write", path);
       if (n > 0) bytes += n, piece.remove_prefix(size_t(n));
-      // The disk begins with what is there, while more is being made. Only a hint: fsync() tells what fails.
+      // This tells the disk to start writing while more is being made. It is only a hint: fsync() reports
+      // failures.
       if (bytes - begun >= int64_t(written_at_once))
         ::sync_file_range(file, begun, bytes - begun, SYNC_FILE_RANGE_WRITE), begun = bytes;
     }

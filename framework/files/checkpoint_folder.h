@@ -1,4 +1,4 @@
-// The folder that a run keeps its checkpoints in, and what may be found there:
+// A run keeps its checkpoints in one folder, which may contain:
 //
 //   lock                     held by the run that writes here (framework/files/folder_lock.h)
 //   step-000000001200/       a complete checkpoint: stage-0.h5 …, manifest.json
@@ -6,8 +6,8 @@
 //   .removed-000000000900/   one being removed
 //   .token-0123456789abcdef-1    of rank 1, while the ranks find out whether they share the folder
 //
-// So a name that begins with "step-" is a checkpoint that was complete once, and what begins with a dot is
-// nobody's loss. Nothing is followed that is a link.
+// So a name that begins with "step-" is a checkpoint that was complete once, and losing a name that begins
+// with a dot loses no checkpoint. Links are never followed.
 #pragma once
 
 #include <functional>
@@ -24,28 +24,30 @@ class CheckpointFolder {
  public:
   static constexpr std::string_view token_prefix = ".token-";  // of names that clean() removes
 
-  // `patience_s`: for how long a file that another rank wrote is waited for, because file servers tell of it
-  // late.
+  // `patience_s` is how long to wait for a file that another rank wrote, because file servers show it late.
   explicit CheckpointFolder(std::string path, double patience_s = 10)
       : path_(std::move(path)), patience_s_(patience_s) {}
   const std::string& path() const { return path_; }
 
-  // Every checkpoint's folder, newest step first, whatever its state. None when the folder is not there.
+  // Returns every checkpoint's folder, newest step first, whatever its state; nothing when the folder is
+  // missing.
   std::vector<std::string> list() const;
   std::string of_step(int64_t step) const;     // path of a complete one
-  std::string partial_of(int64_t step) const;  // and of one being written
+  std::string partial_of(int64_t step) const;  // path of one being written
 
-  // Removes what attempts that were cut short left; returns how many.
+  // Removes the remains of attempts that were cut short; returns how many.
   int clean() const;
-  // Makes the folder for a new one, by any rank. Error with the system's reason.
+  // Makes the folder for a new checkpoint. Any rank may call it. Throws Error with the system's reason.
   void begin(int64_t step) const;
-  // All files are written and safe: reads each as a restart would, adds the manifest, and renames the folder,
-  // in whose place a checkpoint of the same step may stand. Error with the file that is not here as it was
-  // written, or the system's reason; the others are as they were.
+  // Publishes a checkpoint whose files are all written and synced. It reads each file as a restart would,
+  // adds the manifest, and renames the folder, which replaces a checkpoint of the same step. Throws Error
+  // naming the file that differs from what was written, or with the system's reason; other checkpoints are
+  // unchanged then.
   void publish(const Manifest&) const;
-  // Removes the partial one of this step, as far as that is possible.
+  // Removes the partial checkpoint of this step, as far as that is possible.
   void discard(int64_t step) const;
-  // Removes all but the newest `keep` of those up to `step`; later ones, of a past that was left, stay.
+  // Removes all but the newest `keep` checkpoints up to `step`. Later ones, from before the run went back,
+  // stay.
   void prune(int64_t step, int keep) const;
 
  private:
@@ -55,10 +57,10 @@ class CheckpointFolder {
 
 constexpr const char* checkpoint_manifest_name = "manifest.json";
 
-// A path that is one checkpoint, rather than a folder of them.
+// Returns whether a path is one checkpoint, rather than a folder of them.
 bool is_checkpoint(const std::string& path);
 
-// A file that is not there yet, written piece by piece and hashed on the way; `beat` is called now and then.
+// A SyncedFile is a new file, written piece by piece and hashed on the way; it calls `beat` now and then.
 // Errors have the system's reason.
 class SyncedFile {
  public:
@@ -76,16 +78,18 @@ class SyncedFile {
 };
 void write_synced(const std::string& path, const std::string& bytes);
 
-// The manifest of a checkpoint. Damaged when it is missing or not as it was written; its files are not read.
+// Returns the manifest of a checkpoint. Throws Damaged when it is missing or not as it was written. The
+// checkpoint's other files are not read.
 std::string read_manifest(const std::string& checkpoint);
-// The bytes of one of its files. Damaged when they are not those that were written.
+// Returns the bytes of one of the checkpoint's files. Throws Damaged when they are not those that were
+// written.
 std::string read_checkpoint_file(const std::string& checkpoint, const CheckpointFile&);
-// Reads all of it, piece by piece. Damaged as above.
+// Reads a whole file, piece by piece. Throws Damaged as above.
 void check_checkpoint_file(const std::string& checkpoint, const CheckpointFile&);
 Manifest verify_checkpoint(const std::string& checkpoint);
 
-// The newest one of a folder that is whole, after a warning for each newer one that is not. "" where the
-// folder has none at all, Error where none of them is whole.
+// Returns the newest checkpoint of a folder that is whole, after a warning for each newer one that is not.
+// Returns "" where the folder has none at all; throws Error where none of them is whole.
 std::string newest_whole_checkpoint(const std::string& folder);
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// Reading a checkpoint: nothing of it is used, or called whole, unless it is what was written.
+// Reads a checkpoint. Nothing of it is used, or called whole, unless it is what was written.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,7 +25,8 @@ namespace {
 constexpr int64_t most_manifest_bytes = 256 << 20;
 constexpr size_t hashed_at_once = 1 << 20;
 
-// A plain file that is no link and has from `least` to `most` bytes. Damaged says why not.
+// A plain file that is no link and has from `least` to `most` bytes. Throws Damaged with the reason
+// otherwise.
 class PlainFile {
  public:
   PlainFile(const std::string& path, int64_t least, int64_t most)
@@ -42,7 +43,7 @@ class PlainFile {
     bytes_ = size_t(status.st_size);
   }
   size_t bytes() const { return bytes_; }
-  // The next ones, all that there is room for.
+  // Reads the next n bytes, as many as there is room for.
   void read(std::span<char> room) const {
     for (size_t at = 0; at < room.size();) {
       const ssize_t n = ::read(file_, room.data() + at, room.size() - at);

@@ -1,5 +1,5 @@
-// The weights of a checkpoint, however many stages wrote it: to test, export or start from a network in
-// training.
+// Reads the weights of a checkpoint, however many stages wrote it, so that a network in training can be
+// tested, exported or used as initial weights.
 #pragma once
 
 #include <string>
@@ -9,11 +9,11 @@
 
 namespace antichain {
 
-// Parameters and buffers, without momentum, of a checkpoint (RUN/step-…) or of the newest whole one of a
-// folder of them (RUN). Damaged when a file is not what was written; Error when there is none.
+// Returns parameters and buffers, without momentum, of a checkpoint (RUN/step-…) or of the newest whole one
+// of a folder of them (RUN). Throws Damaged when a file is not what was written, Error when there is none.
 Weights read_checkpoint_weights(const std::string& path);
 
-// What the checkpoint says of its model: name, form, classes, … Error likewise.
+// Returns what the checkpoint says of its model: name, form, classes, …. Throws as above.
 Facts read_checkpoint_model(const std::string& path);
 
 }  // namespace antichain

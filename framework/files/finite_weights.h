@@ -1,4 +1,4 @@
-// Nothing can be computed with infinite weights, NaN, or variances below 0; this file finds them.
+// Finds weights that nothing can be computed with: infinities, NaN, and variances below 0.
 #pragma once
 
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace antichain {
 
-// Returns "'bn1.running_var' has a NaN (element 3 of 16)", or "" where all its numbers will do. Counts always
-// do.
+// Returns "'bn1.running_var' has a NaN (element 3 of 16)", or "" where all numbers are usable. Counts always
+// are.
 std::string describe_bad_number(const NamedTensor&);
 
 // Throws Error (ExitCode::not_a_number) naming `origin` and the first tensor of these names with such a

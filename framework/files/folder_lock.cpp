@@ -15,7 +15,7 @@
 namespace antichain {
 namespace {
 
-// "process 4711 on node3", as the holder wrote it.
+// Returns "process 4711 on node3", as the holder wrote it.
 std::string holder(int file) {
   char text[300] = "";
   const ssize_t n = ::pread(file, text, sizeof text - 1, 0);
@@ -51,7 +51,7 @@ FolderLock::FolderLock(const std::string& folder) {
                             who.empty() ? "which has just begun" : who),
                 "wait for its end, or name another folder for checkpoints");
   }
-  // For whoever is refused; that it could not be written changes nothing for us.
+  // The name is for a process that is refused; failing to write it does not matter to this one.
   const std::string me = myself();
   if (::ftruncate(file_, 0) == 0 && ::pwrite(file_, me.data(), me.size(), 0) > 0) ::fsync(file_);
 }

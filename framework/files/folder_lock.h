@@ -1,5 +1,6 @@
-// One run writes to a folder at a time: a lock on its file "lock", which says who holds it. The system gives
-// the lock back when the process ends, however that happens, so a lock file that is left means nothing.
+// A FolderLock lets one run at a time write to a folder: it locks the folder's file "lock", which names the
+// holder. The system releases the lock when the process ends, however that happens, so a lock file that is
+// left over means nothing.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@ namespace antichain {
 class FolderLock {
  public:
   FolderLock() = default;
-  // Makes the folder where needed. Error naming the holder when another process has it, or with the system's
-  // reason.
+  // Makes the folder where needed. Throws Error naming the holder when another process has the lock, or with
+  // the system's reason.
   explicit FolderLock(const std::string& folder);
   FolderLock(FolderLock&& other) noexcept;
   FolderLock& operator=(FolderLock&&) noexcept;

@@ -1,4 +1,5 @@
-// The hash of bytes that come piece by piece: that of hash_bytes() (framework/random.h) over all of them.
+// Hashes bytes that come piece by piece. The hash is that of hash_bytes() (framework/random.h) over all of
+// them.
 #pragma once
 
 #include <cstdint>

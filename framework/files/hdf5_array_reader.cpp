@@ -1,4 +1,4 @@
-// Arrays out of HDF5: the reader of framework/files/hdf5_arrays.h.
+// Reads arrays from HDF5 files: the reader of framework/files/hdf5_arrays.h.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -34,7 +34,7 @@ hid_t open_file(const std::string& file) {
   return id;
 }
 
-// Every part of the path is a hard link within the file.
+// Returns whether every part of the path is a hard link within the file.
 bool is_there(hid_t file, const std::string& path) {
   for (size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
     const std::string part = path.substr(0, end);
@@ -79,7 +79,7 @@ std::vector<int64_t> shape_of(hid_t dataset, const std::string& file, const std:
   return shape;
 }
 
-// Elements times `size`; Error when that is above `most`.
+// Returns the number of elements times `size`. Throws Error when that is above `most`.
 int64_t checked_bytes(const std::vector<int64_t>& shape, int64_t size, int64_t most, const std::string& file,
                       const std::string& path) {
   int64_t bytes = size;
@@ -103,7 +103,7 @@ void check_filters(hid_t creation, const std::string& file, const std::string& p
   }
 }
 
-// The shape of a chunk; every chunk must be there, and few enough bytes to be unpacked in memory.
+// Returns the shape of a chunk. Every chunk must be there and small enough to be unpacked in memory.
 std::vector<int64_t> check_chunks(hid_t dataset, hid_t creation, const std::vector<int64_t>& shape,
                                   int64_t size, const std::string& file, const std::string& path) {
   std::array<hsize_t, H5S_MAX_RANK> extents;
@@ -123,8 +123,8 @@ std::vector<int64_t> check_chunks(hid_t dataset, hid_t creation, const std::vect
   return chunk;
 }
 
-// How an array lies in the file, and how many bytes it may claim: as many as are stored, or so many times
-// that where they are packed.
+// Stored says how an array lies in the file. The array may claim as many bytes as are stored, or
+// `most_compression` times as many where they are packed.
 struct Stored {
   H5D_layout_t layout;
   bool packed;
@@ -142,7 +142,7 @@ Stored check_stored(hid_t dataset, hid_t creation, int64_t file_bytes, const std
   return {layout, packed, packed ? stored * most_compression : layout == H5D_CHUNKED ? file_bytes : stored};
 }
 
-// Where the rows lie one after the other.
+// Returns where the rows begin, if they lie one after the other.
 int64_t checked_offset(hid_t dataset, int64_t bytes, int64_t file_bytes, const std::string& file,
                        const std::string& path) {
   const haddr_t offset = H5Dget_offset(dataset);
@@ -151,8 +151,8 @@ int64_t checked_offset(hid_t dataset, int64_t bytes, int64_t file_bytes, const s
   return int64_t(offset);
 }
 
-// Opens it with a cache of unpacked chunks that holds all of a small array, and at most most_cache_bytes of a
-// large one.
+// Opens the array with a cache of unpacked chunks that holds all of a small array, and at most
+// most_cache_bytes of a large one.
 hid_t open_cached(hid_t file, const std::string& path, int64_t bytes, int64_t chunk_bytes) {
   const Properties access(H5Pcreate(H5P_DATASET_ACCESS));
   const int64_t cache = std::clamp(2 * bytes, chunk_bytes, most_cache_bytes);

@@ -1,4 +1,4 @@
-// Arrays into HDF5: the writer of framework/files/hdf5_arrays.h.
+// Writes arrays to HDF5 files: the writer of framework/files/hdf5_arrays.h.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -35,8 +35,8 @@ hid_t type_in_memory(ArrayType type) {
                                   : H5T_NATIVE_FLOAT;
 }
 
-// In the format whose structures all have checksums (HDF5 1.10, 2016), without dates: the same data are the
-// same bytes.
+// The file is in the format whose structures all have checksums (HDF5 1.10, 2016), without dates: equal data
+// give equal bytes.
 hid_t create_file(const std::string& file) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
@@ -44,7 +44,7 @@ hid_t create_file(const std::string& file) {
   return written(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, access), file, "HDF5 can't make the file");
 }
 
-// "train" of "train/images", where it is not there yet.
+// Makes "train" of "train/images" where it is missing.
 void make_group_of(const std::string& path, hid_t file, const std::string& name) {
   const std::string group = path.substr(0, path.rfind('/'));
   if (group == path || H5Lexists(file, group.c_str(), H5P_DEFAULT) > 0) return;

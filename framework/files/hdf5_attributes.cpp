@@ -19,7 +19,7 @@ constexpr int64_t most_values = int64_t(1) << 20;  // of an attribute
 
 using AttributeHandle = Handle<H5Aclose>;
 
-// How many values; Error when it is none that can be read.
+// Returns how many values the attribute has. Throws Error when it can't be read.
 int64_t values_of(hid_t attribute, const std::string& file, const std::string& name) {
   const Space space(H5Aget_space(attribute));
   const hssize_t count = H5Sget_simple_extent_npoints(space);
@@ -66,7 +66,7 @@ std::vector<double> read_numbers(hid_t attribute, const std::string& file, const
   return values;
 }
 
-// What `read` makes of the attribute, where there is one of this name.
+// Returns what `read` makes of the attribute, where there is one of this name.
 template <class Read>
 auto read_attribute(hid_t file, const std::string& file_name, const std::string& path,
                     const std::string& name, Read&& read)

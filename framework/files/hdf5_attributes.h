@@ -1,4 +1,4 @@
-// Attributes of objects in an HDF5 file: texts and numbers.
+// Reads attributes of objects in an HDF5 file: texts and numbers.
 #pragma once
 
 #include <hdf5.h>
@@ -9,8 +9,9 @@
 
 namespace antichain::hdf5 {
 
-// Of the object at `path` ("/" is the root): nothing when there is none of the name, Error naming `file_name`
-// when it is of another kind. A single value counts as one. Makes a Session of its own.
+// Returns the attribute of the object at `path` ("/" is the root); nothing when there is none of the name.
+// Throws Error naming `file_name` when it is of another kind. A single value counts as a list of one. Opens a
+// Session itself.
 std::optional<std::vector<std::string>> string_attribute(hid_t file, const std::string& file_name,
                                                          const std::string& path, const std::string& name);
 std::optional<std::vector<double>> number_attribute(hid_t file, const std::string& file_name,

@@ -11,8 +11,8 @@
 namespace antichain::hdf5 {
 namespace {
 
-// How HDF5's driver for files in memory gets its memory: it is a string of ours, which it grows while it
-// writes. So nothing is copied, and what it leaves out is zero.
+// HDF5's driver for files in memory gets its memory from here: it is a string of ours, which the driver
+// enlarges while it writes. So nothing is copied, and bytes that the driver skips are zero.
 struct Memory {
   static void* resize(void*, size_t size, H5FD_file_image_op_t, void* bytes) try {
     static_cast<std::string*>(bytes)->resize(size);
@@ -36,7 +36,7 @@ void use_memory(hid_t access, std::string& bytes) {
   H5Pset_file_image_callbacks(access, &calls);
 }
 
-// HDF5 takes files of one name for one file, also in memory.
+// HDF5 takes files of one name for one file, even in memory, so each needs a new name.
 std::string next_name() {
   static uint64_t count = 0;  // within a Session
   return fmt::format("memory-{}.h5", ++count);

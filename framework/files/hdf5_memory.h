@@ -1,4 +1,5 @@
-// HDF5 files in memory, and what to do about HDF5's failures there. Within a Session.
+// Opens HDF5 files in memory, and turns HDF5's failures there into Errors. Call these functions within a
+// Session.
 #pragma once
 
 #include <hdf5.h>
@@ -8,20 +9,20 @@
 
 namespace antichain::hdf5 {
 
-// A file that grows in `bytes`, in the format whose structures all have checksums (HDF5 1.10, 2016). As many
-// bytes of structures lie together.
+// Makes a file that grows in `bytes`, in the format whose structures all have checksums (HDF5 1.10, 2016).
+// Structures are allocated in blocks of `structure_bytes`.
 hid_t create_in_memory(std::string& bytes, int64_t structure_bytes = 2048);
 
-// Nothing is written to `bytes`: the file is read only. Error naming `origin` when HDF5 can't open it.
+// Opens a file for reading only: nothing is written to `bytes`. Throws Error naming `origin` when HDF5 can't
+// open it.
 hid_t open_in_memory(std::string& bytes, const std::string& origin);
 
-// The driver's memory ends elsewhere than the file; where that is, stands in the superblock (versions 2 and
-// 3).
+// Returns the file's size from its superblock (versions 2 and 3). The driver's memory may end elsewhere.
 uint64_t file_size(const std::string& bytes);
 
-// What reading throws: origin, what, and HDF5's own reason.
+// Throws the error of a failed read: `origin`, `what`, and HDF5's own reason.
 [[noreturn]] void fail(const std::string& origin, const std::string& what);
-// A handle of something to write, or Error.
+// Returns the handle of an object to write; throws Error where HDF5 could not make it.
 hid_t written(hid_t id, const std::string& what);
 
 }  // namespace antichain::hdf5

@@ -1,4 +1,5 @@
-// Weights out of HDF5: whatever a file claims is checked against its size before it is made room for.
+// Reads weights from HDF5. Every size that a file claims is checked against the file's own size before memory
+// is allocated for it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -84,8 +85,8 @@ std::vector<int64_t> shape_of(hid_t dataset, const std::string& name, const std:
   return shape;
 }
 
-// How many bytes the file could hold of a dataset: as many as it has, or so many times what is stored
-// compressed.
+// Returns how many bytes of a dataset the file could hold: as many as the file has, or most_compression times
+// what is stored compressed.
 int64_t most_bytes(hid_t dataset, int64_t file_bytes, const std::string& name, const std::string& origin) {
   const Properties creation(H5Dget_create_plist(dataset));
   const H5D_layout_t layout = H5Pget_layout(creation);

@@ -1,5 +1,5 @@
-// What the files that see HDF5 share: handles that close themselves, one thread at a time, and the library's
-// own reason for a failure.
+// The files that see HDF5 share these: handles that close themselves, a lock for one thread at a time, and
+// the library's own reason for a failure.
 #pragma once
 
 #include <hdf5.h>
@@ -9,7 +9,7 @@
 
 namespace antichain::hdf5 {
 
-// Closes what HDF5 gave, when the scope ends.
+// Closes an HDF5 handle when the scope ends.
 template <herr_t (*close)(hid_t)>
 class Handle {
  public:
@@ -29,12 +29,12 @@ using Space = Handle<H5Sclose>;
 using Type = Handle<H5Tclose>;
 using Properties = Handle<H5Pclose>;
 
-// The library is one for the process and not safe for threads, and prints its errors itself unless told not
-// to: one thread at a time, and silence that ends with the call.
+// A Session locks the HDF5 library for one thread and silences it until the scope ends. The library exists
+// once per process, is not safe for threads, and prints its errors unless it is told not to.
 class Session {
  public:
   Session() : lock_(mutex()) {
-    H5dont_atexit();  // no file of ours is left open, and after a damaged one it would complain
+    H5dont_atexit();  // no file of ours is left open, and after a damaged one the library would complain
     H5open();
     H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
     H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
@@ -43,16 +43,17 @@ class Session {
   Session(const Session&) = delete;
 
  private:
-  static std::mutex& mutex();  // one of the process, wherever this header is included
+  static std::mutex& mutex();  // one for the process, wherever this header is included
   std::lock_guard<std::mutex> lock_;
   H5E_auto2_t print_ = nullptr;
   void* data_ = nullptr;
 };
 
-// A group without dates: the same contents are the same bytes. Negative where HDF5 can't make it.
+// Makes a group without dates, so that equal contents give equal bytes. The result is negative where HDF5
+// can't make it.
 hid_t create_group(hid_t parent, const char* name);
 
-// What HDF5 found at the bottom of the call that failed, " (in brackets)".
+// Returns what HDF5 found in the innermost call that failed, as " (in brackets)".
 std::string reason();
 
 }  // namespace antichain::hdf5

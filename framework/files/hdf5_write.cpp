@@ -1,4 +1,5 @@
-// Weights as HDF5: HDF5 lays a file out in memory; values of checkpoints follow later, and pass it by.
+// Writes weights as HDF5. HDF5 lays a file out in memory; the values of checkpoints follow later and do not
+// pass through HDF5.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +38,7 @@ void write_tensor(hid_t file, const NamedTensor& tensor) {
     written(H5Dwrite(dataset, in_memory, H5S_ALL, H5S_ALL, H5P_DEFAULT, tensor.data()), what);
 }
 
-// A dataset whose values come later: where they belong in the file.
+// Reserves room for a dataset whose values come later; returns where in the file they belong.
 uint64_t reserve(hid_t group, const Hdf5Item& item) {
   const std::vector<hsize_t> extents(item.shape.begin(), item.shape.end());
   const Space space(H5Screate_simple(int(extents.size()), extents.data(), nullptr));
@@ -60,7 +61,7 @@ int64_t value_bytes(const Hdf5Item& item) {
   return bytes;
 }
 
-// A file but for its values.
+// An Outline is a file without its values.
 struct Outline {
   std::string structures;                           // its first bytes, zero where values go
   std::vector<std::pair<uint64_t, size_t>> places;  // where those of an item go, in the file's order
@@ -68,7 +69,7 @@ struct Outline {
 };
 
 Outline outline(const std::vector<Hdf5Item>& items) {
-  constexpr int64_t bytes_per_item = 512, bytes_besides = 4096;  // more is found room for
+  constexpr int64_t bytes_per_item = 512, bytes_besides = 4096;  // larger outlines still fit
   const Session session;
   Outline all;
   {

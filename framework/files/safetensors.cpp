@@ -30,7 +30,7 @@ uint64_t header_length(const std::string& bytes) {
   return length;
 }
 
-// The header as JSON. Error when it is longer than the file, or too long to be one.
+// Returns the header as JSON. Throws Error when it is longer than the file, or longer than the format allows.
 nlohmann::json parse_header(const std::string& bytes, const std::string& origin) {
   const uint64_t length = header_length(bytes), there = bytes.size() - 8;
   if (length > std::min(there, most_header_bytes)) {

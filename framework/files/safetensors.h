@@ -1,6 +1,6 @@
-// The safetensors format (github.com/huggingface/safetensors, its README): 8 bytes with the length of a
-// header, the header, which is a JSON object of {name: {dtype, shape, data_offsets}}, and the tensors' bytes
-// back to back.
+// Reads and writes the safetensors format (github.com/huggingface/safetensors, its README): 8 bytes with the
+// length of a header; the header, which is a JSON object of {name: {dtype, shape, data_offsets}}; then the
+// tensors' bytes back to back.
 //
 // Reading is strict: every byte belongs to exactly one tensor, types are F32 and I64, names differ.
 #pragma once
@@ -12,9 +12,10 @@
 namespace antichain {
 
 bool is_safetensors(const std::string& bytes);  // begins like one
-// I64 before F32, so that every tensor is aligned, which readers that map the file rely on; else in order.
+// Writes I64 tensors before F32, so that every tensor is aligned; readers that map the file rely on that.
+// Otherwise the order is kept.
 std::string to_safetensors(const Weights&);
-// In the order of the data. Error naming `origin` and the tensor.
+// Returns the tensors in the order of the data. Throws Error naming `origin` and the tensor.
 Weights from_safetensors(const std::string& bytes, const std::string& origin);
 
 }  // namespace antichain

@@ -17,7 +17,7 @@ std::vector<int64_t> file_shape(const ParamSpec& spec) {
   return {spec.shape.begin(), spec.shape.end()};
 }
 
-// Why a tensor of the file can't be this one; "" when it can.
+// Returns why a tensor of the file can't be this one; "" when it can.
 std::string objection(const ParamSpec& spec, const NamedTensor& tensor) {
   const NamedTensor wanted{"", file_shape(spec), {}};
   if (tensor.shape != wanted.shape)

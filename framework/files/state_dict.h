@@ -1,6 +1,6 @@
-// What a network's weight file holds: a tensor for every parameter and buffer, named and shaped as in
-// PyTorch's state_dict, in the order of the nodes. Only num_batches_tracked looks different there: an int64
-// scalar, which here is one int32.
+// Maps a network to the contents of its weight file: one tensor for every parameter and buffer, named and
+// shaped as in PyTorch's state_dict, in the order of the nodes. Only num_batches_tracked is stored
+// differently: the file has an int64 scalar, the network one int32.
 #pragma once
 
 #include <string>
@@ -21,26 +21,27 @@ struct StateEntry {
 std::vector<StateEntry> state_entries(const Graph&);
 int64_t file_bytes(const Graph&);  // of all their values
 
-// As a file has it. `plain` is host memory in plain layout, f32 or i32.
+// Returns the tensor as a file has it. `plain` is host memory in plain layout, f32 or i32.
 NamedTensor to_named(const std::string& name, const Tensor& plain);
-// Back. Error naming `origin` and the tensor when shape or type differ, or a count does not fit.
+// Copies a file's tensor to `plain`. Throws Error naming `origin` and the tensor when shape or type differ,
+// or a count does not fit.
 void from_named(const NamedTensor&, const Tensor& plain, const std::string& origin);
 
-// What a network starts from: the values a Stage draws with this seed.
+// Returns the initial weights of a network: the values that a Stage draws with this seed.
 Weights initial_weights(const Graph&, uint64_t seed);
 
-// Which of a network's tensors a file has.
+// A Fitted says which of a network's tensors a file has.
 struct Fitted {
   std::vector<StateEntry> entries;   // there, and of the right shape and type
   std::vector<std::string> skipped;  // a sentence each: missing, unknown, or of another shape or type
 };
 enum class Fit { whole, partial };
-// Whole: Error naming the first tensor that does not fit, and how many others do not. Partial: those are
-// skipped; Error when no tensor fits.
+// With Fit::whole, throws Error naming the first tensor that does not fit, and how many others do not. With
+// Fit::partial, skips those, and throws Error when no tensor fits.
 Fitted fit(const Graph&, const Weights&, Fit, const std::string& origin);
 
-// The weights of all the network's tensors, in its order: those of the file, else initial ones where `fit` is
-// partial.
+// Returns all the network's tensors in its order: those of the file, and initial ones for the rest where
+// `fit` is partial.
 Weights complete(const Graph&, const Weights&, const Fitted&, uint64_t seed, const std::string& origin);
 
 }  // namespace antichain

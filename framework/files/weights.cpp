@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t most_dimensions = 32;  // HDF5's
 
-// Overflow-safe product; −1 when it is above `most`, or an extent is negative.
+// Returns the product without overflow; −1 when it is above `most`, or an extent is negative.
 int64_t product(const std::vector<int64_t>& shape, int64_t most) {
   if (std::ranges::find(shape, 0) != shape.end())
     return std::ranges::any_of(shape, [](int64_t d) { return d < 0; }) ? -1 : 0;

@@ -1,8 +1,8 @@
-// Weights outside a network: an ordered list of named tensors, as HDF5 and safetensors files hold them and as
-// PyTorch's state_dict names them ("layer1.0.conv1.weight"). Row-major, O x I x H x W; f32, or i64 for
-// counts.
+// Weights are the tensors of a network outside it: an ordered list with names as PyTorch's state_dict has
+// them ("layer1.0.conv1.weight"). HDF5 and safetensors files hold them. They are row-major, O x I x H x W;
+// f32, or i64 for counts.
 //
-// A file is read whole and checked before anything is made of it, and written whole or not at all.
+// A file is read whole and checked before its contents are used. It is written whole or not at all.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +29,15 @@ struct NamedTensor {
   bool operator==(const NamedTensor&) const;  // bit for bit: NaN equals itself
 };
 
-// A tensor of zeros. Error naming it and `origin` when the shape has more elements than `most_bytes` could
-// hold, a negative extent or more than 32 dimensions.
+// Returns a tensor of zeros. Throws Error naming it and `origin` when the shape has more elements than
+// `most_bytes` could hold, a negative extent or more than 32 dimensions.
 NamedTensor make_tensor(std::string name, std::vector<int64_t> shape, bool is_float, int64_t most_bytes,
                         const std::string& origin);
 
 class Weights {
  public:
-  // Error naming the tensor when the name is taken, empty, or has a slash or a control character (HDF5 reads
-  // a slash as a folder).
+  // Throws Error naming the tensor when the name is taken, empty, or has a slash or a control character (HDF5
+  // reads a slash as a folder).
   void add(NamedTensor);
   const NamedTensor* find(std::string_view name) const;  // nullptr when there is none
 
@@ -53,14 +53,16 @@ class Weights {
 
 enum class WeightFormat { hdf5, safetensors };
 
-// The bytes of a file, and back. The format is recognised by content, whatever the name; `origin` is what
-// errors call it. Error when it is neither format, damaged, or holds anything but f32 and i64 tensors.
+// Converts weights to the bytes of a file, and back. The format is recognised by content, whatever the name;
+// errors call the file `origin`. Throws Error when it is neither format, damaged, or holds other than f32 and
+// i64 tensors.
 std::string encode(const Weights&, WeightFormat);
-// A compressed file may unpack to thousands of times its size: where `network_bytes`, those of the network
-// that it is for, are known, to some times these and its own at most.
+// A compressed file may unpack to thousands of times its size. `network_bytes`, where known, are those of the
+// network that it is for; they limit the unpacked size to a few times themselves and the file's.
 Weights decode(const std::string& bytes, const std::string& origin, int64_t network_bytes = 0);
 
-// A folder: that of a checkpoint, or of several, whose newest counts (framework/files/checkpoint_weights.h).
+// A folder is read as a checkpoint, or as several of which the newest is taken
+// (framework/files/checkpoint_weights.h).
 Weights read_weights(const std::string& file, int64_t network_bytes = 0);
 void write_weights(const std::string& file, const Weights&, WeightFormat);
 

@@ -1,5 +1,5 @@
-// An activation of any layout seen as images x channel blocks x pixels x channels of one block. Plain is the
-// case of one channel per block, so that one loop serves every layout.
+// Views an activation of any layout as images x channel blocks x pixels x channels of one block. The plain
+// layout has one channel per block, so that one loop serves every layout.
 #pragma once
 
 #include "framework/error.h"
@@ -31,7 +31,8 @@ struct Activation {
   }
 };
 
-// Calls f.template operator()<block>() with the block size as a constant: its loops over channels vectorise.
+// Calls f.template operator()<block>() with the block size as a constant, so that its loops over channels
+// vectorise.
 template <class F>
 void with_block(int64_t block, F&& f) {
   if (block == 16) return f.template operator()<16>();
@@ -39,8 +40,8 @@ void with_block(int64_t block, F&& f) {
   f.template operator()<1>();
 }
 
-// A row per image times a plane per block: the unit of work that threads share. Each is computed by one
-// thread from start to end, so results do not depend on the thread count.
+// Threads share units of work: a row per image times a plane per block. Each unit is computed by one thread
+// from start to end, so results do not depend on the thread count.
 template <class F>
 void for_each_plane(int64_t planes, int threads, F&& f) {
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)

@@ -1,5 +1,5 @@
-// A oneDNN primitive between tensors whose memory formats may not be those it is fast with: arguments that
-// differ are reordered through the workspace. What is equal is passed straight through, which is the rule.
+// Runs a oneDNN primitive between tensors whose memory formats may not be those it is fast with. Arguments
+// that differ are reordered through the workspace. Usually they are equal and are passed straight through.
 #pragma once
 
 #include <initializer_list>
@@ -10,10 +10,10 @@
 
 namespace antichain::cpu {
 
-// The same values in another format or type.
+// Reorders the same values to another format or type.
 class Reordered {
  public:
-  Reordered() = default;  // not there
+  Reordered() = default;  // empty: no reorder
   Reordered(const Desc& from, const Desc& to);
 
   explicit operator bool() const { return bool(primitive_); }
@@ -29,7 +29,7 @@ class Reordered {
 
 enum class Direction { in, out };
 
-// How one argument is held by us, and how the primitive wants it.
+// A Slot says in which format we hold one argument, and in which format the primitive wants it.
 struct Slot {
   int id;  // DNNL_ARG_…
   Direction direction;
@@ -52,7 +52,7 @@ class Adapted {
  private:
   struct Converted {
     Slot slot;
-    Reordered reorder;  // not there when `have` and `want` are equal
+    Reordered reorder;  // empty when `have` and `want` are equal
   };
   void add(const Slot&);
 
@@ -60,7 +60,7 @@ class Adapted {
   std::vector<Converted> slots_;
 };
 
-// to ← to + fresh, `n` numbers; T is float or Bf16.
+// Computes to ← to + fresh for `n` numbers; T is float or Bf16.
 template <class T>
 void accumulate(const T* fresh, T* to, int64_t n);
 

@@ -1,5 +1,5 @@
-// Adaptive average pooling, a vector of one channel block at a time. Sums run over the pixels in order, in
-// double precision; windows that overlap add their gradients in row-major order.
+// Adaptive average pooling processes a vector of one channel block at a time. Sums run over the pixels in
+// order, in double precision; windows that overlap add their gradients in row-major order.
 #include "layers/adaptive_pool.h"
 
 #include "layers/cpu/activation.h"
@@ -58,7 +58,7 @@ class AdaptivePoolKernel : public Kernel {
     int64_t size() const { return end - begin; }
   };
 
-  // f(rows, columns), window after window in the order of y's pixels.
+  // Calls f(rows, columns) for each window in the order of y's pixels.
   template <class F>
   void for_each_window(F&& f) const {
     for (int64_t r = 0; r < out_.h; ++r)

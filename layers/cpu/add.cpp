@@ -1,4 +1,4 @@
-// The sum of two tensors, on the bytes as they lie, in the layout of the first.
+// Add sums two tensors element by element in memory order, in the layout of the first.
 #include "layers/add.h"
 
 #include <algorithm>

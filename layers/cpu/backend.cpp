@@ -29,15 +29,16 @@ std::string version() {
   return fmt::format("oneDNN {}.{}.{}", v->major, v->minor, v->patch);
 }
 
-// Whether float32 may be multiplied as less, and which registers are preferred: ONEDNN_DEFAULT_FPMATH_MODE
-// and ONEDNN_CPU_ISA_HINTS can say so.
+// Returns whether float32 may be multiplied in fewer bits, and which registers are preferred. The variables
+// ONEDNN_DEFAULT_FPMATH_MODE and ONEDNN_CPU_ISA_HINTS set them.
 std::string modes() {
   dnnl_fpmath_mode_t arithmetic = dnnl_fpmath_mode_strict;
   dnnl_get_default_fpmath_mode(&arithmetic);
   return fmt::format("{}, {}", int(arithmetic), int(dnnl_get_cpu_isa_hints()));
 }
 
-// "AVX-512" of "avx512_core_bf16": one name for those whose float32 kernels are the same.
+// Returns "AVX-512" for "avx512_core_bf16": instruction sets whose float32 kernels are the same have one
+// name.
 std::string usual_name(const std::string& isa) {
   if (isa == "avx512_core_amx") return "AVX-512 with AMX";
   if (isa.starts_with("avx512")) return "AVX-512";
@@ -45,8 +46,8 @@ std::string usual_name(const std::string& isa) {
   return isa == "avx" ? "AVX" : isa == "sse41" ? "SSE4.1" : "other instructions";
 }
 
-// w, dw and v element by element, so that neither threads nor vector width change a bit. `has_v` without
-// momentum is compiled out of the loop.
+// Updates w, dw and v element by element, so that neither threads nor vector width change a bit. The compiler
+// removes `has_v` without momentum from the loop.
 template <bool has_v, bool nesterov>
 void sgd_pass(const SgdOptions& o, float rate, int64_t n, float* w, const float* dw, float* v) {
 #pragma omp parallel for simd schedule(static) if (n > parallel_elements)
@@ -61,7 +62,7 @@ void sgd_pass(const SgdOptions& o, float rate, int64_t n, float* w, const float*
   }
 }
 
-// A kernel that waits for a thread which never comes would wait for ever.
+// A kernel that waits for a thread which never comes would wait forever.
 void check_team(int wanted) {
   if (wanted == 1) return;
   int team = 0;
@@ -105,7 +106,7 @@ class CpuBackend : public Backend {
 
   void enter(const Context& context) const override {
     omp_set_dynamic(
-        0);  // fewer threads where the machine is busy would be other bits, and kernels count on theirs
+        0);  // fewer threads where the machine is busy would change bits, and kernels rely on theirs
     omp_set_num_threads(context.threads());
     check_team(context.threads());
   }

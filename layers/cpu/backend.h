@@ -1,7 +1,7 @@
-// The "cpu" backend: host memory, oneDNN kernels, OpenMP threads.
+// The "cpu" backend uses host memory, oneDNN kernels and OpenMP threads.
 //
-// Each operator's file in this folder defines one function that returns its entry of the kernel table: those
-// that stand on oneDNN are declared here, our own loops in layers/cpu/light_kernels.h.
+// Each operator's file in this folder defines one function that returns its entry of the kernel table. Those
+// that use oneDNN are declared here; those of our own loops are in layers/cpu/light_kernels.h.
 #pragma once
 
 #include <map>

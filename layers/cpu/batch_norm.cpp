@@ -1,10 +1,10 @@
-// Batch normalisation, block of channels by block of channels, each by one thread from start to end; the
-// loops are in batch_norm_loops. Every tensor is read once for the statistics (or sums) and once for the
+// Batch normalisation processes one block of channels after the other, each by one thread from start to end;
+// the loops are in batch_norm_loops. Every tensor is read once for the statistics (or sums) and once for the
 // result.
 //
-// What is one number per channel is computed in double: mean and variance are stashed that way for backward,
-// and what rounding the mean to float takes off is put back into the shift. Errors of such numbers are the
-// same for all elements of a channel; they, not the elements' own roundings, are what deep networks enlarge.
+// Numbers that exist once per channel are computed in double: mean and variance are stashed that way for
+// backward, and the error of rounding the mean to float is added back to the shift. Errors of such numbers
+// are the same for all elements of a channel; deep networks enlarge them, not the elements' own roundings.
 //
 // Input gradient, d(weight) and d(bias) come out of one computation, so the halves of backward are
 // inseparable.

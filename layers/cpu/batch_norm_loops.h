@@ -1,8 +1,8 @@
-// The arithmetic of batch norm over one block of channels of every image, for each instruction set of its own
-// (batch_norm_loops.inc); the results are the same bits with all of them.
+// Computes batch norm over one block of channels of every image, with loops for each instruction set
+// (batch_norm_loops.inc). The results are the same bits with all of them.
 //
-// All layouts are one: a plane (the numbers of one image in one block of channels) is read 16 numbers at a
-// time, and lane l always belongs to channel l mod block.
+// One loop serves all layouts: a plane (the numbers of one image in one block of channels) is read 16 numbers
+// at a time, and lane l always belongs to channel l mod block.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Planes {
   int64_t per_channel() const { return images * size / block; }
 };
 
-// A constant per channel, repeated over the lanes.
+// Holds a constant per channel, repeated over the lanes.
 struct alignas(64) Lanes {
   float at[16] = {};
 };
@@ -38,8 +38,8 @@ struct ForwardPass {
   bool relu;
 };
 
-// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading
-// it.
+// Says which elements' gradients pass the ReLU: those where y > 0. y is recomputed if that is cheaper than
+// reading it.
 enum class Mask { none, recompute, read };
 
 template <class T>
@@ -50,22 +50,22 @@ struct BackwardPass {
   Mask mask;
 };
 
-// Of the gradient dx = a · dy + (b · (x − mean) + c).
+// Holds the factors of the gradient dx = a · dy + (b · (x − mean) + c).
 struct Gradient {
   Lanes a, b, c;
 };
 
 template <class T>
 struct BatchNormLoops {
-  // Mean and sum of squared deviations from it, per channel of the block.
+  // Computes the mean and the sum of squared deviations from it, per channel of the block.
   void (*moments)(const T* x, const Planes&, double* mean, double* squares);
   void (*normalise)(const ForwardPass<T>&, const Planes&, const Normal&);
-  // Σ dy and Σ dy · (x − Normal::mean) per channel, of the dy that pass the mask; writes dresidual.
+  // Computes Σ dy and Σ dy · (x − Normal::mean) per channel, of the dy that pass the mask; writes dresidual.
   void (*sums)(const BackwardPass<T>&, const Planes&, const Normal&, double* sum, double* product);
   void (*gradient)(const BackwardPass<T>&, const Planes&, const Normal&, const Gradient&);
 };
 
-// T is float or Bf16: what is stored as bf16 is computed with in float32, and each result is rounded.
+// T is float or Bf16: bf16 numbers are computed with in float32, and each result is rounded.
 template <class T>
 const PerInstructionSet<const BatchNormLoops<T>*>& every_batch_norm_loops();
 

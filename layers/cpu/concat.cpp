@@ -13,7 +13,7 @@
 namespace antichain::cpu {
 namespace {
 
-// Bytes of one image of a tensor, padding channels included.
+// Returns the bytes of one image of a tensor, padding channels included.
 int64_t image_bytes(const TensorSpec& spec) { return spec.bytes() / spec.shape[0]; }
 
 class ConcatKernel : public Kernel {
@@ -56,7 +56,7 @@ class ConcatKernel : public Kernel {
   int64_t image_ = 0;            // bytes of an image of y
 };
 
-// The first blocked layout offered, if the channels allow it.
+// Returns the first blocked layout offered, if the channels allow it.
 Layout joint_layout(std::span<const Shape> x, std::span<const Layout> offered) {
   for (Layout layout : offered) {
     if (layout == Layout::plain || layout == Layout::nhwc) continue;

@@ -1,9 +1,9 @@
-// Convolution by oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain);
-// weights live in the format of oneDNN's float32 forward pass, which its Winograd kernels share in all three
+// Convolution uses oneDNN. Activations are blocked by channels (images of up to 4 channels are read plain).
+// Weights live in the format of oneDNN's float32 forward pass, which its Winograd kernels share in all three
 // passes.
 //
 // In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
-// prepared once a step. Products are summed in float32, and weight gradients stay so.
+// prepared once a step. Products are summed in float32, and weight gradients stay float32.
 //
 // The algorithm of each pass is a function of shape and instruction set only, never of timing (promise 1).
 #include <omp.h>
@@ -48,12 +48,12 @@ struct Geometry {
     if (image() || o.groups > 1) return Layout::plain;
     return has_avx512() ? Layout::OIhw16i16o : Layout::OIhw8i8o;
   }
-  // Groups whose channels do not fill blocks.
+  // Returns whether groups have channels that do not fill blocks.
   bool ragged_groups() const {
     const int64_t in = x[1] / o.groups, out = y[1] / o.groups;
     return o.groups > 1 && !(in == 1 && out == 1) && (in % block() || out % block());
   }
-  // oneDNN picks the formats of images, and we reorder around it.
+  // Returns whether oneDNN picks the formats of images, which we then reorder to and from.
   bool reordered() const { return ragged_groups() || no_code_for_ours; }
 
   DType dtype() const { return storage(precision); }
@@ -82,8 +82,8 @@ struct Geometry {
   bool no_code_for_ours = false;
 };
 
-// A pass in our layouts, unless oneDNN has but its reference code for these, which is far slower (2.6.3 on
-// AVX2: weight gradients of images of 2 x 2 pixels).
+// Returns a pass in our layouts. Where oneDNN has only its reference code for these, which is far slower, it
+// returns one in oneDNN's (2.6.3 on AVX2: weight gradients of images of 2 x 2 pixels).
 template <class Describe>
 auto with_code(const Geometry& g, const Describe& describe) {
   auto ours = describe(g);
@@ -93,11 +93,12 @@ auto with_code(const Geometry& g, const Describe& describe) {
   return describe(theirs);
 }
 
-// Winograd's minimal filtering F(4x4, 3x3): Lavin & Gray, "Fast Algorithms for Convolutional Neural
-// Networks", CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a pixel, this one 36 a
-// tile of 4 x 4 pixels plus the transform of the filter, worth about `filter_cost` pixels' work (measured
-// with oneDNN 2.6.3 on AVX-512: 320 for outputs, 400 for input gradients, 160 for weight gradients, whose
-// direct form is slower). Below 32 channels the transform of the image costs more than is saved.
+// Returns whether Winograd's minimal filtering F(4x4, 3x3) pays: Lavin & Gray, "Fast Algorithms for
+// Convolutional Neural Networks", CVPR 2016. Per pair of channels a direct pass costs 9 multiplications a
+// pixel. This one costs 36 a tile of 4 x 4 pixels plus the transform of the filter, worth about `filter_cost`
+// pixels' work (measured with oneDNN 2.6.3 on AVX-512: 320 for outputs, 400 for input gradients, 160 for
+// weight gradients, whose direct form is slower). Below 32 channels the transform of the image costs more
+// than is saved.
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
   const bool possible = g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
@@ -148,7 +149,8 @@ BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
   });
 }
 
-// What the passes read: float32 weights as they live, others as they were prepared for the pass.
+// Returns the weights that the passes read: float32 weights as they are stored, others as they were prepared
+// for the pass.
 Desc weights_at_hand(const Geometry& g, const Desc& wanted) {
   return g.precision == Precision::float32 ? g.w_have() : wanted;
 }
@@ -173,7 +175,7 @@ Adapted backward_data_pass(const Geometry& g) {
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
 }
 
-// Without the bias, whose gradient is summed more carefully here (sum_pixels).
+// This pass omits the bias, whose gradient is summed more carefully here (sum_pixels).
 Adapted backward_weights_pass(const Geometry& g) {
   const BackwardWeightsDesc d = with_code(g, backward_weights_desc);
   return {"create a convolution's weight gradient",
@@ -183,8 +185,8 @@ Adapted backward_weights_pass(const Geometry& g) {
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
 }
 
-// The gradient of the bias: dy summed over images and pixels, in float32 along a row of pixels and in double
-// across rows. One float32 chain over all of them would lose two digits.
+// Sums dy over images and pixels, which gives the gradient of the bias: in float32 along a row of pixels and
+// in double across rows. One float32 chain over all of them would lose two digits.
 template <class T>
 void sum_pixels(const Activation& y, const T* dy, int threads, float* db, Into into) {
   with_block(y.block, [&]<int B>() {
@@ -260,7 +262,7 @@ class Conv2dKernel : public Kernel {
     return backward_weights_.workspace_bytes() + Workspace::rounded(weight_bytes_);
   }
 
-  // By value: the next pass may take the same bytes.
+  // The workspace is passed by value: the next pass may use the same bytes.
   void backward_weights(Context& context, Workspace workspace, const Backward& b) const {
     if (has_bias_ && b.dw.size() > 1 && b.dw[1])
       with_type(b.dy.dtype(), [&]<class T>() {

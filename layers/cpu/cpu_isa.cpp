@@ -32,7 +32,7 @@ const Isa* find(const std::string& name) {
 
 bool has(unsigned bits, const Isa& isa) { return (bits & unsigned(isa.value)) == unsigned(isa.value); }
 
-// The last of those that `bits` hold.
+// Returns the last name whose bits are all in `bits`.
 std::string most_of(unsigned bits, const std::string& otherwise) {
   const auto it = std::find_if(known.rbegin(), known.rend(), [&](const Isa& isa) { return has(bits, isa); });
   return it == known.rend() ? otherwise : it->name;

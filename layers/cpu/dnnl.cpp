@@ -61,7 +61,7 @@ dnnl::memory::data_type type_of(DType dtype) {
   throw Error(fmt::format("the cpu engine does not compute in {}", name_of(dtype)));
 }
 
-// Never destroyed: a kernel that outlives main's static objects must still find its engine. It owns no
+// The engine is never destroyed: a kernel that outlives main's static objects must still find it. It owns no
 // device.
 const dnnl::engine& engine() {
   static const auto* const the_engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);

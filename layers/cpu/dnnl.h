@@ -1,9 +1,9 @@
-// The few lines of oneDNN that every kernel here needs: our tensors as oneDNN memory, primitives that take
+// Wraps the parts of oneDNN that every kernel here needs: our tensors as oneDNN memory, primitives that take
 // their scratch from the Context, and oneDNN's exceptions as our Errors.
 //
-// Everything a kernel creates (primitives, descriptors) is immutable, and scratchpads are the caller's, so
-// that one kernel may run on several threads at once. A primitive fixes its thread count when it is created:
-// create kernels on a thread that has called Backend::enter().
+// Everything a kernel creates (primitives, descriptors) is immutable, and scratchpads belong to the caller,
+// so that one kernel may run on several threads at once. A primitive fixes its thread count when it is
+// created: create kernels on a thread that has called Backend::enter().
 #pragma once
 
 #include <cstdint>
@@ -23,26 +23,27 @@ using Desc = dnnl::memory::desc;
 
 const dnnl::engine& engine();
 
-// Whether oneDNN uses AVX-512, or AVX2, on this machine (layers/cpu/cpu_isa.h and ONEDNN_MAX_CPU_ISA can say
-// no).
+// Return whether oneDNN uses AVX-512 or AVX2 on this machine (layers/cpu/cpu_isa.h and ONEDNN_MAX_CPU_ISA can
+// forbid them).
 bool has_avx512();
 bool has_avx2();
-// Whether it multiplies bf16 numbers by instructions made for it (AVX512_BF16): oneDNN's emulation without
-// them is slower than float32.
+// Returns whether the machine multiplies bf16 numbers by instructions made for it (AVX512_BF16). Without
+// them, oneDNN's emulation is slower than float32.
 bool has_bf16();
-// The layout in which convolutions want their activations: nChw16c with AVX-512, nChw8c without.
+// Returns the layout in which convolutions want their activations: nChw16c with AVX-512, nChw8c without.
 Layout blocked();
-// For operators that work on any layout: the one offered if it is one that kernels here share, else
+// Returns the layout for operators that work on any: the one offered if kernels here share it, otherwise
 // `blocked()`.
 inline Layout accept(Layout offered) { return offered == Layout::nhwc ? blocked() : offered; }
 
-// A tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank 1 `x`.
+// Describes a tensor's shape, type and layout in oneDNN's terms. Tensors of rank 2 (N x C) are `nc`, of rank
+// 1 `x`.
 Desc describe(const TensorSpec&);
 inline Desc describe(const Shape& shape, Layout layout, DType dtype = DType::f32) {
   return describe(TensorSpec{shape, dtype, layout});
 }
 dnnl::memory::data_type type_of(DType);
-// A dense row-major descriptor.
+// Returns a dense row-major descriptor.
 Desc describe_plain(const dnnl::memory::dims&, dnnl::memory::data_type = dnnl::memory::data_type::f32);
 
 // Runs `create`, turning dnnl::error into Error("oneDNN can't …: …").
@@ -68,22 +69,22 @@ class Workspace {
   int64_t left_;
 };
 
-// Room for a tensor in a format that only oneDNN knows, as Lowering::prepared asks for.
+// Returns room for a tensor in a format that only oneDNN knows, as Lowering::prepared needs it.
 inline TensorSpec opaque(const Desc& desc) {
   return {.shape = {int64_t(desc.get_size())}, .dtype = DType::u8};
 }
 
-// The attribute of every primitive here: the scratchpad is passed to each execution.
+// Returns the attribute of every primitive here: the scratchpad is passed to each execution.
 dnnl::primitive_attr user_scratchpad();
 
-// One argument of an execution.
+// An Argument is one argument of an execution.
 struct Argument {
   int id;  // DNNL_ARG_…
   Desc desc;
   void* data;
 };
 
-// A primitive and the scratch it needs. Default-constructed: not there.
+// A Primitive is a oneDNN primitive and the scratch it needs. A default-constructed one is empty.
 class Primitive {
  public:
   Primitive() = default;

@@ -1,4 +1,4 @@
-// Dropout on any layout: the mask of a sample is drawn in logical order, then applied where the elements lie.
+// Dropout works on any layout: the mask of a sample is drawn in logical order, then applied in memory order.
 // Backward draws the same mask again.
 #include "layers/dropout.h"
 
@@ -33,7 +33,7 @@ class DropoutKernel : public Kernel {
   }
 
  private:
-  // N x … as N x … x 1 x 1: no layout but plain comes with other than four dimensions.
+  // Returns N x … as N x … x 1 x 1: layouts other than plain have four dimensions.
   static TensorSpec as_image(const TensorSpec& x) {
     return {.shape = {x.shape[0], x.shape.elements() / x.shape[0], 1, 1}};
   }

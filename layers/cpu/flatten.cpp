@@ -1,5 +1,5 @@
-// Images as rows: the same bytes. A blocked image of one pixel whose channels fill their blocks lies as a
-// plain one does, so it needs no reorder.
+// Flatten turns images into rows of the same bytes. A blocked image of one pixel whose channels fill their
+// blocks has the same bytes as a plain one, so it needs no reorder.
 #include "layers/flatten.h"
 
 #include <cstring>

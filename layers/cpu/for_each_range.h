@@ -1,4 +1,4 @@
-// Loops over the bytes as they lie, whatever the layout: ranges of elements shared among threads.
+// Loops over the elements in memory order, whatever the layout: threads share ranges of elements.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 namespace antichain::cpu {
 
-// f(begin, end) for ranges that do not depend on the thread count: 64 KiB, of which a second-level cache
-// holds several.
+// Calls f(begin, end) for ranges that do not depend on the thread count: 64 KiB, of which a second-level
+// cache holds several.
 template <class F>
 void for_each_range(int64_t count, int threads, F&& f) {
   constexpr int64_t range = 1 << 14;

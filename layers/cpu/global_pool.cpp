@@ -1,4 +1,5 @@
-// The mean of every channel of every image. Sums run over the pixels in order, in double precision.
+// Global pooling computes the mean of every channel of every image. Sums run over the pixels in order, in
+// double precision.
 #include "layers/global_pool.h"
 
 #include "layers/cpu/activation.h"

@@ -1,5 +1,5 @@
-// Loops of our own are compiled once per instruction set; this says which of them to run. The project itself
-// is compiled for the oldest x86-64, so that one program runs everywhere.
+// Chooses which of our loops to run; they are compiled once per instruction set. The project itself is
+// compiled for the oldest x86-64, so that one program runs everywhere.
 #pragma once
 
 #include "layers/cpu/dnnl.h"

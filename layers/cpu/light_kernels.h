@@ -1,4 +1,4 @@
-// The operators whose kernels are our own loops: they move bytes rather than multiply, and work on any
+// Lists the operators whose kernels are our own loops: they move bytes rather than multiply, and work on any
 // activation layout. The backend enters each into its kernel table under the operator's type.
 #pragma once
 

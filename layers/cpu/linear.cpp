@@ -1,7 +1,7 @@
-// Fully connected layers by oneDNN's inner product and matrix product, all in plain row-major order.
+// Linear layers use oneDNN's inner product and matrix product, all in plain row-major order.
 //
 // In bf16 the forward pass and the input gradient each want weights in a format of their own: they are
-// prepared once a step. Products are summed in float32, and weight gradients stay so.
+// prepared once a step. Products are summed in float32, and weight gradients stay float32.
 #include "layers/linear.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ class LinearKernel : public Kernel {
     added_product_ = weight_product(true);
   }
 
-  // dw (out x in, float32) = dyᵀ · x, or that added to it.
+  // Makes the product dw (out x in, float32) = dyᵀ · x, or the one that adds it to dw.
   Primitive weight_product(bool adds) const {
     const int64_t n = x_.dims()[0], in = x_.dims()[1], out = y_.dims()[1];
     dnnl::primitive_attr attributes = user_scratchpad();
@@ -102,8 +102,8 @@ class LinearKernel : public Kernel {
             dnnl::matmul::primitive_desc(desc, attributes, engine())};
   }
 
-  // Straight into the gradients, whether they are overwritten or added to: no workspace as large as the
-  // weights.
+  // Writes straight into the gradients, whether they are overwritten or added to: no workspace as large as
+  // the weights is needed.
   void backward_weights(Context& context, const Backward& b) const {
     const bool adds = b.into == Into::accumulate;
     if (b.dw[0]) in_float32() ? multiply(b, adds) : multiply_bf16(context, b, adds);

@@ -1,5 +1,6 @@
-// The loops of narrow_groups.cpp, over one block of 16 channels of one image: framed by zeros, convolved with
-// packed weights, correlated with a gradient. A vector register holds the block's channels of one pixel.
+// The loops of narrow_groups.cpp process one block of 16 channels of one image: it is framed by zeros,
+// convolved with packed weights, and correlated with a gradient. A vector register holds the block's channels
+// of one pixel.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +14,7 @@ namespace antichain::cpu::narrow {
 
 constexpr int lanes = 16, side = 3, taps = side * side;
 
-// One block of one image with a frame of zeros, so that no loop asks whether it is inside.
+// Holds one block of one image with a frame of zeros, so that no loop asks whether it is inside.
 struct Padded {
   int64_t height, width;
   int64_t floats() const { return height * width * lanes; }
@@ -35,8 +36,8 @@ void frame(const T* plane, int64_t height, int64_t width, int64_t step, int64_t 
   }
 }
 
-// weight[block][tap][j][lane]. Forward: lane is an output channel and j an input of its group; transposed:
-// the other way round, with the taps in reverse.
+// Packs weights as weight[block][tap][j][lane]. Forward, lane is an output channel and j an input of its
+// group. Transposed, lane is an input channel and j an output, with the taps in reverse.
 inline void pack(const float* w, int64_t blocks, int group, bool transposed, float* out) {
   for (int64_t block = 0; block < blocks; ++block) {
     for (int tap = 0; tap < taps; ++tap) {
@@ -55,7 +56,7 @@ inline void pack(const float* w, int64_t blocks, int group, bool transposed, flo
 #pragma GCC push_options
 #pragma GCC target("avx512f")
 
-// Lane l becomes lane l / group · group + j.
+// Sets lane l to lane l / group · group + j.
 template <int group>
 inline __m512 spread(__m512 v, int j) {
   const __m512i lane = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -64,7 +65,8 @@ inline __m512 spread(__m512 v, int j) {
   return _mm512_maskz_permutexvar_ps(0xFFFF, from, v);  // no lane masked out; spares a warning of GCC 12
 }
 
-// `count` neighbouring outputs: every spread vector serves all the outputs whose windows contain its pixel.
+// Computes `count` neighbouring outputs: every spread vector serves all the outputs whose windows contain its
+// pixel.
 template <int group, int stride, int count>
 inline void convolve_strip(const float* x, int64_t row, const float* w, float* y) {
   __m512 sum[count];

@@ -15,14 +15,14 @@ using namespace narrow;
 
 constexpr int pad = 1;
 
-// A plane as float32: itself, or a copy in `wide`.
+// Returns a plane as float32: the plane itself, or a copy in `wide`.
 const float* widened(const float* plane, int64_t, float*) { return plane; }
 const float* widened(const Bf16* plane, int64_t count, float* wide) {
   for (int64_t i = 0; i < count; ++i) wide[i] = plane[i];
   return wide;
 }
 
-// Where a result is computed as float32, and how it gets to where it is stored.
+// Returns where a result is computed as float32; the next function stores it in its type.
 float* result_in(float* plane, float*) { return plane; }
 float* result_in(Bf16*, float* wide) { return wide; }
 void hand_over(const float*, int64_t, float*) {}
@@ -75,7 +75,8 @@ int64_t NarrowGroups::wide_floats() const {
   return precision_ == Precision::float32 ? 0 : std::max(height_ * width_, y_height_ * y_width_) * lanes;
 }
 
-// Packed weights, or sums of their gradients, and for each thread a frame and a widened plane.
+// The workspace holds packed weights, or sums of their gradients, and for each thread a frame and a widened
+// plane.
 int64_t NarrowGroups::workspace_bytes(int threads) const {
   return (packed_floats(blocks_, group_) + threads * (frame_floats() + wide_floats())) *
          int64_t(sizeof(float));
@@ -102,7 +103,7 @@ void NarrowGroups::forward(Context& context, const T* x, const float* w, T* y) c
   });
 }
 
-// A convolution of stride 1 over dy, whose pixels are as far apart as the windows were.
+// The input gradient is a convolution of stride 1 over dy, whose pixels are as far apart as the windows were.
 template <class T>
 void NarrowGroups::backward_data(Context& context, const float* w, const T* dy, T* dx) const {
   auto* packed = reinterpret_cast<float*>(context.workspace(workspace_bytes(context.threads())));

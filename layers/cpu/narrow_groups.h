@@ -1,5 +1,5 @@
-// 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16 channels, with
-// AVX-512.
+// NarrowGroups computes 3 x 3 convolutions in groups of 4 or 8 channels (ResNeXt's), on tensors blocked by 16
+// channels, with AVX-512.
 //
 // A vector of 16 channels of one pixel holds 4 or 2 whole groups. Spread over each group's lanes, channel j
 // of every group multiplies its own weights in all of them at once:
@@ -11,8 +11,8 @@
 // whole blocks, or rearrange both tensors at every call.) The input gradient is the same sum over dy with the
 // weights transposed and flipped; a weight gradient spreads dy and sums over pixels, image by image.
 //
-// What is stored as bf16 is widened plane by plane, and multiplied as float32 with the float32 weights: the
-// instructions for bf16 add up pairs of neighbouring channels, which these groups have too few of.
+// Bf16 numbers are widened plane by plane, and multiplied as float32 with the float32 weights: the
+// instructions for bf16 add up pairs of neighbouring channels, and these groups have too few.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace antichain::cpu {
 
 class NarrowGroups : public Kernel {
  public:
-  // Whether this is such a convolution, and the machine has the instructions.
+  // Returns the kernel if this is such a convolution, and the machine has the instructions.
   static std::optional<NarrowGroups> of(const Conv2d&, const Shape& x, const Shape& y, Precision);
 
   // Tensors are nChw16c, weights plain (K x C/groups x 3 x 3).

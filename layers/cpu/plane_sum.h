@@ -1,5 +1,5 @@
-// Gradients of one plane that are added up where windows overlap: in float32, and stored once. A plane that
-// is stored as float32 is added up in place, another in scratch of each thread.
+// Adds up the gradients of one plane where windows overlap, in float32, and stores the sums once. A plane
+// that is stored as float32 is added up in place, any other in scratch of each thread.
 #pragma once
 
 #include <omp.h>
@@ -20,12 +20,12 @@ class PlaneSum {
       scratch_ = reinterpret_cast<float*>(context.workspace(context.threads() * bytes(plane)));
   }
 
-  // Of the lowering, for threads as many as there are now.
+  // Returns the workspace that the lowering asks for, for the current number of threads.
   static int64_t workspace_bytes(int64_t plane) {
     return in_place ? 0 : omp_get_max_threads() * bytes(plane);
   }
 
-  // f(zeros to add to), on the thread that asks.
+  // Calls f(zeros to add to) on the calling thread.
   template <class F>
   void operator()(T* dx, F&& f) const {
     float* sum = zeros(dx);
@@ -52,7 +52,7 @@ class PlaneSum {
   float* scratch_ = nullptr;
 };
 
-// What PlaneSum needs for tensors like x.
+// Returns the workspace that PlaneSum needs for tensors like x.
 inline int64_t plane_sum_bytes(const Shape& x, Layout layout, Precision precision) {
   int64_t bytes = 0;
   const int64_t plane = Activation({.shape = x, .layout = layout}).plane();

@@ -1,5 +1,6 @@
-// Max and average pooling, a vector of one channel block at a time. Max pooling stashes, per output element,
-// which pixel of its window was the first largest; windows scatter their gradients in row-major order.
+// Max and average pooling process a vector of one channel block at a time. Max pooling stashes, per output
+// element, which pixel of its window was the first largest; windows scatter their gradients in row-major
+// order.
 #include "layers/pool.h"
 
 #include <fmt/format.h>
@@ -28,7 +29,7 @@ struct MaxPoolPlane {
 #define ANTICHAIN_LOOPS "layers/cpu/max_pool_loop.inc"
 #include "layers/cpu/per_instruction_set.inc"
 
-// The part of a window that lies in the image, and where in the window that part begins.
+// A Window is the part of a window that lies in the image, and where in the window that part begins.
 struct Window {
   int64_t top, bottom, left, right;  // rows top … bottom − 1, columns left … right − 1 of the image
   int64_t row, column;               // of the window itself, may be negative
@@ -55,7 +56,7 @@ class PoolKernel : public Kernel {
             (bottom - row) * (right - column)};
   }
 
-  // f(window, index of its output element's first channel within the plane of y)
+  // Calls f(window, index of its output element's first channel within the plane of y).
   template <class F>
   void for_each_window(F&& f) const {
     for (int64_t oy = 0; oy < height_; ++oy)
@@ -155,7 +156,7 @@ class AveragePoolKernel : public PoolKernel {
   }
 };
 
-// Any layout goes in and comes out.
+// Accepts any layout and returns it.
 Lowering same_layout(std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
   const Layout layout = accept(offered[0]);
   return {.x = {layout},

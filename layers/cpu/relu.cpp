@@ -1,4 +1,4 @@
-// Rectified linear unit on the bytes as they lie: any layout, padding included (zero stays zero).
+// ReLU works on the elements in memory order: any layout, padding included (zero stays zero).
 #include "layers/relu.h"
 
 #include "layers/cpu/dnnl.h"

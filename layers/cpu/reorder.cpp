@@ -1,5 +1,5 @@
-// Reorder by oneDNN: forward from the producer's layout and type to the consumer's, backward the other way
-// round.
+// Reorder uses oneDNN: forward from the producer's layout and type to the consumer's, backward from the
+// consumer's to the producer's.
 #include "framework/reorder.h"
 
 #include <algorithm>

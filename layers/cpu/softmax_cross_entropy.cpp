@@ -1,5 +1,6 @@
-// Softmax cross-entropy, in double precision: it is a few thousand numbers, and every gradient begins here.
-// The logarithm of the sum of exponentials is taken relative to the largest logit, so that nothing overflows.
+// Softmax cross-entropy computes in double precision: it is a few thousand numbers, and every gradient begins
+// here. The logarithm of the sum of exponentials is taken relative to the largest logit, so that nothing
+// overflows.
 #include "layers/softmax_cross_entropy.h"
 
 #include <fmt/format.h>

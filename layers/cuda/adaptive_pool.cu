@@ -1,5 +1,5 @@
-// Adaptive average pooling. Forward gathers a window per output, in double precision; backward gathers, per
-// pixel, the windows that hold it, in row-major order.
+// Adaptive average pooling. Forward gathers a window per output, in double precision. Backward gathers, per
+// pixel, the windows that contain it, in row-major order.
 #include "layers/adaptive_pool.h"
 
 #include "layers/cuda/image.h"
@@ -17,7 +17,8 @@ struct Span {
   ANTICHAIN_ANYWHERE Index size() const { return end - begin; }
 };
 
-// Outputs begin … end − 1 whose windows hold pixel i along one side: begin(o) ≤ i < end(o), solved for o.
+// Outputs begin … end − 1 have windows that contain pixel i along one side: begin(o) ≤ i < end(o), solved for
+// o.
 struct Holders {
   Index begin, end;
   ANTICHAIN_ANYWHERE Holders(Index i, Index in, Index out)

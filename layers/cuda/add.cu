@@ -1,4 +1,4 @@
-// The sum of two tensors of one shape.
+// Add sums two tensors of one shape.
 #include "layers/add.h"
 
 #include "layers/cuda/move.h"

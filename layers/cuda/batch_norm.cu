@@ -1,10 +1,10 @@
-// Batch normalisation in three launches each way: sums of runs of pixels, a fold that ends in the channel's
-// constants, and one pass over the elements, with what is fused behind it.
+// Batch normalisation takes three launches each way: sums of runs of pixels, a fold that computes the
+// channel's constants, and one pass over the elements, with the nodes that are fused behind it.
 //
-// As on the CPU, what is one number per channel is computed in double: mean and variance are stashed that way
-// for backward, and what rounding the mean to float takes off is put back into the shift. Variances are sums
-// of squared distances from the run's first pixel, merged by Chan's formula, so that nothing cancels however
-// far the mean is from 0.
+// As on the CPU, numbers that exist once per channel are computed in double: mean and variance are stashed
+// that way for backward, and the error of rounding the mean to float is added back to the shift. Variances
+// are sums of squared distances from the run's first pixel, merged by Chan's formula, so that nothing cancels
+// however far the mean is from 0.
 //
 // Input gradient, d(weight) and d(bias) come out of one computation, so the halves of backward are
 // inseparable.
@@ -21,8 +21,8 @@
 namespace antichain::cuda {
 namespace {
 
-// Chan, Golub & LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample Variances",
-// Stanford STAN-CS-79-773, 1979, formulas 2.1.
+// Merges moments: Chan, Golub & LeVeque, "Updating Formulae and a Pairwise Algorithm for Computing Sample
+// Variances", Stanford STAN-CS-79-773, 1979, formulas 2.1.
 struct Moments {
   double n, mean, squares;
   ANTICHAIN_ANYWHERE void merge(const Moments& other) {
@@ -55,7 +55,7 @@ struct MomentsRun {
   }
 };
 
-// Sums of gradients, and of gradients times centred inputs.
+// A Pair sums gradients, and gradients times centred inputs.
 struct Pair {
   double sum, product;
   ANTICHAIN_ANYWHERE void merge(const Pair& other) {
@@ -81,7 +81,7 @@ struct PairRun {
   ANTICHAIN_ANYWHERE Pair value(Index) const { return all; }
 };
 
-// Per channel: y = (x − mean) · scale + shift. Three arrays of floats.
+// Normal holds three arrays of floats: per channel, y = (x − mean) · scale + shift.
 struct Normal {
   float *mean, *scale, *shift;
 
@@ -101,7 +101,8 @@ struct Params {
   double eps;
 };
 
-// Where a micro-batch's mean and variance are kept: float for the running statistics, double for backward.
+// Kept says where a micro-batch's mean and variance go: float for the running statistics, double for
+// backward.
 struct Kept {
   float *mean, *variance;
   double *exact_mean, *exact_variance;
@@ -152,8 +153,8 @@ void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pas
       write(pass.y));
 }
 
-// ReLU's: which elements' gradients pass. y > 0, where y is computed again if that is cheaper than reading
-// it.
+// Says which elements' gradients pass the ReLU: those where y > 0. y is recomputed if that is cheaper than
+// reading it.
 enum class Mask { none, recompute, read };
 
 template <class T>
@@ -173,20 +174,20 @@ struct Passed {
   }
 };
 
-// Of the gradient dx = a · dy + (b · (x − mean) + c), per channel.
+// Gradient holds, per channel, the factors of dx = a · dy + (b · (x − mean) + c).
 struct Gradient {
   float *a, *b, *c;
 };
 
-// Where d(weight) and d(bias) go; nullptr: not wanted.
+// Says where d(weight) and d(bias) go; nullptr: not wanted.
 struct Into2 {
   float *weight, *bias;
   bool adds;
 };
 
-// The sums of each of the cases that networks have, and of all others. Decided when it is compiled, a case is
-// 600 to 1200 instructions on sm_90; decided for each number, all of them together were 5000, more than an
-// instruction cache holds.
+// Computes the sums, with code of its own for each of the cases that networks have, and one code for all
+// others. A case that is decided at compile time has 600 to 1200 instructions on sm_90. One code that
+// decides for each number has 5000, more than an instruction cache holds.
 template <class T, class Finish>
 void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
                   const Normal& normal, const Finish& finish) {
@@ -209,7 +210,7 @@ void sum_recomputed(Stream stream, const PixelParts& parts, const BackwardPass<T
       read(pass.dy));
 }
 
-// The residual's gradient is what passes.
+// The residual's gradient is what passes the ReLU.
 template <class T, class Finish>
 void sum_read(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
               const Normal& normal, const Finish& finish) {
@@ -277,15 +278,16 @@ void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T
                            float y, float& dx) {
         const float centred = x - mean;
         const float fresh = a * passed(dy, y, centred, scale, shift) + (b * centred + c);
-        // A term of a sum is stored before it is added where it comes from elsewhere, so it has to be here.
+        // A term of a sum is rounded for storage before it is added wherever it comes from another kernel, so
+        // it has to be rounded here, too.
         dx = adds ? dx + float(T(fresh)) : fresh;
       },
       channel(normal.mean), channel(normal.scale), channel(normal.shift), channel(g.a), channel(g.b),
       channel(g.c), read(pass.x), read(pass.dy), read(pass.y), into(pass.dx, adds));
 }
 
-// The running variance is the unbiased one, as PyTorch has it.
-// Of some micro-batches, in their order: one launch instead of one each.
+// Absorbs the statistics of some micro-batches in their order, in one launch. The running variance is the
+// unbiased one, as in PyTorch.
 struct Absorbed {
   static constexpr int most = 32;
   const float *mean[most], *variance[most];
@@ -316,7 +318,7 @@ int64_t workspace_bytes(const PixelParts& parts) {
          6 * Scratch::rounded(parts.channels * int64_t(sizeof(float)));
 }
 
-// The stash: mean and variance in double, and the three arrays of `Normal`.
+// The stash has mean and variance in double, and the three arrays of `Normal`.
 template <class T>
 class BatchNormKernel : public Kernel {
  public:

@@ -1,14 +1,15 @@
-// The gradient of weights, in float32, of images and gradients in bf16. cuDNN has no engine from bf16 to
-// float32 that need not be compiled first, and one that rounds to bf16 would lose what the sum over all
-// pixels has won. So:
+// Computes the gradient of weights in float32 from images and gradients in bf16. cuDNN has no engine from
+// bf16 to float32 that works without being compiled first, and one that rounds to bf16 would lose the
+// precision that the sum over all pixels has gained. So there are these ways:
 //
 //   kernels of one pixel   dw (K x C) = dyᵀ · x over all pixels: a matrix product, which cuBLASLt makes from
 //                          bf16 to float32
 //   all others             of float32 copies in TF32, whose 10 bits of mantissa hold bf16's 7: the products
 //                          are exact
 //
-// or, with ANTICHAIN_CUDA_COMPILE=1, all others by the engine that cuDNN compiles: no copies and, by the data
-// sheet, twice the rate of TF32, for about a second a shape when a process begins.
+// With ANTICHAIN_CUDA_COMPILE=1, all others use the engine that cuDNN compiles: it needs no copies and, by
+// the data sheet, runs at twice the rate of TF32. Compiling takes about a second a shape when a process
+// begins.
 #include <cstdlib>
 #include <string_view>
 

@@ -1,5 +1,5 @@
-// Joining channels: of every pixel of y, each input holds one run of channels. They move in packs where the
-// runs are made of whole ones.
+// Joins channels: each input has one run of channels in every pixel of y. They move in packs where the runs
+// are made of whole packs.
 #include "layers/concat.h"
 
 #include "framework/cuda/arrays.h"
@@ -10,14 +10,14 @@
 namespace antichain::cuda {
 namespace {
 
-// One input's part: its channels begin at `start` of y's `channels`.
+// A Run is one input's part: its channels begin at `start` of y's `channels`.
 struct Run {
   Image x;
   Index start, channels;
 
   ANTICHAIN_ANYWHERE Index in_y(Index i) const { return i / x.channels * channels + start + x.channel(i); }
 
-  // Whether it is made of whole packs of T.
+  // Returns whether the run is made of whole packs of T.
   template <class T>
   bool fits(const T* of_x, const T* of_y) const {
     constexpr Index width = pack_bytes / sizeof(T);

@@ -1,7 +1,8 @@
-// Convolution: three planned passes, and one of ours for bias and ReLU. Weights and activations lie in NHWC.
+// Convolution has three planned passes, and one of ours for bias and ReLU. Weights and activations are in
+// NHWC.
 //
 // In bf16 forward and input gradient read a copy of the weights, which is made once a step. The bias is added
-// to what the convolution has rounded to bf16, and the sum is rounded again.
+// to the convolution's result, which has been rounded to bf16, and the sum is rounded again.
 #include "layers/conv2d.h"
 
 #include <algorithm>
@@ -57,13 +58,13 @@ class Conv2dKernel : public Kernel {
     return epilogue_.backward_bytes() + std::max(Scratch::rounded(input_->workspace_bytes()), weight);
   }
 
-  // By value: the next pass may take the same bytes.
+  // The scratch is passed by value: the next pass may use the same bytes.
   static void run(Context& context, Scratch scratch, const ConvolutionPlan& plan, const void* x,
                   const void* weight, const void* y) {
     plan.run(context, x, weight, y, scratch.take<std::byte>(plan.workspace_bytes()));
   }
 
-  // A micro-batch's gradient, overwritten or computed beside what it is added to.
+  // Computes a micro-batch's gradient, which overwrites dw, or is computed beside dw and then added to it.
   void weight_gradient(Context& context, Scratch scratch, const Backward& b,
                        const std::byte* dproduct) const {
     float* dw = b.dw[0].data<float>();

@@ -8,7 +8,7 @@
 namespace antichain::cuda {
 namespace {
 
-// A plan that works in NCHW, between operands in NHWC, all of type T.
+// Runs a plan that works in NCHW between operands in NHWC, all of type T.
 template <class T>
 class ReorderedPlan : public ConvolutionPlan {
  public:

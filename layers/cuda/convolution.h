@@ -1,9 +1,9 @@
-// A convolution's sizes, and a plan for one of its three passes: what cuDNN (cudnn_convolution.cpp) and our
-// own loops (direct_convolution.cu) both understand.
+// Describes a convolution's sizes, and a plan for one of its three passes. cuDNN (cudnn_convolution.cpp) and
+// our own loops (direct_convolution.cu) both use them.
 //
-// Activations lie in `layout`, nhwc or plain; weights in the same order (K x R x S x C, or K x C x R x S), so
-// Layout::nhwc of their logical shape is what a kernel that works in nhwc wants. All are of one type, float32
-// or bf16, but the gradient of weights, which is always float32.
+// Activations are in `layout`, nhwc or plain, and weights in the same order (K x R x S x C, or K x C x R x
+// S), so Layout::nhwc of their logical shape is what a kernel that works in nhwc wants. All have one type,
+// float32 or bf16, except the gradient of weights, which is always float32.
 #pragma once
 
 #include <memory>
@@ -34,7 +34,7 @@ struct Convolution {
         dtype(storage(precision)) {}
 };
 
-// Of the three operands a pass reads two and overwrites the third.
+// A pass reads two of the three operands and overwrites the third.
 class ConvolutionPlan {
  public:
   virtual ~ConvolutionPlan() = default;
@@ -48,34 +48,34 @@ struct NamedPlan {
   std::shared_ptr<const ConvolutionPlan> plan;
 };
 
-// nullptr where cuDNN has nothing that is deterministic and as exact as asked for.
+// Returns nullptr where cuDNN has no engine that is deterministic and as exact as requested.
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors);
-// Of bf16, in nhwc. The second: by a plan of float32 copies, which the first takes where the gradient is no
-// matrix product and none is compiled.
+// Plans a weight gradient of bf16 operands in nhwc. The second function uses a plan of float32 copies; the
+// first takes it where the gradient is no matrix product and no engine is compiled.
 std::shared_ptr<const ConvolutionPlan> plan_bf16_weight_gradient(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
                                                     std::shared_ptr<const ConvolutionPlan> of_float32);
-// From bf16 to float32 by an engine that cuDNN compiles for this shape, in nhwc, which takes it about a
-// second. nullptr where it has none.
+// Plans it by an engine from bf16 to float32 that cuDNN compiles for this shape, in nhwc, in about a second.
+// Returns nullptr where cuDNN has none.
 std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&);
-// Whether ANTICHAIN_CUDA_COMPILE=1 asks for these where there is no matrix product. Error where it says
-// something else.
+// Returns whether ANTICHAIN_CUDA_COMPILE=1 requests these engines where there is no matrix product. Throws
+// Error where the variable has another value.
 bool compiles_weight_gradients();
 Convolution widened(Convolution);
-// By cuBLASLt, in nhwc, where the convolution is a matrix product.
+// cuBLASLt computes the convolution, in nhwc, where it is a matrix product.
 bool is_product(const Convolution&);
 std::shared_ptr<const ConvolutionPlan> plan_product(const Convolution&, Pass, Factors);
-// In nhwc, by a plan that works in NCHW.
+// Plans a pass in nhwc by a plan that works in NCHW.
 std::shared_ptr<const ConvolutionPlan> plan_reordered(const Convolution&, Pass,
                                                       std::shared_ptr<const ConvolutionPlan> nchw);
-// In nhwc, for every shape; slow.
+// Plans a pass in nhwc by our own loops, for every shape; slow.
 std::shared_ptr<const ConvolutionPlan> plan_directly(const Convolution&, Pass);
-// cuDNN's in nhwc, else cuDNN's in NCHW between two reorders, else ours; but weight gradients of bf16 as
-// above. Ours for all where ANTICHAIN_CUDA_LOOPS says so.
+// Plans a pass: cuDNN's in nhwc, otherwise cuDNN's in NCHW between two reorders, otherwise our own; weight
+// gradients of bf16 are planned as above. All passes use our own loops where ANTICHAIN_CUDA_LOOPS says so.
 std::shared_ptr<const ConvolutionPlan> plan(const Convolution&, Pass, Factors);
 
-// For who compares: all of cuDNN's in that layout, the first being plan_by_cudnn's; and every way there is in
-// nhwc, the first being that of `plan` (layers/cuda/convolution_plans.cpp).
+// These list plans for comparison: all of cuDNN's in that layout, beginning with plan_by_cudnn's; and all
+// ways in nhwc, beginning with `plan`'s (layers/cuda/convolution_plans.cpp).
 std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors);
 std::vector<NamedPlan> all_plans(const Convolution&, Pass, Factors);
 

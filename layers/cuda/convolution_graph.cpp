@@ -9,7 +9,7 @@
 namespace antichain::cuda {
 namespace {
 
-// Dimensions in logical order (N, C, H, W), strides as the layout has them.
+// Dimensions are in logical order (N, C, H, W), strides as the layout has them.
 Descriptor describe(TensorId id, const Shape& s, DType dtype, Layout layout) {
   const std::vector<int64_t> strides = layout == Layout::nhwc
                                            ? std::vector<int64_t>{s[1] * s[2] * s[3], 1, s[3] * s[1], s[1]}
@@ -32,7 +32,7 @@ Descriptor describe(const Convolution& c) {
   return d.finalise("describe a convolution");
 }
 
-// The names that the three passes' attributes have.
+// Names holds the names that the three passes' attributes have.
 struct Names {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;

@@ -1,4 +1,4 @@
-// A pass of a convolution in the words of cuDNN's graph API, the rule for its engines, and its name for
+// Describes a pass of a convolution in cuDNN's graph API, with the rule for its engines and its name for
 // people.
 #pragma once
 
@@ -11,12 +11,12 @@ namespace antichain::cuda {
 
 enum TensorId : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
 
-// The operation; gradients of weights are float32, whatever the type of the others.
+// Describes the operation; gradients of weights are float32, whatever the type of the others.
 Descriptor describe(const Convolution&, Pass, Layout);
-// Without the engines that ANTICHAIN_CUDA_SKIP names.
+// Returns the rule, which excludes the engines that ANTICHAIN_CUDA_SKIP names.
 EngineRule rule_for(DType, Factors);
-// "forward ranked bf16 nhwc x 32 x 3 x 32 x 32 weights 64 x 3 x 3 x 3 stride 1 1 pad 1 1"; `how` says how the
-// engine is found: "ranked" or "compiled".
+// Returns "forward ranked bf16 nhwc x 32 x 3 x 32 x 32 weights 64 x 3 x 3 x 3 stride 1 1 pad 1 1". `how` says
+// how the engine is found: "ranked" or "compiled".
 std::string in_words(const Convolution&, Pass, Layout, const EngineRule&, const std::string& how = "ranked");
 
 }  // namespace antichain::cuda

@@ -1,5 +1,5 @@
-// Every way to carry out a pass of a convolution that obeys the rule for its bits, for who compares them by
-// timing. Training takes the first, as chosen without any timing (convolution.h).
+// Lists every way to carry out a pass of a convolution that obeys the rule for its bits, so that they can be
+// compared by timing. Training takes the first, which is chosen without any timing (convolution.h).
 #include "layers/cuda/convolution.h"
 
 namespace antichain::cuda {

@@ -1,5 +1,6 @@
-// Matrix products by cuBLASLt. Its heuristic depends on shapes, architecture and version only; of its ways to
-// split a sum, those that add up parts in a workspace are taken, in an order that does not depend on timing.
+// Multiplies matrices by cuBLASLt. Its heuristic depends on shapes, architecture and version only. Of its
+// ways to split a sum, we take those that add up parts in a workspace, in an order that does not depend on
+// timing.
 #include <cublasLt.h>
 #include <fmt/format.h>
 
@@ -27,8 +28,8 @@ cublasLtHandle_t make_handle() {
   return handle;
 }
 
-// A handle belongs to the device that it was made on, which is the current one here. It is never taken down,
-// because CUDA may end first.
+// A handle belongs to the current device at the time it is made. It is never destroyed, because CUDA may end
+// first.
 cublasLtHandle_t planning_handle() {
   static auto* const handles = new MadeOnce<int, cublasLtHandle_t>;
   int device = 0;

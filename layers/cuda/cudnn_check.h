@@ -1,4 +1,4 @@
-// Errors of cuDNN's calls.
+// Checks cuDNN's calls.
 #pragma once
 
 #include <cudnn.h>
@@ -11,8 +11,8 @@
 
 namespace antichain::cuda {
 
-// Error naming the call, cuDNN's word for the status, and what cuDNN says about the last failure. `more`: a
-// way out to try first.
+// Throws Error naming the call, cuDNN's name for the status, and what cuDNN says about the last failure.
+// `more` is a way out to try first.
 inline void check_cudnn(cudnnStatus_t status, const char* what, const std::string& more = "") {
   if (status == CUDNN_STATUS_SUCCESS) return;
   std::array<char, 512> last{};

@@ -1,6 +1,6 @@
-// Convolutions planned by cuDNN. Plans are made once per rank, device and shape, as networks repeat theirs.
-// Ranks that are threads have plans of their own: cuDNN does not promise that a plan may run in two streams
-// at once.
+// Plans convolutions by cuDNN. Plans are made once per rank, device and shape, because networks repeat
+// theirs. Ranks that are threads have plans of their own: cuDNN does not promise that a plan may run in two
+// streams at once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ class CudnnPlan : public ConvolutionPlan {
   mutable std::mutex running_;
 };
 
-// Plans, and the handles that they are made with, by device.
+// Holds plans, and the handles that they are made with, by device.
 struct Planner {
   MadeOnce<int, cudnnHandle_t> handles;
   MadeOnce<std::string, std::shared_ptr<const ConvolutionPlan>> plans;
@@ -58,15 +58,15 @@ cudnnHandle_t planning_handle() {
 
 bool prints_plans() { return std::getenv("ANTICHAIN_CUDA_PLANS") != nullptr; }
 
-// Engines that can't be planned here may leave CUDA's last error behind, and what is launched next would be
-// blamed for it.
+// Engines that can't be planned here may leave an error as CUDA's last one, which the next launch would
+// report as its own.
 void forget_errors_of_planning() {
   const cudaError_t left = cudaGetLastError();
   if (left != cudaSuccess && prints_plans())
     note(fmt::format("planning left CUDA's error '{}' behind, which is dropped", cudaGetErrorString(left)));
 }
 
-// What `make` makes of a target and a graph, the first time; from then on the same.
+// Returns what `make` makes of a target and a graph the first time, and the same plan from then on.
 template <class Make>
 std::shared_ptr<const ConvolutionPlan> kept_plan(const Convolution& c, Pass pass, Layout layout,
                                                  const EngineRule& rule, const std::string& how,
@@ -82,8 +82,8 @@ std::shared_ptr<const ConvolutionPlan> kept_plan(const Convolution& c, Pass pass
   });
 }
 
-// Weights are few tiles of 128 x 128 and their sums long, so these are cut until there is work for all of the
-// device.
+// Weights are few tiles of 128 x 128 and their sums are long, so the sums are cut until there is work for the
+// whole device.
 int64_t slices(const Convolution& c) {
   int processors = 0;
   ANTICHAIN_CUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, current_device()));

@@ -11,7 +11,7 @@
 namespace antichain::cuda {
 namespace {
 
-// An array-valued attribute of an engine.
+// Returns an array-valued attribute of an engine.
 template <class Note>
 std::vector<Note> notes(const Descriptor& engine, cudnnBackendAttributeName_t name,
                         cudnnBackendAttributeType_t type, size_t most) {
@@ -56,7 +56,7 @@ Candidate candidate(Descriptor config) {
   return c;
 }
 
-// Nothing where the heuristic has no answer for such a graph.
+// Returns nothing where the heuristic has no answer for such a graph.
 std::vector<Candidate> ranking(const PlanTarget& target, const Descriptor& graph,
                                cudnnBackendHeurMode_t mode) {
   Descriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -175,7 +175,8 @@ Descriptor operation_graph(const PlanTarget& target, const Descriptor& operation
 
 namespace {
 
-// What obeys the rule, in its order, until `take` has enough; `skips` what need not be planned.
+// Returns engines that obey the rule, in its order, until `take` has enough; `skips` says which need not be
+// planned.
 template <class Skips, class Take>
 void each_plan(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule, const Skips& skips,
                const Take& take) {
@@ -199,7 +200,7 @@ ExecutionPlan choose_plan(const PlanTarget& target, const Descriptor& graph, con
   return first;
 }
 
-// The fallbacks are a list of engines without a choice of their knobs, most of which the ranking has already.
+// The fallbacks are a list of engines without a choice of their knobs; the ranking already has most of them.
 std::vector<ExecutionPlan> obeying_plans(const PlanTarget& target, const Descriptor& graph,
                                          const EngineRule& rule) {
   std::vector<ExecutionPlan> all;
@@ -224,7 +225,7 @@ Descriptor engine_of(const PlanTarget& target, const Descriptor& graph, int64_t 
   return engine.try_finalise() == CUDNN_STATUS_SUCCESS ? engine : Descriptor();
 }
 
-// Not there where the engine has no such knob, or not this far.
+// Returns an empty descriptor where the engine has no such knob, or its range is too small.
 Descriptor in_slices(const Descriptor& engine, int64_t slices) {
   const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_SPLIT_K_SLC;
   Descriptor knob(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), config(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);

@@ -1,6 +1,5 @@
-// cuDNN's graph API in the C form that cuDNN itself carries (cudnn_graph.h): descriptors with attributes,
-// which are set, finalised, and from then on constant. This is all of it that we need, and all there is
-// between us and the library:
+// Wraps cuDNN's graph API in the C form that cuDNN itself carries (cudnn_graph.h): descriptors with
+// attributes, which are set, finalised, and from then on constant. This is all of it that we need:
 //
 //   Descriptor                one of cuDNN's objects, destroyed with its last owner
 //   tensor, operation_graph   the ones every graph has
@@ -54,18 +53,18 @@ class Descriptor {
   std::shared_ptr<void> descriptor_;
 };
 
-// Tensor `id` of the graph, float32 or bf16; dimensions and strides in elements.
+// Describes tensor `id` of the graph, float32 or bf16; dimensions and strides are in elements.
 Descriptor tensor(int64_t id, DType, const std::vector<int64_t>& dimensions,
                   const std::vector<int64_t>& strides);
 
-// What a plan is made for: the device of a handle, or, without a handle, one that cuDNN is only told about
-// (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).
+// A PlanTarget is what a plan is made for: the device of a handle or, without a handle, a device that is only
+// described to cuDNN (CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR).
 struct PlanTarget {
   cudnnHandle_t handle = nullptr;
   Descriptor device = {};
 };
-// A device as cuDNN's JSON describes it (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). No GPU or driver is
-// needed.
+// Returns a device as cuDNN's JSON describes it (CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION). No GPU or driver
+// is needed.
 PlanTarget described_device(const std::string& json);
 
 Descriptor operation_graph(const PlanTarget&, const Descriptor& operation);
@@ -84,18 +83,20 @@ struct ExecutionPlan {
   std::string engine;   // its number and cuDNN's notes of it, for people
 };
 
-// cuDNN's ranking by shape, architecture and version (its heuristics A, then its list of fallbacks), never by
-// timing. Of it the first that is deterministic by its own note, multiplies as exactly as asked for, and can
-// be planned here; engines that would have to be compiled now come after all that need not. Not there where
-// none does.
+// Chooses the first engine that is deterministic by its own note, multiplies as exactly as requested, and can
+// be planned here. The order is cuDNN's ranking by shape, architecture and version (its heuristics A, then
+// its list of fallbacks), never by timing; engines that would have to be compiled now come last. The plan is
+// empty where no engine obeys the rule.
 ExecutionPlan choose_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
-// All that obey the rule, in that order, but none that would have to be compiled where another is there.
+// Returns all plans that obey the rule, in that order; those that would have to be compiled only where there
+// is no other.
 std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& graph, const EngineRule&);
 
-// An engine that is compiled for the graph, which takes cuDNN about a second, and cuts the sum into so many
-// slices, which it merges through the workspace: the first by number that obeys the rule. (cuDNN's ranking,
-// asked without a device, names none for gradients from bf16 to float32.) Not there where no engine does.
+// Compiles an engine for the graph, which takes cuDNN about a second. It cuts the sum into so many slices and
+// merges them through the workspace. The engine is the first by number that obeys the rule. (cuDNN's ranking,
+// called without a device, names none for gradients from bf16 to float32.) The plan is empty where no engine
+// does.
 ExecutionPlan compiled_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&, int64_t slices);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,

@@ -1,4 +1,4 @@
-// cuDNN's handle of a context.
+// Returns cuDNN's handle of a context.
 #pragma once
 
 #include <cudnn.h>
@@ -7,7 +7,8 @@
 
 namespace antichain::cuda {
 
-// Made at the first call, and bound to the context's stream; where either fails, nothing is kept.
+// The handle is made at the first call, and bound to the context's stream; where either fails, nothing is
+// kept.
 cudnnHandle_t cudnn_of(Resources&);
 
 }  // namespace antichain::cuda

@@ -1,6 +1,6 @@
-// Convolution as its formula stands, a thread per element of the result, for what no library engine does
-// deterministically and exactly. Chains of float32 run over the channels of one group or the pixels of one
-// row; they are summed in double.
+// Computes a convolution directly by its formula, a thread per element of the result, where no library engine
+// is deterministic and exact. Chains of float32 run over the channels of one group or the pixels of one row;
+// they are summed in double.
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/image.h"
 #include "layers/typed.h"
@@ -24,11 +24,13 @@ struct Sizes {
         group_in(index_of(c.weight[1])),
         group_out(index_of(c.weight[0] / c.groups)) {}
 
-  // The row of x under row r of the kernel at output row p; negative or beyond the image in its padding.
+  // Returns the row of x under row r of the kernel at output row p; it is negative or beyond the image in the
+  // padding.
   ANTICHAIN_ANYWHERE int row(Index p, Index r) const { return int(p) * stride_h - pad_h + int(r); }
   ANTICHAIN_ANYWHERE int column(Index q, Index s) const { return int(q) * stride_w - pad_w + int(s); }
   ANTICHAIN_ANYWHERE static bool inside(int at, Index extent) { return at >= 0 && at < int(extent); }
-  // The output along one side that has pixel `at` under position r of its kernel; −1 where there is none.
+  // Returns the output along one side that has pixel `at` under position r of its kernel; −1 where there is
+  // none.
   ANTICHAIN_ANYWHERE static int output(Index at, int pad, Index r, int stride, Index extent) {
     const int start = int(at) + pad - int(r);
     return start >= 0 && start % stride == 0 && start / stride < int(extent) ? start / stride : -1;

@@ -1,5 +1,5 @@
-// Matrix products as their formula stands, a thread per element of the result, summed in double: in the place
-// of cuBLASLt where there is no device, or where somebody wants to know whether it is to blame
+// Multiplies matrices directly by their formula, a thread per element of the result, summed in double. It
+// replaces cuBLASLt where there is no device, or where a user wants to find out whether cuBLASLt is to blame
 // (layers/cuda/loops.h).
 #include "framework/cuda/launch.h"
 #include "layers/cuda/gemm.h"

@@ -1,4 +1,4 @@
-// Dropout. Every element's word is drawn where it lies, from the same counters as DropoutMask: (its logical
+// Dropout draws every element's word in its own thread, from the same counters as DropoutMask: (its logical
 // number / 4 in the sample, the sample's position in the batch). Backward draws it again.
 #include "layers/dropout.h"
 

@@ -1,5 +1,5 @@
-// The order in which engines are tried: by cuDNN's ranking, then its fallbacks; those that would have to be
-// compiled come after all others, as compiling takes about a second a shape.
+// Orders the engines to try: first cuDNN's ranking, then its fallbacks. Engines that would have to be
+// compiled come after all others, because compiling takes about a second a shape.
 #pragma once
 
 #include <algorithm>

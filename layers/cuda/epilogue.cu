@@ -7,7 +7,7 @@
 namespace antichain::cuda {
 namespace {
 
-// A bias that is nullptr is none: nothing is added, so that −0 stays.
+// Where the bias is nullptr, nothing is added, so that −0 stays.
 template <class T, class U>
 void finish(Stream stream, const PixelParts& parts, const T* product, const float* bias, bool relu, U* y) {
   const bool adds = bias != nullptr;
@@ -30,7 +30,7 @@ void mask(Stream stream, int64_t count, const T* y, const T* dy, T* dproduct) {
       read(y), read(dy), write(dproduct));
 }
 
-// db[c] ← Σ dproduct over all pixels, or added to it. Without `dproduct` it is dy.
+// Sets db[c] to Σ dproduct over all pixels, or adds it. Where `dproduct` is nullptr, dy replaces it.
 template <class T>
 void mask_and_sum(Stream stream, const PixelParts& parts, const T* y, const T* dy, T* dproduct, Sum* partials,
                   float* db, bool adds) {

@@ -1,4 +1,4 @@
-// What stands behind the product of a convolution or a linear layer: a bias per channel, ReLU, both or
+// An Epilogue follows the product of a convolution or a linear layer: a bias per channel, ReLU, both or
 // nothing.
 //
 //   forward    y ← relu(product + bias) in one pass over memory
@@ -22,9 +22,9 @@ class Epilogue {
   bool empty() const { return !bias_ && !relu_; }
   bool keeps_y() const { return relu_; }
 
-  // `product`: float32 or of y's type, and may be y itself.
+  // `product` is float32 or of y's type, and may be y itself.
   void forward(Context&, const void* product, DType, const Forward&) const;
-  // Takes backward_bytes() of the scratch. What it returns is valid as long as that.
+  // Takes backward_bytes() of the scratch. The result is valid as long as the scratch.
   int64_t backward_bytes() const;
   const std::byte* backward(Context&, Scratch&, const Backward&) const;
 
@@ -34,7 +34,7 @@ class Epilogue {
   const PixelParts parts_;
 };
 
-// dw += fresh.
+// Computes dw += fresh.
 void accumulate(Stream, int64_t elements, const float* fresh, float* dw);
 
 }  // namespace antichain::cuda

@@ -1,4 +1,5 @@
-// Images as rows: the same bytes. Images of one pixel lie in NHWC as they do in NCHW and need no reorder.
+// Flatten turns images into rows of the same bytes. Images of one pixel are the same in NHWC as in NCHW and
+// need no reorder.
 #include "layers/flatten.h"
 
 #include "layers/cuda/move.h"

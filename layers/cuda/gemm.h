@@ -1,5 +1,5 @@
-// A matrix product planned once: c (m x n) ← op(a) · op(b), or c + that; all row-major, without gaps. Sums
-// are float32, whatever the types.
+// A Gemm is a matrix product planned once: c (m x n) ← op(a) · op(b), or c + that; all row-major, without
+// gaps. Sums are float32, whatever the types.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ class Gemm {
   virtual void run(Context&, const void* a, const void* b, void* c, std::byte* workspace) const = 0;
 };
 
-// `Factors` are of float32 ones. Equal shapes on equal devices and library versions give equal bits.
+// `Factors` apply to float32 factors. Equal shapes on equal devices and library versions give equal bits.
 std::unique_ptr<const Gemm> make_gemm(const GemmShape&, Factors);
-// By a loop, for every shape; slow.
+// Makes a product computed by our own loop, for every shape; slow.
 std::unique_ptr<const Gemm> make_direct_gemm(const GemmShape&);
 
 }  // namespace antichain::cuda

@@ -1,5 +1,5 @@
-// The mean of every channel of every image: one thread per pack of channels, over the pixels in order, in
-// double precision.
+// Global pooling computes the mean of every channel of every image: one thread per pack of channels, over the
+// pixels in order, in double precision.
 #include "layers/global_pool.h"
 
 #include "framework/cuda/arrays.h"

@@ -1,5 +1,5 @@
-// The sizes of an image tensor in NHWC, as kernels number its elements: ((n · height + y) · width + x) ·
-// channels + c. Rows (N x C) are images of one pixel.
+// An Image has the sizes of an image tensor in NHWC, as kernels number its elements: ((n · height + y) ·
+// width + x) · channels + c. Rows (N x C) are images of one pixel.
 #pragma once
 
 #include "framework/cuda/launch.h"
@@ -21,7 +21,7 @@ struct Image {
   int64_t elements() const { return int64_t(images) * channels * height * width; }
   int64_t pixels() const { return int64_t(images) * height * width; }  // of all images
 
-  // Of element i.
+  // These return the position of element i.
   ANTICHAIN_ANYWHERE Index channel(Index i) const { return i % channels; }
   ANTICHAIN_ANYWHERE Index column(Index i) const { return i / channels % width; }
   ANTICHAIN_ANYWHERE Index row(Index i) const { return i / channels / width % height; }

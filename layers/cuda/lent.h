@@ -1,6 +1,6 @@
-// An object of type T for each thread, which keeps it until the thread ends; the next thread that asks gets
-// it then, with all that it has gathered. So no two threads that run have the same one, and there are as many
-// as threads ran at once. They are never destroyed: CUDA may end before static objects do.
+// Lends an object of type T to each thread until the thread ends; then the next thread that asks gets it,
+// with everything it has gathered. So two running threads never share one, and there are as many objects as
+// threads ran at once. They are never destroyed: CUDA may end before static objects do.
 #pragma once
 
 #include <mutex>

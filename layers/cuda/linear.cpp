@@ -1,8 +1,5 @@
-// Fully connected layers: three matrix products, each planned when the kernel is made, and a pass for bias
-// and ReLU.
-//
-// In bf16 forward and input gradient read a copy of the weights, which is made once a step; weight gradients
-// come out of their product in float32, and so does what a bias is added to, so that it is rounded once.
+// Linear layers are three matrix products, each planned when the kernel is made, and a pass for bias and
+// ReLU.
 #include "layers/linear.h"
 
 #include <algorithm>
@@ -68,7 +65,7 @@ class LinearKernel : public Kernel {
   }
 
  private:
-  // Whether what comes out of the forward product is stored in fewer bits only after the bias.
+  // Returns whether the forward product is stored in fewer bits only after the bias is added.
   bool widened() const { return has_bias_ && dtype_ == DType::bf16; }
   int64_t forward_bytes() const {
     return (widened() ? Scratch::rounded(outputs_ * int64_t(sizeof(float))) : 0) +
@@ -79,7 +76,7 @@ class LinearKernel : public Kernel {
         std::max({input_->workspace_bytes(), fresh_->workspace_bytes(), adding_->workspace_bytes()});
     return epilogue_.backward_bytes() + Scratch::rounded(products);
   }
-  // By value: the next product may take the same bytes.
+  // The scratch is passed by value: the next product may use the same bytes.
   static void run(Context& context, Scratch scratch, const Gemm& gemm, const std::byte* a, const Tensor& b,
                   const Tensor& c) {
     gemm.run(context, a, b.raw(), c.raw(), scratch.take<std::byte>(gemm.workspace_bytes()));

@@ -1,5 +1,5 @@
-// ANTICHAIN_CUDA_LOOPS=convolutions, products or all: our own loops in the place of cuDNN, of cuBLASLt, or of
-// both. They are slow, and there to find out who computed a wrong number.
+// With ANTICHAIN_CUDA_LOOPS=convolutions, products or all, our own loops replace cuDNN, cuBLASLt, or both.
+// They are slow and help to find out which library computed a wrong number.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@ namespace antichain::cuda {
 
 enum class Library { cudnn, cublas };
 
-// Error where the variable says something else.
+// Throws Error where the variable has another value.
 bool by_loops(Library);
 std::string loops_in_words();  // ", convolutions by our own loops"; "" without
 

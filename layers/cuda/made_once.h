@@ -1,5 +1,5 @@
-// Values that are made when their key is first asked for, and kept. Where making one throws, nothing is kept,
-// and the next who asks makes it again. Threads take turns.
+// Makes values when their key is first requested, and keeps them. Where making one throws, nothing is kept,
+// and the next caller makes it again. Threads take turns.
 #pragma once
 
 #include <map>

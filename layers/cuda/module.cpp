@@ -1,5 +1,6 @@
-// What libantichain_cuda.so is to the program that loads it (framework/module.h): one backend per factors,
-// "cuda" for exact float32 and "cuda:tf32" for tensor cores that round the factors.
+// This file is the interface of libantichain_cuda.so to the program that loads it (framework/module.h). It
+// registers one backend per Factors: "cuda" for exact float32 and "cuda:tf32" for tensor cores that round the
+// factors.
 #include <cublasLt.h>
 #include <cuda_runtime_api.h>
 #include <cudnn.h>

@@ -1,4 +1,4 @@
-// y ← x or y ← y + x, element by element: what adding, joining and flattening come down to backwards.
+// Computes y ← x or y ← y + x, element by element: the backward of adding, joining and flattening.
 #pragma once
 
 #include "framework/cuda/passes.h"

@@ -1,5 +1,6 @@
-// The operators of the "cuda" backend, one file each. Images lie in NHWC, the order in which tensor cores
-// read; the few that need rows or NCHW ask for plain, and lower() puts reorders where neighbours disagree.
+// Declares the operators of the "cuda" backend, one file each. Images are in NHWC, the order in which tensor
+// cores read. The few operators that need rows or NCHW ask for plain, and lower() puts reorders where
+// neighbours' layouts differ.
 //
 // Each operator's file defines one function that returns its entry of the kernel table. `Factors` says how
 // matrix products and convolutions round what they multiply; everything else computes in float32, and sums
@@ -35,10 +36,10 @@ KernelEntry reorder_entry();
 KernelEntry softmax_cross_entropy_entry();
 
 std::map<std::string, KernelEntry, std::less<>> operators(Factors);
-// Of convolutions: what else could carry out their passes.
+// Lists what else could carry out the passes of convolutions.
 ListAlternatives conv2d_alternatives(Factors);
 
-// The layout every operator here wants of images; rows have but one.
+// Returns the layout that every operator here wants for images; rows have only one.
 inline Layout layout_of(const Shape& shape) { return shape.rank() == 4 ? Layout::nhwc : Layout::plain; }
 
 }  // namespace antichain::cuda

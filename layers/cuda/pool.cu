@@ -1,5 +1,5 @@
 // Max and average pooling. Max pooling stashes, per output element, which pixel of its window was the first
-// largest. Backward gathers: each pixel adds up the windows that chose or hold it, in row-major order, so
+// largest. Backward gathers: each pixel adds up the windows that chose or contain it, in row-major order, so
 // nothing is scattered and every sum has one order. (cuDNN's plain max pooling scatters with atomics.)
 #include "layers/pool.h"
 
@@ -14,14 +14,14 @@ namespace {
 struct Side {  // of a window's slide along one side of the image
   int kernel, stride, pad, in, out;
 
-  // Of output o, in pixels of the image; the window itself may begin before it and end behind it.
+  // Returns output o's first pixel in the image; the window itself may begin before it and end behind it.
   ANTICHAIN_ANYWHERE int first(int o) const { return o * stride - pad; }
   ANTICHAIN_ANYWHERE int begin(int o) const { return first(o) < 0 ? 0 : first(o); }
   ANTICHAIN_ANYWHERE int end(int o) const { return first(o) + kernel < in ? first(o) + kernel : in; }
   ANTICHAIN_ANYWHERE int padded(int o) const {  // its extent, cut off at the padded image
     return (first(o) + kernel < in + pad ? first(o) + kernel : in + pad) - first(o);
   }
-  // The outputs lowest … highest whose windows hold pixel i.
+  // The outputs lowest … highest have windows that contain pixel i.
   ANTICHAIN_ANYWHERE int lowest(int i) const {
     const int from = i + pad - kernel + 1;
     return from <= 0 ? 0 : (from + stride - 1) / stride;
@@ -37,7 +37,7 @@ struct Window {
   Side rows, columns;
   bool count_include_pad;
 
-  // What each pixel of output (r, q) counts for in an average.
+  // Returns the weight of each pixel of output (r, q) in an average.
   ANTICHAIN_ANYWHERE float share(int r, int q) const {
     const int padded = rows.padded(r) * columns.padded(q);
     const int real = (rows.end(r) - rows.begin(r)) * (columns.end(q) - columns.begin(q));
@@ -45,7 +45,7 @@ struct Window {
   }
 };
 
-// Per pixel a pack of channels, so that its window is worked out once for all of them.
+// Each thread takes a pack of channels of a pixel, so that its window is computed once for all of them.
 template <int width, class T>
 void max_pool(Stream stream, const Window& w, const T* from, T* to, uint8_t* at) {
   for_each(stream, w.y.elements() / width, [=] ANTICHAIN_DEVICE(Index p) {
@@ -131,7 +131,7 @@ void average_pool_gradient(Stream stream, const Window& w, const T* dy, T* dx) {
   });
 }
 
-// Whether packs of channels can be taken of both images.
+// Returns whether both images can be read in packs of channels.
 template <class T>
 bool in_whole_packs(const Window& w, const T* x, const T* y, const uint8_t* at = nullptr) {
   constexpr int width = int(pack_bytes / sizeof(T));

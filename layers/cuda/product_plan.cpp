@@ -1,5 +1,5 @@
-// The passes of a convolution with kernels of one pixel and a stride of one: matrix products, where images
-// lie in NHWC.
+// Plans the passes of a convolution with kernels of one pixel and a stride of one: they are matrix products
+// where images are in NHWC.
 #include "framework/error.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/gemm.h"

@@ -1,4 +1,4 @@
-// Rectified linear unit, element by element: any shape and layout.
+// ReLU works element by element, on any shape and layout.
 #include "layers/relu.h"
 
 #include "framework/cuda/passes.h"

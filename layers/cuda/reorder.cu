@@ -1,6 +1,6 @@
-// Reorder between NCHW (plain) and NHWC, between float32 and bf16, or both: forward from the producer's form
-// to the consumer's, backward the other way round. Writes are coalesced; reads are strided and meet in the
-// cache.
+// Reorders between NCHW (plain) and NHWC, between float32 and bf16, or both: forward from the producer's form
+// to the consumer's, backward from the consumer's to the producer's. Writes are coalesced; reads are strided
+// and meet in the cache.
 #include "framework/reorder.h"
 
 #include <string>
@@ -46,7 +46,7 @@ template void convert(Stream, int64_t, const Bf16*, float*);
 
 namespace {
 
-// Of T in layout `from` to U in layout `to`.
+// Copies T in layout `from` to U in layout `to`.
 template <class T, class U>
 void reorder(Stream stream, const Shape& shape, Layout from, Layout to, const T* x, U* y) {
   if (from == to) return convert(stream, shape.elements(), x, y);

@@ -1,4 +1,4 @@
-// Hands out aligned pieces of one call's workspace, and adds up beforehand what they will need.
+// Scratch hands out aligned pieces of one call's workspace, and adds up in advance how much they need.
 #pragma once
 
 #include "framework/context.h"
@@ -11,7 +11,8 @@ class Scratch {
   static constexpr int64_t alignment = 256;
   static int64_t rounded(int64_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-  // cudaMalloc aligns to 256 bytes; host memory, where tests run these kernels, to 64, which is enough there.
+  // cudaMalloc aligns to 256 bytes. Host memory, where tests run these kernels, aligns to 64, which is enough
+  // there.
   Scratch(Context& context, int64_t bytes)
       : next_(bytes > 0 ? context.workspace(bytes) : nullptr), left_(bytes) {}
 

@@ -1,8 +1,8 @@
-// Softmax cross-entropy in double factors, relative to the largest logit, so that nothing overflows. Forward
+// Softmax cross-entropy computes in double, relative to the largest logit, so that nothing overflows. Forward
 // leaves the largest logit and the logarithm of the sum of exponentials for backward.
 //
-// A label that is no class can't be reported from here without waiting for the device: its sample's loss and
-// gradient are NaN, which the step's check for finite numbers finds.
+// A label that is no class can't be reported from here without waiting for the device. So its sample's loss
+// and gradient are NaN, which the step's check for finite numbers finds.
 #include "layers/softmax_cross_entropy.h"
 
 #include <cmath>
@@ -37,7 +37,7 @@ struct Loss {
   double smoothing;
 };
 
-// Of each sample: the largest logit and log Σ exp(logit − largest).
+// Holds each sample's largest logit and log Σ exp(logit − largest).
 struct Normaliser {
   double *largest, *log_sum;
 };

@@ -6,7 +6,7 @@
 //   values  of a part's runs are merged in a fixed tree and left as one partial per channel, those of all
 //           parts by a fold
 //
-// Where the cuts are depends on the sizes alone, not on packs: no bit depends on where arrays lie.
+// The cuts depend on the sizes alone, not on packs: no bit depends on the arrays' addresses.
 #pragma once
 
 #include "framework/cuda/arrays.h"
@@ -22,7 +22,7 @@ struct PixelParts {
 
   PixelParts(int64_t all_pixels, int64_t all_channels)
       : pixels(index_of(all_pixels)), channels(index_of(all_channels)), length(8) {
-    // Blocks to fill a device, but not many more partials than one fold merges quickly.
+    // There are enough blocks to fill a device, but not many more partials than one fold merges quickly.
     const int64_t most = std::clamp<int64_t>((1 << 15) / all_channels, 16, 256);
     while (int64_t(length) * runs * most < all_pixels) length *= 2;
     count = (pixels + span() - 1) / span();
@@ -33,13 +33,13 @@ struct PixelParts {
   ANTICHAIN_ANYWHERE Index end(Index part) const {
     return (part + 1) * span() < pixels ? (part + 1) * span() : pixels;
   }
-  // How many of a part's runs have a pixel.
+  // Returns how many of a part's runs have a pixel.
   ANTICHAIN_ANYWHERE Index used(Index part) const {
     return end(part) - part * span() < runs ? end(part) - part * span() : Index(runs);
   }
 };
 
-// A sum that a fold merges, and a run of it.
+// A Sum is a sum that a fold merges, and also a run of it.
 struct Sum {
   double value;
   ANTICHAIN_ANYWHERE void merge(const Sum& other) { value += other.value; }
@@ -55,8 +55,8 @@ struct SumRun {
   ANTICHAIN_ANYWHERE Sum value(Index /*terms*/) const { return {sum}; }
 };
 
-// One thread's run of one pack of channels. f(run, first, numbers...) takes a pixel's into the channel's run;
-// `first`: it is the run's first.
+// Computes one thread's run of one pack of channels. f(run, first, numbers...) adds a pixel's numbers to the
+// channel's run; `first` is true for the run's first pixel.
 template <int width, class Run, class F, class... A>
 ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, Index group, const F& f,
                                typename Run::Value* values, const A&... arrays) {
@@ -92,7 +92,7 @@ ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, I
 
 #ifdef ANTICHAIN_LAUNCHES
 
-// blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
+// The launch has blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
 template <int width, class Run, class F, class... A>
 __global__ void __launch_bounds__(most_packs* runs)
     run_sums(const PixelParts parts, const F f, typename Run::Value* partials, A... arrays) {
@@ -151,7 +151,8 @@ struct PartialOf {
   }
 };
 
-// finish(channel, value): of all pixels. f as take_run has it; `partials`: parts.partials() of workspace.
+// Calls finish(channel, value) with the sums over all pixels. f is as in take_run; `partials` are
+// parts.partials() of workspace.
 template <class Run, class F, class Finish, class... A>
 void sum_channels(Stream stream, const PixelParts& parts, typename Run::Value* partials, const F& f,
                   const Finish& finish, const A&... arrays) {

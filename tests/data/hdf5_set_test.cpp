@@ -1,4 +1,4 @@
-// HDF5 data sets: both layouts read alike, and what is wrong in a file is refused by name.
+// Tests HDF5 data sets: both layouts read alike, and what is wrong in a file is refused by name.
 #include "data/hdf5_set.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@
 namespace antichain {
 namespace {
 
-// What a file is made of; tests spoil one thing each.
+// Content describes a file; tests spoil one thing each.
 struct Content {
   std::vector<int64_t> train_shape{5, 3, 4, 6}, test_shape{2, 3, 4, 6};
   std::vector<int64_t> train_labels{0, 1, 2, 1, 0}, test_labels{2, 2};
@@ -247,7 +247,7 @@ TEST(Pack, EqualSetsMakeEqualBytesAndNoPartIsLeft) {
     EXPECT_FALSE(entry.path().filename().string().starts_with("c.h5")) << entry.path();
 }
 
-// By h5py, another reader and writer of the same files.
+// h5py is another reader and writer of the same files.
 TEST(Hdf5Set, H5pyReadsOursAndWeReadIts) {
   if (std::system("/usr/bin/python3 -c 'import h5py' 2>/dev/null") != 0)
     GTEST_SKIP() << "h5py is not installed";
@@ -287,8 +287,8 @@ for name, more in (("plain", {}), ("chunks", packed),
   expect_error([&] { read_hdf5_set(folder.str() + "/missing.h5"); }, {"missing.h5", "1 of its 6 chunks"});
 }
 
-// A limit of the process stands for the disk's: writing ends in an error of the system, which HDF5 wraps in
-// lines.
+// A limit of the process stands in for a full disk: writing ends in an error of the system, which HDF5 wraps
+// in lines.
 TEST(Pack, ADiskThatIsFullIsOneLine) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", records(48));

@@ -1,4 +1,4 @@
-// JPEG and PNG files: decoded, resized, and refused by name where they are damaged.
+// Tests JPEG and PNG files: they are decoded, resized, and refused by name where they are damaged.
 #include "data/image_file.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The pixels of one image of a data set, C x H x W bytes.
+// Returns the pixels of one image of a data set, C x H x W bytes.
 #pragma once
 
 #include <vector>

@@ -19,7 +19,7 @@ std::vector<float> values(const Tensor& tensor) {
   return {tensor.data<float>(), tensor.data<float>() + tensor.elements()};
 }
 
-// What a micro-batch must hold, worked out without the loader.
+// Returns what a micro-batch must hold, computed without the loader.
 std::vector<float> expected_images(const DataSet& set, const LoaderOptions& options, BatchPosition at,
                                    int microbatch) {
   const int64_t samples = options.batch / options.microbatches;

@@ -1,5 +1,5 @@
-// The device's images are the host's, bit for bit: the kernel of data/cuda, run as a loop of the host, beside
-// Normaliser and Loader.
+// Tests that the device's images are the host's, bit for bit: the kernel of data/cuda runs as a loop on the
+// host, beside Normaliser and Loader.
 #include "data/cuda/make_images.h"
 
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ Tensor table_of(const Normaliser& normaliser) {
   return table;
 }
 
-// The same numbers in another form, by a rule of its own.
+// Returns the same numbers in another form, by a rule of its own.
 std::vector<uint32_t> bits_in(const std::vector<float>& nchw, const Shape& s, const Form& form) {
   std::vector<uint32_t> bits(nchw.size());
   size_t i = 0;
@@ -67,7 +67,7 @@ void expect_images(const std::vector<float>& right, const Tensor& raw, const Nor
   }
 }
 
-// Some images of noise, in all 256 bytes, one for each draw; where there is none, one that pads.
+// Checks images of noise, in all 256 bytes, one for each draw; an image without a draw is padding.
 void expect_as_on_the_host(const Shape& chw, const std::vector<std::optional<Augmentation>>& draws) {
   const Shape shape{int64_t(draws.size()), 3, chw[1], chw[2]};
   const Tensor raw = Tensor::host(raw_spec(shape));

@@ -1,4 +1,4 @@
-// A folder of a test's own, removed when the test ends, and record files to put into it.
+// A TemporaryFolder is removed when its test ends; this file also makes record files to put into it.
 #pragma once
 
 #include <stdlib.h>
@@ -31,8 +31,8 @@ inline void write_bytes(const std::filesystem::path& file, const std::vector<uin
       .write(reinterpret_cast<const char*>(bytes.data()), std::streamsize(bytes.size()));
 }
 
-// Records of the CIFAR-10 layout: record r has label (first + r) % 10, and its pixel p is (first + r + p) %
-// 256.
+// Returns records of the CIFAR-10 layout: record r has label (first + r) % 10, and its pixel p is (first + r
+// + p) % 256.
 inline std::vector<uint8_t> records(int count, int first = 0) {
   std::vector<uint8_t> bytes;
   for (int r = first; r < first + count; ++r) {

@@ -1,5 +1,5 @@
-// What training reads is what was there when it began: every change of the bytes is seen, and nothing else
-// ends a run.
+// Tests that training reads only what was there when it began: every change of the bytes is seen, and nothing
+// else ends a run.
 #include "data/watched_file.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Looking backends and kernels up, and the scratch memory of a Context.
+// Tests looking up backends and kernels, and the scratch memory of a Context.
 #include "framework/backend.h"
 
 #include <gtest/gtest.h>

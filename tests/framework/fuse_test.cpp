@@ -1,4 +1,4 @@
-// What fuses and what must not: operators that know each other, in every arrangement around them.
+// Tests what fuses and what must not: operators that know each other, in every arrangement around them.
 #include "framework/fuse.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ class Network {
   Graph graph_{"toy"};
 };
 
-// "n[a r](x, s)": node n, which absorbed a and r, of x and s.
+// Returns "n[a r](x, s)": node n, which absorbed a and r, of x and s.
 std::string fused(const Network& network, const Backend& backend = FusingBackend()) {
   const Graph graph = fuse(network.graph(), backend);
   std::vector<std::string> nodes;
@@ -120,7 +120,7 @@ TEST(Fuse, OnlyWhatTheEngineHasAKernelFor) {
   EXPECT_EQ(fused(Network().add("c", {"x"}), testing::StandInBackend()), "c(x)");
 }
 
-// The input of a loss, and what nobody uses, stay what they are.
+// The input of a loss, and a node without consumers, are not fused.
 TEST(Fuse, NothingIsLostAtTheEnd) {
   EXPECT_EQ(fused(Network().add("c", {"x"}).add("n", {"c"})), "c(x), n(c)");
 }

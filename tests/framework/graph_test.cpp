@@ -1,4 +1,4 @@
-// Graphs as values: consumers, gradients, hashes; and what lower() does to layouts.
+// Tests graphs as values: consumers, gradients, hashes; and what lower() does to layouts.
 #include "framework/graph.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Initial values: their distributions, and that they are a function of seed and name.
+// Tests initial values: their distributions, and that they are a function of seed and name.
 #include "framework/initialise.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Files people edit: strict reading with the place of every mistake, whole-or-nothing writing.
+// Tests files that people edit: strict reading with the place of every mistake, whole-or-nothing writing.
 #include "framework/json.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Modules that are not there are a reason, not a crash.
+// A missing module must give a reason, not a crash.
 #include "framework/module.h"
 
 #include <gtest/gtest.h>

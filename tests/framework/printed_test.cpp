@@ -1,4 +1,4 @@
-// The log of a run: what a terminal would show in the end, as plain text.
+// Tests the log of a run: it holds what a terminal would show in the end, as plain text.
 #include "framework/printed.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Random numbers and hashes against published answers: plans and seeds must mean the same tomorrow.
+// Tests random numbers and hashes against published answers: plans and seeds must mean the same tomorrow.
 #include "framework/random.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,8 @@
 namespace antichain {
 namespace {
 
-// Known answers of Salmon et al.'s reference implementation (Random123, kat_vectors, philox4x32 10 rounds).
+// These are the known answers of Salmon et al.'s reference implementation (Random123, kat_vectors, philox4x32
+// 10 rounds).
 TEST(Philox, MatchesThePublishedKnownAnswers) {
   EXPECT_EQ(Philox(0).words(0, 0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(Philox(0xffffffffffffffff).words(0xffffffffffffffff, 0xffffffffffffffff),

@@ -1,4 +1,4 @@
-// Operators and a backend without arithmetic, for tests of graphs and lowering.
+// Defines operators and a backend without arithmetic, for tests of graphs and lowering.
 #pragma once
 
 #include "framework/backend.h"

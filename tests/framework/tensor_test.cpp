@@ -1,4 +1,4 @@
-// Layouts: where elements are stored, how much is padded, and that relayout loses nothing.
+// Tests layouts: where elements are stored, how much is padded, and that relayout loses nothing.
 #include "framework/tensor.h"
 
 #include <gtest/gtest.h>

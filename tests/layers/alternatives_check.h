@@ -1,5 +1,5 @@
-// All engines that `antichain profile --tune` compares compute the same: each result beside that of the last
-// one, our own.
+// Checks that all engines that `antichain profile --tune` compares compute the same: each result is compared
+// with that of the last engine, which is our own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline Tensor operand_of(const TensorSpec& spec, uint64_t key, Context& context)
   return device;
 }
 
-// `share` of the largest number of the result: how far engines may be apart. An engine that throws
+// `share` says how far engines may be apart, as a share of the result's largest number. An engine that throws
 // fails the test, and the others are still judged. Returns how many engines ran.
 inline int check_alternatives(const ListAlternatives& list, Context& context, const Conv2dOptions& options,
                               const Shape& image, Precision precision, float share) {

@@ -1,5 +1,5 @@
-// The list of engines for a convolution, without cuDNN: what is left are our own loops, and in bf16 what is
-// made around others.
+// Tests the list of engines for a convolution without cuDNN: only our own loops are left, and in bf16 the
+// engines that wrap others.
 #include "layers/cuda/convolution.h"
 
 #include <gtest/gtest-spi.h>

@@ -1,5 +1,5 @@
-// The sums of batch norm's backward are compiled for each case that networks have: each gives the bits of the
-// one for all others.
+// The sums of batch norm's backward are compiled for each case that networks have. Each must give the same
+// bits as the code for all other cases.
 #include <gtest/gtest.h>
 
 #include "layers/batch_norm.h"
@@ -9,7 +9,7 @@
 namespace antichain::harness {
 namespace {
 
-// The gradients of weight and bias, of the same x and dy; what is added, if anything is, is zero.
+// Returns the gradients of weight and bias, of the same x and dy. A tensor that is added is zero.
 std::vector<Numbers> sums(BatchNormOptions options, Shape shape, const Ask& ask) {
   Values values = rounded_to_bf16(draw({"norm", std::make_shared<BatchNorm>(BatchNormOptions{}), {shape}}));
   OpCase c{"norm", std::make_shared<BatchNorm>(options), {shape}};

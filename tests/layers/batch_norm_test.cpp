@@ -1,6 +1,6 @@
-// How exact batch norm is: sums over a channel are formed in float chains of at most 16 terms and folded in
-// double, so their error must not grow with the number of terms. And the loops for every instruction set give
-// the same bits.
+// Tests how exact batch norm is. Sums over a channel are formed in float chains of at most 16 terms and
+// folded in double, so their error must not grow with the number of terms. The loops for every instruction
+// set must give the same bits.
 #include <gtest/gtest.h>
 
 #include <cmath>

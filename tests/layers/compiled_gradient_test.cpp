@@ -1,5 +1,5 @@
-// The switch for weight gradients by engines that cuDNN compiles. There is no cuDNN here: who asks gets the
-// other way.
+// Tests the switch for weight gradients by engines that cuDNN compiles. There is no cuDNN here, so a caller
+// gets the other way.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// The engines that need no device: the CPU's, and the CUDA engine's own kernels run by loops of the host.
-// What of that engine is cuDNN's or cuBLAS's is not in it: convolutions take the direct path.
+// Lists the engines that need no device: the CPU's, and the CUDA engine's own kernels run as loops on the
+// host. cuDNN and cuBLAS are left out: convolutions take the direct path.
 #include <gtest/gtest.h>
 
 #include "layers/cpu/backend.h"
@@ -37,7 +37,7 @@ const Backend* find(const Engine& engine, std::string& why) {
 
 namespace {
 
-// Those of our own loops. (oneDNN may share a sum among threads.)
+// This holds for our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const OpCase& c : cases()) {
     if (c.op->type() != "batch_norm" && c.op->type() != "add" && c.op->type() != "relu") continue;

@@ -1,6 +1,6 @@
-// Passes and sums in packs (framework/cuda/passes.h, layers/cuda/sums.h), as loops of the host: whatever the
-// count, and wherever the arrays begin, every number is taken once, nothing beyond is touched, and the bits
-// are the same.
+// Tests passes and sums in packs (framework/cuda/passes.h, layers/cuda/sums.h) as loops on the host. Whatever
+// the count, and wherever the arrays begin, every number is taken once, nothing outside is touched, and the
+// bits are the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,7 @@
 namespace antichain::cuda {
 namespace {
 
-// `count` numbers that begin `offset` numbers behind a multiple of 64 bytes, between guards.
+// Holds `count` numbers that begin `offset` numbers behind a multiple of 64 bytes, between guards.
 template <class T>
 class Numbers {
  public:
@@ -105,7 +105,7 @@ TYPED_TEST(Passes, GiveEveryElementItsChannelsNumbers) {
       }
 }
 
-// Σ over all pixels, and a copy of what was summed.
+// Returns Σ over all pixels, and a copy of the numbers that were summed.
 template <class T>
 std::vector<float> sums(int64_t pixels, int64_t channels, int offset) {
   const PixelParts parts(pixels, channels);
@@ -163,8 +163,8 @@ TEST(Epilogue, LetsNaNThroughReLU) {
   }
 }
 
-// Enough blocks for a device where there are pixels for them, and never more partials than a fold merges
-// quickly.
+// There are enough blocks for a device where there are pixels for them, and never more partials than a fold
+// merges quickly.
 TEST(PixelParts, FillADevice) {
   struct Case {
     int64_t pixels, channels;

@@ -1,5 +1,5 @@
-// A context's handle of cuDNN, on stand-ins of the four calls that make it: one that has no stream yet is
-// never kept.
+// Tests a context's handle of cuDNN, with stand-ins for the four calls that make it: a handle without a
+// stream is never kept.
 #include "layers/cuda/cudnn_handle.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The engines that our rule finds in cuDNN for an H200, which cuDNN is only told about: they are planned, and
-// nothing runs. The list of those of ResNet-18 and ResNet-50 in bf16 is kept beside the description of the
+// Tests which engines our rule finds in cuDNN for an H200 that is only described to cuDNN: they are planned,
+// and nothing runs. The list for ResNet-18 and ResNet-50 in bf16 is kept beside the description of the
 // device, and tests/gpu.sh compares it with what a GPU chooses. ANTICHAIN_RECORD_PLANS=1 writes it anew.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ class CudnnPlans : public ::testing::Test {
     return choose_plan(h200_, operation_graph(h200_, describe(c, pass, Layout::nhwc)), rule);
   }
 
-  // A line for a pass, as ANTICHAIN_CUDA_PLANS=1 prints it, without the engine's notes.
+  // Returns a line for a pass, as ANTICHAIN_CUDA_PLANS=1 prints it, without the engine's notes.
   std::string line(const Convolution& c, Pass pass, Factors factors) const {
     const EngineRule rule = rule_for(c.dtype, factors);
     const ExecutionPlan plan = chosen(c, pass, rule);
@@ -85,7 +85,7 @@ TEST_F(CudnnPlans, AreThereInEachPrecision) {
         EXPECT_EQ(line(c, pass, factors).find("not to be had"), std::string::npos) << line(c, pass, factors);
 }
 
-// Of all that obey the rule, one by one, until none is left.
+// Leaves out the engines that obey the rule, one by one, until none is left.
 TEST_F(CudnnPlans, GoToTheNextEngineWhereOneIsLeftOut) {
   const Convolution c = convolutions("resnet18", 32, Precision::bf16)[1];
   std::set<int64_t> engines;

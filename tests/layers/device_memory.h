@@ -1,5 +1,5 @@
-// A backend and a context of it, and tensors that go there and back: for tests of what a device does beside
-// operators.
+// Makes a backend, a context of it, and tensors that are copied there and back, to test what a device does
+// besides operators.
 #pragma once
 
 #include <memory>

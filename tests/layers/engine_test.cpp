@@ -1,5 +1,5 @@
-// What the operator harness does not see: how the engine's layouts flow through a graph, and that bits depend
-// on neither the calling thread nor what a thread ran before.
+// Tests what the operator harness does not see: how the engine's layouts flow through a graph, and that bits
+// depend neither on the calling thread nor on what a thread ran before.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ TEST(Engine, BlockedTensorsFlowWithoutReorders) {
   EXPECT_EQ(lowered[lowered.find("flatten")].output().layout, Layout::plain);
 }
 
-// Of the residual block four nodes are left: two convolutions, a batch norm with its ReLU, one with add and
+// The residual block has four nodes left: two convolutions, a batch norm with its ReLU, one with add and
 // ReLU.
 TEST(Engine, BatchNormTakesAddAndReluInOneGo) {
   const Graph lowered = lower(residual(32), cpu_engine());

@@ -1,4 +1,5 @@
-// The engines that a test executable runs operators on: each executable links one file that says which.
+// Declares the engines that a test executable runs operators on: each executable links one file that lists
+// them.
 #pragma once
 
 #include <ostream>
@@ -20,7 +21,7 @@ struct Engine {
 };
 
 std::vector<Engine> engines();
-// nullptr where this machine lacks the device; `why` then says so.
+// Returns nullptr where this machine lacks the device; `why` then says so.
 const Backend* find(const Engine&, std::string& why);
 
 }  // namespace antichain::harness

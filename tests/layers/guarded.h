@@ -1,5 +1,5 @@
-// A tensor between two guard zones, where the backend's kernels see it, and the host's copy of both where
-// that is elsewhere: what writes outside of it is found, and so is padding that is not zero.
+// A Guarded tensor lies between two guard zones in the backend's memory, with a copy on the host where that
+// memory is elsewhere. It finds writes outside the tensor, and padding that is not zero.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class Guarded {
     EXPECT_TRUE(intact(here_.raw() + here_.bytes())) << "something wrote past " << name_;
   }
 
-  // Stored values equal those of the same logical tensor with zero padding.
+  // Stored values must equal those of the same logical tensor with zero padding.
   void check_padding() const {
     const Tensor clean = Tensor::host(tensor_.spec());
     relayout(as_plain(read()), clean);
@@ -99,7 +99,7 @@ class Guarded {
     return plain;
   }
 
-  // All bytes, guards included.
+  // Returns all bytes, guards included.
   Tensor all(const std::shared_ptr<std::byte>& memory) const {
     return {{{tensor_.bytes() + 2 * guard_bytes}, DType::u8}, memory};
   }

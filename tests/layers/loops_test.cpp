@@ -1,4 +1,4 @@
-// The switch that puts our own loops in the place of the libraries.
+// Tests the switch that replaces the libraries by our own loops.
 #include "layers/cuda/loops.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The table of awkward cases that every engine's operators are run over.
+// Declares the table of awkward cases on which every engine's operators are tested.
 #pragma once
 
 #include <vector>

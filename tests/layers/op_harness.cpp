@@ -37,7 +37,8 @@ struct Bank {
   }
 };
 
-// Distinct numbers in (−1, 1), none nearer to 0 than 0.5 / count: no maximum is a tie, no ReLU at its kink.
+// Returns distinct numbers in (−1, 1), none nearer to 0 than 0.5 / count: no maximum is a tie, and no ReLU is
+// at its kink.
 Numbers distinct(int64_t count, const Philox& random, uint64_t stream) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), 0);
@@ -48,7 +49,7 @@ Numbers distinct(int64_t count, const Philox& random, uint64_t stream) {
   return numbers;
 }
 
-// All the tensors of one node, for one backend.
+// Holds all the tensors of one node, for one backend.
 class OpRun {
  public:
   OpRun(const Backend& backend, const OpCase& c, const Values& values, const Ask& ask)

@@ -1,5 +1,5 @@
-// One harness for every operator: runs a kernel of any backend on guarded, poisoned memory, and hands all it
-// computed back in double precision and plain layout, so that engines compare whatever their layouts.
+// Tests any operator: runs a kernel of any backend on guarded, poisoned memory, and returns all results in
+// double precision and plain layout, so that engines can be compared whatever their layouts.
 //
 //   guards     every tensor lies between two zones filled with a pattern: no write outside may go unseen
 //   poison     outputs start as NaN: an element (or padding) that is not written shows
@@ -21,8 +21,8 @@ struct OpCase {
   std::string name;  // letters, digits and underscores
   std::shared_ptr<const Op> op;
   std::vector<Shape> x;
-  // Of the largest absolute value of a tensor. Float32 has 6e-8 per operation; the longest sums here have a
-  // few thousand terms of random sign, and cost about its square root: 50 times that.
+  // Relative to the largest absolute value of a tensor. Float32 has 6e-8 per operation. The longest sums here
+  // have a few thousand terms of random sign, and cost about its square root: 50 times that.
   double tolerance = 5e-6;
   bool fused = false;  // an engine needs not carry it out
   friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
@@ -30,7 +30,7 @@ struct OpCase {
 
 using Numbers = std::vector<double>;
 
-// What a kernel is given: float32 values of either precision exactly.
+// Values are the inputs of a kernel: float32 values that either precision holds exactly.
 struct Values {
   std::vector<Numbers> x, params, buffers;
   Numbers dy;
@@ -40,7 +40,7 @@ Values rounded_to_bf16(Values);  // all but buffers, which stay float32
 bool is_label(const OpCase&, size_t input);
 double loss_scale_of(const OpCase&);  // float32 exactly, not a power of two
 
-// What a kernel gave back.
+// Results are the outputs of a kernel.
 struct Results {
   Numbers y, evaluated;
   std::vector<Numbers> dx, dw, statistics, buffers;  // buffers after one micro-batch is absorbed
@@ -64,14 +64,14 @@ struct Ask {
 Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
 bool inseparable(const Backend&, const OpCase&);
 bool adds_dx(const Backend&, const OpCase&);
-// False where the operator has others fused into it and the engine does not do that.
+// Returns false where the operator has others fused into it and the engine cannot do that.
 bool carries_out(const Backend&, const OpCase&);
 OpCase without_relu(OpCase);  // of a convolution or linear layer
 
-// The number whose gradient backward computes: Σ y · dy, or a loss node's scaled sum of losses.
+// Returns the number whose gradient backward computes: Σ y · dy, or a loss node's scaled sum of losses.
 double objective(const OpCase&, const Values&, const Numbers& y);
 
-// max |a − b| / max |b|; infinite where sizes differ or a number is no number.
+// Returns max |a − b| / max |b|; infinite where sizes differ or a number is NaN.
 double difference(const Numbers& a, const Numbers& b);
 
 }  // namespace antichain::harness

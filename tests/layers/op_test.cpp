@@ -1,5 +1,5 @@
-// Every operator on every engine, over a table of awkward cases, against the double-precision reference; and
-// the reference against numeric gradients.
+// Tests every operator on every engine, on a table of awkward cases, against the double-precision reference.
+// The reference is tested against numeric gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,8 +67,8 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
     if (which().fused) keep_off_the_kink();
   }
 
-  // What is rounded before the bias is added may come out on the other side of ReLU's kink: no gradient
-  // there.
+  // A sum that is rounded before the bias is added may come out on the other side of ReLU's kink, so we test
+  // no gradient there.
   void keep_off_the_kink() {
     const Numbers y = harness::run(reference::backend(), without_relu(which()), values_).y;
     double largest = 0;
@@ -82,19 +82,19 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
   Layout last_layout() const { return layouts().back(); }
   const Backend& engine() const { return *engine_; }
 
-  // What is relative to the largest number of a tensor of sums of products: products' errors are of random
-  // sign, so that twice one product's error is much for a sum of thousands relative to the largest such sum.
+  // The tolerance is relative to the largest number of a tensor of sums of products. The products' errors
+  // have random sign, so that twice one product's error is much for a sum of thousands.
   double tolerance() const {
     const bool multiplies = which().op->type() == "conv2d" || which().op->type() == "linear";
     return which().tolerance + (multiplies ? 2 * std::get<0>(GetParam()).multiplication : 0);
   }
 
   Precision precision() const { return std::get<0>(GetParam()).precision; }
-  // Products of bf16 numbers are float32 numbers, and summed as such: sums are as exact as in float32. What
-  // is made of numbers that are bf16 comes out with one rounding to 8 bits, which costs up to 2^-8 of it;
-  // weight gradients have none.
+  // Products of bf16 numbers are float32 numbers, and are summed as such, so sums are as exact as in float32.
+  // A result that is stored in bf16 has one rounding to 8 bits, which costs up to 2^-8 of it; weight
+  // gradients have none.
   double stored() const { return precision() == Precision::bf16 ? 0x1p-8 : 0; }
-  // Of outputs: two roundings where the bias comes after the first.
+  // Outputs have two roundings where the bias comes after the first.
   double stored_y() const {
     const auto* conv = dynamic_cast<const Conv2d*>(which().op.get());
     return (conv && conv->options.bias && std::get<0>(GetParam()).rounds_before_bias ? 2 : 1) * stored();
@@ -164,7 +164,7 @@ TEST_P(Operator, GivesTheSameBitsAgainAndOnAnotherThread) {
   EXPECT_EQ(elsewhere, first);
 }
 
-// Its own addition must give the bits of the one that would come after it.
+// A kernel that adds must give the bits of a second pass that adds afterwards.
 TEST_P(Operator, AddsToInputGradientsAsASecondPassWould) {
   const OpCase& c = which();
   if (!adds_dx(engine(), c)) GTEST_SKIP() << "declares that it only overwrites";

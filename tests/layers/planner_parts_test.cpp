@@ -1,5 +1,5 @@
-// What the planner of convolutions is made of, without cuDNN: what is made once, what each thread has of its
-// own, and the order in which engines are tried.
+// Tests the parts of the planner of convolutions without cuDNN: values that are made once, objects that each
+// thread has, and the order in which engines are tried.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -24,7 +24,7 @@ TEST(MadeOnce, IsMadeOncePerKey) {
   EXPECT_EQ(made.of(7, make), "1");
 }
 
-// Where cuDNN has nothing, that is an answer; where asking it failed, there is none yet.
+// Where cuDNN has no engine, that is an answer to keep; where the call failed, there is none yet.
 TEST(MadeOnce, IsMadeAgainAfterAFailure) {
   MadeOnce<int, std::shared_ptr<int>> made;
   EXPECT_THROW(made.of(1, []() -> std::shared_ptr<int> { throw std::runtime_error("out of memory"); }),

@@ -1,5 +1,6 @@
-// Two engines, one arithmetic: what only moves numbers, or computes each from the same few in the same order,
-// gives the CPU engine's bits in the CUDA engine, in either precision. And reorder, which rounds.
+// Tests that two engines have one arithmetic. Operators that only move numbers, or compute each from the same
+// few in the same order, give the CPU engine's bits in the CUDA engine, in either precision. So does reorder,
+// which rounds.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -60,7 +61,7 @@ Tensor random_floats(int64_t count, uint64_t key) {
   return t;
 }
 
-// Running mean, variance and count after so many micro-batches, more than one launch takes among them.
+// Returns running mean, variance and count after so many micro-batches, more than one launch takes.
 std::vector<Tensor> absorbed(const Backend& engine, int microbatches) {
   const BatchNorm op({});
   const Shape shape{4, 37, 3, 3};
@@ -103,7 +104,7 @@ TEST_P(SameBits, OfRunningStatistics) {
   }
 }
 
-// ReLU in the pass of the bias gives what it gives behind it, in both directions.
+// ReLU in the pass of the bias gives what a ReLU behind it gives, in both directions.
 TEST_P(SameBits, OfReluFusedAndBehind) {
   const Precision precision = GetParam().precision;
   int compared = 0;
@@ -124,8 +125,8 @@ TEST_P(SameBits, OfReluFusedAndBehind) {
   EXPECT_GT(compared, 5);
 }
 
-// What a rounding to bf16 can meet: ties of even and odd neighbours, the largest numbers, subnormal ones,
-// both zeros.
+// These are the numbers that a rounding to bf16 can meet: ties of even and odd neighbours, the largest
+// numbers, subnormal ones, both zeros.
 std::vector<float> awkward(int64_t count) {
   std::vector<float> numbers = {0.0f,
                                 -0.0f,
@@ -152,7 +153,7 @@ Tensor in_layout(const Tensor& host, Layout layout) {
   return moved;
 }
 
-// From `host`, of any layout, to a tensor of the backend, and back to plain.
+// Copies `host`, of any layout, to a tensor of the backend, and back to plain.
 Tensor there(const Context& context, const Tensor& host) {
   const Tensor tensor = context.backend().tensor(host.spec());
   context.backend().copy(context, host, tensor);

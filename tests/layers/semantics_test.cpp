@@ -1,4 +1,4 @@
-// What operators promise beyond their formulas: ties, keys of random numbers, and clear errors.
+// Tests what operators promise beyond their formulas: ties, keys of random numbers, and clear errors.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The switch that leaves engines of cuDNN's out of every choice.
+// Tests the switch that excludes engines of cuDNN's from every choice.
 #include "layers/cuda/skipped_engines.h"
 
 #include <gtest/gtest.h>

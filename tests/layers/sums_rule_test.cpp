@@ -1,5 +1,5 @@
-// The order of every sum, written down once more (layers/cuda/sums.h): runs of float32 chains, a tree of
-// runs, lanes of parts, a tree of lanes. Loops of the host and launched blocks both have to give its bits.
+// States the order of every sum once more (layers/cuda/sums.h): runs of float32 chains, a tree of runs, lanes
+// of parts, a tree of lanes. Loops on the host and launched blocks must both give its bits.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace antichain::cuda {
 namespace {
 
-// Pairs `half` apart, as far as there are that many.
+// Adds pairs `half` apart, as far as there are that many.
 double tree(std::vector<double> values) {
   for (size_t half = 16; half > 0; half /= 2)
     for (size_t i = 0; i < half && i + half < values.size(); ++i) values[i] += values[i + half];

@@ -1,5 +1,5 @@
-// The update of many parameters at once gives the CPU's bits, whatever their sizes, and rounds as a
-// conversion does.
+// Tests that the update of many parameters at once gives the CPU's bits, whatever their sizes, and rounds as
+// a conversion does.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// The ten networks, forward and backward, on a second engine beside the CPU's: the CUDA engine, or its
-// kernels as loops of the host. Layouts, reorders and fusion are that engine's own.
+// Runs the ten networks, forward and backward, on a second engine beside the CPU's: the CUDA engine, or its
+// kernels as loops on the host. Layouts, reorders and fusion are that engine's own.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -59,8 +59,8 @@ class Agreement : public ::testing::TestWithParam<GoldenErrors> {
   const Backend* engine_ = nullptr;
 };
 
-// Distances of a run from another: of the logits relative to their norm, of gradients to that of all
-// together.
+// Returns the distances of a run from another: of the logits relative to their norm, of gradients relative to
+// that of all together.
 std::map<std::string, double> distances(const GraphResults& ours, const GraphResults& right) {
   double whole = 0;
   for (const auto& [name, gradient] : right.gradients) whole += norm(gradient);
@@ -77,7 +77,7 @@ double together(const std::map<std::string, double>& distances) {
   return std::sqrt(sum);
 }
 
-// Between two float32 engines: per tensor, each is allowed four times what PyTorch's float32 is off from
+// Compares two float32 engines. Per tensor, each is allowed four times what PyTorch's float32 is off from
 // float64 on this batch (tests/models/exactness_test.cpp), so the two may be eight times as far apart.
 TEST_P(Agreement, WithTheCpu) {
   const Graph graph = network();
@@ -90,9 +90,9 @@ TEST_P(Agreement, WithTheCpu) {
   EXPECT_EQ(again.gradients, ours.gradients);
 }
 
-// Both round the same tensors to bf16, so both are as far from float32: all gradients together within a
-// quarter (7 % was the most that was seen of eight models), each tensor within twice, but for what chance has
-// made: the few dozen roundings of a small tensor, a unit whose ReLU a rounding turned on or off (one of
+// Both engines round the same tensors to bf16, so both are as far from float32. All gradients together must
+// be within a quarter (7 % was the most seen in eight models), and each tensor within twice. Chance adds to
+// that: the few dozen roundings of a small tensor, a unit whose ReLU a rounding turned on or off (one of
 // VGG-16's makes 3 % of the whole), together 10 %. A copy of weights of the wrong step, a gradient rounded
 // downwards or a wrong scale is far more.
 TEST_P(Agreement, WithTheCpuInBf16) {

@@ -1,4 +1,4 @@
-// The engine that the tests of whole models judge in this executable: the CPU.
+// The tests of whole models judge this engine in this executable: the CPU.
 #include "layers/cpu/backend.h"
 #include "tests/layers/cuda_on_host/backend.h"
 #include "tests/models/judged_engine.h"

@@ -1,9 +1,10 @@
-// How exact the engine is, without Python: its float32 against our float64 reference, which agrees with
-// PyTorch's float64 within 1e-7 (numbers_test.cpp), may be at most twice as far off per tensor as PyTorch's
-// own float32, or four times where Winograd computes: its transforms add and subtract what then cancels. Four
-// times, too, on a CPU without AVX-512: PyTorch's figures are of one that has it, where sums have sixteen
-// lanes, and with eight each is twice as long. The batches are such that no number lies near a kink of ReLU
-// or max pooling (tests/golden/gradients.py), so that what is compared is rounding.
+// Tests how exact the engine is, without Python. Its float32 is compared with our float64 reference, which
+// agrees with PyTorch's float64 within 1e-7 (numbers_test.cpp). Per tensor it may be at most twice as far off
+// as PyTorch's own float32. It may be four times as far off where Winograd computes, because its transforms
+// add and subtract what then cancels. It may be four times, too, on a CPU without AVX-512: PyTorch's figures
+// are from a CPU with it, where sums have sixteen lanes, and with eight each is twice as long. The batches
+// are such that no number lies near a kink of ReLU or max pooling (tests/golden/gradients.py), so that what
+// is compared is rounding.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,7 +42,8 @@ double squared_error(const Numbers& ours, const Numbers& right) {
   return sum;
 }
 
-// By tensor. Logits and losses relative to their own norm, gradients to that of all together.
+// Returns errors by tensor: logits and losses relative to their own norm, gradients relative to that of all
+// together.
 std::map<std::string, double> squared_errors(const GraphResults& ours, const GraphResults& right) {
   double whole = 0;
   for (const auto& [name, gradient] : right.gradients) whole += squares(gradient);
@@ -53,8 +55,8 @@ std::map<std::string, double> squared_errors(const GraphResults& ours, const Gra
   return errors;
 }
 
-// Whether any pass of any convolution may use Winograd: then the logits pass through it, and with them all
-// gradients. The rule of layers/cpu/conv2d.cpp, at the lowest of its thresholds.
+// Returns whether any pass of any convolution may use Winograd: then the logits pass through it, and with
+// them all gradients. The rule is that of layers/cpu/conv2d.cpp, at the lowest of its thresholds.
 bool uses_winograd(const Graph& graph) {
   return cpu::has_avx512() && std::any_of(graph.begin(), graph.end(), [&](const Node& node) {
            const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
@@ -69,7 +71,7 @@ bool uses_winograd(const Graph& graph) {
          });
 }
 
-// Where weights or images alone take seconds and gigabytes in double precision.
+// Returns true where weights or images alone take seconds and gigabytes in double precision.
 bool large(const GoldenErrors& c) {
   const bool deep = c.model == "resnet101" || c.model == "resnext101";
   const bool wide = c.model == "vgg16" || c.model == "alexnet";
@@ -80,7 +82,7 @@ Graph network(const GoldenErrors& c) {
   return make_model(c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0});
 }
 
-// The weights and one of the batches.
+// Starts from the weights and one of the batches.
 Start start(const GoldenErrors& c, const Graph& graph, size_t batch) {
   return [&c, &graph, batch](const Tensor& plain, std::string_view full_name) {
     if (full_name == "images") return draw_golden_images(plain, c.batches.at(batch));

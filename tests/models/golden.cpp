@@ -18,8 +18,8 @@ uint64_t fnv1a(std::string_view name) {
   return key;
 }
 
-// In [−1, 1), 24 bits. SplitMix64: Steele, Lea & Flood, "Fast Splittable Pseudorandom Number Generators",
-// OOPSLA 2014.
+// Returns a number in [−1, 1) with 24 bits. SplitMix64: Steele, Lea & Flood, "Fast Splittable Pseudorandom
+// Number Generators", OOPSLA 2014.
 double drawn(uint64_t key, int64_t index) {
   uint64_t z = key + uint64_t(index + 1) * 0x9E3779B97F4A7C15;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;

@@ -1,5 +1,4 @@
-// What tests/golden holds: weights that Python and C++ draw alike, and the losses that PyTorch computes from
-// them.
+// Reads tests/golden: weights that Python and C++ draw alike, and the losses that PyTorch computes from them.
 #pragma once
 
 #include <array>
@@ -17,7 +16,7 @@ namespace antichain {
 // Fills a parameter or the images exactly as tests/golden/networks.py does.
 void draw_golden(const Tensor& plain, std::string_view full_name);
 
-// A line of tests/golden/losses.txt, which tests/golden/losses.py writes and explains.
+// A GoldenLosses is a line of tests/golden/losses.txt, which tests/golden/losses.py writes and explains.
 struct GoldenLosses {
   std::string model;
   Form form;
@@ -29,8 +28,9 @@ struct GoldenLosses {
 };
 std::vector<GoldenLosses> read_golden_losses();
 
-// A network of tests/golden/gradients.txt: how it is drawn, far from every kink, and how far PyTorch's
-// float32 is from float64, relative and in the L2 norm. tests/golden/gradients.py writes and explains it.
+// A GoldenErrors is a network of tests/golden/gradients.txt: how it is drawn, far from every kink, and how
+// far PyTorch's float32 is from float64, relative and in the L2 norm. tests/golden/gradients.py writes and
+// explains it.
 struct GoldenErrors {
   std::string model;
   Form form;
@@ -45,7 +45,7 @@ std::vector<GoldenErrors> read_golden_errors();
 // Fills images (N x 3 x H x H) with the numbered samples, exactly as tests/golden/gradients.py does.
 void draw_golden_images(const Tensor& images, std::span<const int> samples);
 
-// A line of tests/golden/five_steps.txt, of a network of gradients.txt and its first batch.
+// A GoldenSteps is a line of tests/golden/five_steps.txt, for a network of gradients.txt and its first batch.
 struct GoldenSteps {
   std::string model;
   float rate;

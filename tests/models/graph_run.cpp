@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-// Where a backend's kernels see it.
+// Returns the tensor where a backend's kernels see it.
 Tensor there(const Context& context, const Tensor& host) {
   if (context.backend().host_memory()) return host;
   const Tensor tensor = context.backend().tensor(host.spec());
@@ -23,7 +23,7 @@ Tensor here(const Context& context, const Tensor& tensor) {
   return host;
 }
 
-// Host values in plain layout, as a tensor of a backend.
+// Returns host values in plain layout as a tensor of a backend.
 Tensor to_backend(const Context& context, const Tensor& plain, Layout layout, bool in_double) {
   TensorSpec spec = plain.spec();
   spec.layout = layout;

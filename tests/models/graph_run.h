@@ -1,5 +1,5 @@
-// Runs a whole graph forward and backward on one micro-batch, on any backend: the simplest thing that could
-// be called training, to compare engines by.
+// Runs a whole graph forward and backward on one micro-batch, on any backend: the simplest form of training,
+// to compare engines by.
 #pragma once
 
 #include <functional>
@@ -22,10 +22,10 @@ struct GraphResults {
 // Fills a parameter, or the images, on the host in plain layout.
 using Start = std::function<void(const Tensor&, std::string_view full_name)>;
 
-// `graph` is as the model made it; it is lowered here. Labels are 0, 1, 2, …
+// `graph` is as the model made it; it is lowered here. Labels are 0, 1, 2, ….
 GraphResults run_graph(const Graph& graph, const Backend&, const Start&, Precision = Precision::float32);
 
-// Steps of stochastic gradient descent, all on the same micro-batch.
+// Runs steps of stochastic gradient descent, all on the same micro-batch.
 struct GraphTraining {
   std::vector<double> losses;                          // means: before each step, and after the last
   std::map<std::string, std::vector<double>> weights;  // after it, by full parameter name, plain layout

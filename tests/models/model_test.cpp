@@ -1,4 +1,4 @@
-// The models: as large as the papers say, known by name, and obedient to their options.
+// Tests that the models are as large as the papers say, known by name, and obedient to their options.
 #include "models/model.h"
 
 #include <gtest/gtest.h>
@@ -52,8 +52,7 @@ TEST(Models, CifarResNetsHaveThePapersParameters) {
   EXPECT_EQ(parameters(make_model("resnet56")), cifar_resnet(9));
 }
 
-// What a CIFAR form changes against the published network: the stem's kernel, the classifier, and nothing
-// else.
+// A CIFAR form changes the stem's kernel and the classifier of the published network, and nothing else.
 TEST(Models, CifarFormsDifferInStemAndClassifier) {
   const auto change = [](const char* name, bool head = false) {
     const double aux = head ? 0.4 : 0;

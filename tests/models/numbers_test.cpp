@@ -1,5 +1,5 @@
-// The models computed, forwards and backwards: our double-precision reference against PyTorch's recorded
-// numbers, the engine against the reference, and the engine against itself.
+// Tests the models' results, forwards and backwards: our double-precision reference against PyTorch's
+// recorded numbers, the engine against the reference, and the engine against itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Numbers = std::vector<double>;
 
-// |a − b| / |b|, over all elements.
+// Returns |a − b| / |b|, over all elements.
 double relative(const Numbers& a, const Numbers& b) {
   double error = 0, norm = 0;
   for (size_t i = 0; i < b.size(); ++i) {
@@ -28,9 +28,9 @@ double relative(const Numbers& a, const Numbers& b) {
   return std::sqrt(error / norm);
 }
 
-// A node's gradients in one piece. Its parameters are judged together, because the gradient of one of them
-// may be nothing but rounding: the scale of DenseNet's norm0 has none, as every batch norm behind it takes
-// that scale out again.
+// Returns a node's gradients in one piece. Its parameters are judged together, because the gradient of one of
+// them may be nothing but rounding: the scale of DenseNet's norm0 has none, as every batch norm behind it
+// takes that scale out again.
 std::map<std::string, Numbers> by_node(const std::map<std::string, Numbers>& by_parameter) {
   std::map<std::string, Numbers> nodes;
   for (const auto& [name, values] : by_parameter) {
@@ -42,8 +42,8 @@ std::map<std::string, Numbers> by_node(const std::map<std::string, Numbers>& by_
 
 // Rounding is 1e-7 an operation, 1e-5 for Winograd's transforms, and grows over some twenty layers. An
 // activation within rounding of zero may pass a ReLU in one precision only, and then whole terms differ from
-// that layer down (which layer it is changes with the seed; the layers above stay within 1e-5): float32
-// PyTorch, too, is off by 2 % in single tensors. Through batch norm and ReLU both gradients and their errors
+// that layer down. (Which layer it is changes with the seed; the layers above stay within 1e-5.) PyTorch's
+// float32, too, is off by 2 % in single tensors. Through batch norm and ReLU both gradients and their errors
 // grow exponentially with depth: Yang et al., "A Mean Field Theory of Batch Normalization", ICLR 2019. A
 // wrong term would be wrong by its own size.
 struct Tolerance {
@@ -70,8 +70,8 @@ void expect_engine_matches(const GraphResults& exact, const GraphResults& engine
   ::testing::Test::RecordProperty("worst_relative_error", std::to_string(worst));
 }
 
-// Our double precision against PyTorch's: only the order of sums differs. 1e-16 grows as the engine's 1e-7
-// does, most where a batch norm sees no more than two values, as in the auxiliary head with two samples
+// Compares our double precision with PyTorch's: only the order of sums differs. 1e-16 grows as the engine's
+// 1e-7 does, most where a batch norm sees no more than two values, as in the auxiliary head with two samples
 // (1e-8).
 void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
   EXPECT_LT(relative(exact.losses, golden.losses), 1e-7);
@@ -81,8 +81,8 @@ void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
   EXPECT_NEAR(std::sqrt(squares) / golden.gradient_norm, 1, 1e-7);
 }
 
-// Where weights or images alone take seconds and gigabytes in double precision. They run when asked for:
-// ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
+// Returns true where weights or images alone take seconds and gigabytes in double precision. These cases run
+// only with ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
 bool large(const GoldenLosses& c) {
   const bool heavy = c.model == "vgg16" || c.model == "alexnet" || c.model == "resnet101";
   return c.model == "resnext101" || c.image > 200 || (c.form == Form::imagenet && heavy);
@@ -137,7 +137,7 @@ std::string name_of(const ::testing::TestParamInfo<GoldenLosses>& info) {
 INSTANTIATE_TEST_SUITE_P(All, Network, ::testing::ValuesIn(cases(false)), name_of);
 INSTANTIATE_TEST_SUITE_P(Large, Network, ::testing::ValuesIn(cases(true)), name_of);
 
-// One engine run of what the large cases compare: the largest network of all, from end to end.
+// Runs the engine once on what the large cases compare: the largest network of all, from end to end.
 TEST(Networks, TheLargestGivesFiniteNumbers) {
   const GraphResults results =
       run_graph(make_model("resnext101", {.microbatch = 2}), cpu_engine(), draw_golden);

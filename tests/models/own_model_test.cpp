@@ -1,4 +1,4 @@
-// Models of one's own beside the shipped ones.
+// Tests a user's models beside the shipped ones.
 #include <gtest/gtest.h>
 
 #include "framework/error.h"

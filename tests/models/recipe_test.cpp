@@ -1,4 +1,4 @@
-// Every shipped model has a recipe of its own, and one of a user's own has what it says, or a general one.
+// Every shipped model has its own recipe, and a user's model has the one that it states, or a general one.
 #include "models/recipe.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// The ImageNet forms against torchvision's own (tests/golden/state_dicts.py): every tensor of the state_dict
-// with its name and shape, every module's output, batch norm's numbers, and the distributions that initial
-// weights are drawn from.
+// Compares the ImageNet forms with torchvision's models (tests/golden/state_dicts.py): every tensor of the
+// state_dict with its name and shape, every module's output, batch norm's numbers, and the distributions that
+// initial weights are drawn from.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::string joined(const int64_t* begin, const int64_t* end) {
   return fmt::format("{}", fmt::join(begin, end, "x"));
 }
 
-// One module as a line of text: what can be compared exactly.
+// Returns one module as a line of text: what can be compared exactly.
 std::string line_of(const Node& node) {
   const Shape& y = node.signature.y.shape;
   std::string line = fmt::format("{} {}", node.name, joined(y.begin() + 1, y.end()));
@@ -42,7 +42,7 @@ std::vector<std::string> lines_of(const Graph& graph) {
   return lines;
 }
 
-// How torchvision drew a tensor, by full name.
+// Drawn says how torchvision drew a tensor, by full name.
 struct Drawn {
   double deviation, largest;
 };
@@ -73,9 +73,9 @@ Golden read_golden(const std::string& model) {
   return golden;
 }
 
-// Whether n values of this deviation and size may have been drawn like that: five standard errors of a
-// standard deviation, sqrt((kurtosis − 1) / 4 n) of it, and for the largest what n draws reach. The file has
-// four digits.
+// Tests whether n values of this deviation and size may have been drawn like that. The limit is five standard
+// errors of a standard deviation, sqrt((kurtosis − 1) / 4 n) of it, and for the largest what n draws reach.
+// The file has four digits.
 void expect_drawn(const Initialiser& init, int64_t n, const Drawn& d, const std::string& name) {
   const double a = init.a, digits = 1e-3;
   switch (init.kind) {

@@ -1,5 +1,5 @@
-// A checkpoint's folder from outside: what was written reads back, and whatever is changed in it is noticed
-// before any of it is used.
+// Tests a checkpoint's folder from outside: what was written reads back, and any change is noticed before the
+// checkpoint is used.
 #include "framework/files/checkpoint.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file with one parameter, its momentum and a count, in the folder of a checkpoint that is being written.
+// Writes a file with one parameter, its momentum and a count to the folder of a checkpoint that is being
+// written.
 CheckpointFile write_stage(const CheckpointFolder& folder, int64_t step, int stage) {
   const std::string name = "conv" + std::to_string(stage) + ".weight";
   std::vector<float> values(24);
@@ -49,7 +50,7 @@ CheckpointFile write_stage(const CheckpointFolder& folder, int64_t step, int sta
            {"bn" + std::to_string(stage) + ".count", {}, false}}};
 }
 
-// `spoil` is what happens to the folder before rank 0 looks at it.
+// `spoil` changes the folder before rank 0 checks it.
 Manifest write_checkpoint(const CheckpointFolder& folder, int64_t step,
                           const std::function<void(const std::string& partial)>& spoil = {}) {
   folder.begin(step);
@@ -105,7 +106,7 @@ TEST_F(Checkpoint, EqualStatesAreEqualFiles) {
   EXPECT_EQ(encode(weights, WeightFormat::hdf5), exported);
 }
 
-// As where a rank's host has another disk under the folder's name.
+// This happens where a rank's host has another disk under the folder's name.
 TEST_F(Checkpoint, IsNotCompleteWhereAFileIsNotAsItWasWritten) {
   const CheckpointFolder folder(temporary_.str(), 0.1);
   write_checkpoint(folder, 1);
@@ -191,7 +192,7 @@ TEST_F(Checkpoint, AnyLossOfBytesIsNoticed) {
   }
 }
 
-// Also where the hash at its end fits what was changed.
+// Manifests are refused even where the hash at their end fits what was changed.
 TEST_F(Checkpoint, RefusesManifestsThatAreNotOurs) {
   const Manifest good = write_checkpoint(folder_, 7);
   for (const std::string name : {"../stage-0.h5", "/etc/passwd", "stage-0.h5/../x", "stage-.h5",

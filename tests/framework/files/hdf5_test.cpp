@@ -1,4 +1,5 @@
-// HDF5 files that others wrote: what h5py may make of a state_dict is read, anything else is refused by name.
+// Tests HDF5 files from other programs: what h5py may make of a state_dict is read, anything else is refused
+// by name.
 #include "framework/files/hdf5.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ namespace {
 constexpr hsize_t six[] = {2, 3};
 const std::vector<float> values = {0, 1, -2, 3.5, 1e-30f, 6};
 
-// The bytes of a file in the library's usual format, which has no checksums.
+// Returns the bytes of a file in the library's usual format, which has no checksums.
 std::string file_of(const std::function<void(hid_t file)>& write) {
   const std::string path = ::testing::TempDir() + "/antichain_hdf5_" + std::to_string(::getpid());
   const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);

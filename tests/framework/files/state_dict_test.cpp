@@ -1,4 +1,5 @@
-// A network's tensors and a file's: what fits, what doesn't, and that nothing is left out in silence.
+// Tests a network's tensors against a file's: what fits, what doesn't, and that every tensor left out is
+// reported.
 #include "framework/files/state_dict.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,8 @@ Graph network(int64_t channels = 3) {
   return graph;
 }
 
-// Those of a network, but for one that `change` replaces (or leaves out, when it returns an empty name).
+// Returns a network's tensors, except one that `change` replaces (or leaves out, when it returns an empty
+// name).
 template <class Change>
 Weights changed(const Change& change) {
   Weights result;

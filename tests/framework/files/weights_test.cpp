@@ -1,5 +1,5 @@
-// Weight files: both formats give back the bits they were given, and anything spoilt is one sentence, never a
-// crash.
+// Tests weight files: both formats give back the bits they were given, and anything spoilt is one sentence,
+// never a crash.
 #include "framework/files/weights.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ NamedTensor floats(std::string name, std::vector<int64_t> shape, std::vector<flo
   return {std::move(name), std::move(shape), std::move(values)};
 }
 
-// Every shape there is: vectors, filters, scalars, nothing at all; and values that a text would not survive.
+// Has every shape there is: vectors, filters, scalars, nothing at all; and values that a text would not keep.
 Weights examples() {
   Weights w;
   std::vector<float> filter(7 * 3 * 5 * 3);
@@ -158,7 +158,7 @@ TEST(Weights, OtherFilesAreRecognised) {
   expect_error([] { decode("a text of some length", "w.txt"); }, {"w.txt", "neither"});
 }
 
-// A safetensors file with this header and so many bytes of data.
+// Returns a safetensors file with this header and so many bytes of data.
 std::string safetensors(const std::string& header, size_t data_bytes) {
   const uint64_t length = header.size();
   std::string bytes(8, '\0');

@@ -1,7 +1,6 @@
-// The CUDA engine's own kernels, compiled for the host: every launch is a loop (framework/cuda/launch.h),
-// with the same order of arithmetic. So their indices, windows, masks and sums are tested where there is no
-// device. In the place of cuDNN there is nothing (convolutions go the direct way), in that of cuBLAS our own
-// product.
+// Compiles the CUDA engine's own kernels for the host: every launch is a loop (framework/cuda/launch.h), with
+// the same order of arithmetic. So their indices, windows, masks and sums are tested where there is no
+// device. Nothing replaces cuDNN (convolutions use our own loops); our own product replaces cuBLAS.
 #pragma once
 
 namespace antichain {

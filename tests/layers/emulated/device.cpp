@@ -18,8 +18,8 @@ constexpr size_t stack_bytes = 64 << 10;
 
 enum class Is { running, waiting, over };
 
-// Runs one thread after another; made once, entered by a context and from then on by jumps, which cost no
-// system call.
+// Runs one thread after another. A fiber is made once, entered by a context and from then on by jumps, which
+// need no system call.
 struct Fiber {
   ucontext_t context;
   std::unique_ptr<char[]> stack{new char[stack_bytes]};

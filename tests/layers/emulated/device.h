@@ -1,11 +1,11 @@
-// A device whose threads are fibers of one host thread, so that kernels run as nvcc compiles them, with
+// Emulates a device whose threads are fibers of one host thread. Kernels run as nvcc compiles them, with
 // blocks, shared memory and barriers, and not as the loops that a host compiler takes
-// (framework/cuda/launch.h). Included before everything else.
+// (framework/cuda/launch.h). Include it before everything else.
 //
 // A block's threads run one at a time, each up to its next barrier, in an order that is drawn anew for every
-// barrier: what reads another thread's number without a barrier between finds it written or not, by chance of
-// 1 in 2 per pair. Shared memory is one static place per kernel, with what the block before left in it, as on
-// a device.
+// barrier. A thread that reads another's number without a barrier between finds it written or not, each with
+// a chance of 1 in 2 per pair. Shared memory is one static place per kernel, with what the block before left
+// in it, as on a device.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ namespace antichain::emulated {
 
 inline dim3 thread_index = 0, block_index = 0, block_size = 1, grid_size = 1;
 
-// Until all threads of the block are there. It ends the process when some have ended without.
+// Waits until all threads of the block are there. It ends the process when some have ended without coming.
 void barrier();
-// Every thread of every block, blocks in order.
+// Runs every thread of every block, blocks in order.
 void run_kernel(dim3 grid, dim3 block, const std::function<void()>& kernel);
 int64_t meetings();  // barriers that a block came to so far
 

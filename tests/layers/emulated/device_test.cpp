@@ -1,4 +1,4 @@
-// The emulated device itself: what a kernel forgets shows.
+// Tests the emulated device itself: a missing barrier in a kernel must show.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The CUDA engine's kernels on a device of fibers. What of that engine is cuDNN's or cuBLAS's is not in it.
+// Lists the CUDA engine's kernels on the emulated device. cuDNN and cuBLAS are left out.
 #include "tests/layers/engines.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Batch normalisation, channel by channel, with what may be fused behind it. Its statistics are written by
-// forward and read by backward.
+// Computes batch normalisation channel by channel, with the operators that may be fused behind it. Forward
+// writes its statistics and backward reads them.
 #include "layers/batch_norm.h"
 
 #include <algorithm>

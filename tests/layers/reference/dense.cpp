@@ -1,5 +1,5 @@
-// The operators with weights that multiply, convolution and linear, as products of matrices, with what may be
-// fused behind them.
+// Computes the operators with weights that multiply, convolution and linear, as products of matrices, with
+// the operators that may be fused behind them.
 #include <Eigen/Core>
 #include <algorithm>
 #include <vector>
@@ -14,9 +14,9 @@ namespace {
 using Matrix = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using MatrixView = Eigen::Map<Matrix>;
 
-// Convolution as products of matrices, one group of one image at a time. Row (c, r, s) of `taps` holds what
-// tap (r, s) of a filter sees of channel c at every output pixel (p, q), zero outside the image; a filter is
-// a row of `weight`:
+// Computes a convolution as products of matrices, one group of one image at a time. Row (c, r, s) of `taps`
+// holds what tap (r, s) of a filter sees of channel c at every output pixel (p, q), zero outside the image. A
+// filter is a row of `weight`:
 //
 //   y = weight · taps      d weight = dy · tapsᵀ      d taps = weightᵀ · dy
 class Taps {
@@ -70,7 +70,7 @@ void relu(const Tensor& y) {
   for (int64_t i = 0; i < y.elements(); ++i) y.data<double>()[i] = std::max(y.data<double>()[i], 0.0);
 }
 
-// dy where y > 0 behind a ReLU.
+// Returns dy where y > 0 behind a ReLU.
 std::vector<double> masked(const Backward& b, bool relu) {
   std::vector<double> dy(b.dy.data<double>(), b.dy.data<double>() + b.dy.elements());
   for (size_t i = 0; relu && i < dy.size(); ++i)

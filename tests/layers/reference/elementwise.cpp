@@ -1,4 +1,4 @@
-// The operators that move or scale single elements: ReLU, add, concat, flatten, dropout.
+// Computes the operators that move or scale single elements: ReLU, add, concat, flatten, dropout.
 #include <cstring>
 
 #include "layers/dropout.h"

@@ -1,4 +1,4 @@
-// Max, average, global and adaptive pooling, window by window.
+// Computes max, average, global and adaptive pooling, window by window.
 #include "layers/pool.h"
 
 #include <algorithm>
@@ -25,7 +25,8 @@ void for_each_window(const PoolOptions& o, const Image& in, const Image& out, F&
           });
 }
 
-// What an average divides by: the window's pixels that lie in the image or, if they count, in its padding.
+// Returns the divisor of an average: the number of the window's pixels that lie in the image or, if they
+// count, in its padding.
 int64_t divisor(const PoolOptions& o, const Image& in, int64_t y, int64_t x) {
   const int pad_h = o.count_include_pad ? o.pad.h : 0, pad_w = o.count_include_pad ? o.pad.w : 0;
   int64_t count = 0;

@@ -1,5 +1,6 @@
-// A second engine, "reference": every operator in double precision, on plain layouts, written as the formula
-// stands in the operator's header. Whatever runs an engine's kernels runs these as well, on float64 tensors.
+// Defines a second engine, "reference": every operator in double precision, on plain layouts, written as the
+// formula stands in the operator's header. Code that runs an engine's kernels runs these as well, on float64
+// tensors.
 #pragma once
 
 #include "framework/backend.h"
@@ -8,7 +9,7 @@ namespace antichain::reference {
 
 // Registers the backend "reference" on first use. Float tensors of its kernels are f64, plain.
 const Backend& backend();
-// The same tensor in double precision, plain: what a signature's f32 means to this engine.
+// Returns the same tensor in double precision, plain: this engine computes a signature's f32 like that.
 TensorSpec in_double(TensorSpec spec);
 
 KernelEntry conv2d();
@@ -30,7 +31,7 @@ using BackwardFunction = void (*)(const Op&, const Backward&);
 KernelEntry entry_of(ForwardFunction, BackwardFunction);
 Lowering plain_lowering(const Op&, std::span<const Shape> x);
 
-// N x C x H x W by index.
+// Indexes N x C x H x W.
 struct Image {
   double* values;
   int64_t n, c, h, w;
@@ -42,7 +43,7 @@ struct Image {
   bool inside(int64_t y, int64_t x) const { return y >= 0 && y < h && x >= 0 && x < w; }
 };
 
-// dx[i] or dw[i] when it is asked for, else nullptr; overwritten gradients come zeroed.
+// Returns dx[i] or dw[i] when it is wanted, otherwise nullptr; overwritten gradients come zeroed.
 double* wanted(std::span<const Tensor> gradients, size_t i, Into into);
 
 }  // namespace antichain::reference

@@ -1,4 +1,4 @@
-// Softmax cross-entropy, as the header of the operator defines it.
+// Computes softmax cross-entropy as the header of the operator defines it.
 #include "layers/softmax_cross_entropy.h"
 
 #include <algorithm>
