@@ -15,7 +15,7 @@ struct SyntheticOptions {
 };
 
 // Writes the files into `folder` (made if absent), with a marker file GENERATED that makes readers label the
-// set. The same options write the same bytes. Error naming the path when it can't be written.
+// set. The same options write the same bytes. Throws Error naming the path when it can't be written.
 void write_synthetic(const std::string& folder, const SyntheticOptions& options = {});
 
 // Returns whether `folder` has all the files that these options write, with all their bytes.

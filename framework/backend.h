@@ -43,7 +43,7 @@ struct Trained {
   Tensor rounded;  // a copy of w in a type of fewer bits, written by the update; may be empty
 };
 
-// One pass of the optimiser over many parameters at once.
+// An Update is one pass of the optimiser over many parameters at once.
 class Update {
  public:
   virtual ~Update() = default;
@@ -78,7 +78,8 @@ class Backend {
   virtual std::optional<bool> all_finite(const Context&, const Tensor&) const { return std::nullopt; }
   // y += x, same spec. Gradients from all consumers of a tensor are added up this way.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
-  // One pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be empty.
+  // Runs one pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be
+  // empty.
   virtual void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
                    const Tensor& momentum) const = 0;
   // Returns the same update for all of these parameters in one launch. Returns nullptr where a launch for

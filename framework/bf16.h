@@ -1,4 +1,4 @@
-// bfloat16: the upper half of a float32. It has float32's range and 8 bits of significand (Kalamkar et al.,
+// bfloat16 is the upper half of a float32. It has float32's range and 8 bits of significand (Kalamkar et al.,
 // "A Study of BFLOAT16 for Deep Learning Training", arXiv 2019), so nothing needs to be scaled to fit.
 //
 // Bf16 is a type for storage, not for computing: arithmetic happens in float32, and its result is rounded to

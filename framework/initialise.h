@@ -17,9 +17,10 @@ struct Initialiser {
   static Initialiser constant(float value) { return {Kind::constant, value}; }
   static Initialiser normal(double stddev) { return {Kind::normal, float(stddev)}; }
   static Initialiser uniform(double half_width) { return {Kind::uniform, float(half_width)}; }
-  // He et al., "Delving Deep into Rectifiers", ICCV 2015: N(0, 2 / fan_out), gain of ReLU.
+  // Draws from N(0, 2 / fan_out), with the gain of ReLU: He et al., "Delving Deep into Rectifiers", ICCV
+  // 2015.
   static Initialiser kaiming_normal_fan_out(int64_t fan_out);
-  // The default of PyTorch's Conv2d and Linear: U(±1 / sqrt(fan_in)) for weights and biases alike.
+  // Draws from U(±1 / sqrt(fan_in)), the default of PyTorch's Conv2d and Linear for weights and biases alike.
   static Initialiser kaiming_uniform_fan_in(int64_t fan_in);
 };
 

@@ -1,4 +1,4 @@
-// The JSON library's templates as the project uses them, compiled here and nowhere else: see
+// Compiles the JSON library's templates that the project uses, here and nowhere else: see
 // cmake/once/nlohmann/json.hpp.
 #define ANTICHAIN_JSON_TEMPLATE template
 #include <nlohmann/json.hpp>

@@ -27,7 +27,8 @@ namespace antichain {
 
 class Context;
 
-// One parameter or buffer of an operator; its full name is "node.name" ("layer1.0.conv1.weight").
+// A ParamSpec is one parameter or buffer of an operator; its full name is "node.name"
+// ("layer1.0.conv1.weight").
 struct ParamSpec {
   std::string name;
   Shape shape;  // logical: O x I x H x W for convolutions, O x I for linear, C for vectors

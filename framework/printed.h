@@ -8,7 +8,7 @@
 
 namespace antichain {
 
-// Keeps in memory what is printed from here on; a second call changes nothing.
+// Starts to keep in memory what is printed; a second call changes nothing.
 void keep_what_is_printed();
 // Writes what was kept, and what is printed from now on, to this file; with `append`, after what the file
 // has. Throws Error where it can't be written.

@@ -23,8 +23,8 @@ void leave_out_notes(bool);
 // not wait for another thread, and not for long for a reader that pauses.
 void say_last(const std::string& sentence) noexcept;
 
-// Sets how a sentence becomes the text that is written, for the whole process: on a terminal, lines of its
-// width. nullptr sets the form above.
+// Sets how a sentence becomes the text that is written, for the whole process (on a terminal, lines of its
+// width). nullptr restores the form above.
 using SentenceShape = std::string (*)(Tone, const std::string& sentence);
 void shape_sentences(SentenceShape);
 

@@ -1,4 +1,4 @@
-// Stochastic gradient descent with momentum, weight decay and Nesterov's variant, as PyTorch's
+// This is stochastic gradient descent with momentum, weight decay and Nesterov's variant, as PyTorch's
 // torch.optim.SGD defines them (Sutskever et al., "On the importance of initialization and momentum in deep
 // learning", ICML 2013):
 //

@@ -24,8 +24,9 @@ struct BatchNormOptions {
   float first_weight = 1;          // initial weight of every channel
 };
 
-// params: weight (first_weight), bias (0), of C each. buffers: running_mean (0), running_var (1), of C each,
-// and num_batches_tracked (i32, 1 element). statistics: mean, variance (biased), of C each, float32.
+// The params are weight (first_weight) and bias (0), of C each. The buffers are running_mean (0), running_var
+// (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are mean and variance (biased), of
+// C each, float32.
 class BatchNorm : public Op {
  public:
   explicit BatchNorm(BatchNormOptions options);

@@ -25,7 +25,7 @@ struct NamedModel {
   std::string name;
   std::function<Graph(const ModelOptions&)> make;
   ModelTraits traits = {};
-  std::optional<Recipe> recipe = {};  // of one's own model; without it the general one
+  std::optional<Recipe> recipe = {};  // of a user's model; without it the general one
 };
 
 // Adds a user's model to the known ones; call it before any thread makes one. Throws Error (usage) when it

@@ -24,7 +24,7 @@ std::string reason() {
     return 0;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, keep_last, &text);
-  // What the system said is quoted within some lines of addresses and sizes.
+  // The system's message is quoted within some lines of addresses and sizes.
   constexpr std::string_view quote = "error message = '";
   if (const size_t at = text.find(quote); at != std::string::npos) {
     text.erase(0, at + quote.size());

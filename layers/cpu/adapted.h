@@ -46,7 +46,7 @@ class Adapted {
   }
 
   int64_t workspace_bytes() const;
-  // `data` in the order of the slots.
+  // `data` are in the order of the slots.
   void run(Workspace&, std::initializer_list<void*> data) const;
 
  private:

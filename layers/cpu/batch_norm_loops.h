@@ -25,7 +25,7 @@ struct alignas(64) Lanes {
   float at[16] = {};
 };
 
-// y = (x − mean) · scale + shift
+// Computes y = (x − mean) · scale + shift.
 struct Normal {
   Lanes mean, scale, shift;
 };

@@ -1,5 +1,5 @@
-// Joining channels: per image, the channel blocks of each input are one run of bytes. That holds in a blocked
-// layout too, if every input but the last fills its blocks; otherwise the plain layout is asked for.
+// Joins channels: per image, the channel blocks of each input are one run of bytes. That holds in a blocked
+// layout too, if every input except the last fills its blocks; otherwise the plain layout is requested.
 #include "layers/concat.h"
 
 #include <algorithm>

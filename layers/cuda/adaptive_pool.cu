@@ -1,4 +1,4 @@
-// Adaptive average pooling. Forward gathers a window per output, in double precision. Backward gathers, per
+// Adaptive average pooling gathers a window per output in forward, in double precision. Backward gathers, per
 // pixel, the windows that contain it, in row-major order.
 #include "layers/adaptive_pool.h"
 

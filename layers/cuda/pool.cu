@@ -1,6 +1,6 @@
-// Max and average pooling. Max pooling stashes, per output element, which pixel of its window was the first
-// largest. Backward gathers: each pixel adds up the windows that chose or contain it, in row-major order, so
-// nothing is scattered and every sum has one order. (cuDNN's plain max pooling scatters with atomics.)
+// Max pooling stashes, per output element, which pixel of its window was the first largest. Backward of max
+// and average pooling gathers: each pixel adds up the windows that chose or contain it, in row-major order,
+// so nothing is scattered and every sum has one order. (cuDNN's plain max pooling scatters with atomics.)
 #include "layers/pool.h"
 
 #include "framework/cuda/arrays.h"
