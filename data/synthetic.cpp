@@ -54,7 +54,7 @@ constexpr std::array<ClassFigure, Format::classes> figures{{
 }};
 
 struct Colours {
-  // Per channel; the background shades along the diagonal by `slope`.
+  // The colours are per channel; the background shades along the diagonal by `slope`.
   std::array<float, 3> back, slope, front;
 };
 

@@ -34,7 +34,7 @@ double cosine_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
 
 double one_cycle_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
   const double start = o.peak / o.start_divisor, end = start / o.end_divisor;
-  // Steps at the peak, at the end.
+  // The rate is highest at step `top`; the course ends at step `last`.
   const double top = o.rise_share * double(steps) - 1, last = double(steps) - 1;
   const double at = double(step);
   if (at <= top) return top > 0 ? anneal(start, o.peak, at / top) : o.peak;

@@ -10,7 +10,7 @@ namespace {
 constexpr Index workers = 256;    // of a piece: neighbours read neighbours
 constexpr Index longest = 16384;  // numbers of a piece
 
-// Infinite or NaN.
+// Returns whether a number is infinite or NaN.
 ANTICHAIN_ANYWHERE inline bool spoilt(Bf16 number) { return (number.bits & 0x7F80u) == 0x7F80u; }
 ANTICHAIN_ANYWHERE inline bool spoilt(float number) { return !(fabsf(number) <= 3.402823466e38f); }
 ANTICHAIN_ANYWHERE inline bool spoilt(double number) { return !(fabs(number) <= 1.7976931348623157e308); }
