@@ -1,4 +1,5 @@
-// A Pool takes the maximum or the mean of windows that slide over an image, with PyTorch's rules for padding and ceil_mode.
+// A Pool takes the maximum or the mean of windows that slide over an image, with PyTorch's rules for padding
+// and ceil_mode.
 //
 //   x  N x C x H x W      y  N x C x H' x W', see windows() in layers/window.h
 //
