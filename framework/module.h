@@ -12,7 +12,8 @@ namespace antichain {
 // lets it register what it has. Returns the reason why it is unavailable, or "". Loading twice is harmless.
 std::string load_module(const std::string& name);
 
-// An EngineModule is an engine that comes in a module. Its devices are called `device`, or begin with it and a colon.
+// An EngineModule is an engine that comes in a module. Its devices are called `device`, or begin with it and
+// a colon.
 struct EngineModule {
   std::string title;                       // "CUDA", for people
   std::string device;                      // "cuda": the device that "auto" takes
