@@ -21,6 +21,7 @@
 #include "partition/search/dot.h"
 #include "pipeline/host/computing_beats.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -44,11 +45,12 @@ void check(const PlanCommandOptions& o) {
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
   std::error_code ignored;
-  if (!is_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
-    throw Error(
-        o.schedule.schedule + " is a schedule of one plan, but plan compares many: it takes 1f1b or gpipe",
-        "give the file to antichain simulate", ExitCode::usage);
-  if (!is_policy(o.schedule.schedule)) refuse_name("schedule", o.schedule.schedule, {"1f1b", "gpipe"});
+  if (!is_training_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
+    throw Error(fmt::format("{} is a schedule of one plan, but plan compares many: it takes {}",
+                            o.schedule.schedule, training_policies_in_words()),
+                "give the file to antichain simulate", ExitCode::usage);
+  if (!is_training_policy(o.schedule.schedule))
+    refuse_name("schedule", o.schedule.schedule, training_policies());
 }
 
 std::string draw_antichains(const Profile& profile, int64_t max_states) {
@@ -127,7 +129,8 @@ void add_plan(CLI::App& app) {
       .add_flag("--compare", options->compare,
                 "plan by every method and print them side by side; files get the plan of --method")
       ->group("Planning");
-  add_schedule_option(command, options->schedule)->description("what a step is predicted for: 1f1b or gpipe");
+  add_schedule_option(command, options->schedule)
+      ->description("what a step is predicted for: " + training_policies_in_words());
   add_network_options(command, options->network);
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);

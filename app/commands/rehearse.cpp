@@ -92,7 +92,7 @@ std::string table(const Task& task, const Timeline& predicted, const Timeline& r
     row("images/s", images_per_s(task, predicted.step_s), images_per_s(task, rehearsed.step_s), 1);
   row("speedup", speedup(predicted.step_s, task.profile, options),
       speedup(rehearsed.step_s, task.profile, options), 2);
-  row("bubble, %", predicted.bubble_share() * 100, rehearsed.bubble_share() * 100, 1);
+  row("bubble, %", predicted.bubble_fraction() * 100, rehearsed.bubble_fraction() * 100, 1);
   return table.str();
 }
 
@@ -108,8 +108,8 @@ std::string json_of(const Task& task, const RehearseCommandOptions& o, const Tim
                                        {"payload", o.payload},
                                        {"predicted_step_s", predicted.step_s},
                                        {"rehearsed_step_s", rehearsed.step_s},
-                                       {"predicted_bubble_share", predicted.bubble_share()},
-                                       {"rehearsed_bubble_share", rehearsed.bubble_share()},
+                                       {"predicted_bubble_share", predicted.bubble_fraction()},
+                                       {"rehearsed_bubble_share", rehearsed.bubble_fraction()},
                                        {"rehearsed_busy_s", rehearsed.busy_s},
                                        {"rehearsed_steps_s", all.step_s},
                                        {"wall_steps_s", all.wall_s}};

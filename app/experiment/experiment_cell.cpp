@@ -19,11 +19,12 @@ constexpr std::array participles = {"simulated", "rehearsed", "measured"};
 using Json = nlohmann::ordered_json;
 
 Json json_of(const StepFigures& f) {
-  return {{"step_s", f.step_s}, {"bubble_share", f.bubble_share}, {"busy_s", f.busy_s}};
+  return {{"step_s", f.step_s}, {"bubble_share", f.bubble_fraction}, {"busy_s", f.busy_s}};
 }
 
 StepFigures step_figures(JsonReader reader) {
-  StepFigures f{.step_s = reader.at("step_s").number(), .bubble_share = reader.at("bubble_share").number(-1)};
+  StepFigures f{.step_s = reader.at("step_s").number(),
+                .bubble_fraction = reader.at("bubble_share").number(-1)};
   for (const JsonReader& busy : reader.at("busy_s").elements()) f.busy_s.push_back(busy.number());
   reader.done();
   return f;
@@ -58,16 +59,16 @@ TrainedFigures trained_figures(JsonReader reader) {
 
 const std::vector<StudyMethod>& study_methods() {
   using enum StudyMethod::Kind;
-  static const std::vector<StudyMethod> methods = {{"antichain", "antichain"},
-                                                   {"pipedream", "pipedream"},
-                                                   {"block", "block"},
-                                                   {"hashrate", "hashrate"},
-                                                   {"cudasize", "cudasize"},
-                                                   {"handsplit", "handsplit"},
-                                                   {"uniform", "uniform"},
-                                                   {"antichain+replicas", "antichain", replicated},
-                                                   {"pipedream+replicas", "pipedream", replicated},
-                                                   {"data-parallel", "data-parallel", data_parallel}};
+  static const std::vector<StudyMethod> methods = {{"antichain", Method::antichain},
+                                                   {"pipedream", Method::pipedream},
+                                                   {"block", Method::block},
+                                                   {"hashrate", Method::hashrate},
+                                                   {"cudasize", Method::cudasize},
+                                                   {"handsplit", Method::handsplit},
+                                                   {"uniform", Method::uniform},
+                                                   {"antichain+replicas", Method::antichain, replicated},
+                                                   {"pipedream+replicas", Method::pipedream, replicated},
+                                                   {"data-parallel", Method::data_parallel, data_parallel}};
   return methods;
 }
 

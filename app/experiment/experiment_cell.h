@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "partition/plan/method.h"
 #include "partition/planners/planner.h"
 
 namespace antichain {
@@ -13,7 +14,7 @@ namespace antichain {
 // A StudyMethod is a planner's method, and whether the method chooses replicas.
 struct StudyMethod {
   std::string name;  // "antichain", "antichain+replicas"
-  std::string planner;
+  Method planner;
   enum class Kind { straight, replicated, data_parallel } kind = Kind::straight;
 };
 const std::vector<StudyMethod>& study_methods();
@@ -32,7 +33,7 @@ struct CellKey {
 };
 
 struct StepFigures {
-  double step_s = 0, bubble_share = 0;
+  double step_s = 0, bubble_fraction = 0;
   std::vector<double> busy_s;  // per rank: forward, backward and update
 };
 

@@ -13,6 +13,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/search/dot.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {

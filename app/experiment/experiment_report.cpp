@@ -76,7 +76,7 @@ class Report {
     document_.paragraph(
         fmt::format("{} micro-batches a step under {}, objective {}; profiles {}; link {}. A speedup is over "
                     "one rank doing the same step.",
-                    o_.microbatches, name_of(o_.policy), o_.objective,
+                    o_.microbatches, o_.policy.name, name_of(o_.objective),
                     o_.profiles.empty() ? "measured here" : "of " + o_.profiles, link()));
     if (const std::string doubt = starved_cells(cells_); !doubt.empty())
       document_.paragraph("**" + doubt + "**");
@@ -240,7 +240,7 @@ class Report {
                                     throughput(cells_, cell),
                                     as_best(number(x), cell.key.ranks > 1 && x >= best - 0.005),
                                     number(cell.imbalance),
-                                    number(cell.shares().bubble_share * 100, 1),
+                                    number(cell.shares().bubble_fraction * 100, 1),
                                     number(cell.planning_s * 1e3),
                                     number(cell.predicted.step_s * 1e3)};
     if (o_.mode == StudyMode::simulate) return row;

@@ -20,17 +20,19 @@
 #include "framework/say.h"
 #include "pipeline/host/seconds.h"
 #include "pipeline/planning/planning.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
 
 // Words hold the options as they stand on the command line.
 struct Words {
-  std::string models = "all", methods = "all", ranks = "1,2,4,8", mode = "simulate", schedule = "1f1b";
+  std::string models = "all", methods = "all", ranks = "1,2,4,8", mode = "simulate",
+              schedule{Policy::one_f_one_b.name}, objective{name_of(default_objective)};
   std::string out = "antichain-speedup";
 };
 
-std::vector<std::string> method_names() {
+std::vector<std::string> study_method_names() {
   std::vector<std::string> names;
   for (const StudyMethod& method : study_methods()) names.push_back(method.name);
   return names;
@@ -38,12 +40,13 @@ std::vector<std::string> method_names() {
 
 SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   o.models = parse_list(words.models, "--models", paper_models());
-  o.methods = parse_list(words.methods, "--methods", method_names());
+  o.methods = parse_list(words.methods, "--methods", study_method_names());
   for (const std::string& method : o.methods) study_method(method);
   o.ranks = parse_counts(words.ranks, "--ranks", 1024);
   check_launcher(o.launcher);
   o.mode = study_mode(words.mode);
   o.policy = policy(words.schedule);
+  o.objective = objective(words.objective);
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
       folder && o.profiles.empty() && o.mode != StudyMode::measure)
     o.profiles = folder;
@@ -62,8 +65,8 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
   return {{"profiles", o.profiles},
           {"microbatches", o.microbatches},
           {"microbatch", o.microbatch},
-          {"schedule", name_of(o.policy)},
-          {"objective", o.objective},
+          {"schedule", o.policy.name},
+          {"objective", name_of(o.objective)},
           {"link_bytes_per_s", o.link_bytes_per_s},
           {"link_latency_s", o.link_latency_s},
           {"memory_bytes", o.memory_bytes},
@@ -120,7 +123,7 @@ void add_study_options(CLI::App& app, SpeedupOptions& o, Words& words) {
       ->capture_default_str();
   option(app, "--ranks", words.ranks, "LIST", group, "numbers of ranks")->capture_default_str();
   option(app, "--methods", words.methods, "LIST", group,
-         fmt::format("of {}; +replicas leaves replicas to the method", fmt::join(method_names(), ", ")))
+         fmt::format("of {}; +replicas leaves replicas to the method", fmt::join(study_method_names(), ", ")))
       ->capture_default_str();
   check_name(option(app, "--mode", words.mode, "NAME", group,
                     "simulate; rehearse: real ranks that wait instead of computing; measure: train"),
@@ -141,10 +144,10 @@ void add_step_options(CLI::App& app, SpeedupOptions& o, Words& words) {
       option(app, "--microbatch", o.microbatch, "N", group, "samples in one, of profiles measured here"), 1,
       100'000)
       ->capture_default_str();
-  check_name(option(app, "--schedule", words.schedule, "NAME", group, "1f1b or gpipe"), "schedule",
-             {"1f1b", "gpipe"})
+  check_name(option(app, "--schedule", words.schedule, "NAME", group, training_policies_in_words()),
+             "schedule", training_policies())
       ->capture_default_str();
-  check_name(option(app, "--objective", o.objective, "NAME", group, "what plans make small, as for plan"),
+  check_name(option(app, "--objective", words.objective, "NAME", group, "what plans make small, as for plan"),
              "objective", objective_names())
       ->capture_default_str();
   check_rate(option(app, "--link-bytes-per-s", o.link_bytes_per_s, "SIZE", group,

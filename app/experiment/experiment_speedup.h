@@ -11,7 +11,7 @@
 #include "app/job/experiment_record.h"
 #include "app/options/options.h"
 #include "app/options/planning_options.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
@@ -24,7 +24,7 @@ struct SpeedupOptions {
   // These describe a step and what it is planned for.
   int microbatches = default_microbatches, microbatch = 8;  // the latter in samples, for measuring
   Policy policy = Policy::one_f_one_b;
-  std::string objective = default_objective;
+  Objective objective = default_objective;
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile says
   int64_t memory_bytes = 0;
   // How ranks are started: "mpirun -n {}"; "": as threads.

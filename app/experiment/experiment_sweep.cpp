@@ -14,6 +14,7 @@
 #include "framework/json.h"
 #include "partition/profile/read_profile.h"
 #include "pipeline/planning/planning.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -80,7 +81,7 @@ class CellMaker {
     cell.imbalance = all.imbalance();
     cell.boundary_bytes = all.boundary_bytes();
     cell.memory_bytes = all.memory_bytes();
-    cell.predicted = {timeline.step_s, timeline.bubble_share(), timeline.busy_s};
+    cell.predicted = {timeline.step_s, timeline.bubble_fraction(), timeline.busy_s};
   }
 
   // Returns the name of a file that a child process writes for the cell in this mode.
@@ -97,8 +98,8 @@ class CellMaker {
     fs::remove(json_file);
     words.insert(words.end(),
                  {"--plan", plan_file(cell.key), "--profile", network_.profile_file, "--microbatches",
-                  std::to_string(o_.microbatches), "--schedule", std::string(name_of(o_.policy)),
-                  "--watchdog", fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
+                  std::to_string(o_.microbatches), "--schedule", std::string(o_.policy.name), "--watchdog",
+                  fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
     if (code == int(ExitCode::usage)) return {{"refusal", last_words(log)}};

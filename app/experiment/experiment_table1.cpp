@@ -35,7 +35,8 @@ Table1Entry time_method(const std::string& method, const std::string& text, cons
   Plan plan;
   for (int i = 0; i < 3; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    plan = planner(method)(read_profile(text, file), {.stages = devices, .objective = "compute"});
+    plan = planner(antichain::method(method))(read_profile(text, file),
+                                              {.stages = devices, .objective = Objective::compute});
     seconds.push_back(seconds_since(start));
   }
   return {.seconds = median(seconds), .slowest_s = plan.bottleneck_s, .proved = plan.proved_optimal()};

@@ -13,18 +13,17 @@
 #include "models/model.h"
 #include "partition/plan/cut_file.h"
 #include "pipeline/host/computing_beats.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {
 namespace {
 
-const std::vector<std::string> training_policies = {"1f1b", "gpipe"};
-
 std::string read_schedule(const std::string& name) {
-  if (is_policy(name)) return "";
+  if (is_training_policy(name)) return "";
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored)) {
-    std::vector<std::string> known = training_policies;
+    std::vector<std::string> known = training_policies();
     known.push_back("schedule files");
     refuse_name("schedule", name, known);
   }
@@ -53,10 +52,6 @@ std::string read_cuts(const std::string& cuts) {
 }
 
 }  // namespace
-
-bool is_policy(const std::string& schedule) {
-  return std::ranges::find(training_policies, schedule) != training_policies.end();
-}
 
 Graph lowered_network(const NetworkOptions& network, Rank& rank) {
   rank.transport.activity().doing("choosing the kernels of the network");
@@ -96,7 +91,7 @@ GivenFiles read_given_files(const PlanningOptions& planning, const std::string& 
 
 Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,
                          const Plan& plan, int microbatches) {
-  if (is_policy(name)) return make_schedule(profile, plan, policy(name), microbatches);
+  if (is_training_policy(name)) return make_schedule(profile, plan, policy(name), microbatches);
   const Schedule schedule = parse_schedule(given.schedule, name);
   if (schedule.microbatches != microbatches) {
     throw Error(fmt::format("{} is a schedule of {}", name,

@@ -22,7 +22,7 @@ Graph lowered_network(const NetworkOptions&, Rank&);
 Graph lowered_network(const NetworkOptions&, const MachineOptions&);
 
 // Holds the texts of the files that the user gave; "" where none was given. Reading throws Error when a file
-// can't be read, or `schedule` is neither a policy nor a file.
+// can't be read, or `schedule` is neither a policy to train with nor a file.
 struct GivenFiles {
   std::string profile, plan, cluster, cuts, schedule;
 };
@@ -30,9 +30,6 @@ GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule)
 // Collective: rank 0 reads them, after checking that it can write `outputs`.
 GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule,
                             const std::vector<std::string>& outputs, Transport&);
-
-// Returns whether it is 1f1b or gpipe; otherwise it names a file.
-bool is_policy(const std::string& schedule);
 
 // Returns the given schedule, validated, else that of the policy `name`.
 Schedule obtain_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,

@@ -7,12 +7,9 @@
 
 #include "app/cli/table.h"
 #include "framework/error.h"
-#include "framework/units.h"
 #include "partition/plan/cut_file.h"
-#include "partition/plan/finish_plan.h"
-#include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/planning.h"
-#include "pipeline/simulate/simulate.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -99,59 +96,6 @@ void check_devices(const Plan& plan, const Cluster& cluster) {
                 "plan again for this cluster");
 }
 
-void check_memory(const Plan& plan, const Cluster& cluster) {
-  const int s = stage_that_does_not_fit(plan, cluster);
-  if (s < 0) return;
-  const PlanStage& stage = plan.stages[size_t(s)];
-  int64_t limit = 0;
-  for (const int rank : stage.ranks) {
-    const int64_t bytes = cluster.device(plan.device_of(rank)).memory_bytes;
-    if (bytes > 0 && (limit == 0 || bytes < limit)) limit = bytes;
-  }
-  throw Error(fmt::format("stage {} of the plan needs {} of memory, but its device has {}", s,
-                          size_text(double(stage.memory_bytes)), size_text(double(limit))),
-              "plan again for this memory, or use larger devices");
-}
-
-// Returns the planning task whose bound applies to a given plan: as many devices, with the same replicas.
-PlanTask task_behind(const Plan& plan, const PlanTask& given) {
-  PlanTask task = given;
-  const bool replicated = plan.ranks() > int(plan.stages.size());
-  task.method = "antichain";
-  task.options.stages = plan.ranks();
-  task.options.replicas = {.automatic = replicated};
-  task.options.at_most = false;
-  return task;
-}
-
-// A gap means the same for a plan from a file and for one made here: the distance to the bound that the exact
-// planner proves for the objective. Where that planner refuses, the bound that needs no search is used.
-void bound(Plan& priced, const Profile& profile, const PlanTask& task) {
-  try {
-    const Plan exact = make_plan(profile, task);
-    priced.lower_bound_s = but_for_rounding(exact.lower_bound_s, priced.objective_s());
-    priced.states = exact.states;
-    priced.planning_s = exact.planning_s;
-  } catch (const Error& error) {
-    if (error.code() == ExitCode::failure) throw;
-  }
-}
-
-// A plan from a file fixes the stages and their ranks. Their costs depend on the cluster and the step, and
-// the figures of an edited plan are out of date. So they are computed anew.
-Plan price(const Plan& plan, const Profile& profile, const PlanTask& task) {
-  PlanOptions options = task.options;
-  const bool makespan = options.objective == "makespan";
-  if (makespan) options.objective = "compute";
-  Plan priced = finish_plan(profile, options, plan.stages, plan.method, 0, Clock::now());
-  priced.planning_s = 0;
-  priced.step_s = step_s(profile, priced, task.policy, options.microbatches, options.cluster);
-  if (!makespan) return priced;
-  priced.objective = "makespan";
-  priced.lower_bound_s *= options.microbatches;
-  return priced;
-}
-
 }  // namespace
 
 int PlanTask::devices() const {
@@ -161,11 +105,11 @@ int PlanTask::devices() const {
 
 PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
                    const std::string& schedule, int microbatches, int ranks) {
-  PlanTask task{.method = planning.method};
+  PlanTask task{.method = method(planning.method)};
   PlanOptions& options = task.options;
-  if (is_policy(schedule)) task.policy = policy(schedule);
-  options.in_flight = task.policy == Policy::gpipe ? InFlight::all : InFlight::one_f_one_b;
-  options.objective = planning.objective;
+  if (is_training_policy(schedule)) task.policy = policy(schedule);
+  options.in_flight = task.policy.in_flight;
+  options.objective = objective(planning.objective);
   options.at_most = planning.at_most;
   options.microbatches = microbatches;
   options.max_states = planning.max_states;
@@ -199,11 +143,7 @@ Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const
   const Plan plan = read_plan(planning, given, profile);
   check_stages(plan, planning);
   check_devices(plan, task.options.cluster);
-  const PlanTask bounding = task_behind(plan, task);
-  Plan priced = price(plan, profile, bounding);
-  check_memory(priced, task.options.cluster);
-  bound(priced, profile, bounding);
-  return priced;
+  return price_plan(profile, plan, task.options, task.policy);
 }
 
 }  // namespace antichain

@@ -4,12 +4,14 @@
 #include <string>
 
 #include "app/obtain/network.h"
+#include "partition/plan/method.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
 struct PlanTask {
   PlanOptions options;  // the cluster included
-  std::string method;
+  Method method = Method::antichain;
   Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
   std::string link;                     // its speed, and where that comes from
 

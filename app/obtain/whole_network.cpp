@@ -10,6 +10,7 @@
 #include "app/job/preflight.h"
 #include "framework/error.h"
 #include "pipeline/run/finite.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/train/weights_io.h"
 
 namespace antichain {

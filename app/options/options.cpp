@@ -17,6 +17,7 @@
 #include "layers/cpu/cpu_isa.h"
 #include "models/model.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -210,7 +211,8 @@ void add_rank_options(CLI::App& app, MachineOptions& o) {
 CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
   CLI::Option* schedule =
       app.add_option("--schedule", o.schedule,
-                     "1f1b, gpipe, or a file (of antichain simulate --write-schedule, edited or not)");
+                     fmt::format("{}, or a file (of antichain simulate --write-schedule, edited or not)",
+                                 fmt::join(training_policies(), ", ")));
   return schedule->type_name("NAME")->capture_default_str()->group("Schedule");
 }
 

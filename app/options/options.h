@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/cli/cli_forward.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
@@ -38,7 +39,7 @@ struct MachineOptions {  // where it runs
 };
 
 struct ScheduleOptions {
-  std::string schedule = "1f1b";  // a policy's name or a file
+  std::string schedule{Policy::one_f_one_b.name};  // a policy's name or a file
 };
 
 CLI::Option* add_model_option(CLI::App&, NetworkOptions&);

@@ -54,8 +54,8 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
   in_group(check_whole(stages, 1, most_devices), "N");
   app.add_flag("--at-most", o.at_most, "or fewer, where that is better")->group("Planning");
   CLI::Option* method =
-      app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(planner_names(), ", ")));
-  in_group(check_name(method, "planner", planner_names()), "NAME")->capture_default_str();
+      app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(method_names(), ", ")));
+  in_group(check_name(method, "planner", method_names()), "NAME")->capture_default_str();
   CLI::Option* objective = app.add_option("--objective", o.objective,
                                           "what is made small: compute (the slowest stage), "
                                           "compute-or-transfer (or boundary), makespan (the simulated step)");
@@ -135,7 +135,7 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
 }
 
 void check(const PlanningOptions& o, bool all_methods) {
-  if (o.cuts.empty() || all_methods || o.method == "handsplit") return;
+  if (o.cuts.empty() || all_methods || method(o.method) == Method::handsplit) return;
   throw Error(fmt::format("--cuts are for the method handsplit, but the method is {}", o.method),
               "give --method handsplit, or leave out --cuts", ExitCode::usage);
 }

@@ -7,18 +7,19 @@
 #include <vector>
 
 #include "app/cli/cli_forward.h"
+#include "partition/plan/method.h"
 #include "partition/plan/plan_options.h"
 
 namespace antichain {
 
-constexpr const char* default_objective = "makespan";  // the step time of training
+constexpr Objective default_objective = Objective::makespan;  // the step time of training
 
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
   int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
   bool at_most = false;
-  std::string method = "antichain", objective = default_objective;
+  std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
   std::string replicas = "off";                       // or auto, or a count for every stage
   std::string cuts;                                   // node names, or the name of a file
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "app/cli/table.h"
 #include "framework/version.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -31,7 +33,7 @@ constexpr Work models[] = {
      "size\", "
      "arXiv 2016"},
 };
-constexpr Work methods[] = {
+constexpr Work method_works[] = {
     {"antichain",
      "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019 "
      "(antichains)"},
@@ -39,24 +41,23 @@ constexpr Work methods[] = {
      "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019"},
     {"block", "Grinberg, \"Block partitions of sequences\", Israel Journal of Mathematics, 2015"},
 };
-constexpr Work schedules[] = {
-    {"1f1b", "Narayanan et al., \"Memory-Efficient Pipeline-Parallel DNN Training\", ICML 2021"},
-    {"gpipe",
-     "Huang et al., \"GPipe: Efficient Training of Giant Neural Networks using Pipeline Parallelism\", "
-     "NeurIPS 2019"},
-};
 constexpr Work data_sets[] = {
     {"CIFAR-10", "Krizhevsky, \"Learning Multiple Layers of Features from Tiny Images\", 2009"},
 };
 
-template <size_t n>
-void add(const Work (&works)[n], const std::string& name, std::vector<std::string>& lines) {
+std::vector<Work> schedules() {
+  std::vector<Work> works;
+  for (const Policy& policy : policies())
+    if (!policy.citation.empty()) works.emplace_back(policy.name, policy.citation);
+  return works;
+}
+
+void add(std::span<const Work> works, const std::string& name, std::vector<std::string>& lines) {
   for (const auto& [beginning, work] : works)
     if (name.starts_with(beginning)) lines.emplace_back(work);
 }
 
-template <size_t n>
-void print(const char* what, const Work (&works)[n]) {
+void print(const char* what, std::span<const Work> works) {
   fmt::print("\n{}\n", styled(Style::heading, what));
   for (const auto& [beginning, work] : works)
     fmt::print("{}", hanging(fmt::format("  {}", beginning), 14, std::string(work)));
@@ -66,8 +67,8 @@ void print_all() {
   if (rank_hint() > 0) return;  // under mpirun rank 0 prints
   fmt::print("antichain {}, revision {}\n", version(), revision());
   print("Models", models);
-  print("Planning methods", methods);
-  print("Schedules", schedules);
+  print("Planning methods", method_works);
+  print("Schedules", schedules());
   print("Data sets", data_sets);
 }
 
@@ -85,8 +86,8 @@ void add_citations(CLI::App& app) {
 std::vector<std::string> citations(const Cited& cited) {
   std::vector<std::string> lines = {fmt::format("antichain {}, revision {}", version(), revision())};
   add(models, cited.model, lines);
-  add(methods, cited.method, lines);
-  add(schedules, cited.schedule, lines);
+  add(method_works, cited.method, lines);
+  add(schedules(), cited.schedule, lines);
   add(data_sets, cited.data, lines);
   return lines;
 }

@@ -16,14 +16,14 @@ namespace antichain {
 namespace {
 
 // Returns the task for one method.
-PlanTask task_of(const std::string& method, const PlanTask& asked) {
+PlanTask task_of(Method method, const PlanTask& asked) {
   PlanTask task = asked;
   task.method = method;
   Replicas& replicas = task.options.replicas;
-  if (method == "data-parallel") {
+  if (method == Method::data_parallel) {
     task.options.stages = asked.devices();
     replicas = {.automatic = true};
-  } else if (method != "antichain" && !(method == "pipedream" && replicas.automatic)) {
+  } else if (method != Method::antichain && !(method == Method::pipedream && replicas.automatic)) {
     replicas = {};
   }
   return task;
@@ -46,9 +46,10 @@ std::pair<double, double> rank(const Plan& plan) { return {plan.objective_s(), p
 
 Comparison::Comparison(const Profile& profile, const PlanTask& asked) : profile_(profile), task_(asked) {
   const Replicas& replicas = asked.options.replicas;
-  for (const std::string& method : planner_names()) {
+  for (const Method method : methods()) {
     Row row{.task = task_of(method, asked)};
-    row.asked = method == "antichain" || replicas.automatic || (replicas.off() && method != "data-parallel");
+    row.asked = method == Method::antichain || replicas.automatic ||
+                (replicas.off() && method != Method::data_parallel);
     try {
       row.plan = make_plan(profile, row.task);
     } catch (const Error& error) {
@@ -60,11 +61,11 @@ Comparison::Comparison(const Profile& profile, const PlanTask& asked) : profile_
   if (std::ranges::none_of(rows_, [](const Row& row) { return row.plan.has_value(); })) plan(asked.method);
 }
 
-const Comparison::Row& Comparison::row(const std::string& method) const {
+const Comparison::Row& Comparison::row(Method method) const {
   return *std::ranges::find_if(rows_, [&](const Row& r) { return r.task.method == method; });
 }
 
-const Plan& Comparison::plan(const std::string& method) const {
+const Plan& Comparison::plan(Method method) const {
   const Row& row = this->row(method);
   if (row.refusal) throw *row.refusal;
   return *row.plan;
@@ -80,7 +81,7 @@ const Comparison::Row* Comparison::best() const {
 // The gap is measured from the exact method's bound, which is the highest one proved, where that bound holds.
 // Otherwise it is measured from the plan's own bound.
 double Comparison::gap(const Row& row) const {
-  const Row& exact = this->row("antichain");
+  const Row& exact = this->row(Method::antichain);
   const double bound_s = (row.asked && exact.plan ? exact : row).plan->lower_bound_s;
   if (bound_s <= 0) return 0;
   const double gap = row.plan->objective_s() / bound_s - 1;
@@ -88,7 +89,7 @@ double Comparison::gap(const Row& row) const {
 }
 
 std::vector<std::string> Comparison::cells(const Row& row) const {
-  const std::string name = (&row == best() ? "* " : "  ") + row.task.method;
+  const std::string name = (&row == best() ? "* " : "  ") + std::string(name_of(row.task.method));
   if (!row.plan) return {name, "-", "-", "-", "-", "-", "-", "-", "-", "-"};
   const Plan& plan = *row.plan;
   const PlanFigures all = figures(plan, profile_, row.task.options);
@@ -106,14 +107,15 @@ std::vector<std::string> Comparison::cells(const Row& row) const {
 
 // Explains the table's columns and marks where they are not obvious.
 std::string Comparison::legend() const {
-  const Row &exact = row("antichain"), &replicated = row("data-parallel");
+  const Row &exact = row(Method::antichain), &replicated = row(Method::data_parallel);
   std::string text;
   const auto explain = [&](const std::string& sentence) { text += hanging("", 0, sentence); };
   if (exact.plan)
     explain(fmt::format("gap: above {} ms, the lower bound of {} that antichain proved{}",
-                        milliseconds(exact.plan->lower_bound_s), exact.plan->objective,
+                        milliseconds(exact.plan->lower_bound_s), name_of(*exact.plan->objective),
                         exact.plan->proved_optimal() ? ", and met" : ""));
-  if (best()) explain(fmt::format("*: the best by {}, among equals by the step", task_.options.objective));
+  if (best())
+    explain(fmt::format("*: the best by {}, among equals by the step", name_of(task_.options.objective)));
   const auto replicates = [](const Row& row) {
     return row.plan && row.plan->ranks() > int(row.plan->stages.size());
   };
@@ -136,7 +138,7 @@ std::string Comparison::memory_table() const {
   for (const Row& row : rows_) {
     if (!row.plan) continue;
     std::vector<std::string> cells(columns.size(), "-");
-    cells[0] = "  " + row.task.method;
+    cells[0] = fmt::format("  {}", name_of(row.task.method));
     int64_t rest = 0;
     for (size_t s = 0; s < row.plan->stages.size(); ++s) {
       const int64_t bytes = row.plan->stages[s].memory_bytes;
@@ -169,7 +171,8 @@ std::string Comparison::str() const {
   text += legend();
   text += memory_table();
   for (const Row& row : rows_)
-    if (row.refusal) text += hanging(row.task.method, 15, "no plan: " + in_short(*row.refusal));
+    if (row.refusal)
+      text += hanging(std::string(name_of(row.task.method)), 15, "no plan: " + in_short(*row.refusal));
   return text;
 }
 

@@ -23,7 +23,7 @@ class Comparison {
   // Returns a table of one row per method, with the best one marked, and below it why a method has no plan.
   std::string str() const;
   // Throws the method's Error where it has no plan.
-  const Plan& plan(const std::string& method) const;
+  const Plan& plan(Method) const;
 
  private:
   struct Row {
@@ -34,7 +34,7 @@ class Comparison {
     // hold.
     bool asked = true;
   };
-  const Row& row(const std::string& method) const;
+  const Row& row(Method) const;
   const Row* best() const;  // of the plans with the requested replicas
   double gap(const Row&) const;
   std::vector<std::string> cells(const Row&) const;

@@ -17,6 +17,10 @@
 namespace antichain {
 namespace {
 
+std::string objective_of(const Plan& plan) {
+  return plan.objective ? std::string(name_of(*plan.objective)) : "";
+}
+
 struct TwoTexts {
   std::string a, b;  // names of files
   std::string text_a, text_b;
@@ -119,7 +123,7 @@ FileComparison compare_plans(const TwoTexts& files) {
   table.add({"model", a.model, b.model});
   table.add({"graph", a.graph_hash, b.graph_hash});
   table.add({"method", a.method, b.method});
-  table.add({"objective", a.objective, b.objective});
+  table.add({"objective", objective_of(a), objective_of(b)});
   table.add({"nodes of the stages", stage_sizes(a), stage_sizes(b)});
   table.add({"slowest stage or boundary, ms", milliseconds(a.bottleneck_s), milliseconds(b.bottleneck_s)});
   table.add({"predicted step, ms", milliseconds(a.step_s), milliseconds(b.step_s)});

@@ -75,15 +75,15 @@ std::string slowest(const Plan& plan, const PlanFigures& all) {
   const double stage_s = all.slowest_s();
   std::string text =
       fmt::format("{} ms a micro-batch, {:.2f} times the mean", milliseconds(stage_s), all.imbalance());
-  if (plan.objective == "compute-or-transfer" && plan.bottleneck_s > stage_s * (1 + 1e-9))
+  if (plan.objective == Objective::compute_or_transfer && plan.bottleneck_s > stage_s * (1 + 1e-9))
     text += fmt::format("; the slowest boundary takes {} ms", milliseconds(plan.bottleneck_s));
   return text;
 }
 
 std::string bound(const Plan& plan) {
-  const char* what = plan.objective == "makespan"  ? "a step"
-                     : plan.objective == "compute" ? "the slowest stage"
-                                                   : "the slowest stage or boundary";
+  const char* what = plan.objective == Objective::makespan  ? "a step"
+                     : plan.objective == Objective::compute ? "the slowest stage"
+                                                            : "the slowest stage or boundary";
   return fmt::format("{} ms for {}", milliseconds(plan.lower_bound_s), what);
 }
 
@@ -118,8 +118,8 @@ std::string ranges(const std::vector<int>& numbers) {
 }
 
 std::string describe(const PlanTask& task) {
-  return fmt::format("Objective {}, {} under {}\nLink {}\n", task.options.objective,
-                     counted(task.options.microbatches, "micro-batch", "micro-batches"), name_of(task.policy),
+  return fmt::format("Objective {}, {} under {}\nLink {}\n", name_of(task.options.objective),
+                     counted(task.options.microbatches, "micro-batch", "micro-batches"), task.policy.name,
                      task.link);
 }
 

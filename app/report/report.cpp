@@ -27,7 +27,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
   const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.step_s) : "";
   return fmt::format("Predicted step of {}: {} ms{}\nBubble share {} %, speedup over {} {:.2f}\n\n{}",
                      counted(schedule.microbatches, "micro-batch", "micro-batches"),
-                     milliseconds(timeline.step_s), rate, percent(timeline.bubble_share()),
+                     milliseconds(timeline.step_s), rate, percent(timeline.bubble_fraction()),
                      one_device(task.options.cluster), speedup(timeline.step_s, profile, task.options),
                      table.str());
 }
@@ -40,7 +40,7 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
       {"microbatches", schedule.microbatches},
       {"ranks", schedule.ranks.size()},
       {"step_s", timeline.step_s},
-      {"bubble_share", timeline.bubble_share()},
+      {"bubble_share", timeline.bubble_fraction()},
       {"one_device_step_s", one_device_step_s(profile, schedule.microbatches)},
       {"busy_s", timeline.busy_s},
       {"peak_memory_bytes", peak_memory_bytes(schedule, plan, profile)},

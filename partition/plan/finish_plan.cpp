@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "framework/error.h"
@@ -17,15 +18,9 @@ namespace {
 
 }  // namespace
 
-bool transfers_count(const PlanOptions& options) {
-  if (options.objective == "compute-or-transfer") return true;
-  if (options.objective == "compute") return false;
-  refuse(fmt::format("there is no objective called \"{}\"", options.objective),
-         "choose compute or compute-or-transfer");
-}
+bool transfers_count(const PlanOptions& options) { return options.objective != Objective::compute; }
 
 void check(const PlanOptions& options, const Profile& profile) {
-  transfers_count(options);
   const auto nodes = std::count_if(profile.nodes.begin(), profile.nodes.end(),
                                    [](const ProfileNode& node) { return node.role != Role::input; });
   const int devices = options.replicas.of_stage.empty() ? options.stages
@@ -86,7 +81,7 @@ int64_t bound_without_search_ns(const Profile& profile, const PlanOptions& optio
 }
 
 Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
-                 const std::string& method, int64_t states, Clock::time_point start) {
+                 std::string_view method, int64_t states, std::chrono::steady_clock::time_point start) {
   Plan plan;
   plan.model = profile.model;
   plan.graph_hash = profile.graph_hash;
@@ -102,8 +97,9 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   }
   plan.bottleneck_s = double(bottleneck) / 1e9;
   plan.lower_bound_s = double(bound_without_search_ns(profile, options, plan.ranks())) / 1e9;
+  if (options.objective == Objective::makespan) plan.lower_bound_s *= options.microbatches;
   plan.states = states;
-  plan.planning_s = std::chrono::duration<double>(Clock::now() - start).count();
+  plan.planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }
 

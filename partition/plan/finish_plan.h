@@ -3,27 +3,32 @@
 
 #include <chrono>
 #include <cstdint>
-#include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
 
 namespace antichain {
 
 // Error: fewer than one stage, no node to plan, more stages than nodes or devices, replicas that are no
-// counts, no micro-batches, max_states below one, an unknown objective.
+// counts, no micro-batches, max_states below one.
 void check(const PlanOptions&, const Profile&);
-// What the objective's name says. Error listing the names.
+// Whether the bottleneck may be a boundary.
 bool transfers_count(const PlanOptions&);
-
-using Clock = std::chrono::steady_clock;
 
 // Fills in what follows from stages (nodes, ranks, devices): model, method, objective, bottleneck, memory,
 // and the lower bound that needs no search (all work shared by all devices; the largest node on the fastest).
-// `planning_s` counts from `start`. Throws nothing when a stage does not fit its device: that is fits().
-Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, const std::string& method,
-                 int64_t states, Clock::time_point start);
+// `planning_s` counts from `start`. A stage that does not fit its device is no error here: that is for
+// stage_that_does_not_fit().
+Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, std::string_view method,
+                 int64_t states, std::chrono::steady_clock::time_point start);
+inline Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
+                        Method method, int64_t states, std::chrono::steady_clock::time_point start) {
+  return finish_plan(profile, options, std::move(stages), name_of(method), states, start);
+}
 
 // No plan for so many devices can be faster, whatever the cut: all of them busy all the time, or, with one
 // device a stage, the largest node on the fastest.

@@ -5,9 +5,11 @@
 // to a later one. Nodes of role `input` belong to no stage.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "partition/plan/objective.h"
 #include "partition/profile/profile.h"
 
 namespace antichain {
@@ -23,7 +25,7 @@ struct PlanStage {
 struct Plan {
   std::string model, graph_hash;
   std::string method;  // that made these stages; "by hand" where they were written or edited in a file
-  std::string objective;
+  std::optional<Objective> objective;  // none where a person wrote the plan
   std::vector<PlanStage> stages;
   double bottleneck_s =
       0;              // the slowest stage; where the objective counts transfers, or the slowest boundary
@@ -36,8 +38,8 @@ struct Plan {
   // bottleneck of 0 (a plan by hand) proves nothing.
   double gap() const { return lower_bound_s > 0 ? objective_s() / lower_bound_s - 1 : 0; }
   bool proved_optimal() const { return states > 0 && objective_s() <= lower_bound_s; }
-  // What the objective names: the step for "makespan", else the bottleneck.
-  double objective_s() const { return objective == "makespan" ? step_s : bottleneck_s; }
+  // What the objective names: the simulated step, or the bottleneck.
+  double objective_s() const { return objective == Objective::makespan ? step_s : bottleneck_s; }
 
   int ranks() const;
   int device_of(int rank) const;               // of the cluster

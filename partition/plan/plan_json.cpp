@@ -154,8 +154,17 @@ double seconds_of(JsonReader& file, const char* field) {
   return file.has(field) ? seconds_from_ms(file.at(field)) : 0;
 }
 
+std::optional<Objective> read_objective(const JsonReader& field) {
+  const std::string name = field.string();
+  if (name.empty()) return std::nullopt;
+  const std::vector<std::string> known = objective_names();
+  if (std::ranges::find(known, name) == known.end())
+    field.fail(fmt::format("\"{}\" is no objective; choose {}", name, fmt::join(known, ", ")));
+  return objective(name);
+}
+
 void read_figures(JsonReader& file, Plan& plan) {
-  plan.objective = file.has("objective") ? file.at("objective").string() : "";
+  if (file.has("objective")) plan.objective = read_objective(file.at("objective"));
   plan.bottleneck_s = seconds_of(file, "bottleneck_ms");
   plan.step_s = seconds_of(file, "step_ms");
   plan.lower_bound_s = seconds_of(file, "lower_bound_ms");
@@ -218,7 +227,8 @@ std::string to_json(const Plan& plan, const Profile& profile) {
 }}
 )",
       format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan_hash(plan)),
-      quoted(plan.objective), json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s),
+      quoted(std::string(plan.objective ? name_of(*plan.objective) : "")),
+      json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s),
       json_milliseconds(plan.lower_bound_s), plan.gap(), plan.proved_optimal(), plan.states,
       plan.planning_s * 1e3, fmt::join(stages, ",\n"));
 }

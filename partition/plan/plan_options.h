@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "partition/plan/objective.h"
 #include "partition/plan/stage_cost.h"
 #include "partition/profile/cluster.h"
 
@@ -21,11 +22,11 @@ struct PlanOptions {
   int stages = 1;        // with automatic replicas (and for data-parallel): devices
   bool at_most = false;  // or fewer
   Cluster cluster;       // its devices in excess of what is asked for are left out, the best choice of them
-  std::string objective = "compute-or-transfer";  // or "compute"
+  Objective objective = Objective::compute_or_transfer;
   Replicas replicas;
   int microbatches = 32;  // of a step: what an all-reduce is shared by, what may be in flight
-  InFlight in_flight = InFlight::one_f_one_b;
-  std::vector<std::string> cuts;  // of handsplit: the last node of every stage but the last
+  InFlight in_flight = one_f_one_b_in_flight;  // of the schedule that training runs under
+  std::vector<std::string> cuts;               // of handsplit: the last node of every stage but the last
   int64_t max_states = 1'000'000;
 };
 

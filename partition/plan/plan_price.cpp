@@ -37,7 +37,7 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
   }
   price.stage_ns = stage_ns(work, gradient, price.devices);
   price.memory_bytes = memory_bytes(
-      bytes, in_flight(options.in_flight, options.microbatches, devices_left, price.devices), price.devices);
+      bytes, options.in_flight(options.microbatches, devices_left, price.devices), price.devices);
   return price;
 }
 

@@ -22,6 +22,11 @@ int64_t round_link_ns(double ns) {
 
 }  // namespace
 
+double all_reduce_s(int64_t param_bytes, int replicas, const Link& link) {
+  const double r = replicas;
+  return r > 1 && link.bytes_per_s > 0 ? 2 * (r - 1) / r * double(param_bytes) / link.bytes_per_s : 0;
+}
+
 int64_t work_ns(const NodeCost& cost, double speed) {
   return std::llround(double(std::llround(cost.compute_s() * ns_per_s)) / speed);
 }
@@ -36,11 +41,10 @@ int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas) {
 }
 
 int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
-  const double stream_s = link.bytes_per_s > 0 ? double(bytes) / link.bytes_per_s : 0;
-  return round_link_ns(2 * ns_per_s * (tensors * link.latency_s + stream_s));
+  return round_link_ns(2 * ns_per_s * link.seconds(bytes, tensors));
 }
 
-int64_t held_bytes(const NodeCost& cost) { return 3 * cost.param_bytes + cost.prepared_bytes; }
+int64_t held_bytes(const NodeCost& cost) { return trained_bytes(cost.param_bytes) + cost.prepared_bytes; }
 
 int64_t kept_bytes(const NodeCost& cost) {
   return cost.stash_bytes + (cost.keeps_output ? cost.output_bytes : 0);
@@ -54,9 +58,10 @@ int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replica
   return replicas * (stage.held + in_flight * stage.kept) + (replicas - 1) * stage.weights;
 }
 
-int in_flight(InFlight policy, int microbatches, int devices_left, int replicas) {
-  const int all = int(divide_up(microbatches, replicas));
-  return policy == InFlight::all ? all : std::min(all, int(divide_up(devices_left, replicas)));
+int one_f_one_b_in_flight(int microbatches, int devices_left, int replicas) {
+  return int(std::min(divide_up(microbatches, replicas), divide_up(devices_left, replicas)));
 }
+
+int all_in_flight(int microbatches, int, int replicas) { return int(divide_up(microbatches, replicas)); }
 
 }  // namespace antichain

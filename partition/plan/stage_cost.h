@@ -4,11 +4,12 @@
 // sums are exact, so "equal" means equal on every rank.
 //
 //   work       forward + backward of the stage's nodes, on its slowest device
-//   gradient   a step's all-reduce, 2 (r − 1) / r x bytes / bytes_per_s, shared by the step's M micro-batches
+//   all-reduce 2 (r − 1) / r x bytes / bytes_per_s
+//   gradient   a step's all-reduce, shared by the step's M micro-batches; (r − 1) / r is in `stage`
 //   stage      (work + (r − 1) gradient) / r: r replicas take micro-batches in turn
 //   transfer   2 (tensors x latency + bytes / bytes_per_s): what crosses a boundary, there and back
 //   memory     held + in flight x kept + (r − 1) / r weights
-//     held     3 weights (weights, gradients, momentum) + what the engine prepares of them (copies in bf16)
+//     held     what training holds of the weights + what the engine prepares of them (copies in bf16)
 //     kept     what forward keeps of one micro-batch for backward: the stash, and the output where some
 //              backward re-reads it
 //     the last is what the other replicas send of the gradients that this one adds up
@@ -21,11 +22,19 @@
 
 namespace antichain {
 
+// Of one copy of the weights among r replicas, in seconds. Every replica sends and receives its part of them
+// twice, once to add up and once to spread the sums: no all-reduce moves less (Patarasuk and Yuan, "Bandwidth
+// Optimal All-Reduce Algorithms for Clusters of Workstations", Journal of Parallel and Distributed Computing
+// 2009).
+double all_reduce_s(int64_t param_bytes, int replicas, const Link&);
+
 int64_t work_ns(const NodeCost&, double speed);
 int64_t gradient_ns(int64_t param_bytes, const Link&, int microbatches);
 int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas);  // rounded up
 int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
 
+// What training holds of so many bytes of weights: the weights, their gradients and their momentum.
+constexpr int64_t trained_bytes(int64_t weight_bytes) { return 3 * weight_bytes; }
 int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
 
@@ -37,12 +46,12 @@ struct MemoryParts {
 int64_t memory_bytes(const MemoryParts&, int in_flight, int replicas);
 int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
 
-// Which schedule the memory is for: how many micro-batches a rank has begun and not finished.
-enum class InFlight {
-  one_f_one_b,  // at most as many as there are devices from this stage on, shared by the stage's replicas
-  all,          // GPipe: all M, shared by the stage's replicas
-};
-// `devices_left`: devices of this stage and all later ones.
-int in_flight(InFlight, int microbatches, int devices_left, int replicas);
+// How many micro-batches a rank has begun and not finished. The schedule decides it, so planners are handed
+// its rule. `devices_left` counts the devices of this stage and all later ones.
+using InFlight = int (*)(int microbatches, int devices_left, int replicas);
+// 1F1B: at most as many as there are devices from this stage on, shared by the stage's replicas.
+int one_f_one_b_in_flight(int microbatches, int devices_left, int replicas);
+// GPipe: all M, shared by the stage's replicas.
+int all_in_flight(int microbatches, int devices_left, int replicas);
 
 }  // namespace antichain

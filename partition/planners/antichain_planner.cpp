@@ -1,10 +1,12 @@
 // The exact planner: all that is to be said is in antichain_search.h.
 #include "partition/search/antichain_search.h"
 
+#include <chrono>
+
 namespace antichain {
 
 Plan plan_antichain(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   AntichainSearch search(profile, options);
   return search.plan(search.best(), start);
 }

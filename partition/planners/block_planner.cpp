@@ -2,15 +2,18 @@
 // It balances well where nodes are small, without ever asking for the smallest slowest stage; devices and
 // links play no part.
 #include "partition/planners/block_partition.h"
+
+#include <chrono>
+
 #include "partition/planners/sequence.h"
 
 namespace antichain {
 
 Plan plan_block(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
-  const CutGraph graph = sequence_graph(profile, options, "block");
+  const auto start = std::chrono::steady_clock::now();
+  const CutGraph graph = sequence_graph(profile, options, Method::block);
   const std::vector<int> ends = block_partition(graph.work_ns, sequence_parts(options, graph));
-  return sequence_plan(profile, options, ends, "block", start);
+  return sequence_plan(profile, options, ends, Method::block, start);
 }
 
 }  // namespace antichain

@@ -5,6 +5,7 @@
 // forwards keep for backward, times the micro-batches in flight there. Early stages have more of these in
 // flight, so they get fewer nodes; a device's share is counted against its own memory. Times play no part.
 #include <algorithm>
+#include <chrono>
 
 #include "partition/planners/balanced_sequence.h"
 #include "partition/planners/sequence.h"
@@ -35,19 +36,20 @@ std::vector<int64_t> capacities(const Cluster& cluster, int stages) {
 }  // namespace
 
 Plan plan_cudasize(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
-  const CutGraph graph = sequence_graph(profile, options, "cudasize");
+  const auto start = std::chrono::steady_clock::now();
+  const CutGraph graph = sequence_graph(profile, options, Method::cudasize);
   const int parts = sequence_parts(options, graph);
   const std::vector<int64_t> held = running_sums(graph.held_bytes), kept = running_sums(graph.kept_bytes);
   const std::vector<int64_t> capacity = capacities(options.cluster, parts);
   std::vector<int> micro_batches;
   for (int s = 0; s < parts; ++s)
-    micro_batches.push_back(in_flight(options.in_flight, options.microbatches, parts - s, 1));
+    micro_batches.push_back(options.in_flight(options.microbatches, parts - s, 1));
   auto fullness = [&](int s, int begin, int end) {
     const MemoryParts bytes{.held = held[end] - held[begin], .kept = kept[end] - kept[begin]};
     return Fullness{memory_bytes(bytes, micro_batches[s], 1), capacity[s]};
   };
-  return sequence_plan(profile, options, balanced_sequence(graph.size(), parts, fullness), "cudasize", start);
+  return sequence_plan(profile, options, balanced_sequence(graph.size(), parts, fullness), Method::cudasize,
+                       start);
 }
 
 }  // namespace antichain

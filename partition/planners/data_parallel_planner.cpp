@@ -1,4 +1,5 @@
 // No pipeline at all: one stage, every device a replica of it. What pipelines compete with.
+#include <chrono>
 #include <numeric>
 
 #include "framework/error.h"
@@ -9,7 +10,7 @@ namespace antichain {
 
 // There is one antichain to consider: the last one.
 Plan plan_data_parallel(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   PlanOptions replicated = options;
   if (options.replicas.off()) replicated.replicas.automatic = true;
   if (!options.replicas.of_stage.empty())
@@ -19,7 +20,7 @@ Plan plan_data_parallel(const Profile& profile, const PlanOptions& options) {
   std::vector<PlanStage> stages = sequence_stages(profile, {cut_graph(profile).size()});
   stages[0].ranks.resize(size_t(options.stages));
   std::iota(stages[0].ranks.begin(), stages[0].ranks.end(), 0);
-  return finish_plan(profile, replicated, std::move(stages), "data-parallel", 1, start);
+  return finish_plan(profile, replicated, std::move(stages), Method::data_parallel, 1, start);
 }
 
 }  // namespace antichain

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 
 #include "framework/error.h"
 #include "partition/plan/cut_file.h"
@@ -76,10 +77,10 @@ std::vector<std::string> cuts_of(const Profile& profile, const PlanOptions& opti
 }  // namespace
 
 Plan plan_handsplit(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
-  const CutGraph graph = sequence_graph(profile, options, "handsplit");
+  const auto start = std::chrono::steady_clock::now();
+  const CutGraph graph = sequence_graph(profile, options, Method::handsplit);
   const std::vector<int> ends = ends_of(profile, graph, cuts_of(profile, options));
-  return sequence_plan(profile, options, ends, "handsplit", start);
+  return sequence_plan(profile, options, ends, Method::handsplit, start);
 }
 
 }  // namespace antichain

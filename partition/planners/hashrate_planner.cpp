@@ -4,6 +4,7 @@
 // compute are what it misjudges.
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cmath>
 
 #include "framework/error.h"
@@ -36,14 +37,14 @@ std::vector<int64_t> flops_before(const Profile& profile, const CutGraph& graph)
 }  // namespace
 
 Plan plan_hashrate(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
-  const CutGraph graph = sequence_graph(profile, options, "hashrate");
+  const auto start = std::chrono::steady_clock::now();
+  const CutGraph graph = sequence_graph(profile, options, Method::hashrate);
   const std::vector<int64_t> before = flops_before(profile, graph);
   auto load = [&](int s, int begin, int end) {
     return double(before[end] - before[begin]) / options.cluster.device(s).speed;
   };
   const std::vector<int> ends = balanced_sequence(graph.size(), sequence_parts(options, graph), load);
-  return sequence_plan(profile, options, ends, "hashrate", start);
+  return sequence_plan(profile, options, ends, Method::hashrate, start);
 }
 
 }  // namespace antichain

@@ -20,6 +20,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <optional>
 
@@ -133,14 +134,15 @@ AntichainDag antichains(const CutGraph& graph, const std::string& model) {
 }  // namespace
 
 Plan plan_pipedream(const Profile& profile, const PlanOptions& options) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   check(options, profile);
   if (!options.replicas.of_stage.empty())
     throw Error(
         "pipedream chooses by itself how many replicas a stage has, but they were given for each stage",
         "turn replicas off or leave them to the method, or choose antichain", ExitCode::usage);
   const AntichainDag dag = antichains(cut_graph(profile), profile.model);
-  return finish_plan(profile, options, Recurrence(dag, options).stages(), "pipedream", dag.states(), start);
+  return finish_plan(profile, options, Recurrence(dag, options).stages(), Method::pipedream, dag.states(),
+                     start);
 }
 
 }  // namespace antichain

@@ -1,7 +1,5 @@
-// The planners by name.
+// The planner of each method.
 #include "partition/planners/planner.h"
-
-#include <fmt/format.h>
 
 #include <array>
 #include <utility>
@@ -11,30 +9,24 @@
 namespace antichain {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Planner>, 8> planners = {{
-    {"antichain", plan_antichain},
-    {"cudasize", plan_cudasize},
-    {"hashrate", plan_hashrate},
-    {"handsplit", plan_handsplit},
-    {"uniform", plan_uniform},
-    {"block", plan_block},
-    {"pipedream", plan_pipedream},
-    {"data-parallel", plan_data_parallel},
+constexpr std::array<std::pair<Method, Planner>, 8> planners = {{
+    {Method::antichain, plan_antichain},
+    {Method::cudasize, plan_cudasize},
+    {Method::hashrate, plan_hashrate},
+    {Method::handsplit, plan_handsplit},
+    {Method::uniform, plan_uniform},
+    {Method::block, plan_block},
+    {Method::pipedream, plan_pipedream},
+    {Method::data_parallel, plan_data_parallel},
 }};
 
 }  // namespace
 
-Planner planner(std::string_view method) {
-  for (const auto& [name, plan] : planners)
-    if (name == method) return plan;
-  throw Error(fmt::format("there is no planner called \"{}\"", method),
-              fmt::format("choose one of {}", fmt::join(planner_names(), ", ")), ExitCode::usage);
-}
-
-std::vector<std::string> planner_names() {
-  std::vector<std::string> names;
-  for (const auto& [name, plan] : planners) names.emplace_back(name);
-  return names;
+Planner planner(Method method) {
+  for (const auto& [its_method, plan] : planners)
+    if (its_method == method) return plan;
+  ANTICHAIN_CHECK(false, "every method has a planner");
+  return nullptr;
 }
 
 }  // namespace antichain

@@ -1,16 +1,13 @@
 // Planners: from a priced network and a cluster to a plan.
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
 
 namespace antichain {
 
-// Error when there are more stages than nodes or devices, or no node at all, or the objective is unknown, or
+// Error when there are more stages than nodes or devices, or no node at all, or
 // no plan fits the devices' memory (then with the smallest memory that would do).
 using Planner = Plan (*)(const Profile&, const PlanOptions&);
 
@@ -23,8 +20,6 @@ Plan plan_block(const Profile&, const PlanOptions&);          // block partition
 Plan plan_pipedream(const Profile&, const PlanOptions&);      // PipeDream's recurrence and its own cost
 Plan plan_data_parallel(const Profile&, const PlanOptions&);  // one stage, every device a replica
 
-// Error listing the methods there are.
-Planner planner(std::string_view method);
-std::vector<std::string> planner_names();
+Planner planner(Method);
 
 }  // namespace antichain

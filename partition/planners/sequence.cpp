@@ -3,18 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <numeric>
 
 #include "framework/error.h"
 
 namespace antichain {
 
-CutGraph sequence_graph(const Profile& profile, const PlanOptions& options, const std::string& method) {
+CutGraph sequence_graph(const Profile& profile, const PlanOptions& options, Method method) {
   check(options, profile);
   if (!options.replicas.off())
-    throw Error(
-        fmt::format("the method {} gives every stage one device, but replicas were asked for", method),
-        "turn replicas off, or choose antichain, pipedream or data-parallel", ExitCode::usage);
+    throw Error(fmt::format("the method {} gives every stage one device, but replicas were asked for",
+                            name_of(method)),
+                "turn replicas off, or choose antichain, pipedream or data-parallel", ExitCode::usage);
   return cut_graph(profile);
 }
 
@@ -30,7 +31,7 @@ std::vector<int64_t> running_sums(const std::vector<int64_t>& prices) {
 
 // Its antichains are the prefixes of the sequence, the empty one included.
 Plan sequence_plan(const Profile& profile, const PlanOptions& options, const std::vector<int>& ends,
-                   const std::string& method, Clock::time_point start) {
+                   Method method, std::chrono::steady_clock::time_point start) {
   return finish_plan(profile, options, sequence_stages(profile, ends), method, int64_t(ends.back()) + 1,
                      start);
 }

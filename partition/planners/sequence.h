@@ -1,6 +1,7 @@
 // The network as a sequence, its nodes in graph order: what the planners that cut it contiguously share.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace antichain {
 
 // check(), and that nothing but sequences is asked for. Usage Error naming the methods that replicate.
-CutGraph sequence_graph(const Profile&, const PlanOptions&, const std::string& method);
+CutGraph sequence_graph(const Profile&, const PlanOptions&, Method method);
 
 // Parts of the sequence: what was asked for; fewer when there are fewer nodes and `at_most` allows it.
 int sequence_parts(const PlanOptions&, const CutGraph&);
@@ -20,7 +21,7 @@ int sequence_parts(const PlanOptions&, const CutGraph&);
 std::vector<int64_t> running_sums(const std::vector<int64_t>& prices);
 
 // Stage s, up to node ends[s] of the sequence, on rank and device s.
-Plan sequence_plan(const Profile&, const PlanOptions&, const std::vector<int>& ends,
-                   const std::string& method, Clock::time_point start);
+Plan sequence_plan(const Profile&, const PlanOptions&, const std::vector<int>& ends, Method method,
+                   std::chrono::steady_clock::time_point start);
 
 }  // namespace antichain

@@ -42,12 +42,13 @@ struct ProfileNode {
   bool called(std::string_view) const;  // whether this is its own name or that of an absorbed node
 };
 
-// A Link is the measured connection of two ranks: a message takes latency_s + bytes / bytes_per_s.
+// A Link is the measured connection of two ranks.
 struct Link {
   double bytes_per_s = 0;  // 0: free, infinitely fast
   double latency_s = 0;
-  double seconds(int64_t bytes) const {
-    return latency_s + (bytes_per_s > 0 ? double(bytes) / bytes_per_s : 0);
+  // The time of so many messages of `bytes` in all, one after the other.
+  double seconds(int64_t bytes, int messages = 1) const {
+    return messages * latency_s + (bytes_per_s > 0 ? double(bytes) / bytes_per_s : 0);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -228,7 +229,7 @@ Solution AntichainSearch::near(const Solution& best, TieRule rule, double slack)
   return {best.dag, best.placements, std::move(cuts), bottleneck};
 }
 
-Plan AntichainSearch::plan(const Solution& solution, Clock::time_point start) const {
+Plan AntichainSearch::plan(const Solution& solution, std::chrono::steady_clock::time_point start) const {
   const std::vector<std::vector<int>> devices = solution.placements->devices(solution.cuts.moves);
   std::vector<PlanStage> stages;
   int rank = 0;
@@ -242,7 +243,8 @@ Plan AntichainSearch::plan(const Solution& solution, Clock::time_point start) co
     if (stage.ranks != devices[s]) stage.devices = devices[s];
     stages.push_back(std::move(stage));
   }
-  Plan plan = finish_plan(profile_, options_, std::move(stages), "antichain", solution.dag->states(), start);
+  Plan plan =
+      finish_plan(profile_, options_, std::move(stages), Method::antichain, solution.dag->states(), start);
   plan.lower_bound_s = double(lower_bound_ns_) / 1e9;
   return plan;
 }
@@ -276,7 +278,7 @@ Solution AntichainSearch::least_memory() {
             profile_.model, options_.at_most ? "at most " : "", device_counts().back(), least,
             least < 1024 ? "" : fmt::format(" ({})", size_text(double(least)))),
         "use larger devices, more of them, a smaller micro-batch, or fewer micro-batches in flight");
-  fitting->bottleneck_ns = std::llround(plan(*fitting, Clock::now()).bottleneck_s * 1e9);
+  fitting->bottleneck_ns = std::llround(plan(*fitting, std::chrono::steady_clock::now()).bottleneck_s * 1e9);
   return *fitting;
 }
 

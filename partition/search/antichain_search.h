@@ -5,6 +5,7 @@
 //   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -35,7 +36,7 @@ class AntichainSearch {
   // on the same devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
 
-  Plan plan(const Solution&, Clock::time_point start) const;
+  Plan plan(const Solution&, std::chrono::steady_clock::time_point start) const;
   // No plan has a smaller bottleneck: best()'s, where it is proved.
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
 

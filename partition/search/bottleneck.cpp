@@ -1,5 +1,7 @@
 #include "partition/search/bottleneck.h"
 
+#include "partition/plan/finish_plan.h"
+
 #include <algorithm>
 
 #include "framework/error.h"
@@ -17,7 +19,7 @@ BottleneckSearch::BottleneckSearch(const AntichainDag& dag, const PlacementDag& 
     : dag_(dag),
       placements_(placements),
       goal_(goal),
-      transfers_count_(goal != Goal::memory && options.objective != "compute") {
+      transfers_count_(goal != Goal::memory && transfers_count(options)) {
   if (transfers_count_) price_boundaries(options);
   make_gates(profile, options);
   if (goal_ == Goal::time_in_memory)

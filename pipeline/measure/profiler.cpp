@@ -14,6 +14,7 @@
 #include "pipeline/measure/device_times.h"
 #include "pipeline/measure/link_probe.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/solo_transport.h"
 
 namespace antichain {
@@ -52,8 +53,10 @@ class RandomSource : public BatchSource {
 };
 
 Plan whole_model(const Profile& network) {
-  Plan plan{
-      .model = network.model, .graph_hash = network.graph_hash, .method = "whole", .objective = "compute"};
+  Plan plan{.model = network.model,
+            .graph_hash = network.graph_hash,
+            .method = "whole",
+            .objective = Objective::compute};
   plan.stages.push_back({.ranks = {0}});
   for (int id = 0; id < int(network.nodes.size()); ++id)
     if (network.nodes[id].role != Role::input) plan.stages[0].nodes.push_back(id);

@@ -1,4 +1,5 @@
 #include "pipeline/planning/cut_scorer.h"
+#include "pipeline/schedule/policy.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,13 +8,13 @@
 namespace antichain {
 namespace {
 
-constexpr size_t most_clocks = 500;  // one per path through the placements; they are large
+constexpr size_t most_estimates = 500;  // one per path through the placements; they are large
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
 constexpr double rounding = 1e-11;
 
 }  // namespace
 
-CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, Policy policy,
+CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const Policy& policy,
                      const AntichainDag& dag, const PlacementDag& placements)
     : profile_(profile),
       options_(options),
@@ -54,16 +55,16 @@ bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
   return true;
 }
 
-StepClock& CutScorer::clock_of(const Cuts& cuts) {
+StepEstimate& CutScorer::estimate_of(const Cuts& cuts) {
   std::vector<int> key;
   for (const Move* move : cuts.moves) key.push_back(int(move - placements_.moves().data()));
-  const auto found = clocks_.find(key);
-  if (found != clocks_.end()) return found->second;
-  if (clocks_.size() >= most_clocks) clocks_.clear();
-  StepClock clock(policy_, options_.microbatches, options_.cluster, placements_.devices(cuts.moves),
-                  profile_.overhead_s);
-  spent_ += 40 * clock.actions();
-  return clocks_.emplace(std::move(key), std::move(clock)).first->second;
+  const auto found = estimates_.find(key);
+  if (found != estimates_.end()) return found->second;
+  if (estimates_.size() >= most_estimates) estimates_.clear();
+  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, placements_.devices(cuts.moves),
+                        profile_.overhead_s);
+  spent_ += 40 * estimate.actions();
+  return estimates_.emplace(std::move(key), std::move(estimate)).first->second;
 }
 
 std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
@@ -76,16 +77,17 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
   find_stages(cuts);
   const StageSums& sums = add_(stage_of_, int(cuts.moves.size()));
   if (!fits(sums, cuts)) return std::nullopt;
-  StepClock& clock = clock_of(cuts);
+  StepEstimate& estimate = estimate_of(cuts);
   spent_ += int64_t(profile_.nodes.size());
-  clock.set(sums);
+  estimate.set(sums);
   double strain = 0;
-  for (double s : clock.at_least_s()) {
+  for (double s : estimate.at_least_s()) {
     if (s > limit_s * (1 + rounding)) return std::nullopt;
     strain += s * s;
   }
-  spent_ += 4 * clock.actions();
-  Score score = {.step_s = std::round(clock.step_s() * 1e12) / 1e12, .bytes = sums.bytes(), .strain = strain};
+  spent_ += 4 * estimate.actions();
+  Score score = {
+      .step_s = std::round(estimate.step_s() * 1e12) / 1e12, .bytes = sums.bytes(), .strain = strain};
   for (size_t s = 0; s < cuts.moves.size(); ++s)
     score.slowest_s = std::max(score.slowest_s, (sums.stages[s].forward_s + sums.stages[s].backward_s) /
                                                     (cuts.moves[s]->speed * cuts.moves[s]->replicas));

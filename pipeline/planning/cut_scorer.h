@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "partition/search/bottleneck.h"
-#include "pipeline/planning/step_clock.h"
+#include "pipeline/planning/step_estimate.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
@@ -17,7 +18,7 @@ struct Score {
   double step_s = 0;  // to the picosecond: equal steps are not told apart by the order of their sums
   double slowest_s = 0;
   int64_t bytes = 0;
-  // Sum of squares of StepClock::at_least_s. While the stages that make the step long stay as they are, a
+  // Sum of squares of StepEstimate::at_least_s. While the stages that make the step long stay as they are, a
   // search can still see whether it makes the others shorter.
   double strain = 0;
 
@@ -34,7 +35,7 @@ struct Score {
 class CutScorer {
  public:
   // Keeps references to all.
-  CutScorer(const Profile&, const PlanOptions&, Policy, const AntichainDag&, const PlacementDag&);
+  CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
   // nullopt when a stage is empty or does not fit its devices, states are not nested, or a replica has no
   // micro-batch. Also when the step is certainly longer than `limit_s`.
@@ -50,7 +51,7 @@ class CutScorer {
   const Bits& down_set(int state);
   void find_stages(const Cuts&);
   bool fits(const StageSums&, const Cuts&) const;
-  StepClock& clock_of(const Cuts&);
+  StepEstimate& estimate_of(const Cuts&);
 
   const Profile& profile_;
   const PlanOptions& options_;
@@ -58,9 +59,9 @@ class CutScorer {
   const AntichainDag& dag_;
   const PlacementDag& placements_;
   StageAdder add_;
-  std::vector<Bits> down_sets_;                   // per state, over profile nodes; empty until asked for
-  std::vector<int> stage_of_;                     // of the cuts at hand; −1 for inputs
-  std::map<std::vector<int>, StepClock> clocks_;  // by the moves
+  std::vector<Bits> down_sets_;  // per state, over profile nodes; empty until asked for
+  std::vector<int> stage_of_;    // of the cuts at hand; −1 for inputs
+  std::map<std::vector<int>, StepEstimate> estimates_;  // by the moves
   int64_t spent_ = 0;
 };
 

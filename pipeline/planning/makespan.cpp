@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <map>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "pipeline/planning/all_cuts.h"
 #include "pipeline/planning/cut_climb.h"
 #include "pipeline/planning/makespan_bound.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -58,7 +60,7 @@ struct Known {
 
 class MakespanSearch {
  public:
-  MakespanSearch(const Profile& profile, const PlanOptions& options, Policy policy)
+  MakespanSearch(const Profile& profile, const PlanOptions& options, const Policy& policy)
       : profile_(profile),
         options_(options),
         policy_(policy),
@@ -67,12 +69,12 @@ class MakespanSearch {
                                  [](const ProfileNode& node) { return node.role != Role::input; }))) {}
 
   Plan run() {
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     check(options_, profile_);
     start_all();
     improve();
-    for (const std::string& method : planner_names())
-      if (method != "antichain") add_baseline(method);
+    for (const Method method : methods())
+      if (method != Method::antichain) add_baseline(method);
     if (!best_)
       throw Error(fmt::format("no plan of {} in {} stages gives every replica one of {} micro-batches",
                               profile_.model, options_.stages, options_.microbatches),
@@ -82,7 +84,7 @@ class MakespanSearch {
 
  private:
   // What is asked for, as a pipeline of so many devices by this objective of the bottleneck.
-  PlanOptions variant(int devices, const std::string& objective, bool straight = false) const {
+  PlanOptions variant(int devices, Objective objective, bool straight = false) const {
     PlanOptions options = options_;
     options.objective = objective;
     if (options.replicas.of_stage.empty()) options.stages = devices;
@@ -94,7 +96,7 @@ class MakespanSearch {
   void start_all() {
     const bool links = !links_are_free(options_.cluster);
     PlanOptions bound = options_;  // with fewer devices where that is allowed
-    bound.objective = "compute";
+    bound.objective = Objective::compute;
     const Ground& first = start_from(bound, true);
     bottleneck_bound_ns_ = first.search->lower_bound_ns();
     const int devices = options_.stages;
@@ -102,10 +104,10 @@ class MakespanSearch {
     if (options_.at_most && options_.replicas.of_stage.empty()) {
       const int most = options_.replicas.off() ? std::min(devices, nodes_) : devices;
       for (int fewer = few ? 1 : most; fewer <= most; ++fewer)
-        try_from(variant(fewer, "compute"), fewer == most);
-      if (links) try_from(variant(most, "compute-or-transfer"), true);
+        try_from(variant(fewer, Objective::compute), fewer == most);
+      if (links) try_from(variant(most, Objective::compute_or_transfer), true);
     } else if (links) {
-      try_from(variant(devices, "compute-or-transfer"), true);
+      try_from(variant(devices, Objective::compute_or_transfer), true);
     }
     if (options_.replicas.automatic) start_without_choice(devices, links);
   }
@@ -113,12 +115,13 @@ class MakespanSearch {
   // Automatic replicas may leave out what is good for the step: no replicas, and as even ones as there can be
   // (which may be the only ones that have micro-batches for all).
   void start_without_choice(int devices, bool links) {
-    if (nodes_ >= devices) try_from(variant(devices, links ? "compute-or-transfer" : "compute", true), true);
+    if (nodes_ >= devices)
+      try_from(variant(devices, links ? Objective::compute_or_transfer : Objective::compute, true), true);
     const auto some = [](const auto& ground) { return !ground->found.empty(); };
     if (grounds_[0]->best->dag->states() > few_states && std::any_of(grounds_.begin(), grounds_.end(), some))
       return;
     for (int stages = 2; stages < std::min(nodes_ + 1, devices); ++stages) {
-      PlanOptions even = variant(devices, "compute");
+      PlanOptions even = variant(devices, Objective::compute);
       even.replicas = {.of_stage = even_crews(stages, devices)};
       even.stages = stages;
       try_from(even, false);
@@ -197,7 +200,8 @@ class MakespanSearch {
 
   void try_all(Ground& ground) {
     const int stages = int(ground.found[0].cuts.moves.size());
-    if (known_.count(stages) > 0 || !AllCuts::possible(options_, *ground.score, stages)) return;
+    if (policy_.halves || known_.count(stages) > 0 || !AllCuts::possible(options_, *ground.score, stages))
+      return;
     const AllCuts all(profile_, ground.options, *ground.best->dag, stages);
     Known& known = known_[stages];
     known.least_step_s = all.least_step_s();
@@ -220,17 +224,16 @@ class MakespanSearch {
 
   void add(const Ground& ground) {
     const Solution solution = {ground.best->dag, ground.best->placements, ground.found[0].cuts, 0};
-    consider(ground.search->plan(solution, Clock::now()));
+    consider(ground.search->plan(solution, std::chrono::steady_clock::now()));
   }
 
   // A method that refuses, for whatever it can not do, is no candidate.
-  void add_baseline(const std::string& method) {
+  void add_baseline(Method method) {
     try {
       PlanOptions options = options_;
-      options.objective = "compute-or-transfer";
-      if (options.replicas.automatic && method != "pipedream" && method != "data-parallel")
+      if (options.replicas.automatic && method != Method::pipedream && method != Method::data_parallel)
         options.replicas = {};
-      if (options.replicas.off() && method == "data-parallel") return;
+      if (options.replicas.off() && method == Method::data_parallel) return;
       const Plan plan = planner(method)(profile_, options);
       if (stage_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
     } catch (const Error& error) {
@@ -250,14 +253,12 @@ class MakespanSearch {
     bytes_ = bytes;
   }
 
-  Plan finish(Clock::time_point start) {
-    options_.objective = "compute-or-transfer";
-    Plan plan = finish_plan(profile_, options_, best_->stages, "antichain",
+  Plan finish(std::chrono::steady_clock::time_point start) {
+    Plan plan = finish_plan(profile_, options_, best_->stages, Method::antichain,
                             grounds_.front()->best->dag->states(), start);
-    plan.objective = "makespan";
     plan.step_s = best_->step_s;
     const double bound_s =
-        std::max(least_step_s_, makespan_bound_s(profile_, options_, bottleneck_bound_ns_));
+        std::max(least_step_s_, makespan_bound_s(profile_, options_, policy_, bottleneck_bound_ns_));
     plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);
     return plan;
   }
@@ -278,7 +279,7 @@ class MakespanSearch {
 
 }  // namespace
 
-Plan plan_makespan(const Profile& profile, const PlanOptions& options, Policy policy) {
+Plan plan_makespan(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   return MakespanSearch(profile, options, policy).run();
 }
 

@@ -9,11 +9,11 @@
 
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
-// objective "makespan"; the bound is that of makespan_bound.h. Error as plan_antichain.
-Plan plan_makespan(const Profile&, const PlanOptions&, Policy);
+// options.objective is makespan. The bound is that of makespan_bound.h. Error as plan_antichain.
+Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
 
 }  // namespace antichain

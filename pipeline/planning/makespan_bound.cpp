@@ -64,40 +64,42 @@ Profile with_updates(const Profile& profile, int microbatches) {
   return with;
 }
 
-LongestWays longest_ways(const Profile& profile) {
+LongestWays longest_ways(const Profile& profile, bool halves) {
   LongestWays ways = {std::vector<double>(profile.nodes.size(), 0),
                       std::vector<double>(profile.nodes.size(), 0)};
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
     const ProfileNode& node = profile.nodes[n];
     if (node.role == Role::input) continue;
-    double before_s = 0, after_s = node.cost.update_s;
+    const double own_s = halves ? node.cost.backward_input_s : node.cost.backward_s();
+    double before_s = 0, after_s = node.cost.update_s + (halves ? node.cost.backward_weight_s : 0);
     for (int input : node.inputs) {
       before_s = std::max(before_s, ways.there_s[size_t(input)]);
       if (profile.nodes[size_t(input)].needs_gradient)
         after_s = std::max(after_s, ways.back_s[size_t(input)]);
     }
     ways.there_s[n] = before_s + node.cost.forward_s;
-    ways.back_s[n] = node.cost.backward_s() + after_s;
+    ways.back_s[n] = own_s + after_s;
   }
   return ways;
 }
 
-double critical_path_s(const Profile& profile, double fastest) {
-  const LongestWays ways = longest_ways(profile);
+double critical_path_s(const Profile& profile, double fastest, bool halves) {
+  const LongestWays ways = longest_ways(profile, halves);
   double longest_s = 0;
   for (size_t n = 0; n < profile.nodes.size(); ++n)
     longest_s = std::max(longest_s, ways.there_s[n] + ways.back_s[n]);
   return (longest_s + 2 * profile.overhead_s) / fastest;
 }
 
-double makespan_bound_s(const Profile& profile, const PlanOptions& options, int64_t bottleneck_ns) {
+double makespan_bound_s(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                        int64_t bottleneck_ns) {
   const std::vector<double> all = speeds(options);
   const int M = options.microbatches;
   const double steady_ns = (double(bottleneck_ns) - rounded_up_ns(with_updates(profile, M), options, all)) *
                            share_of_slowest(options, all);
   const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
-  const double bound_s =
-      std::max(critical_path_s(profile, all.back()), M * std::max(0.0, steady_ns) / 1e9 + overheads_s);
+  const double bound_s = std::max(critical_path_s(profile, all.back(), policy.halves),
+                                  M * std::max(0.0, steady_ns) / 1e9 + overheads_s);
   return bound_s * (1 - rounding);
 }
 
@@ -106,14 +108,14 @@ double but_for_rounding(double bound_s, double step_s) {
   return bound_s >= step_s * (1 - 2 * rounding) ? step_s : bound_s;
 }
 
-double makespan_bound_s(const Profile& profile, const PlanOptions& options) {
+double makespan_bound_s(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   PlanOptions free = options;
-  free.objective = "compute";
+  free.objective = Objective::compute;
   for (Device& device : free.cluster.devices) device.memory_bytes = 0;
   const Profile with = with_updates(profile, options.microbatches);
   AntichainSearch search(with, free);
   search.best();
-  return makespan_bound_s(profile, options, search.lower_bound_ns());
+  return makespan_bound_s(profile, options, policy, search.lower_bound_ns());
 }
 
 }  // namespace antichain

@@ -2,7 +2,8 @@
 //
 //   one micro-batch's critical path    forwards along a path of the network, backwards along one to a source,
 //                                      each node on the fastest device, no transfers; the update of a node
-//                                      that its gradient ends at
+//                                      that its gradient ends at. Where a schedule parts backwards, a
+//                                      gradient goes on after the input half
 //   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
 //                                      them
 //
@@ -14,7 +15,7 @@
 #include <vector>
 
 #include "partition/plan/plan_options.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
@@ -27,15 +28,16 @@ Profile with_updates(const Profile&, int microbatches);
 struct LongestWays {
   std::vector<double> there_s, back_s;
 };
-LongestWays longest_ways(const Profile&);
+// `halves`: of a schedule that parts backwards (Policy::halves).
+LongestWays longest_ways(const Profile&, bool halves = false);
 
-double critical_path_s(const Profile&, double fastest);
+double critical_path_s(const Profile&, double fastest, bool halves = false);
 
 // `bottleneck_ns`: no plan for these options has a smaller one (objective "compute"), of the network
 // with_updates.
-double makespan_bound_s(const Profile&, const PlanOptions&, int64_t bottleneck_ns);
+double makespan_bound_s(const Profile&, const PlanOptions&, const Policy&, int64_t bottleneck_ns);
 // Searches for that bottleneck, without memory limits: a bound for any method's plan.
-double makespan_bound_s(const Profile&, const PlanOptions&);
+double makespan_bound_s(const Profile&, const PlanOptions&, const Policy&);
 
 // The bound; the step where the two are equal but for the last bits of their sums.
 double but_for_rounding(double bound_s, double step_s);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "framework/error.h"
 #include "partition/plan/finish_plan.h"
@@ -10,31 +11,16 @@
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/makespan.h"
 #include "pipeline/planning/makespan_bound.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
 namespace {
 
-constexpr std::string_view makespan = "makespan";
-
-void check_objective(const std::string& objective) {
-  const std::vector<std::string> names = objective_names();
-  if (std::find(names.begin(), names.end(), objective) == names.end())
-    throw Error(fmt::format("there is no objective called \"{}\"", objective),
-                fmt::format("choose one of {}", fmt::join(names, ", ")), ExitCode::usage);
-}
-
-InFlight in_flight_of(Policy policy) {
-  switch (policy) {
-    case Policy::one_f_one_b:
-      return InFlight::one_f_one_b;
-    case Policy::gpipe:
-      return InFlight::all;
-    case Policy::forward_only:
-      break;
-  }
-  throw Error(fmt::format("plans are for training, and the schedule {} has no backwards", name_of(policy)),
-              "choose 1f1b or gpipe", ExitCode::usage);
+void check_trains(const Policy& policy) {
+  if (policy.trains) return;
+  throw Error(fmt::format("plans are for training, and the schedule {} has no backwards", policy.name),
+              "choose " + training_policies_in_words(), ExitCode::usage);
 }
 
 void check_memory(const Plan& plan, const Cluster& cluster) {
@@ -50,7 +36,8 @@ void check_memory(const Plan& plan, const Cluster& cluster) {
           "stage {} of the plan by {} needs {} bytes, but its device has {}: this split needs {} bytes on "
           "each device",
           s, plan.method, plan.stages[size_t(s)].memory_bytes, limit, most),
-      "use larger devices or more of them, or the method antichain, which looks for a split that fits");
+      "use larger devices or more of them, or plan by the method antichain, which looks for a split that "
+      "fits");
 }
 
 // data-parallel replicates even where replicas are off.
@@ -63,8 +50,8 @@ PlanOptions options_behind(const Plan& plan, PlanOptions options) {
 
 // Of the plans with the smallest bottleneck, that of the tie rule with the shorter step: on links that take
 // time, fewer bytes are not always better than more even stages.
-Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, Policy policy) {
-  const auto start = Clock::now();
+Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  const auto start = std::chrono::steady_clock::now();
   AntichainSearch search(profile, options);
   const Solution best = search.best();
   Plan chosen = search.plan(best, start);
@@ -77,29 +64,55 @@ Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, Poli
   return even.step_s < chosen.step_s ? even : chosen;
 }
 
-}  // namespace
-
-std::vector<std::string> objective_names() {
-  return {"compute", "compute-or-transfer", std::string(makespan)};
+// What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
+PlanOptions options_for(const Plan& plan, PlanOptions options) {
+  options.stages = plan.ranks();
+  options.replicas = {.automatic = plan.ranks() > int(plan.stages.size())};
+  options.at_most = false;
+  return options;
 }
 
-Plan plan_network(const Profile& profile, const PlanOptions& options, std::string_view method,
-                  Policy policy) {
-  check_objective(options.objective);
-  const Planner own = planner(method);
-  const bool by_step = options.objective == makespan;
+// A gap means the same for a plan from a file and for one that is made here: it is above the bound that the
+// exact planner proves for the objective. Where that planner refuses, the bound that needs no search stays.
+void bound_by_search(Plan& plan, const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  try {
+    const Plan exact = plan_network(profile, options, Method::antichain, policy);
+    plan.lower_bound_s = but_for_rounding(exact.lower_bound_s, plan.objective_s());
+    plan.states = exact.states;
+    plan.planning_s = exact.planning_s;
+  } catch (const Error& error) {
+    if (error.code() == ExitCode::failure) throw;
+  }
+}
+
+}  // namespace
+
+Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
+  check_trains(policy);
+  const bool by_step = options.objective == Objective::makespan;
   PlanOptions asked = options;
-  asked.in_flight = in_flight_of(policy);
-  if (by_step) asked.objective = "compute-or-transfer";
-  if (by_step && method == "antichain") return plan_makespan(profile, asked, policy);
-  Plan plan = method == "antichain" ? plan_by_bottleneck(profile, asked, policy) : own(profile, asked);
+  asked.in_flight = policy.in_flight;
+  if (by_step && method == Method::antichain) return plan_makespan(profile, asked, policy);
+  Plan plan = method == Method::antichain ? plan_by_bottleneck(profile, asked, policy)
+                                          : planner(method)(profile, asked);
   check_memory(plan, asked.cluster);
   plan.step_s = step_s(profile, plan, policy, asked.microbatches, asked.cluster);
-  if (by_step) {
-    plan.objective = makespan;
+  if (by_step)
     plan.lower_bound_s =
-        but_for_rounding(makespan_bound_s(profile, options_behind(plan, asked)), plan.step_s);
-  }
+        but_for_rounding(makespan_bound_s(profile, options_behind(plan, asked), policy), plan.step_s);
+  return plan;
+}
+
+Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& options, const Policy& policy) {
+  check_trains(policy);
+  PlanOptions asked = options_for(given, options);
+  asked.in_flight = policy.in_flight;
+  const auto start = std::chrono::steady_clock::now();
+  Plan plan = finish_plan(profile, asked, given.stages, given.method, 0, start);
+  plan.planning_s = 0;
+  check_memory(plan, asked.cluster);
+  plan.step_s = step_s(profile, plan, policy, asked.microbatches, asked.cluster);
+  bound_by_search(plan, profile, asked, policy);
   return plan;
 }
 

@@ -7,22 +7,22 @@
 //                                  pipeline/planning/makespan_bound.h
 #pragma once
 
-#include <string>
-#include <string_view>
-#include <vector>
-
+#include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
-std::vector<std::string> objective_names();
-
 // Plan::step_s is of options.microbatches under the policy, which also says how many micro-batches are in
-// flight (so options.in_flight is not read). Error as the planners, for an unknown objective or a policy
-// without backwards, for more replicas than micro-batches, and when the plan of a method that does not look
-// at memory does not fit: it names the stage, what it needs, and what would do.
-Plan plan_network(const Profile&, const PlanOptions&, std::string_view method, Policy);
+// flight (so options.in_flight is not read). Error as the planners, for a policy without backwards, for more
+// replicas than micro-batches, and when the plan of a method that does not look at memory does not fit: it
+// names the stage, what it needs, and what would do.
+Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
+
+// The stages of a given plan, priced and judged anew. A plan from a file says what is done where; what that
+// costs depends on the cluster and the step, and an edited plan's figures are out of date. Of the options the
+// stages, replicas and `at_most` are the plan's own. Error when a stage does not fit its device.
+Plan price_plan(const Profile&, const Plan& given, const PlanOptions&, const Policy&);
 
 }  // namespace antichain

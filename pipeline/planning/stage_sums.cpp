@@ -1,6 +1,7 @@
 #include "pipeline/planning/stage_sums.h"
 
 #include "partition/plan/stage_cost.h"
+#include "pipeline/schedule/schedule_passes.h"
 
 namespace antichain {
 
@@ -10,7 +11,7 @@ int64_t StageSums::bytes() const {
   return bytes;
 }
 
-StageAdder::StageAdder(const Profile& network) : network_(network), consumers_(network.consumers()) {}
+StageAdder::StageAdder(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
 
 const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages) {
   stages_ = stages;
@@ -20,10 +21,12 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
   last_tensor_.assign(size_t(stages), -1);
   for (size_t n = 0; n < stage_of.size(); ++n) {
     if (stage_of[n] < 0) continue;
-    const NodeCost& cost = network_.nodes[n].cost;
+    const NodeCost& cost = profile_.nodes[n].cost;
     StageSum& stage = sums_.stages[size_t(stage_of[n])];
     stage.forward_s += cost.forward_s;
     stage.backward_s += cost.backward_s();
+    stage.backward_input_s += cost.backward_input_s;
+    stage.backward_weight_s += cost.backward_weight_s;
     stage.update_s += cost.update_s;
     stage.param_bytes += cost.param_bytes;
     stage.held_bytes += antichain::held_bytes(cost);
@@ -39,29 +42,21 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
   return sums_;
 }
 
-// One message to every stage that consumes the tensor. Back: one from the stage whose consumers start the
-// fold (the highest ones), as far as its run goes; one for every other consumer. The rule is that of
-// schedule_messages.cpp.
+// One message to every stage that consumes the tensor. Back: one for every run of the gradient's fold.
 void StageAdder::add_traffic(int tensor, const std::vector<int>& stage_of) {
-  const std::vector<int>& consumers = consumers_[size_t(tensor)];
   const int own = stage_of[size_t(tensor)];
-  const int64_t bytes = network_.nodes[size_t(tensor)].cost.output_bytes;
-  const bool gradient = network_.nodes[size_t(tensor)].needs_gradient;
-  int leader = -1;  // the stage whose run starts the fold, while it lasts
-  bool first = true;
-  for (auto c = consumers.rbegin(); c != consumers.rend(); ++c) {
-    const int stage = stage_of[size_t(*c)];
-    const bool goes_on = !first && stage == leader;
-    leader = stage != own && (first || goes_on) ? stage : -1;
-    first = false;
-    if (stage == own) continue;
+  const int64_t bytes = profile_.nodes[size_t(tensor)].cost.output_bytes;
+  const bool gradient = profile_.nodes[size_t(tensor)].needs_gradient;
+  fold_in_runs(consumers_[size_t(tensor)], stage_of, own, [&](int consumer, bool joins) {
+    const int stage = stage_of[size_t(consumer)];
+    if (stage == own) return;
     Traffic& pair = between(own, stage, stages_);
     if (last_tensor_[size_t(stage)] != tensor) {
       last_tensor_[size_t(stage)] = tensor;
       ++pair.tensors, pair.tensor_bytes += bytes;
     }
-    if (gradient && !goes_on) ++pair.gradients, pair.gradient_bytes += bytes;
-  }
+    if (gradient && !joins) ++pair.gradients, pair.gradient_bytes += bytes;
+  });
 }
 
 }  // namespace antichain

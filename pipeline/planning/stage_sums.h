@@ -12,8 +12,9 @@ namespace antichain {
 
 struct StageSum {
   double forward_s = 0, backward_s = 0, update_s = 0;
-  int64_t param_bytes = 0;                 // one copy of the weights
-  int64_t held_bytes = 0, kept_bytes = 0;  // of memory: always, and per micro-batch in flight
+  double backward_input_s = 0, backward_weight_s = 0;  // the halves of backward_s
+  int64_t param_bytes = 0;                             // one copy of the weights
+  int64_t held_bytes = 0, kept_bytes = 0;              // of memory: always, and per micro-batch in flight
 };
 
 // Of one micro-batch: tensors go from the earlier stage to the later one, gradients come back.
@@ -43,7 +44,7 @@ class StageAdder {
     return pairs_[size_t(to) * size_t(stages) + size_t(from)];
   }
 
-  const Profile& network_;
+  const Profile& profile_;
   const std::vector<std::vector<int>> consumers_;  // ascending
   int stages_ = 0;
   std::vector<Traffic> pairs_;

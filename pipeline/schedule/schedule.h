@@ -1,7 +1,7 @@
 // A schedule says who does what when: per rank a list of actions, as data. It prints, parses, validates,
 // simulates, draws and runs; no schedule is ever written a second time as loops.
 //
-//   compute order (1F1B, GPipe, forward-only)  |>  loads and messages  |>  updates  |>  validate
+//   compute order (a policy's)  |>  loads and messages  |>  updates  |>  validate
 //
 // One action prints as one word: 0F3 is stage 0's forward of micro-batch 3. The legend of all words is in
 // pipeline/schedule/schedule_text.cpp beside the table that prints and parses them; docs/schedules.md has
@@ -10,7 +10,6 @@
 
 #include <compare>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "partition/plan/plan.h"
@@ -58,14 +57,6 @@ struct Schedule {
 };
 bool learns(const Schedule&);  // whether it has backwards: else it evaluates
 
-enum class Policy { one_f_one_b, gpipe, forward_only };
-Policy policy(std::string_view name);  // "1f1b", "gpipe"; Error listing them
-std::string_view name_of(Policy);
-
-// Replica i of a stage that has r does the micro-batches i, i + r, i + 2r, …
-// Error on a plan that does not fit the network, no micro-batches, a replica that would have none.
-Schedule make_schedule(const Profile& network, const Plan&, Policy, int microbatches);
-
 // Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending.
 // Each term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no
 // consumer.
@@ -73,7 +64,7 @@ struct FoldTerm {
   int stage = 0;    // whose backward computes it
   Message message;  // consumer = the run's lowest node; local terms have one consumer each
 };
-std::vector<FoldTerm> gradient_fold(const Profile& network, const std::vector<int>& stage_of, int tensor);
+std::vector<FoldTerm> gradient_fold(const Profile& profile, const std::vector<int>& stage_of, int tensor);
 
 std::string print(const Action&);
 std::string print(const Schedule&);  // one line a rank, after a header line
@@ -85,7 +76,7 @@ Schedule parse_schedule(const std::string& text, const std::string& origin);
 // order (weight gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than
 // its turn says, a missing step, an all-reduce that a replica misses or that comes before a gradient of it, a
 // slot whose reuse would wait on a peer.
-void validate(const Schedule&, const Profile& network, const Plan&);
+void validate(const Schedule&, const Profile& profile, const Plan&);
 
 // Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are
 // used as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.

@@ -4,7 +4,6 @@
 // so that skip connections need no relays; to the rank of b whose turn micro-batch m is, where b has
 // replicas. Gradients come back the same way, folded as far as promise and order allow.
 #include <algorithm>
-#include <functional>
 
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -14,18 +13,13 @@ namespace {
 using Consumers = std::vector<std::vector<int>>;
 
 std::vector<FoldTerm> fold(const Consumers& consumers, const std::vector<int>& stage_of, int tensor) {
-  std::vector<int> order = consumers[tensor];
-  std::sort(order.begin(), order.end(), std::greater<>());
   std::vector<FoldTerm> terms;
-  bool leading = true;  // whether all terms so far are one remote stage's run that starts the fold
-  for (int consumer : order) {
-    const int stage = stage_of[consumer];
-    leading = leading && stage != stage_of[tensor] && (terms.empty() || terms[0].stage == stage);
-    if (leading && !terms.empty())
+  fold_in_runs(consumers[tensor], stage_of, stage_of[tensor], [&](int consumer, bool joins) {
+    if (joins)
       terms[0].message.consumer = consumer;
     else
-      terms.push_back({stage, {Flow::gradient, tensor, consumer}});
-  }
+      terms.push_back({stage_of[consumer], {Flow::gradient, tensor, consumer}});
+  });
   return terms;
 }
 
@@ -39,26 +33,26 @@ std::vector<int> receivers(const std::vector<int>& consumers, const std::vector<
   return stages;
 }
 
-void add_routes(Cut& cut, const Profile& network, const std::vector<int>& stage_of) {
-  const Consumers consumers = network.consumers();
-  std::vector<int> crossing;  // nodes, ascending
-  for (int n = 0; n < int(network.nodes.size()); ++n) {
-    if (network.nodes[n].role == Role::input) continue;
+void add_routes(Crossing& crossing, const Profile& profile, const std::vector<int>& stage_of) {
+  const Consumers consumers = profile.consumers();
+  std::vector<int> folded;  // nodes whose gradients come back, ascending
+  for (int n = 0; n < int(profile.nodes.size()); ++n) {
+    if (profile.nodes[n].role == Role::input) continue;
     const std::vector<int> stages = receivers(consumers[n], stage_of, stage_of[n]);
-    for (int to : stages) cut.activations.push_back({{Flow::activation, n, -1}, stage_of[n], to});
-    if (!stages.empty() && network.nodes[n].needs_gradient) crossing.push_back(n);
+    for (int to : stages) crossing.activations.push_back({{Flow::activation, n, -1}, stage_of[n], to});
+    if (!stages.empty() && profile.nodes[n].needs_gradient) folded.push_back(n);
   }
-  for (auto n = crossing.rbegin(); n != crossing.rend(); ++n)
+  for (auto n = folded.rbegin(); n != folded.rend(); ++n)
     for (const FoldTerm& term : fold(consumers, stage_of, *n))
-      if (term.stage != stage_of[*n]) cut.gradients.push_back({term.message, term.stage, stage_of[*n]});
+      if (term.stage != stage_of[*n]) crossing.gradients.push_back({term.message, term.stage, stage_of[*n]});
 }
 
-std::vector<bool> loading_stages(const Profile& network, const Plan& plan) {
+std::vector<bool> loading_stages(const Profile& profile, const Plan& plan) {
   std::vector<bool> loads;
-  const auto is_input = [&](int n) { return network.nodes[n].role == Role::input; };
+  const auto is_input = [&](int n) { return profile.nodes[n].role == Role::input; };
   for (const PlanStage& stage : plan.stages)
     loads.push_back(std::any_of(stage.nodes.begin(), stage.nodes.end(), [&](int n) {
-      const auto& inputs = network.nodes[n].inputs;
+      const auto& inputs = profile.nodes[n].inputs;
       return std::any_of(inputs.begin(), inputs.end(), is_input);
     }));
   return loads;
@@ -74,20 +68,21 @@ std::vector<Route> touching(const std::vector<Route>& routes, int Route::*end, i
 
 }  // namespace
 
-std::vector<FoldTerm> gradient_fold(const Profile& network, const std::vector<int>& stage_of, int tensor) {
-  const ProfileNode& node = network.nodes.at(tensor);
+std::vector<FoldTerm> gradient_fold(const Profile& profile, const std::vector<int>& stage_of, int tensor) {
+  const ProfileNode& node = profile.nodes.at(tensor);
   if (!node.needs_gradient || node.role == Role::input) return {};
-  return fold(network.consumers(), stage_of, tensor);
+  return fold(profile.consumers(), stage_of, tensor);
 }
 
-Cut cut_of(const Profile& network, const Plan& plan) {
-  Cut cut{.loads = loading_stages(network, plan)};
-  add_routes(cut, network, plan.stage_of(int(network.nodes.size())));
-  for (const PlanStage& stage : plan.stages) cut.ranks.push_back(stage.ranks);
-  return cut;
+Crossing crossing_of(const Profile& profile, const Plan& plan) {
+  Crossing crossing{.loads = loading_stages(profile, plan)};
+  add_routes(crossing, profile, plan.stage_of(int(profile.nodes.size())));
+  for (const PlanStage& stage : plan.stages) crossing.ranks.push_back(stage.ranks);
+  return crossing;
 }
 
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut& cut, const Share& share) {
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing& crossing,
+                                 const Share& share) {
   struct Messages {
     std::vector<Route> in, out;
     size_t size() const { return in.size() + out.size(); }
@@ -96,7 +91,7 @@ std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut& 
     return {touching(routes, &Route::to_stage, share.stage),
             touching(routes, &Route::from_stage, share.stage)};
   };
-  const Messages activations = of(cut.activations), gradients = of(cut.gradients), none;
+  const Messages activations = of(crossing.activations), gradients = of(crossing.gradients), none;
   std::vector<Action> all;
   all.reserve(compute.size() * (2 + std::max(activations.size(), gradients.size())));
   for (const Action& action : compute) {
@@ -106,12 +101,12 @@ std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut& 
     const Messages& messages = forward                                ? activations
                                : action.verb == Verb::backward_weight ? none
                                                                       : gradients;
-    if (forward && cut.loads[stage]) all.push_back({Verb::load, stage, m});
+    if (forward && crossing.loads[stage]) all.push_back({Verb::load, stage, m});
     for (const Route& route : messages.in)
-      all.push_back({Verb::recv, stage, m, route.message, cut.rank_of(route.from_stage, m)});
+      all.push_back({Verb::recv, stage, m, route.message, crossing.rank_of(route.from_stage, m)});
     all.push_back(action);
     for (const Route& route : messages.out)
-      all.push_back({Verb::send, stage, m, route.message, cut.rank_of(route.to_stage, m)});
+      all.push_back({Verb::send, stage, m, route.message, crossing.rank_of(route.to_stage, m)});
   }
   return all;
 }

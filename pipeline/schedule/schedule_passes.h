@@ -1,10 +1,10 @@
 // The passes that make_schedule composes, and what a cut asks to be sent: shared with the validator and the
-// simulator.
+// simulator. Pass 1, the order in which a rank computes, is Policy::order.
 #pragma once
 
 #include <vector>
 
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 
@@ -22,9 +22,6 @@ struct Share {
 // Of one rank of the plan.
 Share share_of(const Plan&, int rank, int microbatches);
 
-// Pass 1: the forwards and backwards of one rank, in the policy's order.
-std::vector<Action> compute_order(Policy, const Share&);
-
 // One tensor or gradient that crosses the cut, once every micro-batch.
 struct Route {
   Message message;
@@ -32,8 +29,22 @@ struct Route {
   auto operator<=>(const Route&) const = default;
 };
 
-// What a plan's cut needs besides computing.
-struct Cut {
+// The one rule of a fold. Goes through a tensor's consumers from the highest node to the lowest and calls
+// visit(consumer, joins): `joins` says that its gradient is pre-summed into the message of the one before. Only
+// another stage's run that starts the fold is pre-summed. `consumers` ascend; `own` is the tensor's stage.
+template <class Visit>
+void fold_in_runs(const std::vector<int>& consumers, const std::vector<int>& stage_of, int own, Visit visit) {
+  int leader = -1;  // the stage whose run starts the fold, while it lasts
+  for (auto c = consumers.rbegin(); c != consumers.rend(); ++c) {
+    const int stage = stage_of[size_t(*c)];
+    const bool first = c == consumers.rbegin(), joins = !first && stage == leader;
+    leader = stage != own && (first || joins) ? stage : -1;
+    visit(*c, joins);
+  }
+}
+
+// What crosses the cut of a plan: the messages that the plan requires, and who loads.
+struct Crossing {
   std::vector<Route> activations;       // by tensor, then receiving stage, ascending
   std::vector<Route> gradients;         // by tensor descending, then in the order of the fold
   std::vector<bool> loads;              // per stage: whether it uses an input node
@@ -44,22 +55,22 @@ struct Cut {
   int rank_of(int stage, int microbatch) const { return ranks[stage][microbatch % replicas(stage)]; }
 };
 // The plan must be valid.
-Cut cut_of(const Profile& network, const Plan&);
+Crossing crossing_of(const Profile& profile, const Plan&);
 
 // Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
-void check_shares(const Cut&, int microbatches);
+void check_shares(const Crossing&, int microbatches);
 // Stage by stage, then replica by replica.
-std::vector<Share> shares(const Cut&, int microbatches);
+std::vector<Share> shares(const Crossing&, int microbatches);
 
 // Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one
 // that produces the tensor.
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Cut&, const Share&);
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing&, const Share&);
 
 // Pass 3: one step at the end, when there is anything to learn from; before it, replicas add up their
 // gradients.
 void add_updates(std::vector<Action>&, const Share&);
 
 // All passes, without the validator.
-Schedule compose(const Cut&, Policy, int microbatches);
+Schedule compose(const Crossing&, const Policy&, int microbatches);
 
 }  // namespace antichain

@@ -30,9 +30,12 @@ constexpr size_t verbs = size_t(Verb::update) + 1;
 
 class Validator {
  public:
-  Validator(const Schedule& schedule, const Profile& network, const Plan& plan)
-      : schedule_(schedule), cut_(cut_of(network, plan)), stages_(cut_.stages()), ranks_(plan.ranks()) {
-    for (const auto* routes : {&cut_.activations, &cut_.gradients})
+  Validator(const Schedule& schedule, const Profile& profile, const Plan& plan)
+      : schedule_(schedule),
+        crossing_(crossing_of(profile, plan)),
+        stages_(crossing_.stages()),
+        ranks_(plan.ranks()) {
+    for (const auto* routes : {&crossing_.activations, &crossing_.gradients})
       for (const Route& route : *routes) asked_.emplace(route, int(asked_.size()));
   }
 
@@ -44,11 +47,11 @@ class Validator {
       for (int m = 0; m < schedule_.microbatches; ++m) check_compute(s, m);
       check_ascending(s);
       if (training_)
-        for (int rank : cut_.ranks[s]) check_update(s, rank);
+        for (int rank : crossing_.ranks[s]) check_update(s, rank);
     }
-    for (const Route& route : cut_.activations) check_route(route);
+    for (const Route& route : crossing_.activations) check_route(route);
     if (training_)
-      for (const Route& route : cut_.gradients) check_route(route);
+      for (const Route& route : crossing_.gradients) check_route(route);
     const Partners partners = match_messages(schedule_);
     check_all_reached(schedule_, walk(schedule_, partners, [](int, int) {}));
     validate_slots(schedule_, slots(schedule_));
@@ -60,7 +63,7 @@ class Validator {
       throw Error(
           fmt::format("the schedule has {} ranks, but the plan has {}", schedule_.ranks.size(), ranks_));
     if (schedule_.microbatches < 1) throw Error("the schedule has no micro-batches");
-    check_shares(cut_, schedule_.microbatches);
+    check_shares(crossing_, schedule_.microbatches);
   }
 
   // Actions known, on the right rank, and once.
@@ -88,7 +91,7 @@ class Validator {
   void check_fields(int rank, const Action& a) const {
     if (a.stage < 0 || a.stage >= stages_)
       fail(rank, a, fmt::format("names no stage: the plan has {}", stages_));
-    const std::vector<int>& ranks = cut_.ranks[a.stage];
+    const std::vector<int>& ranks = crossing_.ranks[a.stage];
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
       fail(rank, a, fmt::format("belongs to rank {} by the plan", fmt::join(ranks, " or ")));
     const bool of_step = a.verb == Verb::update || a.verb == Verb::reduce;
@@ -98,7 +101,7 @@ class Validator {
       fail(rank, a, fmt::format("belongs to rank {}, whose turn it is by the plan", rank_of(a)));
     if (a.verb == Verb::reduce && ranks.size() == 1)
       fail(rank, a, "adds up gradients over replicas, but the stage has one rank");
-    if (a.verb == Verb::load && !cut_.loads[a.stage])
+    if (a.verb == Verb::load && !crossing_.loads[a.stage])
       fail(rank, a, "loads samples, but the stage uses no input");
     if (is_message(a) && !asked_for(a)) fail(rank, a, "carries a message that the plan does not ask for");
   }
@@ -112,7 +115,8 @@ class Validator {
   // By the plan, and the peer is the one whose turn it is there.
   bool asked_for(const Action& a) const {
     const bool known = a.peer >= 0 && a.peer < int(stage_of_.size());
-    return known && cut_.rank_of(stage_of_[a.peer], a.microbatch) == a.peer && asked_.contains(route_of(a));
+    return known && crossing_.rank_of(stage_of_[a.peer], a.microbatch) == a.peer &&
+           asked_.contains(route_of(a));
   }
 
   // Every action that the plan asks for has a place in one table: a row for every stage or route and each of
@@ -120,7 +124,7 @@ class Validator {
   void make_places() {
     stage_of_.resize(size_t(ranks_));
     for (int s = 0; s < stages_; ++s)
-      for (int rank : cut_.ranks[s]) stage_of_[rank] = s;
+      for (int rank : crossing_.ranks[s]) stage_of_[rank] = s;
     places_.assign((row_of_rank(0) + size_t(ranks_)) * verbs, -1);
   }
   size_t row_of_rank(int rank) const {
@@ -139,7 +143,7 @@ class Validator {
     return index >= 0 && schedule_.ranks[rank][index] == action ? index : -1;
   }
   int rank_of(const Action& of_microbatch) const {
-    return cut_.rank_of(of_microbatch.stage, of_microbatch.microbatch);
+    return crossing_.rank_of(of_microbatch.stage, of_microbatch.microbatch);
   }
   int find(const Action& of_microbatch) const { return find(rank_of(of_microbatch), of_microbatch); }
 
@@ -173,7 +177,7 @@ class Validator {
     const Action load{Verb::load, s, m}, forward{Verb::forward, s, m}, backward{Verb::backward, s, m};
     const Action input{Verb::backward_input, s, m}, weight{Verb::backward_weight, s, m};
     must_be(forward);
-    if (cut_.loads[s]) must_be(load), must_precede(load, forward);
+    if (crossing_.loads[s]) must_be(load), must_precede(load, forward);
     if (!training_) return;
     const bool halves = find(input) >= 0 || find(weight) >= 0;
     if (find(backward) >= 0 && halves)
@@ -185,8 +189,8 @@ class Validator {
 
   // Slots are rings, and weight gradients accumulate, in micro-batch order on every rank.
   void check_ascending(int s) const {
-    for (int m = 0; m + cut_.replicas(s) < schedule_.microbatches; ++m) {
-      const int next = m + cut_.replicas(s);
+    for (int m = 0; m + crossing_.replicas(s) < schedule_.microbatches; ++m) {
+      const int next = m + crossing_.replicas(s);
       const Action forward{Verb::forward, s, m}, next_forward{Verb::forward, s, next};
       must_precede(forward, next_forward, ": micro-batches are out of order");
       if (!training_) continue;
@@ -199,11 +203,12 @@ class Validator {
   // Replicas add up finished gradients, so that all update alike.
   void check_update(int s, int rank) const {
     const Action reduce{Verb::reduce, s}, update{Verb::update, s};
-    const bool replicated = cut_.replicas(s) > 1;
+    const bool replicated = crossing_.replicas(s) > 1;
     must_be(rank, update);
     if (replicated) must_be(rank, reduce, ": every replica takes part"), must_precede(rank, reduce, update);
     for (int m = 0; m < schedule_.microbatches; ++m)
-      if (cut_.rank_of(s, m) == rank) must_precede(rank, adds_weights(s, m), replicated ? reduce : update);
+      if (crossing_.rank_of(s, m) == rank)
+        must_precede(rank, adds_weights(s, m), replicated ? reduce : update);
   }
 
   // Sent after the action that produces it, received before the action that uses it, by both, every
@@ -212,8 +217,8 @@ class Validator {
     const bool gradient = route.message.flow == Flow::gradient;
     const int from = route.from_stage, to = route.to_stage;
     for (int m = 0; m < schedule_.microbatches; ++m) {
-      const Action send{Verb::send, from, m, route.message, cut_.rank_of(to, m)};
-      const Action recv{Verb::recv, to, m, route.message, cut_.rank_of(from, m)};
+      const Action send{Verb::send, from, m, route.message, crossing_.rank_of(to, m)};
+      const Action recv{Verb::recv, to, m, route.message, crossing_.rank_of(from, m)};
       if (find(send) < 0)
         must_be(send, find(recv) < 0 ? "" : fmt::format(": rank {} waits for it", send.peer));
       must_be(recv, gradient ? ": a gradient is sent and not used" : ": it is sent and not received");
@@ -224,7 +229,7 @@ class Validator {
   }
 
   const Schedule& schedule_;
-  const Cut cut_;
+  const Crossing crossing_;
   const int stages_, ranks_;
   bool training_ = false;
   std::vector<int> stage_of_;   // per rank
@@ -234,9 +239,9 @@ class Validator {
 
 }  // namespace
 
-void validate(const Schedule& schedule, const Profile& network, const Plan& plan) {
-  validate(plan, network);
-  Validator(schedule, network, plan).validate();
+void validate(const Schedule& schedule, const Profile& profile, const Plan& plan) {
+  validate(plan, profile);
+  Validator(schedule, profile, plan).validate();
 }
 
 }  // namespace antichain

@@ -2,7 +2,7 @@
 
 namespace antichain {
 
-double Timeline::bubble_share() const {
+double Timeline::bubble_fraction() const {
   double busy = 0;
   for (double s : busy_s) busy += s;
   const double all = step_s * double(busy_s.size());

@@ -16,10 +16,10 @@ struct Event {
 };
 
 struct Timeline {
-  std::vector<Event> events;    // by rank, then in order of execution
-  double step_s = 0;            // from the first action's start to the last one's end
-  std::vector<double> busy_s;   // per rank: forward, backward and update
-  double bubble_share() const;  // idle rank-seconds / all rank-seconds
+  std::vector<Event> events;       // by rank, then in order of execution
+  double step_s = 0;               // from the first action's start to the last one's end
+  std::vector<double> busy_s;      // per rank: forward, backward and update
+  double bubble_fraction() const;  // idle rank-seconds / all rank-seconds
 };
 
 }  // namespace antichain

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "framework/error.h"
+#include "partition/plan/stage_cost.h"
 
 namespace antichain {
 namespace {
@@ -16,25 +17,20 @@ int device_of(const Plan& plan, int rank, const Cluster& cluster) {
   return device;
 }
 
-// Every replica sends and receives its share of the weights twice: once to add up, and once to spread the
-// sums. No all-reduce moves less (Patarasuk and Yuan, "Bandwidth Optimal All-Reduce Algorithms for Clusters
-// of Workstations", Journal of Parallel and Distributed Computing 2009).
 double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_bytes, const Cluster& cluster) {
-  const double r = double(stage.ranks.size());
   std::vector<int> devices;
   for (int rank : stage.ranks) devices.push_back(device_of(plan, rank, cluster));
-  const Link& link = cluster.link(devices);
-  return link.bytes_per_s > 0 ? 2 * (r - 1) / r * double(param_bytes) / link.bytes_per_s : 0;
+  return antichain::all_reduce_s(param_bytes, int(devices.size()), cluster.link(devices));
 }
 
 }  // namespace
 
-std::vector<ActionSeconds> action_seconds(const Plan& plan, const Profile& network, const Cluster& cluster) {
+std::vector<ActionSeconds> action_seconds(const Plan& plan, const Profile& profile, const Cluster& cluster) {
   std::vector<ActionSeconds> of_ranks(size_t(plan.ranks()));
   for (const PlanStage& stage : plan.stages) {
     NodeCost sum;
     for (int n : stage.nodes) {
-      const NodeCost& cost = network.nodes[n].cost;
+      const NodeCost& cost = profile.nodes[n].cost;
       sum.forward_s += cost.forward_s;
       sum.backward_input_s += cost.backward_input_s;
       sum.backward_weight_s += cost.backward_weight_s;
@@ -44,10 +40,10 @@ std::vector<ActionSeconds> action_seconds(const Plan& plan, const Profile& netwo
     for (int rank : stage.ranks) {
       const double speed = cluster.device(device_of(plan, rank, cluster)).speed;
       ActionSeconds& s = of_ranks[size_t(rank)];
-      s[size_t(Verb::forward)] = (sum.forward_s + network.overhead_s) / speed;
-      s[size_t(Verb::backward)] = (sum.backward_s() + network.overhead_s) / speed;
-      s[size_t(Verb::backward_input)] = (sum.backward_input_s + network.overhead_s) / speed;
-      s[size_t(Verb::backward_weight)] = (sum.backward_weight_s + network.overhead_s) / speed;
+      s[size_t(Verb::forward)] = (sum.forward_s + profile.overhead_s) / speed;
+      s[size_t(Verb::backward)] = (sum.backward_s() + profile.overhead_s) / speed;
+      s[size_t(Verb::backward_input)] = (sum.backward_input_s + profile.overhead_s) / speed;
+      s[size_t(Verb::backward_weight)] = (sum.backward_weight_s + profile.overhead_s) / speed;
       s[size_t(Verb::update)] = sum.update_s / speed;
       if (stage.ranks.size() > 1)
         s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);

@@ -84,9 +84,9 @@ std::vector<std::vector<int>> freed_by(const Schedule& schedule) {
   return freed;
 }
 
-std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, const Profile& network,
+std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, const Profile& profile,
                                     const Cluster& cluster) {
-  const Timeline timeline = simulate(schedule, plan, network, cluster);
+  const Timeline timeline = simulate(schedule, plan, profile, cluster);
   std::vector<size_t> first_event;
   for (size_t r = 0, at = 0; r < schedule.ranks.size(); at += schedule.ranks[r++].size())
     first_event.push_back(at);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/simulate/action_seconds.h"
 
@@ -39,7 +40,7 @@ class Links {
 // Executes the schedule in simulated time. It calls record(rank, index, start, end, delivered) for every
 // action, in order on each rank.
 template <class Record>
-void interpret(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
+void interpret(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
                const std::vector<ActionSeconds>& seconds, Record record) {
   const size_t ranks = schedule.ranks.size();
   const Partners partners = match_messages(schedule);
@@ -55,7 +56,7 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& networ
                                                    : start_s + seconds[r][size_t(action.verb)];
     if (action.verb == Verb::send)
       there_s[action.peer][partners.of[r][i]] =
-          links.post(r, action.peer, start_s, network.nodes[action.message.tensor].cost.output_bytes);
+          links.post(r, action.peer, start_s, profile.nodes[action.message.tensor].cost.output_bytes);
     now_s[r] = end_s;
     record(r, i, start_s, end_s, there_s[r][i]);
   };
@@ -69,14 +70,14 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& networ
 
 }  // namespace
 
-Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& network,
+Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& profile,
                   const Cluster& cluster) {
-  validate(schedule, network, plan);
-  const std::vector<ActionSeconds> seconds = action_seconds(plan, network, cluster);
+  validate(schedule, profile, plan);
+  const std::vector<ActionSeconds> seconds = action_seconds(plan, profile, cluster);
   const size_t ranks = schedule.ranks.size();
   Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
   std::vector<std::vector<Event>> events(ranks);
-  interpret(schedule, plan, network, cluster, seconds,
+  interpret(schedule, plan, profile, cluster, seconds,
             [&](int r, int i, double start_s, double end_s, double delivered_s) {
               const Action& action = schedule.ranks[r][i];
               if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds[r][size_t(action.verb)];
@@ -87,18 +88,18 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& net
   return timeline;
 }
 
-double step_s(const Profile& network, const Plan& plan, Policy policy, int microbatches,
+double step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
               const Cluster& cluster) {
   double last_s = 0;
-  interpret(compose(cut_of(network, plan), policy, microbatches), plan, network, cluster,
-            action_seconds(plan, network, cluster),
+  interpret(compose(crossing_of(profile, plan), policy, microbatches), plan, profile, cluster,
+            action_seconds(plan, profile, cluster),
             [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
   return last_s;
 }
 
-double one_device_step_s(const Profile& network, int microbatches) {
-  double compute_s = 2 * network.overhead_s, update_s = 0;
-  for (const ProfileNode& node : network.nodes) {
+double one_device_step_s(const Profile& profile, int microbatches) {
+  double compute_s = 2 * profile.overhead_s, update_s = 0;
+  for (const ProfileNode& node : profile.nodes) {
     compute_s += node.cost.compute_s();
     update_s += node.cost.update_s;
   }

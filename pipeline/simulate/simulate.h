@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "partition/profile/cluster.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/timeline.h"
 
 namespace antichain {
@@ -31,7 +31,7 @@ Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&);
 
 // Returns Timeline::step_s, bit for bit, of the schedule that make_schedule makes, in a fraction of the time.
 // Planners use it to compare plans. It validates nothing: the plan must be valid.
-double step_s(const Profile&, const Plan&, Policy, int microbatches, const Cluster&);
+double step_s(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&);
 
 // Returns the step time of all micro-batches on one device, without messages and bubble.
 double one_device_step_s(const Profile&, int microbatches);

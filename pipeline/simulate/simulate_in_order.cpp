@@ -16,14 +16,14 @@ namespace {
 
 class InOrder {
  public:
-  InOrder(const Schedule& schedule, const Plan& plan, const Profile& network, const Cluster& cluster,
+  InOrder(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
           const LaneOf& lane_of)
       : schedule_(schedule),
         plan_(plan),
-        network_(network),
+        profile_(profile),
         cluster_(cluster),
         lane_of_(lane_of),
-        seconds_(action_seconds(plan, network, cluster)),
+        seconds_(action_seconds(plan, profile, cluster)),
         freed_(freed_by(schedule)),
         ranks_(schedule.ranks.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].exchange_end_s.assign(schedule.ranks[r].size(), -1);
@@ -85,7 +85,7 @@ class InOrder {
     const Action& a = action(exchange.places[0]);
     if (a.verb == Verb::reduce) return seconds_of(exchange.places[0].rank, a);
     const int from = plan_.device_of(exchange.places[0].rank), to = plan_.device_of(a.peer);
-    return cluster_.link(from, to).seconds(network_.nodes[size_t(a.message.tensor)].cost.output_bytes);
+    return cluster_.link(from, to).seconds(profile_.nodes[size_t(a.message.tensor)].cost.output_bytes);
   }
 
   // Executes the rank's actions before `index`.
@@ -105,7 +105,7 @@ class InOrder {
 
   const Schedule& schedule_;
   const Plan& plan_;
-  const Profile& network_;
+  const Profile& profile_;
   const Cluster& cluster_;
   const LaneOf& lane_of_;
   const std::vector<ActionSeconds> seconds_;
@@ -115,10 +115,10 @@ class InOrder {
 
 }  // namespace
 
-Timeline simulate_in_order(const Schedule& schedule, const Plan& plan, const Profile& network,
+Timeline simulate_in_order(const Schedule& schedule, const Plan& plan, const Profile& profile,
                            const Cluster& cluster, const std::vector<Exchange>& order,
                            const LaneOf& lane_of) {
-  return InOrder(schedule, plan, network, cluster, lane_of).run(order);
+  return InOrder(schedule, plan, profile, cluster, lane_of).run(order);
 }
 
 }  // namespace antichain

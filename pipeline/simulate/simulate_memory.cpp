@@ -46,18 +46,18 @@ class Passing {
 
 class StageBytes {
  public:
-  StageBytes(const Profile& network, const Cut& cut, const Plan& plan, const Share& share, const Slots& slots,
-             bool training)
-      : network_(network),
-        cut_(cut),
+  StageBytes(const Profile& profile, const Crossing& crossing, const Plan& plan, const Share& share,
+             const Slots& slots, bool training)
+      : profile_(profile),
+        crossing_(crossing),
         stage_(share.stage),
         nodes_(plan.stages[stage_].nodes),
         slots_(slots),
         microbatches_(share.count()),
         others_(share.replicas - 1),
         training_(training),
-        consumers_(network.consumers()),
-        position_(network.nodes.size(), -1) {
+        consumers_(profile.consumers()),
+        position_(profile.nodes.size(), -1) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = int(i);
   }
 
@@ -68,17 +68,17 @@ class StageBytes {
   }
 
  private:
-  int64_t output_bytes(int n) const { return network_.nodes[n].cost.output_bytes; }
+  int64_t output_bytes(int n) const { return profile_.nodes[n].cost.output_bytes; }
   int64_t at_most_all(int slots) const { return std::min(slots, microbatches_); }
   bool local(int n) const { return position_[n] >= 0; }
-  bool kept(int n) const { return training_ && network_.nodes[n].cost.keeps_output; }
+  bool kept(int n) const { return training_ && profile_.nodes[n].cost.keeps_output; }
   bool sent(int n) const {
     return std::any_of(consumers_[n].begin(), consumers_[n].end(), [&](int c) { return !local(c); });
   }
 
   // Returns the bytes of weights, stash, and the output where it outlives the forward.
   int64_t own(int n) const {
-    const NodeCost& cost = network_.nodes[n].cost;
+    const NodeCost& cost = profile_.nodes[n].cost;
     const int slots = std::max(kept(n) ? slots_.microbatches : 0, sent(n) ? slots_.sent_activations : 0);
     const int64_t stash = training_ ? cost.stash_bytes * slots_.microbatches : 0;
     const int64_t weights = training_ ? held_bytes(cost) : cost.param_bytes + cost.prepared_bytes;
@@ -88,8 +88,8 @@ class StageBytes {
   int64_t inputs() const {
     std::set<int> used;
     for (int n : nodes_)
-      for (int x : network_.nodes[n].inputs)
-        if (network_.nodes[x].role == Role::input) used.insert(x);
+      for (int x : profile_.nodes[n].inputs)
+        if (profile_.nodes[x].role == Role::input) used.insert(x);
     int64_t sum = 0;
     for (int x : used) sum += output_bytes(x) * slots_.microbatches;
     return sum;
@@ -97,11 +97,11 @@ class StageBytes {
 
   int64_t messages() const {
     int64_t sum = 0;
-    for (const Route& route : cut_.activations)
+    for (const Route& route : crossing_.activations)
       if (route.to_stage == stage_)
         sum += output_bytes(route.message.tensor) * at_most_all(slots_.microbatches + 1);
     if (!training_) return sum;
-    for (const Route& route : cut_.gradients) {
+    for (const Route& route : crossing_.gradients) {
       const int64_t bytes = output_bytes(route.message.tensor);
       if (route.to_stage == stage_) sum += bytes * at_most_all(slots_.received_gradients + 1);
       if (route.from_stage == stage_) sum += bytes * slots_.sent_gradients;
@@ -115,22 +115,22 @@ class StageBytes {
     Passing passing(n);
     for (int i = 0; i < n; ++i) {
       const int node = nodes_[i];
-      weights += network_.nodes[node].cost.param_bytes;
+      weights += profile_.nodes[node].cost.param_bytes;
       int last = i, first_gradient = 2 * n - 1 - i;
       for (int c : consumers_[node])
         if (local(c))
           last = std::max(last, position_[c]),
           first_gradient = std::min(first_gradient, 2 * n - 1 - position_[c]);
       if (!kept(node) && !sent(node)) passing.lives(i, last, output_bytes(node));
-      if (training_ && network_.nodes[node].needs_gradient && !consumers_[node].empty())
+      if (training_ && profile_.nodes[node].needs_gradient && !consumers_[node].empty())
         passing.lives(first_gradient, 2 * n - 1 - i, output_bytes(node) * std::max(1, slots_.held_gradients));
     }
     if (training_) passing.lives(2 * n, 2 * n, others_ * weights / (others_ + 1));
     return passing.most();
   }
 
-  const Profile& network_;
-  const Cut& cut_;
+  const Profile& profile_;
+  const Crossing& crossing_;
   const int stage_;
   const std::vector<int>& nodes_;
   const Slots& slots_;
@@ -143,14 +143,14 @@ class StageBytes {
 
 }  // namespace
 
-std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& plan, const Profile& network) {
-  validate(schedule, network, plan);
-  const Cut cut = cut_of(network, plan);
+std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& plan, const Profile& profile) {
+  validate(schedule, profile, plan);
+  const Crossing crossing = crossing_of(profile, plan);
   const std::vector<Slots> all = slots(schedule);
   std::vector<int64_t> bytes(schedule.ranks.size(), 0);
-  for (const Share& share : shares(cut, schedule.microbatches)) {
-    const int rank = cut.rank_of(share.stage, share.first);
-    bytes[rank] = StageBytes(network, cut, plan, share, all[rank], learns(schedule)).bytes();
+  for (const Share& share : shares(crossing, schedule.microbatches)) {
+    const int rank = crossing.rank_of(share.stage, share.first);
+    bytes[rank] = StageBytes(profile, crossing, plan, share, all[rank], learns(schedule)).bytes();
   }
   return bytes;
 }

@@ -37,13 +37,13 @@ std::string name_of(const Action& a) {
   return a.microbatch < 0 ? name : fmt::format("{} {}", name, a.microbatch);
 }
 
-TraceEvent to_event(const Event& e, const Profile& network) {
+TraceEvent to_event(const Event& e, const Profile& profile) {
   const Action& a = e.action;
   TraceEvent event{e.rank, name_of(a), std::string(category_of(a.verb)), e.start_s, e.end_s};
   event.args = {{"action", print(a)}, {"stage", int64_t(a.stage)}};
   if (a.microbatch >= 0) event.args.emplace_back("microbatch", int64_t(a.microbatch));
   if (!carries(a)) return event;
-  const ProfileNode& tensor = network.nodes.at(size_t(a.message.tensor));
+  const ProfileNode& tensor = profile.nodes.at(size_t(a.message.tensor));
   event.args.emplace_back(a.verb == Verb::send ? "to rank" : "from rank", int64_t(a.peer));
   event.args.emplace_back("tensor", tensor.name);
   event.args.emplace_back("bytes", tensor.cost.output_bytes);
@@ -52,9 +52,9 @@ TraceEvent to_event(const Event& e, const Profile& network) {
 
 }  // namespace
 
-std::vector<TraceEvent> to_trace(const Timeline& timeline, const Profile& network) {
+std::vector<TraceEvent> to_trace(const Timeline& timeline, const Profile& profile) {
   std::vector<TraceEvent> trace;
-  for (const Event& e : timeline.events) trace.push_back(to_event(e, network));
+  for (const Event& e : timeline.events) trace.push_back(to_event(e, profile));
   return trace;
 }
 

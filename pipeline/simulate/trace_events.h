@@ -16,7 +16,7 @@
 
 namespace antichain {
 
-// `network` must have the nodes of the timeline's messages.
-std::vector<TraceEvent> to_trace(const Timeline&, const Profile& network);
+// `profile` must have the nodes of the timeline's messages.
+std::vector<TraceEvent> to_trace(const Timeline&, const Profile& profile);
 
 }  // namespace antichain

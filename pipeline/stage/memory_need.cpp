@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "partition/plan/stage_cost.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -16,7 +18,7 @@ int64_t weight_bytes(const Node& node) {
   int64_t bytes = 0;
   for (size_t i = 0; i < node.signature.params.size(); ++i) {
     const ParamSpec& param = node.signature.params[i];
-    bytes += 3 * TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes();
+    bytes += trained_bytes(TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes());
   }
   for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)

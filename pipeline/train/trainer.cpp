@@ -14,6 +14,7 @@
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/starved_time.h"
 #include "pipeline/host/stop_signals.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/train/loader_source.h"
 #include "pipeline/train/step_gather.h"
 #include "pipeline/train/weights_io.h"

@@ -15,6 +15,7 @@
 #include "partition/planners/planner.h"
 #include "pipeline/host/progress.h"
 #include "pipeline/host/stop_signals.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/pipeline/run/training_run.h"
 

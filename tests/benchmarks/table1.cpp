@@ -30,12 +30,12 @@ constexpr Link link = {.bytes_per_s = 10e9};
 
 struct Mode {
   const char* name;
-  const char* objective;
+  Objective objective;
   bool replicas;
 };
-constexpr Mode modes[] = {{"compute", "compute", false},
-                          {"transfers", "compute-or-transfer", false},
-                          {"replicas", "compute", true}};
+constexpr Mode modes[] = {{"compute", Objective::compute, false},
+                          {"transfers", Objective::compute_or_transfer, false},
+                          {"replicas", Objective::compute, true}};
 
 PlanOptions options_for(const Mode& mode, int devices) {
   return {.stages = devices,
@@ -124,7 +124,8 @@ void print_quality(const std::string& folder, const std::vector<std::string>& me
       const Plan best = plan_antichain(profile, options);
       fmt::print("{:14} {:7}", model, devices);
       for (const std::string& method : methods) try {
-          fmt::print(" {:13.3f}", figure(planner(method)(profile, options), best, profile));
+          fmt::print(" {:13.3f}",
+                     figure(planner(antichain::method(method))(profile, options), best, profile));
         } catch (const Error&) {
           fmt::print(" {:>13}", "-");
         }

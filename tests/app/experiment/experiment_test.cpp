@@ -104,7 +104,7 @@ TEST(ExperimentCell, ADamagedFileIsNamed) {
 }
 
 TEST(ExperimentCell, MethodsAreKnownByName) {
-  EXPECT_EQ(study_method("pipedream+replicas").planner, "pipedream");
+  EXPECT_EQ(study_method("pipedream+replicas").planner, Method::pipedream);
   EXPECT_EQ(study_method("data-parallel").kind, StudyMethod::Kind::data_parallel);
   expect_error([] { study_method("antichian"); }, {"antichian", "did you mean 'antichain'"});
   expect_error([] { study_mode("simulated"); }, {"simulated", "did you mean 'simulate'"});

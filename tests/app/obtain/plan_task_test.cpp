@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "pipeline/schedule/policy.h"
 #include "tests/expect_error.h"
 
 namespace antichain {
@@ -82,9 +83,9 @@ TEST(PlanTask, HowManyStages) {
 
 TEST(PlanTask, TheScheduleSaysWhatIsInFlight) {
   EXPECT_EQ(task_of({}).policy, Policy::one_f_one_b);
-  EXPECT_EQ(task_of({}).options.in_flight, InFlight::one_f_one_b);
+  EXPECT_EQ(task_of({}).options.in_flight, one_f_one_b_in_flight);
   EXPECT_EQ(task_of({}, {}, chain(), "gpipe").policy, Policy::gpipe);
-  EXPECT_EQ(task_of({}, {}, chain(), "gpipe").options.in_flight, InFlight::all);
+  EXPECT_EQ(task_of({}, {}, chain(), "gpipe").options.in_flight, all_in_flight);
   EXPECT_EQ(task_of({}, {}, chain(), "some.schedule").policy, Policy::one_f_one_b);
 }
 
@@ -136,7 +137,7 @@ TEST(PlanTask, AGivenPlanIsPricedAnew) {
   PlanningOptions by_step = planning;
   by_step.objective = "makespan";
   const Plan stepped = obtain_plan(by_step, given, profile, task_of(by_step, given));
-  EXPECT_EQ(stepped.objective, "makespan");
+  EXPECT_EQ(stepped.objective, Objective::makespan);
   EXPECT_NEAR(stepped.lower_bound_s, make_plan(profile, task_of({.stages = 2, .link_bytes_per_s = 0})).step_s,
               1e-12)
       << "all cuts are tried";

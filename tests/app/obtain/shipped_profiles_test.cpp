@@ -9,6 +9,7 @@
 #include "layers/cpu/backend.h"
 #include "partition/profile/read_profile.h"
 #include "pipeline/planning/planning.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -23,8 +24,8 @@ TEST(ShippedProfiles, CanBePlanned) {
     const Profile profile = shipped(model);
     EXPECT_EQ(profile.model, model);
     EXPECT_GT(profile.link.bytes_per_s, 0) << model << ": two ranks measured it";
-    const Plan plan =
-        plan_network(profile, {.stages = 4, .objective = "compute"}, "antichain", Policy::one_f_one_b);
+    const Plan plan = plan_network(profile, {.stages = 4, .objective = Objective::compute}, Method::antichain,
+                                   Policy::one_f_one_b);
     EXPECT_EQ(plan.stages.size(), 4u) << model;
     EXPECT_TRUE(plan.proved_optimal()) << model;
   }

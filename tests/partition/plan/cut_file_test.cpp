@@ -117,10 +117,10 @@ TEST(ShippedCuts, FitThePublishedProfiles) {
     const Profile profile = read_profile(read_file(path), path);
     ASSERT_EQ(profile.model, model);
     for (int stages : {2, 4, 8}) {
-      const Plan plan = plan_handsplit(profile, {.stages = stages, .objective = "compute"});
+      const Plan plan = plan_handsplit(profile, {.stages = stages, .objective = Objective::compute});
       validate(plan, profile);
       const Plan exact =
-          plan_antichain(profile, {.stages = stages, .objective = "compute", .max_states = 10'000});
+          plan_antichain(profile, {.stages = stages, .objective = Objective::compute, .max_states = 10'000});
       fmt::print("  {:14} {} stages: {:.2f} of the mean at the slowest ({:.2f})\n", model, stages,
                  plan.bottleneck_s / plan.lower_bound_s, exact.bottleneck_s / plan.lower_bound_s);
       EXPECT_LE(exact.bottleneck_s, plan.bottleneck_s);

@@ -36,7 +36,7 @@ TEST_F(PlanJson, ComesBackEqual) {
   Plan back = plan_from_json(text, "plan.json");
   EXPECT_EQ(plan_hash(back), plan_hash(plan));
   EXPECT_EQ(back.method, "antichain");
-  EXPECT_EQ(back.objective, "compute-or-transfer");
+  EXPECT_EQ(back.objective, Objective::compute_or_transfer);
   EXPECT_EQ(back.states, 7);
   EXPECT_NEAR(back.bottleneck_s, 6e-6, 0.5e-12);  // six decimals of a millisecond: whole nanoseconds
   EXPECT_TRUE(back.proved_optimal());
@@ -81,7 +81,7 @@ TEST_F(PlanJson, HasTheNamesThatScriptsUse) {
 }
 
 TEST_F(PlanJson, FiguresComeBack) {
-  plan.objective = "makespan";
+  plan.objective = Objective::makespan;
   plan.step_s = 7.25e-3;
   plan.stages[2].memory_bytes = 12345;
   const Plan back = plan_from_json(to_json(plan, profile), "plan.json");
@@ -228,6 +228,11 @@ TEST_F(PlanJson, RefusesMissingAndUnknownFields) {
     expect_has(refused([&](json& f) { f["stages"][1].erase(field); }), field);
   expect_has(refused([](json& f) { f["colour"] = 1; }), "colour");
   expect_has(refused([](json& f) { f["stages"][1]["colour"] = 1; }), "colour");
+}
+
+TEST_F(PlanJson, RefusesAnObjectiveThatIsNone) {
+  expect_has(refused([](json& f) { f["objective"] = "beauty"; }),
+             "\"beauty\" is no objective; choose compute");
 }
 
 TEST_F(PlanJson, RefusesWrongTypesAndNumbers) {

@@ -113,7 +113,7 @@ std::tuple<int64_t, int64_t, int64_t> figures(const Plan& plan, const Profile& p
   return {std::llround(plan.bottleneck_s * 1e9), bytes, squares};
 }
 
-class AgainstBruteForce : public ::testing::TestWithParam<std::pair<std::string, double>> {};
+class AgainstBruteForce : public ::testing::TestWithParam<std::pair<Objective, double>> {};
 
 TEST_P(AgainstBruteForce, BottleneckAndTieRuleOn600RandomNetworks) {
   const auto& [objective, latency_s] = GetParam();
@@ -123,7 +123,7 @@ TEST_P(AgainstBruteForce, BottleneckAndTieRuleOn600RandomNetworks) {
   for (int seed = 0; seed < 600; ++seed) {
     Profile profile = random_network(seed, 11);
     if (profile.nodes.size() > 18) continue;  // or trying all subsets takes seconds
-    BruteForce brute(profile, link, objective == "compute-or-transfer");
+    BruteForce brute(profile, link, objective == Objective::compute_or_transfer);
     for (int stages = 1; stages <= std::min(4, compute_nodes(profile)); ++stages) {
       Plan plan =
           plan_antichain(profile, {.stages = stages, .cluster = one_link(link), .objective = objective});
@@ -141,11 +141,12 @@ TEST_P(AgainstBruteForce, BottleneckAndTieRuleOn600RandomNetworks) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Objectives, AgainstBruteForce,
-                         ::testing::Values(std::pair("compute", 0.0), std::pair("compute-or-transfer", 0.0),
-                                           std::pair("compute-or-transfer", 4e-9)),
+                         ::testing::Values(std::pair(Objective::compute, 0.0),
+                                           std::pair(Objective::compute_or_transfer, 0.0),
+                                           std::pair(Objective::compute_or_transfer, 4e-9)),
                          [](const auto& info) {
                            std::string name =
-                               info.param.first == "compute" ? "compute" : "compute_or_transfer";
+                               info.param.first == Objective::compute ? "compute" : "compute_or_transfer";
                            return info.param.second > 0 ? name + "_with_latency" : name;
                          });
 
@@ -153,7 +154,7 @@ TEST(AntichainPlanner, CuttingAcrossBranchesBeatsEveryPrefix) {
   // Two branches 20 -> 40, listed one after the other. Both 20s, one 40, the other 40: perfectly even.
   Profile profile;
   for (int branch = 0; branch < 2; ++branch) add(profile, {add(profile, {}, 20, 0)}, 40, 0);
-  PlanOptions options = {.stages = 3, .objective = "compute"};
+  PlanOptions options = {.stages = 3, .objective = Objective::compute};
   Plan whole = plan_antichain(profile, options);
   EXPECT_DOUBLE_EQ(whole.bottleneck_s, 40e-9);
   EXPECT_EQ(whole.states, 9);
@@ -172,10 +173,10 @@ TEST(AntichainPlanner, BeyondMaxStatesItTakesTheBestOfSeveralOrdersAndTellsTheGa
       last = n;
     }
     int stages = std::min(3, compute_nodes(profile));
-    PlanOptions options = {.stages = stages, .objective = "compute", .max_states = 1};
+    PlanOptions options = {.stages = stages, .objective = Objective::compute, .max_states = 1};
     Plan limited = plan_antichain(profile, options);
-    Plan whole = plan_antichain(profile, {.stages = stages, .objective = "compute"});
-    Plan best_prefix = plan_antichain(ordered, {.stages = stages, .objective = "compute"});
+    Plan whole = plan_antichain(profile, {.stages = stages, .objective = Objective::compute});
+    Plan best_prefix = plan_antichain(ordered, {.stages = stages, .objective = Objective::compute});
     validate(limited, profile);
     EXPECT_LE(limited.bottleneck_s, best_prefix.bottleneck_s) << "seed " << seed;
     EXPECT_LE(whole.bottleneck_s, limited.bottleneck_s);
@@ -193,9 +194,10 @@ TEST(AntichainPlanner, TransfersMoveACutToWhereLessCrosses) {
   x = add(profile, {x}, 100, 0, 5000);
   x = add(profile, {x}, 100, 0, 10);
   add(profile, {x}, 100, 0, 10);
-  PlanOptions options = {.stages = 2, .cluster = one_link(byte_a_nanosecond), .objective = "compute"};
+  PlanOptions options = {
+      .stages = 2, .cluster = one_link(byte_a_nanosecond), .objective = Objective::compute};
   EXPECT_EQ(plan_antichain(profile, options).stages[0].nodes, std::vector<int>({0, 1}));
-  options.objective = "compute-or-transfer";
+  options.objective = Objective::compute_or_transfer;
   Plan plan = plan_antichain(profile, options);
   EXPECT_DOUBLE_EQ(plan.bottleneck_s, 300e-9);
   EXPECT_EQ(plan.stages[0].nodes, std::vector<int>({0}));  // a full tie with {0, 1, 2}: the earlier state
@@ -243,7 +245,7 @@ TEST(AntichainPlanner, AThousandNodesWithTooManyAntichainsComeWithinAHundredthOf
     Profile profile = nasnet_like(18, seed);
     EXPECT_GT(profile.nodes.size(), 900);
     for (int stages : {4, 8}) {
-      Plan plan = plan_antichain(profile, {.stages = stages, .objective = "compute"});
+      Plan plan = plan_antichain(profile, {.stages = stages, .objective = Objective::compute});
       validate(plan, profile);
       EXPECT_LE(plan.gap(), 0.01) << "seed " << seed << ", " << stages << " stages";
       std::printf("  %d stages: gap %.4f in %.2f s\n", stages, plan.gap(), plan.planning_s);

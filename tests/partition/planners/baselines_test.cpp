@@ -123,7 +123,7 @@ TEST(Cudasize, FillsTheFullestDeviceLeast) {
     const Profile profile = random_weighted(random, n);
     PlanOptions options = {
         .stages = stages, .cluster = uneven(random, stages), .microbatches = 1 + int(random() % 6)};
-    options.in_flight = round % 2 ? InFlight::all : InFlight::one_f_one_b;
+    options.in_flight = round % 2 ? all_in_flight : one_f_one_b_in_flight;
     // From the definition: 3 x weights, what is prepared of them, and for each micro-batch in flight what is
     // kept.
     auto held = [](const NodeCost& cost) { return 3 * cost.param_bytes + cost.prepared_bytes; };

@@ -103,7 +103,7 @@ TEST(PipeDream, StraightFindsWhatThePublishedRecurrenceFinds) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile); ++stages) {
       const PlanOptions options = {
-          .stages = stages, .cluster = one_link(byte_a_nanosecond), .objective = "compute"};
+          .stages = stages, .cluster = one_link(byte_a_nanosecond), .objective = Objective::compute};
       const Plan plan = plan_pipedream(profile, options);
       validate(plan, profile);
       EXPECT_EQ(int(plan.stages.size()), stages);
@@ -122,7 +122,7 @@ TEST(PipeDream, ReplicatedFindsWhatThePublishedRecurrenceFinds) {
         const PlanOptions options = {.stages = devices,
                                      .at_most = fewer,
                                      .cluster = one_link(byte_a_nanosecond),
-                                     .objective = "compute",
+                                     .objective = Objective::compute,
                                      .replicas = {.automatic = true}};
         const Plan plan = plan_pipedream(profile, options);
         validate(plan, profile);
@@ -141,7 +141,7 @@ TEST(PipeDream, StraightWithFewerDevicesMayLeaveSomeOut) {
   for (int seed = 0; seed < 200; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile) + 2; ++stages) {
-      const PlanOptions options = {.stages = stages, .at_most = true, .objective = "compute"};
+      const PlanOptions options = {.stages = stages, .at_most = true, .objective = Objective::compute};
       const Plan plan = plan_pipedream(profile, options);
       validate(plan, profile);
       EXPECT_NEAR(pipedream_cost_s(plan, profile, options),
@@ -177,7 +177,7 @@ TEST(PipeDream, IsAsGoodAsAntichainWhereTheirCostsAgree) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile); ++stages) {
-      const PlanOptions options = {.stages = stages, .objective = "compute"};
+      const PlanOptions options = {.stages = stages, .objective = Objective::compute};
       EXPECT_EQ(plan_antichain(profile, options).bottleneck_s, plan_pipedream(profile, options).bottleneck_s);
     }
   }
@@ -187,7 +187,7 @@ TEST(PipeDream, IsNeverBetterThanAntichain) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     for (int stages = 1; stages <= nodes_of(profile); ++stages)
-      for (const char* objective : {"compute", "compute-or-transfer"})
+      for (const Objective objective : {Objective::compute, Objective::compute_or_transfer})
         for (bool replicas : {false, true}) {
           const PlanOptions options = {.stages = stages,
                                        .cluster = one_link(byte_a_nanosecond),
@@ -195,7 +195,8 @@ TEST(PipeDream, IsNeverBetterThanAntichain) {
                                        .replicas = {.automatic = replicas}};
           EXPECT_LE(plan_antichain(profile, options).bottleneck_s,
                     plan_pipedream(profile, options).bottleneck_s)
-              << "seed " << seed << " stages " << stages << " " << objective << " replicas " << replicas;
+              << "seed " << seed << " stages " << stages << " " << name_of(objective) << " replicas "
+              << replicas;
         }
   }
 }
@@ -205,7 +206,7 @@ TEST(PipeDream, IsNotBetterThanAntichainUnderItsOwnCostWithReplicas) {
   for (int seed = 0; seed < 300; ++seed) {
     const Profile profile = random_priced(seed);
     const PlanOptions options = {
-        .stages = 2 + seed % 4, .objective = "compute", .replicas = {.automatic = true}};
+        .stages = 2 + seed % 4, .objective = Objective::compute, .replicas = {.automatic = true}};
     EXPECT_LE(pipedream_cost_s(plan_antichain(profile, options), profile, options),
               pipedream_cost_s(plan_pipedream(profile, options), profile, options) +
                   1e-9)  // ours rounds up to whole ns
@@ -253,7 +254,7 @@ TEST_P(PipeDreamPublished, ProfileGivesThePublishedPlan) {
     for (bool replicas : {false, true}) {
       const PlanOptions options = {.stages = i == 0 ? 4 : 8,
                                    .cluster = one_link(byte_a_nanosecond),
-                                   .objective = "compute",
+                                   .objective = Objective::compute,
                                    .replicas = {.automatic = replicas}};
       const Plan plan = plan_pipedream(profile, options);
       validate(plan, profile);

@@ -91,7 +91,7 @@ TEST_P(PipeDreamProfiles, HaveThePublishedFlops) {
 }
 
 TEST_P(PipeDreamProfiles, HaveTheKnownNumberOfDownSetsAndPlanFast) {
-  for (const char* objective : {"compute", "compute-or-transfer"}) {
+  for (const Objective objective : {Objective::compute, Objective::compute_or_transfer}) {
     const PlanOptions options = {
         .stages = 8, .cluster = one_link({.bytes_per_s = 1e10}), .objective = objective};
     const Plan plan = plan_antichain(profile, options), uniform = plan_uniform(profile, options);
@@ -101,8 +101,8 @@ TEST_P(PipeDreamProfiles, HaveTheKnownNumberOfDownSetsAndPlanFast) {
     const Plan back = plan_from_json(to_json(plan, profile), "plan.json", profile);
     EXPECT_EQ(plan_hash(back), plan_hash(plan));
     fmt::print("  {:14} {:20} {:>7} states  {:8.3f} ms planning  bottleneck {:8.3f} ms (uniform {:8.3f})\n",
-               GetParam().name, objective, plan.states, plan.planning_s * 1e3, plan.bottleneck_s * 1e3,
-               uniform.bottleneck_s * 1e3);
+               GetParam().name, name_of(objective), plan.states, plan.planning_s * 1e3,
+               plan.bottleneck_s * 1e3, uniform.bottleneck_s * 1e3);
   }
 }
 
@@ -123,7 +123,7 @@ int64_t quadratic(const Profile& profile, const PlanOptions& options) {
     for (int from = 0; from < dag.states(); ++from) {
       if (best[used][from] == never) continue;
       int64_t so_far = best[used][from];
-      if (options.objective != "compute" && from != dag.empty())
+      if (options.objective != Objective::compute && from != dag.empty())
         so_far = std::max(so_far, transfer_ns(dag.crossing_bytes(from), dag.crossing_tensors(from), link));
       for (int to = from + 1; to < dag.states(); ++to) {
         if (!dag.inside(from, to)) continue;
@@ -142,7 +142,7 @@ TEST_P(PipeDreamProfiles, PlansEqualTheQuadraticDynamicProgramme) {
   if (GetParam().down_sets > 1000) GTEST_SKIP() << "its pairs of antichains are 24 billion";
   for (int stages : {2, 4, 8})
     for (double bytes_per_s : {0.0, 1e9, 1e10})
-      for (const char* objective : {"compute", "compute-or-transfer"})
+      for (const Objective objective : {Objective::compute, Objective::compute_or_transfer})
         for (bool replicas : {false, true}) {
           const PlanOptions options = {.stages = stages,
                                        .cluster = one_link({.bytes_per_s = bytes_per_s, .latency_s = 1e-5}),
@@ -150,7 +150,7 @@ TEST_P(PipeDreamProfiles, PlansEqualTheQuadraticDynamicProgramme) {
                                        .replicas = {.automatic = replicas}};
           EXPECT_EQ(std::llround(plan_antichain(profile, options).bottleneck_s * 1e9),
                     quadratic(profile, options))
-              << stages << " stages, " << bytes_per_s << " bytes/s, " << objective << ", replicas "
+              << stages << " stages, " << bytes_per_s << " bytes/s, " << name_of(objective) << ", replicas "
               << replicas;
         }
 }

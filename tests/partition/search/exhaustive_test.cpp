@@ -122,7 +122,7 @@ class Exhaustive {
       kept += kept_bytes(cost);
       weights += cost.param_bytes;
     }
-    const int64_t all = held + in_flight(options_.in_flight, options_.microbatches, devices_left, r) * kept;
+    const int64_t all = held + options_.in_flight(options_.microbatches, devices_left, r) * kept;
     const int64_t bytes = all + (weights * (r - 1) + r - 1) / r;  // rounded up
     if (memory_) return bytes;
     for (int d : devices)
@@ -131,7 +131,7 @@ class Exhaustive {
   }
 
   int64_t boundary_cost(Mask done, Mask devices) const {
-    if (options_.objective == "compute") return 0;
+    if (options_.objective == Objective::compute) return 0;
     int64_t bytes = 0;
     int tensors = 0;
     for (int n : members(done)) {
@@ -198,14 +198,14 @@ Counts sweep(int seeds, int nodes, int most_stages, const Vary& vary) {
     const Profile profile = priced(seed, nodes);
     if (profile.nodes.size() > 16) continue;  // or trying all subsets takes seconds
     std::mt19937 random(seed);
-    for (const char* objective : {"compute", "compute-or-transfer"}) {
+    for (const Objective objective : {Objective::compute, Objective::compute_or_transfer}) {
       PlanOptions options = {.stages = 1 + int(random() % std::min(most_stages, compute_nodes(profile))),
                              .cluster = one_link(byte_a_nanosecond),
                              .objective = objective,
                              .microbatches = 1 + int(random() % 9)};
       vary(random, profile, options);
       SCOPED_TRACE(::testing::Message()
-                   << "seed " << seed << " " << objective << " stages " << options.stages);
+                   << "seed " << seed << " " << name_of(objective) << " stages " << options.stages);
       compare(profile, options, counts);
       if (::testing::Test::HasFatalFailure()) return counts;
     }
@@ -240,7 +240,7 @@ TEST(Exhaustive, MemoryLimits) {
   const Counts counts =
       sweep(700, 9, 4, [](std::mt19937& random, const Profile& profile, PlanOptions& options) {
         options.cluster = equal_devices(options.stages, byte_a_nanosecond);
-        if (random() % 3 == 0) options.in_flight = InFlight::all;
+        if (random() % 3 == 0) options.in_flight = all_in_flight;
         options.at_most = random() % 3 == 0;
         give_memory(random, profile, options);
       });

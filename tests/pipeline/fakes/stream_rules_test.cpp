@@ -10,6 +10,7 @@
 
 #include "framework/error.h"
 #include "pipeline/cuda/streams.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/peer_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"

@@ -21,6 +21,7 @@
 #include "pipeline/device/device_step.h"
 #include "pipeline/measure/profiler.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/transport/solo_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"

@@ -45,8 +45,7 @@ inline Profile chain(int length,
 
 inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages,
                     std::vector<int> ranks = {}) {
-  Plan plan{
-      .model = network.model, .graph_hash = network.graph_hash, .method = "by hand", .objective = "none"};
+  Plan plan{.model = network.model, .graph_hash = network.graph_hash, .method = "by hand"};
   for (size_t s = 0; s < stages.size(); ++s) {
     std::sort(stages[s].begin(), stages[s].end());
     plan.stages.push_back({stages[s], {ranks.empty() ? int(s) : ranks[s]}});

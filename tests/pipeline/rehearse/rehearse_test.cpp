@@ -9,6 +9,7 @@
 #include <chrono>
 #include <mutex>
 
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/clock_offset.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"

@@ -9,6 +9,7 @@
 #include "framework/error.h"
 #include "models/model.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/solo_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"

@@ -21,6 +21,7 @@
 #include "models/model.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/peer_transport.h"
 #include "pipeline/transport/staged_transport.h"

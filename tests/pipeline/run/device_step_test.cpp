@@ -15,6 +15,7 @@
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
 #include "pipeline/cuda/streams.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/staged_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
@@ -57,7 +58,7 @@ TEST(DeviceStep, TrainsToTheBitsOfTheCpu) {
   for (const int ranks : {1, 2, 3})
     for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe})
       expect_same(on_fake_gpu(c, ranks, policy, unsigned(ranks)), cpu,
-                  std::to_string(ranks) + " ranks, " + std::string(name_of(policy)));
+                  std::to_string(ranks) + " ranks, " + std::string(policy.name));
 }
 
 TEST(DeviceStep, TrainsToTheBitsOfTheCpuOverNccl) {

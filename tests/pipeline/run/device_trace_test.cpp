@@ -15,6 +15,7 @@
 #include "models/model.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/solo_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"

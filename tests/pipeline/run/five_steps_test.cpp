@@ -10,6 +10,7 @@
 #include "models/model.h"
 #include "partition/planners/planner.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/models/golden.h"

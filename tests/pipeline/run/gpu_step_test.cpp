@@ -24,6 +24,7 @@
 #include "pipeline/measure/profiler.h"
 #include "pipeline/run/node_stamps.h"
 #include "pipeline/run/runner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/transport/solo_transport.h"
 #include "tests/pipeline/planning/networks.h"

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <span>
 
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/message_order.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/sum_turns.h"
@@ -17,7 +18,6 @@
 namespace antichain::test {
 namespace {
 
-constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
 constexpr Host hosts[] = {Host::blocks, Host::runs_ahead};
 const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
 
@@ -48,12 +48,13 @@ TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
       for (int b = 1; b <= 4; ++b)
         for (const int c : {1, 3})
           for (const int M : {std::max({a, b, c}), 5, 12})
-            for (const Policy policy : policies) {
-              SCOPED_TRACE(fmt::format("{}, {} and {} replicas, M {}, {}", a, b, c, M, name_of(policy)));
+            for (const Policy& policy : policies()) {
+              SCOPED_TRACE(fmt::format("{}, {} and {} replicas, M {}, {}", a, b, c, M, policy.name));
               const Profile network = chain(3, cost);
               const Plan plan = replicated(one_node_each(network), {a, b, c});
               const Schedule schedule = make_schedule(network, plan, policy, M);
-              expect_safe(schedule, turns_of_all(schedule, plan, network, links[M % 3], a % 2 == 0));
+              expect_safe(schedule,
+                          turns_of_all(schedule, plan, network, links[M % policies().size()], a % 2 == 0));
             }
 }
 
@@ -62,8 +63,8 @@ struct RandomCase {
       : random(unsigned(seed)),
         network(random_network(random, 1 + seed % 4 + 2 + int(random() % 8))),
         plan(randomly_replicated(random, random_plan(random, network, 1 + seed % 4), 4)),
-        schedule(make_schedule(network, plan, policies[seed % 3 == 2], 4 + int(random() % 9))),
-        turns(turns_of_all(schedule, plan, network, links[seed % 3], seed % 2)) {}
+        schedule(make_schedule(network, plan, policies()[seed % 3 == 2], 4 + int(random() % 9))),
+        turns(turns_of_all(schedule, plan, network, links[seed % policies().size()], seed % 2)) {}
 
   // Whether two stages that are not next to each other have a message.
   bool skips() const {

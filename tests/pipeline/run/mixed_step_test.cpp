@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "pipeline/cuda/streams.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"

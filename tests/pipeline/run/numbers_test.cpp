@@ -9,6 +9,7 @@
 #include "framework/error.h"
 #include "partition/planners/planner.h"
 #include "pipeline/run/offence.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/train/on_nan.h"
 #include "tests/pipeline/run/training_run.h"
 

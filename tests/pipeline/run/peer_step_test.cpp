@@ -12,6 +12,7 @@
 #include "framework/cuda/resources.h"
 #include "framework/error.h"
 #include "pipeline/cuda/streams.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/peer_transport.h"
@@ -80,7 +81,7 @@ TEST_F(PeerStep, TrainsToTheBitsOfTheCpu) {
   for (const int ranks : {1, 2, 3, 4})
     for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe})
       expect_same(on_fake_gpu(c, ranks, policy, unsigned(ranks)), cpu,
-                  std::to_string(ranks) + " ranks, " + std::string(name_of(policy)));
+                  std::to_string(ranks) + " ranks, " + std::string(policy.name));
 }
 
 TEST_F(PeerStep, TrainsToTheBitsOfTheCpuAsThreadsOfOneProcess) {

@@ -11,6 +11,7 @@
 
 #include "framework/error.h"
 #include "pipeline/cuda/streams.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/staged_transport.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"

@@ -13,6 +13,7 @@
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
 #include "partition/planners/planner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/stage/parts.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"

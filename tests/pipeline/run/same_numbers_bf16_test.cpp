@@ -10,6 +10,7 @@
 #include "layers/cpu/dnnl.h"
 #include "models/model.h"
 #include "partition/planners/planner.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage.h"
 #include "tests/layers/cuda_on_host/backend.h"
 #include "tests/pipeline/planning/networks.h"

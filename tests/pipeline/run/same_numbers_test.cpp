@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "partition/planners/planner.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/training_run.h"
 

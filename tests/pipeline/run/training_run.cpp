@@ -6,6 +6,7 @@
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
 #include "models/model.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage_state.h"
 #include "pipeline/train/state_hash.h"
 #include "pipeline/train/trainer.h"

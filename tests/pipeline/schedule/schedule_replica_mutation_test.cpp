@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/pipeline/schedule/mutations.h"
 
 namespace antichain::test {

@@ -3,14 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
 
 namespace antichain::test {
 namespace {
-
-constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
 
 std::string only_ranks(const Schedule& schedule) {
   const std::string text = print(schedule);
@@ -64,8 +62,8 @@ TEST(Replicas, HoldForAllSmallSizes) {
   for (int a = 1; a <= 4; ++a)
     for (int b = 1; b <= 4; ++b)
       for (int M = std::max(a, b); M <= 13; ++M)
-        for (Policy policy : policies) {
-          SCOPED_TRACE(fmt::format("{} and {} replicas, M {}, {}", a, b, M, name_of(policy)));
+        for (const Policy& policy : policies()) {
+          SCOPED_TRACE(fmt::format("{} and {} replicas, M {}, {}", a, b, M, policy.name));
           const Plan plan = replicated(one_node_each(network), {a, b, 1});
           const Schedule schedule = make_schedule(network, plan, policy, M);
           follow_data(schedule, network, plan, policy != Policy::forward_only);
@@ -90,7 +88,7 @@ TEST(Replicas, HoldForRandomNetworks) {
     const Profile network = random_network(random, 4 + int(random() % 14));
     const Plan plan =
         randomly_replicated(random, random_plan(random, network, 1 + int(random() % 5)), 1 + trial % 5);
-    const Policy policy = policies[trial % 3];
+    const Policy& policy = policies()[trial % policies().size()];
     const Schedule schedule = make_schedule(network, plan, policy, 5 + int(random() % 12));
     follow_data(schedule, network, plan, policy != Policy::forward_only);
     const std::string text = print(schedule);
@@ -162,7 +160,7 @@ TEST(Replicas, TooFewSlotsAreRefused) {
 TEST(Replicas, WithoutAMicrobatchAreRefused) {
   const Profile network = chain(2);
   const Plan plan = replicated(one_node_each(network), {1, 4});
-  for (Policy policy : policies)
+  for (const Policy& policy : policies())
     expect_error([&] { make_schedule(network, plan, policy, 3); },
                  {"stage 1", "4 replicas", "3 micro-batches", "rank 4 would have nothing to do"});
 }

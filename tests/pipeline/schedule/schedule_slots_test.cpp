@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
 

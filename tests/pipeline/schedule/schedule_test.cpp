@@ -4,14 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "framework/error.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
 
 namespace antichain::test {
 namespace {
-
-constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
 
 TEST(Schedule, OneForwardOneBackwardIsThis) {
   const Profile network = chain(3);
@@ -59,17 +60,16 @@ TEST(Schedule, StagesMayHaveTheirRanksInAnyOrder) {
 }
 
 // For all S ≤ 8, M ≤ 24: make_schedule validates what it returns; here an interpreter of its own follows the
-// data, and 1F1B never has more than min(M, S − s) micro-batches in flight on stage s, and does have as many.
+// data, and no stage has more micro-batches in flight than the policy's row says, and some moment as many.
 TEST(Schedule, HoldsForAllSmallSizes) {
   for (int S = 1; S <= 8; ++S) {
     const Profile network = chain(S);
     const Plan plan = one_node_each(network);
     for (int M = 1; M <= 24; ++M)
-      for (Policy policy : policies) {
-        SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " +
-                     std::string(name_of(policy)));
+      for (const Policy& policy : policies()) {
+        SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " + std::string(policy.name));
         const Schedule schedule = make_schedule(network, plan, policy, M);
-        follow_data(schedule, network, plan, policy != Policy::forward_only);
+        follow_data(schedule, network, plan, policy.trains);
         const std::vector<Slots> all = slots(schedule);
         for (int s = 0; s < S; ++s)
           EXPECT_EQ(all[s].microbatches, policy == Policy::one_f_one_b ? std::min(M, S - s)
@@ -90,9 +90,9 @@ TEST(Schedule, HoldsForRandomNetworks) {
     for (const auto& consumers : network.consumers())
       for (size_t i = 1; i < consumers.size(); ++i)
         crossing_orders += stage_of[consumers[i]] < stage_of[consumers[i - 1]];
-    const Policy policy = policies[trial % 3];
+    const Policy& policy = policies()[trial % policies().size()];
     const Schedule schedule = make_schedule(network, plan, policy, 1 + int(random() % 9));
-    follow_data(schedule, network, plan, policy != Policy::forward_only);
+    follow_data(schedule, network, plan, policy.trains);
     const std::string text = print(schedule);
     EXPECT_EQ(print(parse_schedule(text, "text")), text);
     EXPECT_EQ(parse_schedule(text, "text").ranks, schedule.ranks);
@@ -115,8 +115,23 @@ TEST(Schedule, RefusesWhatItCannotServe) {
                {"stage 1", "2 replicas", "1 micro-batch:", "rank 2"});
 }
 
-TEST(Schedule, PoliciesHaveNames) {
-  for (Policy each : policies) EXPECT_EQ(policy(name_of(each)), each);
+TEST(Schedule, ARowOfATableIsAPolicy) {
+  for (const Policy& each : policies()) {
+    SCOPED_TRACE(std::string(each.name));
+    EXPECT_EQ(policy(each.name), each);
+    EXPECT_EQ(is_training_policy(each.name), each.trains);
+    EXPECT_EQ(std::ranges::count(training_policies(), each.name), each.trains);
+    EXPECT_EQ(std::ranges::count(policies(), each), 1) << "a name of its own";
+    EXPECT_EQ(each.citation.empty(), !each.trains) << "what one may train by comes from somewhere";
+    const Profile network = chain(3);
+    for (int M = 1; M <= 7; ++M) {
+      const Schedule schedule = make_schedule(network, one_node_each(network), each, M);
+      EXPECT_EQ(learns(schedule), each.trains);
+      for (int s = 0; s < 3; ++s)
+        EXPECT_EQ(slots(schedule)[size_t(s)].microbatches, each.in_flight(M, 3 - s, 1)) << "stage " << s;
+    }
+  }
+  EXPECT_EQ(training_policies_in_words(), "1f1b or gpipe");
   expect_error([] { policy("zigzag"); }, {"zigzag", "1f1b", "gpipe"});
 }
 

@@ -12,6 +12,7 @@
 #include "layers/cpu/backend.h"
 #include "models/model.h"
 #include "pipeline/schedule/lane.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/training_run.h"
@@ -20,7 +21,6 @@
 namespace antichain::test {
 namespace {
 
-constexpr Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
 const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
 
 bool is_exchange(const Action& a) {
@@ -99,8 +99,8 @@ void expect_safe(const Schedule& schedule, const Profile& network, const Plan& p
 
 // Of a plan: under every policy, and with late weight halves.
 void expect_all_safe(const Profile& network, const Plan& plan, int microbatches, const Link& link) {
-  for (const Policy policy : policies) {
-    SCOPED_TRACE(fmt::format("{}, S {}, M {}", name_of(policy), plan.stages.size(), microbatches));
+  for (const Policy& policy : policies()) {
+    SCOPED_TRACE(fmt::format("{}, S {}, M {}", policy.name, plan.stages.size(), microbatches));
     const Schedule schedule = make_schedule(network, plan, policy, microbatches);
     expect_safe(schedule, network, plan, link);
     if (policy == Policy::forward_only) continue;
@@ -137,7 +137,7 @@ TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
     for (size_t n = 0; n < network.nodes.size(); ++n)
       for (const int x : network.nodes[n].inputs)
         skips += stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1;
-    expect_all_safe(network, plan, 1 + int(random() % 11), links[trial % 3]);
+    expect_all_safe(network, plan, 1 + int(random() % 11), links[trial % policies().size()]);
   }
   EXPECT_GT(skips, 200);  // the sample does contain the hard case
 }
@@ -152,7 +152,7 @@ TEST(MessageOrder, IsSafeWithReplicasAndAllReduces) {
     const Plan plan = randomly_replicated(random, random_plan(random, network, S), 3);
     const int M = 3 + int(random() % 9);
     reduces += int(match_messages(make_schedule(network, plan, Policy::gpipe, M)).meetings.size());
-    expect_all_safe(network, plan, M, links[trial % 3]);
+    expect_all_safe(network, plan, M, links[trial % policies().size()]);
   }
   EXPECT_GT(reduces, 100);
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/simulate/trace_events.h"
 #include "tests/expect_error.h"

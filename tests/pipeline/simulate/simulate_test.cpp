@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/trace_events.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
@@ -39,9 +40,8 @@ TEST(Simulate, EqualStagesTakeTheClassicTime) {
           const Profile network = chain(S, {.forward_s = forward_s, .backward_input_s = backward_s});
           const Timeline timeline = simulate(network, one_node_each(network), policy, M);
           const double expected = (M + S - 1) * (forward_s + backward_s);
-          EXPECT_NEAR(timeline.step_s, expected, rounding * expected)
-              << S << " " << M << " " << name_of(policy);
-          EXPECT_NEAR(timeline.bubble_share(), (S - 1.0) / (M + S - 1.0), rounding);
+          EXPECT_NEAR(timeline.step_s, expected, rounding * expected) << S << " " << M << " " << policy.name;
+          EXPECT_NEAR(timeline.bubble_fraction(), (S - 1.0) / (M + S - 1.0), rounding);
         }
 }
 
@@ -50,7 +50,7 @@ TEST(Simulate, OverheadAndUpdateAreCounted) {
   network.overhead_s = 0.25;
   const Timeline timeline = simulate(network, one_node_each(network), Policy::one_f_one_b, 4);
   EXPECT_DOUBLE_EQ(timeline.step_s, 4 * (6 + 2 * 0.25) + 5);
-  EXPECT_DOUBLE_EQ(timeline.bubble_share(), 0);
+  EXPECT_DOUBLE_EQ(timeline.bubble_fraction(), 0);
   EXPECT_DOUBLE_EQ(one_device_step_s(network, 4), timeline.step_s);
 }
 
@@ -79,7 +79,7 @@ TEST(Simulate, MessagesTakeTimeAndShareTheLinkInOrder) {
   EXPECT_DOUBLE_EQ(end_of(timeline, "0R1:g2.3<1"), 14.5);
   EXPECT_DOUBLE_EQ(timeline.step_s, 16.5);
   EXPECT_DOUBLE_EQ(timeline.busy_s[0], 6);
-  EXPECT_DOUBLE_EQ(timeline.bubble_share(), 1 - 12 / 33.0);
+  EXPECT_DOUBLE_EQ(timeline.bubble_fraction(), 1 - 12 / 33.0);
 }
 
 // A skip from stage 0 to stage 2 goes straight there, on a link of its own, while stage 1 computes.
@@ -110,7 +110,7 @@ TEST(Simulate, NoRankIsBusyLongerThanTheStepAndOneDeviceIsTheSum) {
       EXPECT_LE(b, timeline.step_s * (1 + rounding));
     }
     EXPECT_NEAR(busy, one_device_step_s(network, 4), rounding * busy);
-    EXPECT_GE(timeline.bubble_share(), -rounding);
+    EXPECT_GE(timeline.bubble_fraction(), -rounding);
   }
 }
 

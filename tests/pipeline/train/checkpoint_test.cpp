@@ -14,6 +14,7 @@
 #include "framework/random.h"
 #include "partition/planners/planner.h"
 #include "pipeline/host/stop_signals.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/run/training_run.h"

@@ -21,6 +21,7 @@
 
 #include "framework/files/checkpoint_folder.h"
 #include "partition/planners/planner.h"
+#include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/pipeline/run/training_run.h"
 

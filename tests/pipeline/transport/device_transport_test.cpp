@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/staged_transport.h"

@@ -14,6 +14,7 @@
 #include "framework/backend.h"
 #include "pipeline/device/device_streams.h"
 #include "pipeline/host/seconds.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/choose_transport.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/peer_transport.h"

@@ -12,6 +12,7 @@
 
 #include "framework/cuda/resources.h"
 #include "pipeline/cuda/streams.h"
+#include "pipeline/schedule/policy.h"
 #include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/peer_transport.h"
 #include "pipeline/transport/solo_transport.h"
@@ -57,8 +58,7 @@ struct RandomRun {
     network = random_network(random, S + 2 + int(random() % 8));
     plan = random_plan(random, network, S);
     if (replicas) plan = randomly_replicated(random, plan, 3);
-    const Policy policies[] = {Policy::one_f_one_b, Policy::gpipe, Policy::forward_only};
-    schedule = make_schedule(network, plan, policies[seed % (replicas ? 2 : 3)], 3 + int(random() % 6));
+    schedule = make_schedule(network, plan, policies()[seed % (replicas ? 2 : 3)], 3 + int(random() % 6));
   }
   int ranks() const { return int(schedule.ranks.size()); }
 

@@ -1,0 +1,18 @@
+// The methods that make plans. Names are read and printed here, once; partition/planners/planner.h has a
+// planner for each.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace antichain {
+
+enum class Method { antichain, cudasize, hashrate, handsplit, uniform, block, pipedream, data_parallel };
+
+std::string_view name_of(Method);      // "data-parallel"
+Method method(std::string_view name);  // Usage Error listing the names
+const std::vector<Method>& methods();
+std::vector<std::string> method_names();
+
+}  // namespace antichain

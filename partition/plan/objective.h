@@ -1,0 +1,22 @@
+// What a plan makes small. Names are read and printed here, once; everything else speaks of the enum.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace antichain {
+
+enum class Objective {
+  compute,              // the slowest stage
+  compute_or_transfer,  // the slowest stage or boundary
+  // The simulated step. Planners, which simulate nothing, count boundaries for it as above;
+  // pipeline/planning compares the steps.
+  makespan,
+};
+
+std::string_view name_of(Objective);         // "compute-or-transfer"
+Objective objective(std::string_view name);  // Usage Error listing the names
+std::vector<std::string> objective_names();
+
+}  // namespace antichain

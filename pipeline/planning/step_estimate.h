@@ -1,0 +1,104 @@
+// An estimate of how long a step takes, from the sums of its stages: the simulator's answer but for the last
+// bits, at a small part of its price. It is for searches, which compare thousands of cuts; what they find is
+// then simulated.
+//
+// All messages of a micro-batch from one stage to another are posted at the same moment, so they are one
+// message here. Who computes what in which order comes from the policy, whatever its order of F, B, I and W;
+// it is asked once, not once a cut.
+//
+// Most cuts can be ruled out without playing the step through. Each stage has to wait for its first input and
+// to do its work; and when its last gradient has gone, that has to reach the first stage:
+//
+//   step  ≥  start + all its work + its update
+//   step  ≥  start + its work but for the weight halves (W) after its last gradient + tail
+//
+// Where every rank does w forwards and then backwards and forwards in turn (1F1B, and GPipe with w = M), it
+// also has to wait for later stages. The forward of j + w follows the backward of j; on a later stage, with v
+// in flight, the backward of j follows the forward of j + v − 1. So from one backward of this stage it takes a
+// round trip to that stage to the backward w − v + 1 later, if no stage between the two has replicas.
+#pragma once
+
+#include <vector>
+
+#include "partition/profile/cluster.h"
+#include "pipeline/planning/stage_sums.h"
+#include "pipeline/schedule/policy.h"
+
+namespace antichain {
+
+class StepEstimate {
+ public:
+  // `crews`: the devices of each stage, in the order of its ranks; ranks are numbered stage by stage.
+  // `overhead_s` is the profile's. At least as many micro-batches as any crew has devices. Error where the
+  // policy's orders deadlock when every stage needs the one before it.
+  StepEstimate(const Policy&, int microbatches, const Cluster&, const std::vector<std::vector<int>>& crews,
+               double overhead_s);
+
+  // What the calls below are about.
+  void set(const StageSums&);
+  double step_s();
+  int actions() const { return int(turns_.size()); }  // what one call of step_s costs
+  // Per stage, as above: no step is shorter than the largest.
+  const std::vector<double>& at_least_s();
+
+ private:
+  struct Turn {
+    int rank = 0, stage = 0, microbatch = 0;
+    Verb verb = Verb::forward;
+  };
+  struct Rank {
+    int stage = 0;
+    double speed = 1;
+    int whole = 0, halved = 0;  // micro-batches by their backwards: B; I and W
+    int late_weights = 0;       // W after the last gradient
+    int lead = 0;               // forwards before the first backward, where the two then alternate; else 0
+    double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, now_s = 0;
+    double seconds(Verb) const;
+  };
+  struct Stage {
+    int first_rank = 0, replicas = 1;
+    double fastest = 1;
+    const Link* reduce_link = nullptr;
+    // On the fastest of its devices; the all-reduce is the same on any. gradient_s: B, or I where there is any.
+    double forward_s = 0, backward_s = 0, gradient_s = 0, reduce_s = 0, update_s = 0;
+    bool halves = false;             // whether any of its ranks has I and W
+    double start_s = 0, tail_s = 0;  // of at_least_s
+  };
+  struct Wire {  // from a stage to another
+    int stage = 0, messages = 0;
+    int64_t bytes = 0;
+    size_t arrivals = 0;  // into there_s_, per micro-batch
+    double least_s = 0;   // over the fastest link between the two
+  };
+  struct Wires {
+    std::vector<Wire> in, out;
+  };
+
+  void add_ranks(const std::vector<int>& crew, const Cluster&);
+  std::vector<std::vector<Action>> orders_of(const Policy&);
+  void list_turns(const Policy&);
+  void lay(std::vector<Wires>&, int from, int to, int messages, int64_t bytes);
+  void take(const Turn&);
+  double finish();
+  double busy_s(const Stage&, bool late_weights) const;
+  double trips_s(size_t stage) const;
+  double neighbour_s(size_t stage) const;
+  int rank_of(int stage, int microbatch) const {
+    return stages_[size_t(stage)].first_rank + microbatch % stages_[size_t(stage)].replicas;
+  }
+
+  const int microbatches_;
+  const double overhead_s_;
+  std::vector<Stage> stages_;
+  std::vector<Rank> ranks_;
+  std::vector<Link> links_;                 // rank x rank
+  std::vector<Link> fastest_link_;          // stage x stage
+  std::vector<double> free_s_;              // rank x rank: when the link is free again
+  std::vector<Turn> turns_;                 // every F, B, I and W, each after all that it can depend on
+  std::vector<Wires> tensors_, gradients_;  // per stage
+  size_t arrivals_ = 0;
+  std::vector<double> there_s_;
+  std::vector<double> at_least_s_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,113 @@
+// The policies: for each a function that says in which order a rank computes, and a row of the table below.
+// Backwards ascend in every policy, because weight gradients accumulate in micro-batch order; S stages, stage
+// s, M micro-batches.
+//
+//   1F1B, S = 3, M = 4               GPipe
+//   stage 0  F0 F1 F2 B0 F3 B1 B2 B3    F0 F1 F2 F3 B0 B1 B2 B3
+//   stage 1  F0 F1 B0 F2 B1 F3 B2 B3    F0 F1 F2 F3 B0 B1 B2 B3
+//   stage 2  F0 B0 F1 B1 F2 B2 F3 B3    F0 F1 F2 F3 B0 B1 B2 B3
+//
+// Replicas do the same with their part. The first stage on two devices, the second on one, 1F1B, M = 5:
+//
+//   stage 0  F0 F2 B0 F4 B2 B4          2 of each in flight: 3 devices from here on, shared by 2 replicas
+//            F1 F3 B1 B3
+//   stage 1  F0 B0 F1 B1 F2 B2 F3 B3 F4 B4
+#include "pipeline/schedule/policy.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "framework/error.h"
+#include "pipeline/schedule/schedule_passes.h"
+
+namespace antichain {
+namespace {
+
+// `lead` forwards first, then backwards and forwards in turn: never more than `lead` micro-batches in flight.
+std::vector<Action> forwards_ahead(const Share& share, int lead) {
+  std::vector<Action> order;
+  const int count = share.count();
+  order.reserve(2 * size_t(count));
+  const auto add = [&](Verb verb, int n) { order.push_back({verb, share.stage, share.microbatch(n)}); };
+  for (int n = 0; n < lead; ++n) add(Verb::forward, n);
+  for (int n = 0; n < count; ++n) {
+    add(Verb::backward, n);
+    if (n + lead < count) add(Verb::forward, n + lead);
+  }
+  return order;
+}
+
+// Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, made
+// synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as there are
+// devices left: each begins one more than all the next stage may ask for, so that nobody waits forever.
+std::vector<Action> one_f_one_b(const Share& share) {
+  const int lead = one_f_one_b_in_flight(share.microbatches, share.devices_left, share.replicas);
+  return forwards_ahead(share, std::min(share.count(), lead));
+}
+
+// GPipe, but with the backwards ascending.
+std::vector<Action> all_forwards_first(const Share& share) { return forwards_ahead(share, share.count()); }
+
+std::vector<Action> forwards(const Share& share) {
+  std::vector<Action> order;
+  for (int n = 0; n < share.count(); ++n) order.push_back({Verb::forward, share.stage, share.microbatch(n)});
+  return order;
+}
+
+int one_in_flight(int, int, int) { return 1; }
+
+constexpr Policy table[] = {
+    {.name = "1f1b",
+     .citation = "Narayanan et al., \"Memory-Efficient Pipeline-Parallel DNN Training\", ICML 2021",
+     .order = one_f_one_b,
+     .in_flight = one_f_one_b_in_flight},
+    {.name = "gpipe",
+     .citation = "Huang et al., \"GPipe: Efficient Training of Giant Neural Networks using Pipeline "
+                 "Parallelism\", NeurIPS 2019",
+     .order = all_forwards_first,
+     .in_flight = all_in_flight},
+    {.name = "forward-only", .trains = false, .order = forwards, .in_flight = one_in_flight},
+};
+
+constexpr const Policy* find(std::string_view name) {
+  for (const Policy& row : table)
+    if (row.name == name) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+constinit const Policy Policy::one_f_one_b = *find("1f1b");
+constinit const Policy Policy::gpipe = *find("gpipe");
+constinit const Policy Policy::forward_only = *find("forward-only");
+
+std::span<const Policy> policies() { return table; }
+
+const Policy& policy(std::string_view name) {
+  if (const Policy* row = find(name)) return *row;
+  std::vector<std::string_view> known;
+  for (const Policy& row : table) known.push_back(row.name);
+  throw Error(fmt::format("unknown schedule \"{}\"", name),
+              fmt::format("there are {}", fmt::join(known, ", ")), ExitCode::usage);
+}
+
+std::vector<std::string> training_policies() {
+  std::vector<std::string> names;
+  for (const Policy& row : table)
+    if (row.trains) names.emplace_back(row.name);
+  return names;
+}
+
+std::string training_policies_in_words() {
+  const std::vector<std::string> names = training_policies();
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+bool is_training_policy(std::string_view name) {
+  const Policy* row = find(name);
+  return row && row->trains;
+}
+
+}  // namespace antichain

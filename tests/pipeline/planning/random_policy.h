@@ -1,0 +1,59 @@
+// Policies with random orders of F, B, I and W that never deadlock, another one for every seed.
+//
+// Each micro-batch m has a time at which its gradient action comes, on stage s m + lead(s) and some delay. Leads
+// fall from stage to stage and delays are the same on all, so a stage asks for no gradient before the next one
+// has what it needs for it.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "pipeline/schedule/policy.h"
+#include "pipeline/schedule/schedule_passes.h"
+
+namespace antichain::test {
+
+inline unsigned random_order_seed = 0;  // what orders are drawn from: a policy has none of its own
+
+inline unsigned drawn(int what, int which, int below) {
+  unsigned x = random_order_seed * 2654435761u + unsigned(what) * 40503u + unsigned(which) * 2246822519u;
+  x ^= x >> 15, x *= 2246822519u, x ^= x >> 13;
+  return x % unsigned(below);
+}
+
+inline bool drawn_halves(int microbatch) { return drawn(1, microbatch, 3) > 0; }
+
+inline std::vector<Action> random_order(const Share& share) {
+  const int lead = 1 + int(drawn(2, 0, 3)) * (share.devices_left - 1) / 2;
+  std::vector<std::pair<double, Action>> timed;  // forwards and gradients by their times
+  double last = 0;
+  for (int m = 0; m < share.microbatches; ++m) {
+    last = std::max(last + 1e-3, m + lead - 0.5 + 0.9 * drawn(3, m, 4));
+    if (m % share.replicas != share.first) continue;
+    timed.push_back({m, {Verb::forward, share.stage, m}});
+    timed.push_back({last, {drawn_halves(m) ? Verb::backward_input : Verb::backward, share.stage, m}});
+  }
+  std::stable_sort(timed.begin(), timed.end(), [](auto& a, auto& b) { return a.first < b.first; });
+  std::vector<Action> order;
+  std::vector<int> late;  // micro-batches whose weight half is still to come
+  const auto catch_up = [&](size_t but) {
+    for (; late.size() > but; late.erase(late.begin()))
+      order.push_back({Verb::backward_weight, share.stage, late.front()});
+  };
+  for (const auto& [time, action] : timed) {
+    if (action.verb == Verb::backward) catch_up(0);  // weight gradients accumulate in micro-batch order
+    order.push_back(action);
+    if (action.verb == Verb::backward_input) late.push_back(action.microbatch);
+    catch_up(drawn(4, action.microbatch + 100 * share.stage, 4));
+  }
+  catch_up(0);
+  return order;
+}
+
+inline Policy random_policy(unsigned seed) {
+  random_order_seed = seed;
+  return {.name = "random", .halves = true, .order = random_order, .in_flight = all_in_flight};
+}
+
+}  // namespace antichain::test
