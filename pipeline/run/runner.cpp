@@ -3,30 +3,41 @@
 #include <fmt/format.h>
 
 #include "framework/error.h"
+#include "pipeline/run/action_text.h"
 
 namespace antichain {
+namespace {
+
+// The nodes whose outputs leave the stage.
+std::set<NodeId> sent_nodes(const std::vector<Action>& actions) {
+  std::set<NodeId> sent;
+  for (const Action& a : actions)
+    if (a.verb == Verb::send && a.message.flow == Flow::activation) sent.insert(a.message.tensor);
+  return sent;
+}
+
+}  // namespace
 
 StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
                          Mode mode, Transport& transport)
-    : stage_(stage),
-      graph_(stage.graph()),
+    : graph_(stage.graph()),
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
-      context_(stage.context()),
       share_(share_of(plan, transport.rank(), schedule.microbatches)),
-      channels_(schedule),
-      memory_(stage, network, plan, schedule, transport.rank(), mode) {
+      memory_(stage, network, plan, schedule, transport.rank(), mode),
+      messages_(stage.graph(), schedule, memory_, transport),
+      device_(make_step_device(stage.context(), schedule, transport)),
+      calls_(stage, memory_, share_, mode, *device_) {
   if (mode == Mode::train && share_.replicas > 1)
-    sum_.emplace(stage, memory_, stage_of_rank(plan, transport.rank()).ranks, share_, channels_.count());
-  for (const Action& a : own_actions()) labels_.push_back(fmt::format("{} {}", print(a), describe(a)));
-  list_messages();
-  if (transport.ordered()) agree_on_order(network, plan);
-  if (!context_.backend().host_memory()) attach_device();
-}
-
-const std::vector<Action>& StageRunner::own_actions() const {
-  return schedule_.ranks[size_t(transport_.rank())];
+    sum_.emplace(stage, memory_, stage_of_rank(plan, transport.rank()).ranks, share_, messages_.channels());
+  for (const Action& a : own_actions())
+    labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
+  if (transport.ordered())
+    messages_.agree_on_order(network, plan, sum_ ? sum_->turns() : std::vector<Turn>());
+  feed_ = device_->make_feed(graph_, memory_, share_);
+  numbers_ = device_->make_numbers(
+      stage, memory_, {transport.rank(), schedule.microbatches, sent_nodes(own_actions())}, calls_);
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
@@ -39,111 +50,115 @@ StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
 }
 
 StepResult StageRunner::take_step(const StepInput& input, BatchSource& source) {
-  StepResult result;
   begin_step(input, source);
-  for (size_t i = 0; i < own_actions().size(); ++i) act(i, input, source, result);
-  if (feed_) feed_->load_next(source);
-  transport_.activity().doing("delivering the last tensors of the step");
-  spend(Spent::transfer);
-  transport_.flush();
-  if (device_) finish_on_device(result);
-  if (node_stamps_) node_stamps_->finish();
-  node_stamps_.reset();
-  result.events = times_->finish();
-  times_.reset();
-  result.numbers = numbers_;
-  return result;
+  for (size_t i = 0; i < own_actions().size(); ++i) act(i, source);
+  return end_step(source);
 }
 
 void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
-  numbers_ = {};
-  located_forward_ = located_backward_ = false;
-  poison_ = judge_ ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt;
-  if (feed_) feed_->begin_step(source);
-  if (readings_) readings_->begin_step(judge_ != nullptr);  // allocates in the first: not amid messages
-  begin_messages();
-  times_.emplace(transport_.rank(), input.traced, device_.get(), sheet_);
-  if (device_) begin_on_device(input);
+  spoil_.set(numbers_->judged() ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt);
+  feed_->begin_step(source);
+  numbers_->begin_step();
+  messages_.begin_step();
+  times_.emplace(transport_.rank(), input.traced, device_->stamps(), sheet_);
+  timer_.reset();  // that of a step that failed
+  timer_ = clock_ ? device_->make_timer(clock_, input.traced || sheet_) : std::make_unique<NodeTimer>();
+  device_->begin_step(input, numbers_->judged());
+  calls_.begin_step(input, *timer_, spoil_);
+}
+
+StepResult StageRunner::end_step(BatchSource& source) {
+  StepResult result;
+  feed_->load_next(source);
+  transport_.activity().doing("delivering the last tensors of the step");
+  times_->spend(Spent::transfer);
+  transport_.flush();
+  device_->before_end();
+  numbers_->finish(result);
+  timer_->finish();
+  result.events = times_->finish();
+  times_.reset();
+  return result;
 }
 
 // One action, with all that watches, times and feeds it.
-void StageRunner::act(size_t index, const StepInput& input, BatchSource& source, StepResult& result) {
+void StageRunner::act(size_t index, BatchSource& source) {
   const Action& action = own_actions()[index];
   transport_.activity().doing(labels_[index]);
-  if (device_) device_->begin_range(print(action));
+  device_->begin_action(action);
   times_->start(action);
-  if (feed_ && action.verb == Verb::update) feed_->end_step();
-  execute(action, input, source, result);
-  if (node_stamps_) node_stamps_->let_go();
+  if (action.verb == Verb::update) feed_->end_use();
+  execute(action, source);
+  timer_->let_go();
   times_->end();
-  if (device_) {
-    device_->end_range();
-    transport_.progress();  // nothing did within the action
-  }
-  if (feed_ && !feed_->empty() && action.verb == Verb::forward) {
-    spend(Spent::data);
+  device_->end_action();
+  if (feed_->loads_ahead() && action.verb == Verb::forward) {
+    times_->spend(Spent::data);
     feed_->load_ahead(source);
   }
 }
 
-void StageRunner::execute(const Action& action, const StepInput& input, BatchSource& source,
-                          StepResult& result) {
+void StageRunner::execute(const Action& action, BatchSource& source) {
   switch (action.verb) {
     case Verb::load:
-      return load(action.microbatch, source);
+      return feed_->load(action.microbatch, source);
     case Verb::recv:
-      return wait(action);
+      return messages_.wait(action);
     case Verb::forward:
-      start(action, [&] {
-        forward(action.microbatch, input, result);
-        stamped(no_node, action.verb, action.microbatch,
-                [&] { look_at_forward(action.microbatch, input, result); });
-      });
-      if (readings_) readings_->forward_started(action.microbatch);
-      if (mode_ == Mode::evaluate) release(Flow::activation);
-      return;
+      return forward(action);
     case Verb::backward:
     case Verb::backward_input:
     case Verb::backward_weight:
-      start(action, [&] {
-        backward(action.microbatch, action.verb, input);
-        stamped(no_node, action.verb, action.microbatch,
-                [&] { look_at_backward(action.microbatch, action.verb, input); });
-      });
-      if (action.verb != Verb::backward_weight) release(Flow::gradient);
-      if (action.verb != Verb::backward_input) release(Flow::activation);
-      return;
+      return backward(action);
     case Verb::send:
-      return send(action);
+      return messages_.send(action);
     case Verb::reduce:
       ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
       return sum_->run(transport_);
     case Verb::update:
-      return step(action, input, result);
+      return update(action);
   }
 }
 
-void StageRunner::load(int microbatch, BatchSource& source) {
-  if (feed_) return feed_->load(microbatch, source);
-  for (const auto& [id, ring] : memory_.output)
-    if (graph_[id].role() == Role::input) source.fill(graph_[id].name, microbatch, ring[microbatch]);
+void StageRunner::start(const Action& action, const std::function<void()>& nodes,
+                        const std::function<void()>& check) {
+  device_->start(action, by_node(), [&] {
+    nodes();
+    timer_->around_rest(no_node, action.verb, action.microbatch, check);
+  });
 }
 
-void StageRunner::step(const Action& action, const StepInput& input, StepResult& result) {
+void StageRunner::forward(const Action& action) {
+  start(
+      action, [&] { calls_.forward(action.microbatch, *this); },
+      [&] { numbers_->check_forward(action.microbatch); });
+  numbers_->forward_started(action.microbatch);
+  if (mode_ == Mode::evaluate) messages_.release(Flow::activation);
+}
+
+void StageRunner::backward(const Action& action) {
+  start(
+      action, [&] { calls_.backward(action.microbatch, action.verb, *this); },
+      [&] { numbers_->check_backward(action.microbatch, action.verb); });
+  if (action.verb != Verb::backward_weight) messages_.release(Flow::gradient);
+  if (action.verb != Verb::backward_input) messages_.release(Flow::activation);
+}
+
+void StageRunner::update(const Action& action) {
   if (mode_ == Mode::evaluate) return;
-  if (judge_) {
-    look_at_gradients();
-    if (!readings_ || judge_decides_) {
-      spend(Spent::waiting);  // it may ask the others
-      if (readings_) {
-        transport_.flush();  // waits that name the peer go first
-        readings_->read(result, numbers_);
-      }
-      if (!(result.updated = judge_(numbers_))) return;
-      spend(Spent::update);
-    }
-  }
-  start(action, [&] { update(input); });
+  const bool allowed = numbers_->allows_update([&] {
+    times_->spend(Spent::waiting);  // the judge may ask the other ranks
+    device_->before_reading();
+  });
+  if (!allowed) return;
+  times_->spend(Spent::update);
+  device_->start(action, by_node(), [&] { calls_.update(); });
+}
+
+void StageRunner::after_forward(NodeId id, int m, const Tensor& y) {
+  if (watch_) watch_(id, m, y);
+  if (graph_[id].role() == Role::loss)
+    timer_->around_rest(id, Verb::forward, m, [&] { numbers_->add_loss(id, m, y); });
 }
 
 }  // namespace antichain

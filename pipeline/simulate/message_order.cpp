@@ -12,8 +12,8 @@
 namespace antichain {
 namespace {
 
-// Returns whether the runner releases received tensors of this flow after the action: see
-// StageRunner::execute.
+// Returns whether the runner releases received tensors of this flow after the action
+// (pipeline/run/runner.cpp).
 bool frees(const Action& a, Flow flow, bool training) {
   if (!training) return a.verb == Verb::forward;
   return a.verb == Verb::backward ||

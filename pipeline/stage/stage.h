@@ -17,19 +17,22 @@
 namespace antichain {
 
 // Everything of one node that outlives a step. Tensors are in the device's memory and the lowering's layouts.
+// params, gradients and momentum go by the index of Signature::params, buffers by that of Signature::buffers,
+// prepared by that of Lowering::prepared.
 struct NodeState {
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> params, gradients, momentum, buffers;
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
 };
 
-// Of a stage of these nodes: all its parameters' gradients, as they lie in Stage::gradients().
+// Bytes of Stage::gradients() for a stage of these nodes.
 int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
 
 class Stage {
  public:
-  // `nodes` ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank they
-  // live.
+  // `nodes` are ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank
+  // they live. Error when the backend has no kernel for an operator, or no memory. The graph and the context
+  // must outlive the stage.
   Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed);
 
   const Graph& graph() const { return graph_; }

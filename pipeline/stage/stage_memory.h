@@ -62,6 +62,8 @@ struct OutputGradient {
 
 class StageMemory {
  public:
+  // Of this rank of the plan. Error when the schedule's slots can't be had, when a node that needs a gradient
+  // has no loss behind it, or when the device has no memory left. The stage must outlive it.
   StageMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
 
   // Per node of the graph: outputs of own nodes, loaded inputs, received activations.

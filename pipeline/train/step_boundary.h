@@ -33,8 +33,10 @@ class StepBoundary {
   // Between two steps: the word goes with the sums, rank 0 hears those of all ranks, then all pass.
   std::string word();
   void hear(int rank, const std::string& word);
+  // Collective, at every step's end. All ranks get the same verdict.
   StopVerdict pass_step();
-  // Between two batches of an evaluation, where nothing is gathered otherwise. Rarer: it drains the pipeline.
+  // Collective, between two batches of an evaluation, where nothing is gathered otherwise. It decides more
+  // rarely, because it drains the pipeline.
   StopVerdict pass_batch();
 
  private:

@@ -1,4 +1,4 @@
-#include "pipeline/run/device_readings.h"
+#include "pipeline/run/device_numbers.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,9 @@
 namespace antichain {
 
 // Tensors of one look, and what each says; looks get their marks one after the other.
-class DeviceReadings::Gathering {
+class DeviceNumbers::Gathering {
  public:
-  Gathering(DeviceReadings& all, int& marks, bool bad) : all_(all), marks_(marks) { look_.bad = bad; }
+  Gathering(DeviceNumbers& all, int& marks, bool bad) : all_(all), marks_(marks) { look_.bad = bad; }
   void add(const Tensor& tensor, Offence offence) {
     offence.rank = all_.place_.rank;
     tensors_.push_back(tensor);
@@ -25,15 +25,15 @@ class DeviceReadings::Gathering {
   }
 
  private:
-  DeviceReadings& all_;
+  DeviceNumbers& all_;
   int& marks_;
   Look look_;
   std::vector<Tensor> tensors_;
 };
 
-DeviceReadings::DeviceReadings(DeviceStep& step, CopyStream& copies, Stage& stage, const StageMemory& memory,
-                               Place place)
-    : step_(step), copies_(copies), stage_(stage), memory_(memory), place_(std::move(place)) {
+DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, Stage& stage, const StageMemory& memory,
+                             WatchedRank rank)
+    : step_(step), copies_(copies), stage_(stage), memory_(memory), place_(std::move(rank)) {
   for (const NodeId id : stage.nodes()) {
     if (stage.graph()[id].role() != Role::loss) continue;
     const TensorSpec spec = stage.graph()[id].output();
@@ -42,7 +42,7 @@ DeviceReadings::DeviceReadings(DeviceStep& step, CopyStream& copies, Stage& stag
   }
 }
 
-DeviceReadings::Look DeviceReadings::at_statistics(int m, int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_statistics(int m, int& marks) {
   Gathering found(*this, marks, true);
   for (const auto& [id, rings] : memory_.statistics)
     for (const Ring& ring : rings)
@@ -50,14 +50,14 @@ DeviceReadings::Look DeviceReadings::at_statistics(int m, int& marks) {
   return found.done();
 }
 
-DeviceReadings::Look DeviceReadings::at_outputs(int m, int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_outputs(int m, int& marks) {
   Gathering found(*this, marks, false);
   for (const NodeId id : place_.sent)
     found.add(memory_.output.at(id)[m], {.microbatch = m, .node = id, .what = Offence::What::output});
   return found.done();
 }
 
-DeviceReadings::Look DeviceReadings::at_sent_gradients(int m, int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_sent_gradients(int m, int& marks) {
   Gathering found(*this, marks, false);
   for (const auto& [message, ring] : memory_.sent) {
     const std::vector<NodeId>& inputs = stage_.graph()[message.consumer].inputs;
@@ -72,8 +72,8 @@ DeviceReadings::Look DeviceReadings::at_sent_gradients(int m, int& marks) {
 }
 
 // `place`: what every offence there has. With `largest_rank` 1 the gradients of vectors only.
-DeviceReadings::Look DeviceReadings::at_weight_gradients(Offence place, int largest_rank, bool bad,
-                                                         int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_weight_gradients(Offence place, int largest_rank, bool bad,
+                                                       int& marks) {
   Gathering found(*this, marks, bad);
   place.what = Offence::What::weight_gradient;
   for (const NodeId id : stage_.nodes())
@@ -85,7 +85,7 @@ DeviceReadings::Look DeviceReadings::at_weight_gradients(Offence place, int larg
   return found.done();
 }
 
-void DeviceReadings::prepare_looks() {
+void DeviceNumbers::prepare_looks() {
   using Phase = Offence::Phase;
   int marks = 0;
   for (int m = 0; m < place_.microbatches; ++m) {
@@ -101,62 +101,86 @@ void DeviceReadings::prepare_looks() {
   marks_here_ = Tensor(spec, copies_.page_locked(spec.bytes()));
 }
 
-void DeviceReadings::begin_step(bool judged) {
-  judged_ = judged;
+void DeviceNumbers::begin_step() {
+  loss_ = correct_ = 0;
+  report_ = {};
+  updated_ = true;
   read_ = false;
   noted_.clear();
-  if (!judged_) return;
+  if (!judged()) return;
   if (!marks_) prepare_looks();
-  step_.clear(marks_);  // what is not looked at leaves no mark
+  step_.clear(marks_);  // a check that does not run leaves no mark
 }
 
-void DeviceReadings::copy_loss(NodeId id, int m, const Tensor& y) {
-  step_.copy(y, losses_.at(id)[size_t(m)]);
-}
+void DeviceNumbers::add_loss(NodeId id, int m, const Tensor& y) { step_.copy(y, losses_.at(id)[size_t(m)]); }
 
-void DeviceReadings::forward_started(int m) {
+void DeviceNumbers::forward_started(int m) {
   for (const auto& [id, losses] : losses_) noted_.push_back({id, m});
 }
 
-void DeviceReadings::take(const Look& look) {
-  if (judged_ && !look.offences.empty()) step_.look(look.at, marks_, look.first);
+void DeviceNumbers::take(const Look& look) {
+  if (!look.offences.empty()) step_.look(look.at, marks_, look.first);
 }
 
-void DeviceReadings::look_at_forward(int m) {
-  if (!judged_) return;
+void DeviceNumbers::look_at_forward(int m) {
   take(statistics_[size_t(m)]);
   take(outputs_[size_t(m)]);
 }
 
-void DeviceReadings::look_at_backward(int m, Verb half) {
-  if (!judged_) return;
+void DeviceNumbers::look_at_backward(int m, Verb half) {
   if (half != Verb::backward_weight) take(sent_[size_t(m)]);
   take(vectors_[size_t(m)]);
 }
 
-void DeviceReadings::look_at_gradients() { take(gradients_); }
+void DeviceNumbers::look_at_gradients() { take(gradients_); }
 
-void DeviceReadings::read(StepResult& result, NumberReport& numbers) {
+bool DeviceNumbers::ask() {
+  read();
+  return judge_(report_);
+}
+
+// The one wait of a step, unless the judge had to know before the update.
+void DeviceNumbers::finish(StepResult& result) {
+  if (read_)
+    step_.wait();
+  else if (judged())
+    updated_ = ask();
+  else
+    read();
+  result.loss = loss_;
+  result.correct = correct_;
+  result.numbers = report_;
+  result.updated = updated_;
+}
+
+void DeviceNumbers::read() {
   ANTICHAIN_CHECK(!read_, "a step is read once");
-  if (judged_) step_.copy(marks_, marks_here_);
+  if (judged()) step_.copy(marks_, marks_here_);
   step_.wait();
   read_ = true;
+  read_losses();
+  if (judged()) read_marks();
+}
+
+void DeviceNumbers::read_losses() {
   for (const auto& [id, m] : noted_) {
-    const Tensor& y = losses_.at(id)[size_t(m)];  // N x 2: loss and hit of each sample
+    const Tensor& y = losses_.at(id)[size_t(m)];
     for (int64_t n = 0; n < y.shape()[0]; ++n) {
-      result.loss += weighted_loss(stage_.graph()[id], y.data<float>()[2 * n]);
-      result.correct += y.data<float>()[2 * n + 1];
+      loss_ += weighted_loss(stage_.graph()[id], y.data<float>()[2 * n]);
+      correct_ += y.data<float>()[2 * n + 1];
     }
-    if (!judged_ || std::isfinite(result.loss)) continue;
-    numbers.bad = true;
-    numbers.note({.microbatch = m, .node = id, .what = Offence::What::output, .rank = place_.rank});
+    if (!judged() || std::isfinite(loss_)) continue;
+    report_.bad = true;
+    report_.note({.microbatch = m, .node = id, .what = Offence::What::output, .rank = place_.rank});
   }
-  if (!judged_) return;
+}
+
+void DeviceNumbers::read_marks() {
   const auto find = [&](const Look& look) {
     for (size_t i = 0; i < look.offences.size(); ++i) {
       if (marks_here_.data<int32_t>()[look.first + int(i)] == 0) continue;
-      numbers.bad = numbers.bad || look.bad;
-      numbers.note(look.offences[i]);
+      report_.bad = report_.bad || look.bad;
+      report_.note(look.offences[i]);
     }
   };
   for (const std::vector<Look>* looks : {&statistics_, &outputs_, &sent_, &vectors_})

@@ -1,5 +1,5 @@
-// The runner's messages: what they are called, the receives it posts ahead, and the order they go in where
-// the transport has one.
+#include "pipeline/run/step_messages.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,51 +8,32 @@
 
 #include "framework/error.h"
 #include "framework/random.h"
+#include "pipeline/run/action_text.h"
 #include "pipeline/run/message_turns.h"
-#include "pipeline/run/runner.h"
+#include "pipeline/run/replica_sum.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {
 
-std::string StageRunner::describe(const Message& message) const {
-  return fmt::format("{} of node {}", message.flow == Flow::activation ? "activation" : "gradient",
-                     graph_[message.tensor].name);
+StepMessages::StepMessages(const Graph& graph, const Schedule& schedule, const StageMemory& memory,
+                           Transport& transport)
+    : schedule_(schedule),
+      actions_(schedule.ranks[size_t(transport.rank())]),
+      memory_(memory),
+      transport_(transport),
+      channels_(schedule) {
+  list(graph);
 }
 
-std::string StageRunner::describe(const Action& a) const {
-  switch (a.verb) {
-    case Verb::load:
-      return fmt::format("loading micro-batch {}", a.microbatch);
-    case Verb::recv:
-      return fmt::format("receiving the {}, micro-batch {}", describe(a.message), a.microbatch);
-    case Verb::send:
-      return fmt::format("sending the {}, micro-batch {}", describe(a.message), a.microbatch);
-    case Verb::forward:
-      return fmt::format("forward of micro-batch {}", a.microbatch);
-    case Verb::backward:
-      return fmt::format("backward of micro-batch {}", a.microbatch);
-    case Verb::backward_input:
-      return fmt::format("input gradients of micro-batch {}", a.microbatch);
-    case Verb::backward_weight:
-      return fmt::format("weight gradients of micro-batch {}", a.microbatch);
-    case Verb::reduce:
-      return "adding up the weight gradients of all replicas";
-    case Verb::update:
-      return "updating the weights";
-  }
-  return "";
-}
-
-void StageRunner::list_messages() {
+void StepMessages::list(const Graph& graph) {
   const int me = transport_.rank();
   std::map<int, std::string> names;
-  for (const Action& a : own_actions()) {
-    if (a.verb == Verb::send) names[channels_(me, a.peer, a.message)] = describe(a.message);
-    if (a.verb == Verb::send && a.message.flow == Flow::activation) sent_.insert(a.message.tensor);
+  for (const Action& a : actions_) {
+    if (a.verb == Verb::send) names[channels_(me, a.peer, a.message)] = describe(a.message, graph);
     if (a.verb != Verb::recv) continue;
     const int channel = channels_(a.peer, me, a.message);
-    names[channel] = describe(a.message);
+    names[channel] = describe(a.message, graph);
     receive(a.message).arrivals.push_back({a.peer, {channel, a.microbatch}});
   }
   for (const auto& [channel, name] : {std::pair(SumChannel::gradients, "gradients of a replica"),
@@ -64,18 +45,17 @@ void StageRunner::list_messages() {
 
 // Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a
 // good one.
-void StageRunner::agree_on_order(const Profile& network, const Plan& plan) {
+void StepMessages::agree_on_order(const Profile& network, const Plan& plan, const std::vector<Turn>& of_sum) {
   const auto order = issue_order(message_order(schedule_, plan, network, one_link(network.link)),
                                  int(schedule_.ranks.size()));
   std::string all;
   for (const auto& indices : order) all += fmt::format("{}\n", fmt::join(indices, " "));
   agree(transport_, "the order of messages", fmt::format("{:016x}", hash_bytes(all)));
   const int me = transport_.rank();
-  const std::vector<Turn> of_sum = sum_ ? sum_->turns() : std::vector<Turn>();
-  turns_ = turns_of(order[size_t(me)], own_actions(), channels_, me, of_sum);
+  turns_ = turns_of(order[size_t(me)], actions_, channels_, me, of_sum);
 }
 
-void StageRunner::begin_messages() {
+void StepMessages::begin_step() {
   transport_.name_messages([names = names_](MessageKey key, int, int) {
     const auto it = names->find(key.channel);
     return fmt::format("{}, micro-batch {}", it == names->end() ? "a message" : it->second, key.microbatch);
@@ -85,14 +65,14 @@ void StageRunner::begin_messages() {
   post_receives();
 }
 
-void StageRunner::send(const Action& a) {
+void StepMessages::send(const Action& a) {
   const Tensor& tensor = a.message.flow == Flow::activation
                              ? memory_.output.at(a.message.tensor)[a.microbatch]
                              : memory_.sent.at(a.message)[a.microbatch];
   transport_.send({channels_(transport_.rank(), a.peer, a.message), a.microbatch}, a.peer, tensor);
 }
 
-StageRunner::Receive& StageRunner::receive(const Message& message) {
+StepMessages::Receive& StepMessages::receive(const Message& message) {
   const auto it = std::ranges::find(receives_, message, &Receive::message);
   if (it != receives_.end()) return *it;
   const Ring& ring =
@@ -100,7 +80,7 @@ StageRunner::Receive& StageRunner::receive(const Message& message) {
   return receives_.emplace_back(Receive{.message = message, .ring = &ring});
 }
 
-void StageRunner::wait(const Action& a) {
+void StepMessages::wait(const Action& a) {
   Receive& r = receive(a.message);
   ANTICHAIN_CHECK(r.awaited < r.posted && r.arrivals[r.awaited].key.microbatch == a.microbatch,
                   "receives are awaited in micro-batch order");
@@ -108,7 +88,7 @@ void StageRunner::wait(const Action& a) {
 }
 
 // A receive may be posted as soon as its buffer's previous micro-batch is used up.
-void StageRunner::post_receives() {
+void StepMessages::post_receives() {
   for (Receive& r : receives_)
     for (; r.posted < r.arrivals.size() && r.posted < r.released + size_t(r.ring->size()); ++r.posted) {
       Arrival& a = r.arrivals[r.posted];
@@ -116,8 +96,7 @@ void StageRunner::post_receives() {
     }
 }
 
-// What one more micro-batch received is used up.
-void StageRunner::release(Flow flow) {
+void StepMessages::release(Flow flow) {
   for (Receive& r : receives_)
     if (r.message.flow == flow) ++r.released;
   post_receives();

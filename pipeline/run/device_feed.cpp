@@ -1,4 +1,4 @@
-#include "pipeline/run/input_feed.h"
+#include "pipeline/run/device_feed.h"
 
 #include <cstring>
 #include <utility>
@@ -9,15 +9,15 @@
 
 namespace antichain {
 
-InputFeed::InputFeed(const Graph& graph, const StageMemory& memory, const Backend& backend, DeviceStep& step,
-                     CopyStream& copies, const Share& share, std::function<void()> idle)
+DeviceFeed::DeviceFeed(const Graph& graph, const StageMemory& memory, const Backend& backend,
+                       DeviceStep& step, CopyStream& copies, const Share& share, std::function<void()> idle)
     : backend_(backend), step_(step), copies_(copies), share_(share), idle_(std::move(idle)) {
   for (const auto& [id, ring] : memory.output)
     if (graph[id].role() == Role::input)
       inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .ring = &ring});
 }
 
-void InputFeed::begin_step(const BatchSource& source) {
+void DeviceFeed::begin_step(const BatchSource& source) {
   for (Input& input : inputs_) {
     const RawImages* raw = source.raw(input.name);
     if (!input.buffers[0].host) prepare(input, raw);
@@ -28,7 +28,7 @@ void InputFeed::begin_step(const BatchSource& source) {
   next_ = ended_ = false;
 }
 
-void InputFeed::prepare(Input& input, const RawImages* raw) {
+void DeviceFeed::prepare(Input& input, const RawImages* raw) {
   const auto page_locked = [&](const TensorSpec& spec) {
     return Tensor(spec, copies_.page_locked(spec.bytes()));
   };
@@ -45,7 +45,7 @@ void InputFeed::prepare(Input& input, const RawImages* raw) {
   step_.copy(input.table_here, input.table);
 }
 
-void InputFeed::load(int m, BatchSource& source) {
+void DeviceFeed::load(int m, BatchSource& source) {
   ANTICHAIN_CHECK(m == share_.microbatch(loaded_), "micro-batches are loaded in order");
   free_ = copies_.computed();
   if (started_ == loaded_) load_ahead(source);
@@ -57,27 +57,27 @@ void InputFeed::load(int m, BatchSource& source) {
   ++loaded_;
 }
 
-void InputFeed::load_ahead(BatchSource& source) {
+void DeviceFeed::load_ahead(BatchSource& source) {
   if (started_ > loaded_ || started_ == share_.count()) return;
   start(started_, free_,
         [&](const std::string& input, int m, const Tensor& host) { source.fill(input, m, host); });
   ++started_;
 }
 
-void InputFeed::end_step() {
+void DeviceFeed::end_use() {
   free_ = copies_.computed();
   ended_ = true;
 }
 
-void InputFeed::load_next(BatchSource& source) {
-  if (!ended_) end_step();
+void DeviceFeed::load_next(BatchSource& source) {
+  if (!ended_) end_use();
   if (inputs_.empty() || !source.expects_more()) return;
   start(0, free_,
         [&](const std::string& input, int m, const Tensor& host) { source.fill_next(input, m, host); });
   next_ = true;
 }
 
-void InputFeed::start(
+void DeviceFeed::start(
     int turn, const Moment& after,
     const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw) {
   const int m = share_.microbatch(turn);

@@ -1,0 +1,75 @@
+// Watches the numbers of a stage on a device without waiting for it: losses are copied to page-locked memory,
+// checks leave marks on the device, all in the order of computing, and the host reads both once, at the
+// step's end.
+//
+// By then the buffers are used again, so a micro-batch can't be run once more to find where a bad number came
+// from: an offence is the first checked tensor that holds one.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "pipeline/device/device_step.h"
+#include "pipeline/device/device_streams.h"
+#include "pipeline/run/number_watch.h"
+#include "pipeline/stage/stage.h"
+#include "pipeline/stage/stage_memory.h"
+
+namespace antichain {
+
+class DeviceNumbers final : public NumberWatch {
+ public:
+  // Everything referred to must outlive it.
+  DeviceNumbers(DeviceStep&, CopyStream&, Stage&, const StageMemory&, WatchedRank);
+
+  void begin_step() override;
+  // Only starts work on the device, so that it can be recorded; the same holds for the checks.
+  void add_loss(NodeId, int microbatch, const Tensor& y) override;
+  void forward_started(int microbatch) override;
+  // Waits for the device.
+  void finish(StepResult&) override;
+
+ private:
+  struct Look {  // at tensors of one moment: what a bad number there says
+    LookedAt at;
+    int first = 0;  // mark
+    std::vector<Offence> offences;
+    bool bad = false;  // of the step, not only a trace
+  };
+  struct Noted {
+    NodeId id = 0;
+    int microbatch = 0;
+  };
+  class Gathering;
+  void look_at_forward(int microbatch) override;
+  void look_at_backward(int microbatch, Verb half) override;
+  void look_at_gradients() override;
+  bool is_asked_before_update() const override { return decides_; }
+  bool ask() override;
+  // Waits for the device, once a step. Losses are added up in the order in which they were computed.
+  void read();
+  void read_losses();
+  void read_marks();
+  void prepare_looks();
+  Look at_statistics(int microbatch, int& marks);
+  Look at_outputs(int microbatch, int& marks);
+  Look at_sent_gradients(int microbatch, int& marks);
+  Look at_weight_gradients(Offence place, int largest_rank, bool bad, int& marks);
+  void take(const Look&);
+
+  DeviceStep& step_;
+  CopyStream& copies_;
+  Stage& stage_;
+  const StageMemory& memory_;
+  const WatchedRank place_;
+  std::map<NodeId, std::vector<Tensor>> losses_;  // page-locked, by micro-batch
+  std::vector<Noted> noted_;
+  std::vector<Look> statistics_, outputs_, sent_, vectors_;  // by micro-batch; empty until they are wanted
+  Look gradients_;
+  Tensor marks_, marks_here_;  // on the device, page-locked
+  double loss_ = 0, correct_ = 0;
+  NumberReport report_;
+  bool read_ = false;
+};
+
+}  // namespace antichain

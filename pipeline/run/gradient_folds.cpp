@@ -1,0 +1,43 @@
+#include "pipeline/run/gradient_folds.h"
+
+#include <utility>
+
+#include "framework/backend.h"
+
+namespace antichain {
+
+std::vector<Tensor> GradientFolds::begin(NodeId id, int m) {
+  std::vector<Tensor> dx;
+  for (const Contribution& c : memory_.contributions.at(id)) {
+    if (c.wanted) add_received(c.received_before, m, c.sum[m], c.starts);
+    dx.push_back(!c.wanted ? Tensor() : c.written_directly() ? c.sum[m] : c.term[m]);
+  }
+  return dx;
+}
+
+void GradientFolds::end(NodeId id, int m, const std::vector<Tensor>& dx) {
+  const auto& contributions = memory_.contributions.at(id);
+  for (size_t i = 0; i < dx.size(); ++i)
+    if (dx[i] && !contributions[i].written_directly())
+      context_.backend().add(context_, dx[i], contributions[i].sum[m]);
+}
+
+// Adds received terms to the sum in order; the first is copied where the sum is still empty.
+void GradientFolds::add_received(const std::vector<Message>& messages, int m, const Tensor& sum, bool empty) {
+  for (const Message& message : messages) {
+    const Tensor& term = memory_.received.at(message)[m];
+    if (std::exchange(empty, false))
+      device_.copy(term, sum);
+    else
+      context_.backend().add(context_, term, sum);
+  }
+}
+
+Tensor GradientFolds::output_gradient(NodeId id, int m, bool finish) {
+  const OutputGradient& g = memory_.gradient.at(id);
+  if (g.sum.size() == 0) return memory_.received.at(g.received_after.front())[m];
+  if (finish) add_received(g.received_after, m, g.sum[m], g.starts);
+  return g.sum[m];
+}
+
+}  // namespace antichain

@@ -1,0 +1,127 @@
+#include "pipeline/run/host_numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "pipeline/run/finite.h"
+#include "pipeline/run/node_calls.h"
+#include "pipeline/run/weighted_loss.h"
+
+namespace antichain {
+
+class HostNumbers::Locator final : public NodeObserver {
+ public:
+  explicit Locator(HostNumbers& numbers) : numbers_(numbers) {}
+  void after_forward(NodeId id, int m, const Tensor&) override { numbers_.check_output(id, m); }
+  void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) override {
+    numbers_.check_gradients(id, m, dx, dw);
+  }
+
+ private:
+  HostNumbers& numbers_;
+};
+
+HostNumbers::HostNumbers(Stage& stage, const StageMemory& memory, WatchedRank rank, NodeCalls& calls)
+    : stage_(stage), context_(stage.context()), memory_(memory), place_(std::move(rank)), calls_(calls) {}
+
+void HostNumbers::begin_step() {
+  loss_ = correct_ = 0;
+  report_ = {};
+  updated_ = true;
+  located_forward_ = located_backward_ = false;
+}
+
+void HostNumbers::add_loss(NodeId id, int, const Tensor& y) {
+  for (int64_t n = 0; n < y.shape()[0]; ++n) {
+    loss_ += weighted_loss(stage_.graph()[id], y.data<float>()[2 * n]);
+    correct_ += y.data<float>()[2 * n + 1];
+  }
+}
+
+void HostNumbers::finish(StepResult& result) {
+  result.loss = loss_;
+  result.correct = correct_;
+  result.numbers = report_;
+  result.updated = updated_;
+}
+
+void HostNumbers::look_at_forward(int m) {
+  bool bad = !std::isfinite(loss_), spoilt = false;
+  for (const auto& [id, rings] : memory_.statistics)
+    for (const Ring& ring : rings) bad = bad || !all_finite(context_, ring[m]);
+  for (const NodeId id : place_.sent) spoilt = spoilt || !all_finite(context_, memory_.output.at(id)[m]);
+  report_.bad = report_.bad || bad;
+  if ((!bad && !spoilt) || located_forward_) return;
+  located_forward_ = true;
+  Locator locator(*this);
+  calls_.forward_again(m, locator);
+}
+
+void HostNumbers::look_at_backward(int m, Verb half) {
+  if (located_backward_) return;
+  bool spoilt = false;
+  for (const auto& [message, ring] : memory_.sent)
+    if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, ring[m]);
+  for (const NodeId id : stage_.nodes())
+    for (const Tensor& dw : stage_[id].gradients)
+      if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
+  if (!spoilt) return;
+  located_backward_ = true;
+  Locator locator(*this);
+  calls_.backward_again(m, half, locator);
+}
+
+// If nobody could place a bad gradient before, it is blamed on the last node, where backward begins.
+void HostNumbers::look_at_gradients() {
+  for (const NodeId id : stage_.nodes()) {
+    const std::vector<Tensor>& gradients = stage_[id].gradients;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      if (all_finite(context_, gradients[i])) continue;
+      report_.bad = true;
+      report_.note({.phase = Offence::Phase::update,
+                    .node = id,
+                    .what = Offence::What::weight_gradient,
+                    .index = int(i),
+                    .rank = place_.rank});
+    }
+  }
+}
+
+void HostNumbers::check_output(NodeId id, int m) {
+  const NodeState& state = stage_[id];
+  Offence offence{.microbatch = m, .node = id, .rank = place_.rank};
+  const auto statistics = memory_.statistics.find(id);
+  const bool output_finite = all_finite(context_, memory_.output.at(id)[m]);
+  const bool statistics_finite = statistics == memory_.statistics.end() ||
+                                 std::ranges::all_of(statistics->second, [&](const Ring& ring) {
+                                   return all_finite(context_, ring[m]);
+                                 });
+  if (output_finite && statistics_finite) return;
+  offence.what = output_finite ? Offence::What::statistics : Offence::What::output;
+  for (size_t i = state.params.size(); i-- > 0;) {
+    if (all_finite(context_, state.params[i])) continue;
+    offence.what = Offence::What::parameter;
+    offence.index = int(i);
+  }
+  report_.note(offence);
+}
+
+void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) {
+  const auto note = [&](Offence::What what, size_t index) {
+    report_.note({.microbatch = m,
+                  .phase = Offence::Phase::backward,
+                  .node = id,
+                  .what = what,
+                  .index = int(index),
+                  .rank = place_.rank});
+  };
+  for (size_t i = 0; i < dw.size(); ++i)
+    if (!all_finite(context_, dw[i])) note(Offence::What::weight_gradient, i);
+  for (size_t i = 0; i < dx.size(); ++i)
+    if (dx[i] &&
+        (!all_finite(context_, dx[i]) || !all_finite(context_, memory_.contributions.at(id)[i].sum[m])))
+      note(Offence::What::input_gradient, i);
+}
+
+}  // namespace antichain

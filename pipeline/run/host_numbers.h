@@ -1,0 +1,45 @@
+// Watches the numbers of a stage in host memory, and finds exactly where a bad one came from: the micro-batch
+// runs again, right away, while all that it read is still there, and each node's results are checked in turn.
+// Nothing of the step changes.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "pipeline/run/number_watch.h"
+#include "pipeline/stage/stage.h"
+#include "pipeline/stage/stage_memory.h"
+
+namespace antichain {
+
+class NodeCalls;
+
+class HostNumbers final : public NumberWatch {
+ public:
+  // Everything referred to must outlive it.
+  HostNumbers(Stage&, const StageMemory&, WatchedRank, NodeCalls&);
+
+  void begin_step() override;
+  void add_loss(NodeId, int microbatch, const Tensor& y) override;
+  void finish(StepResult&) override;
+
+ private:
+  class Locator;  // observes the second run
+  void look_at_forward(int microbatch) override;
+  void look_at_backward(int microbatch, Verb half) override;
+  void look_at_gradients() override;
+  bool ask() override { return judge_(report_); }
+  void check_output(NodeId, int microbatch);
+  void check_gradients(NodeId, int microbatch, std::span<const Tensor> dx, std::span<const Tensor> dw);
+
+  Stage& stage_;
+  Context& context_;
+  const StageMemory& memory_;
+  const WatchedRank place_;
+  NodeCalls& calls_;
+  double loss_ = 0, correct_ = 0;
+  NumberReport report_;
+  bool located_forward_ = false, located_backward_ = false;  // in this step: the first micro-batch counts
+};
+
+}  // namespace antichain

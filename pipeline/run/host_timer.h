@@ -1,0 +1,30 @@
+// In host memory a node takes as long as its call, and the clock hears at once.
+#pragma once
+
+#include <utility>
+
+#include "pipeline/host/seconds.h"
+#include "pipeline/run/node_timer.h"
+
+namespace antichain {
+
+class HostTimer final : public NodeTimer {
+ public:
+  explicit HostTimer(NodeClock clock) : clock_(std::move(clock)) {}
+  bool listens() const override { return true; }
+
+ private:
+  void begin(NodeId id, Verb verb, int microbatch) override {
+    id_ = id, verb_ = verb, microbatch_ = microbatch;
+    start_s_ = now_s();
+  }
+  void end() override { clock_(id_, verb_, microbatch_, now_s() - start_s_); }
+
+  const NodeClock clock_;
+  NodeId id_ = no_node;
+  Verb verb_ = Verb::forward;
+  int microbatch_ = 0;
+  double start_s_ = 0;
+};
+
+}  // namespace antichain

@@ -1,0 +1,161 @@
+#include "pipeline/run/node_calls.h"
+
+#include <algorithm>
+#include <map>
+
+#include "framework/backend.h"
+
+namespace antichain {
+namespace {
+
+// A node's tensors of one micro-batch; empty ones where the step keeps none of them.
+std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId id, int microbatch,
+                       size_t count) {
+  std::vector<Tensor> tensors(count);
+  if (auto it = rings.find(id); it != rings.end())
+    for (size_t i = 0; i < count; ++i) tensors[i] = it->second[i][microbatch];
+  return tensors;
+}
+
+}  // namespace
+
+NodeCalls::NodeCalls(Stage& stage, const StageMemory& memory, const Share& share, Mode mode,
+                     StepDevice& device)
+    : stage_(stage),
+      graph_(stage.graph()),
+      context_(stage.context()),
+      memory_(memory),
+      share_(share),
+      mode_(mode),
+      device_(device),
+      folds_(context_, memory, device) {}
+
+void NodeCalls::begin_step(const StepInput& input, NodeTimer& timer, const Spoil& spoil) {
+  input_ = &input;
+  timer_ = &timer;
+  spoil_ = &spoil;
+  again_ = false;
+}
+
+DropoutKey NodeCalls::dropout_key(int m) const {
+  return {input_->seed, input_->step, uint64_t(m) * uint64_t(graph_.microbatch()), device_.numbers()};
+}
+
+void NodeCalls::forward(int m, NodeObserver& observer) {
+  for (NodeId id : stage_.nodes()) {
+    const Node& node = graph_[id];
+    NodeState& state = stage_[id];
+    std::vector<Tensor> x;
+    for (NodeId i : node.inputs) x.push_back(memory_.output.at(i)[m]);
+    const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
+    const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
+    const Tensor& y = memory_.output.at(id)[m];
+    timer_->around(id, Verb::forward, m, [&] {
+      state.kernel->forward(context_, {.x = x,
+                                       .params = state.params,
+                                       .prepared = state.prepared,
+                                       .buffers = state.buffers,
+                                       .y = y,
+                                       .stash = stash,
+                                       .statistics = statistics,
+                                       .mode = mode_,
+                                       .dropout = dropout_key(m)});
+    });
+    spoil_->apply(context_, node, m, false, y);
+    observer.after_forward(id, m, y);
+    device_.between_nodes();
+  }
+}
+
+void NodeCalls::backward(int m, Verb half, NodeObserver& observer) {
+  const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
+  for (auto id = stage_.nodes().rbegin(); id != stage_.nodes().rend(); ++id) {
+    if (graph_.needs_gradient(*id) || graph_[*id].role() == Role::loss)
+      backward_node(*id, m, halves, observer);
+    device_.between_nodes();
+  }
+}
+
+void NodeCalls::backward_again(int m, Verb half, NodeObserver& observer) {
+  again_ = true;
+  backward(m, half, observer);
+  again_ = false;
+}
+
+void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& observer) {
+  const Node& node = graph_[id];
+  NodeState& state = stage_[id];
+  if (state.kernel->inseparable()) halves.weight = halves.input;
+  if (node.signature.params.empty()) halves.weight = false;
+
+  std::vector<Tensor> x(node.inputs.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    if (node.lowering.keeps(i)) x[i] = memory_.output.at(node.inputs[i])[m];
+  const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
+  const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
+  Backward call{.x = x,
+                .params = state.params,
+                .prepared = state.prepared,
+                .stash = stash,
+                .statistics = statistics,
+                .into = m == share_.first ? Into::overwrite : Into::accumulate,
+                .loss_scale = float(node.signature.loss_weight / input_->batch),
+                .dropout = dropout_key(m)};
+  if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
+  if (node.role() != Role::loss) call.dy = folds_.output_gradient(id, m, halves.input);
+
+  std::vector<Tensor> elsewhere;
+  if (again_ && halves.weight) {
+    for (const Tensor& t : state.gradients) elsewhere.push_back(context_.backend().tensor(t.spec()));
+    call.into = Into::overwrite;
+  }
+  call_halves(id, m, call, elsewhere.empty() ? state.gradients : elsewhere, halves, observer);
+}
+
+// Both halves by one call of the kernel where it may be: not while they are timed, which wants each by
+// itself.
+void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Tensor> dw, Halves halves,
+                            NodeObserver& observer) {
+  const Kernel& kernel = *stage_[id].kernel;
+  std::vector<Tensor> dx;
+  if (halves.input) dx = folds_.begin(id, m);
+  std::vector<Into> dx_into;
+  for (const Contribution& c : memory_.contributions.at(id)) dx_into.push_back(c.into());
+  const bool wants_dx = std::ranges::any_of(dx, [](const Tensor& t) { return bool(t); });
+  const bool apart = timer_->listens() && wants_dx && halves.weight && !kernel.inseparable();
+  if (wants_dx || (halves.input && kernel.inseparable())) {
+    call.dx = dx;
+    call.dx_into = dx_into;
+    if (halves.weight && !apart) call.dw = dw;
+    timer_->around(id, Verb::backward_input, m, [&] { kernel.backward(context_, call); });
+    spoil_->apply(context_, graph_[id], m, true, dx[0]);
+    timer_->around_rest(id, Verb::backward_input, m, [&] { folds_.end(id, m, dx); });
+  }
+  if (halves.weight && call.dw.empty()) {
+    call.dx = {};
+    call.dw = dw;
+    timer_->around(id, Verb::backward_weight, m, [&] { kernel.backward(context_, call); });
+  }
+  observer.after_backward(id, m, dx, call.dw);
+}
+
+void NodeCalls::update() {
+  const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate);
+  const bool at_once = device_.updates_at_once() && !timer_->listens();
+  for (NodeId id : stage_.nodes()) {
+    NodeState& state = stage_[id];
+    const size_t count = graph_[id].signature.statistics.size();
+    std::vector<std::vector<Tensor>> statistics;
+    for (int m = 0; count > 0 && m < share_.microbatches; ++m)
+      statistics.push_back(at(memory_.statistics, id, m, count));
+    if (count > 0)
+      timer_->around_rest(id, Verb::update, 0,
+                          [&] { state.kernel->absorb(context_, statistics, state.buffers); });
+    if (graph_.needs_gradient(id) && !at_once)
+      timer_->around(id, Verb::update, 0, [&] { stage_.update(id, input_->sgd, rate); });
+    device_.between_nodes();
+  }
+  if (at_once) stage_.update(input_->sgd, rate);
+}
+
+}  // namespace antichain

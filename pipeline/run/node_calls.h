@@ -1,0 +1,62 @@
+// The calls of a stage's kernels in a step: a forward takes the nodes in order, a backward in reverse, an
+// update in order again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "pipeline/run/gradient_folds.h"
+#include "pipeline/run/node_observer.h"
+#include "pipeline/run/node_timer.h"
+#include "pipeline/run/spoil.h"
+#include "pipeline/run/step.h"
+#include "pipeline/run/step_device.h"
+#include "pipeline/schedule/schedule_passes.h"
+#include "pipeline/stage/stage.h"
+#include "pipeline/stage/stage_memory.h"
+
+namespace antichain {
+
+class NodeCalls {
+ public:
+  // Everything referred to must outlive it.
+  NodeCalls(Stage&, const StageMemory&, const Share&, Mode, StepDevice&);
+
+  // The timer, the input and the spoil must live until the step ends.
+  void begin_step(const StepInput&, NodeTimer&, const Spoil&);
+
+  void forward(int microbatch, NodeObserver&);
+  // Both halves with Verb::backward, else the one that `half` names.
+  void backward(int microbatch, Verb half, NodeObserver&);
+  // Absorbs the statistics of all micro-batches, and updates the weights.
+  void update();
+
+  // The same once more, right away, while all that was read is still there: outputs and sums of gradients are
+  // written again with the same bits, and gradients of weights go elsewhere.
+  void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, observer); }
+  void backward_again(int microbatch, Verb half, NodeObserver&);
+
+ private:
+  struct Halves {
+    bool input = true, weight = true;
+  };
+  DropoutKey dropout_key(int microbatch) const;
+  void backward_node(NodeId, int microbatch, Halves, NodeObserver&);
+  void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, NodeObserver&);
+
+  Stage& stage_;
+  const Graph& graph_;
+  Context& context_;
+  const StageMemory& memory_;
+  const Share share_;
+  const Mode mode_;
+  StepDevice& device_;
+  GradientFolds folds_;
+  const StepInput* input_ = nullptr;
+  NodeTimer* timer_ = nullptr;
+  const Spoil* spoil_ = nullptr;
+  bool again_ = false;  // gradients of weights go elsewhere
+};
+
+}  // namespace antichain

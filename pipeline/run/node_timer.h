@@ -1,0 +1,49 @@
+// Timing the kernels of single nodes. A NodeTimer itself times nothing; host_timer.h times calls in host
+// memory, and node_stamps.h times work on a device.
+#pragma once
+
+#include <functional>
+
+#include "framework/graph.h"
+#include "pipeline/schedule/schedule.h"
+
+namespace antichain {
+
+// The profiler hears the duration of one kernel, or of one node's update. The verb is forward,
+// backward_input, backward_weight or update. On a device it hears when the step is done, maybe of a node and
+// verb several times (all of them count), and of `no_node` what an action does besides its nodes, by the
+// action's verb.
+using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
+constexpr NodeId no_node = -1;
+
+class NodeTimer {
+ public:
+  virtual ~NodeTimer() = default;
+
+  // Times a kernel, or one node's update.
+  template <class Work>
+  void around(NodeId id, Verb verb, int microbatch, const Work& work) {
+    begin(id, verb, microbatch);
+    work();
+    end();
+  }
+  // For work besides kernels, which is timed on devices only: in host memory it is part of what an action
+  // takes besides its nodes.
+  template <class Work>
+  void around_rest(NodeId id, Verb verb, int microbatch, const Work& work) {
+    if (!times_rest()) return work();
+    around(id, verb, microbatch, work);
+  }
+
+  // Whether anybody hears of single nodes, so that each half of a backward must be a call of its own.
+  virtual bool listens() const { return false; }
+  virtual void let_go() {}  // before the host waits for anything
+  virtual void finish() {}  // when the device is done with the step
+
+ private:
+  virtual void begin(NodeId, Verb, int /*microbatch*/) {}
+  virtual void end() {}
+  virtual bool times_rest() const { return false; }
+};
+
+}  // namespace antichain

@@ -1,0 +1,80 @@
+// A number watch adds up the losses of a step and finds numbers in it that are not finite: host_numbers.h
+// where the host sees all numbers at once, device_numbers.h where a device must not be waited for.
+//
+// Noticing is cheap: after each forward the loss, the statistics and what is sent on are checked; after each
+// backward what is sent back and the gradients of vectors (every layer has one, and a gradient that is spoilt
+// spoils them); before the update all gradients. Only what does not depend on the cut makes a step bad: loss,
+// statistics, gradients of weights.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "framework/graph.h"
+#include "framework/tensor.h"
+#include "pipeline/run/offence.h"
+#include "pipeline/run/step.h"
+#include "pipeline/schedule/schedule.h"
+
+namespace antichain {
+
+// Hears right before a training step's update whether this rank's numbers are finite. If it answers false,
+// weights, momentum and buffers stay as they are. Every rank calls it once a step, so it may ask the others.
+using NumberJudge = std::function<bool(const NumberReport&)>;
+
+// Which rank of the job is watched, and what it sends.
+struct WatchedRank {
+  int rank = 0, microbatches = 1;
+  std::set<NodeId> sent;  // nodes whose outputs leave the stage
+};
+
+class NumberWatch {
+ public:
+  virtual ~NumberWatch() = default;
+
+  // Without a judge nothing is checked, and losses are added up all the same. A judge that does not decide,
+  // because it ends the job anyway, lets a device update its weights meanwhile and hears after the step.
+  void set_judge(NumberJudge judge, bool decides) {
+    judge_ = std::move(judge);
+    decides_ = decides;
+  }
+  bool judged() const { return bool(judge_); }
+
+  // Allocates in the first step: to be called before any message is under way.
+  virtual void begin_step() = 0;
+  // The losses and hits of a micro-batch, N x 2, right after they are computed.
+  virtual void add_loss(NodeId, int microbatch, const Tensor& y) = 0;
+  void check_forward(int microbatch) {
+    if (judged()) look_at_forward(microbatch);
+  }
+  void check_backward(int microbatch, Verb half) {
+    if (judged()) look_at_backward(microbatch, half);
+  }
+  virtual void forward_started(int /*microbatch*/) {}  // its losses are on their way
+
+  // Looks at all gradients of weights; false where the judge, who is asked, forbids the update. `asks` is
+  // called before the judge is.
+  bool allows_update(const std::function<void()>& asks) {
+    if (!judged()) return true;
+    look_at_gradients();
+    if (!is_asked_before_update()) return true;
+    asks();
+    return updated_ = ask();
+  }
+  // At the step's end, when all messages are delivered.
+  virtual void finish(StepResult&) = 0;
+
+ protected:
+  virtual void look_at_forward(int microbatch) = 0;
+  virtual void look_at_backward(int microbatch, Verb half) = 0;
+  virtual void look_at_gradients() = 0;
+  virtual bool is_asked_before_update() const { return true; }
+  virtual bool ask() = 0;  // brings the report up to date
+
+  NumberJudge judge_;
+  bool decides_ = true;
+  bool updated_ = true;  // what the judge said
+};
+
+}  // namespace antichain

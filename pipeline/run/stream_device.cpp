@@ -1,0 +1,71 @@
+#include "pipeline/run/stream_device.h"
+
+#include <thread>
+
+#include "framework/backend.h"
+#include "framework/error.h"
+#include "pipeline/run/device_feed.h"
+#include "pipeline/run/device_numbers.h"
+#include "pipeline/run/node_stamps.h"
+
+namespace antichain {
+namespace {
+
+const DeviceStreams& streams_of(const Context& context) {
+  const DeviceStreams* streams = device_streams(context.backend().name());
+  ANTICHAIN_CHECK(streams, "a device with memory of its own brings its streams in");
+  return *streams;
+}
+
+}  // namespace
+
+StreamDevice::StreamDevice(Context& context, int microbatches, Transport& transport)
+    : context_(context),
+      microbatches_(microbatches),
+      transport_(transport),
+      copies_(streams_of(context).copies(context)),
+      step_(streams_of(context).step(context)) {}
+
+std::unique_ptr<InputFeed> StreamDevice::make_feed(const Graph& graph, const StageMemory& memory,
+                                                   const Share& share) {
+  return std::make_unique<DeviceFeed>(graph, memory, context_.backend(), *step_, *copies_, share,
+                                      [&transport = transport_] {
+                                        transport.serve();
+                                        std::this_thread::yield();
+                                      });
+}
+
+std::unique_ptr<NumberWatch> StreamDevice::make_numbers(Stage& stage, const StageMemory& memory,
+                                                        const WatchedRank& rank, NodeCalls&) {
+  return std::make_unique<DeviceNumbers>(*step_, *copies_, stage, memory, rank);
+}
+
+std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool clocks_tied) {
+  if (!clocks_tied) step_->tie_clocks(false);
+  return std::make_unique<NodeStamps>(*step_, clock);
+}
+
+void StreamDevice::begin_step(const StepInput& input, bool judged) {
+  const Recorded now{input.batch, input.seed, input.sgd, judged, context_.workspace(0)};
+  if (now != recorded_) step_->forget_recorded();
+  recorded_ = now;
+  step_->set({input.step, input.rate});
+}
+
+void StreamDevice::begin_action(const Action& action) { step_->begin_range(print(action)); }
+
+// No message moved within the action: its work was short to start.
+void StreamDevice::end_action() {
+  step_->end_range();
+  transport_.progress();
+}
+
+// As a recording, once the device knows the work.
+void StreamDevice::start(const Action& action, bool by_node, const std::function<void()>& work) {
+  if (by_node) return work();
+  step_->repeat(int(action.verb) * microbatches_ + action.microbatch, work);
+}
+
+void StreamDevice::before_end() { transport_.activity().doing("waiting for the device to end the step"); }
+
+}  // namespace antichain

@@ -1,0 +1,50 @@
+// A stage on a device with memory of its own: the calls of a step only start work in the rank's stream, and
+// the host waits at the step's end.
+#pragma once
+
+#include <cstdint>
+
+#include "pipeline/device/device_streams.h"
+#include "pipeline/run/step_device.h"
+
+namespace antichain {
+
+class StreamDevice final : public StepDevice {
+ public:
+  StreamDevice(Context&, int microbatches, Transport&);
+
+  std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Share&) override;
+  std::unique_ptr<NumberWatch> make_numbers(Stage&, const StageMemory&, const WatchedRank&,
+                                            NodeCalls&) override;
+  std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
+  DeviceStep* stamps() override { return step_.get(); }
+
+  void begin_step(const StepInput&, bool judged) override;
+  void begin_action(const Action&) override;
+  void end_action() override;
+  void start(const Action&, bool by_node, const std::function<void()>& work) override;
+  void before_reading() override { transport_.flush(); }
+  void before_end() override;
+  void copy(const Tensor& from, const Tensor& to) override { step_->copy(from, to); }
+  const StepNumbers* numbers() const override { return step_->numbers(); }
+  bool updates_at_once() const override { return true; }
+
+ private:
+  struct Recorded {  // what recorded work was told, besides the step numbers
+    int batch = 0;
+    uint64_t seed = 0;
+    SgdOptions sgd;
+    bool judged = false;
+    const std::byte* workspace = nullptr;
+    bool operator==(const Recorded&) const = default;
+  };
+  Context& context_;
+  const int microbatches_;
+  Transport& transport_;
+  // The last member is destroyed first: it ends the work that uses everything else.
+  std::unique_ptr<CopyStream> copies_;
+  std::unique_ptr<DeviceStep> step_;
+  Recorded recorded_;
+};
+
+}  // namespace antichain

@@ -1,0 +1,74 @@
+// Rank 1 of a small network cut in two, for tests of one object of the runner alone: a convolution and a ReLU
+// on rank 0; a second convolution, the sum of both, and the loss on rank 1.
+#pragma once
+
+#include <vector>
+
+#include "framework/backend.h"
+#include "layers/add.h"
+#include "layers/conv2d.h"
+#include "layers/cpu/backend.h"
+#include "layers/flatten.h"
+#include "layers/linear.h"
+#include "layers/relu.h"
+#include "models/model.h"
+#include "pipeline/run/step_device.h"
+#include "pipeline/schedule/schedule_passes.h"
+#include "pipeline/stage/stage_memory.h"
+#include "pipeline/transport/solo_transport.h"
+
+namespace antichain::test {
+
+// The transport of rank 1, which writes down what it is asked for: "recv 0" with the micro-batch.
+class NotingTransport : public SoloTransport {
+ public:
+  int rank() const override { return 1; }
+  int size() const override { return 2; }
+  void send(MessageKey key, int, Tensor) override {
+    noted.push_back("send " + std::to_string(key.microbatch));
+  }
+  Ticket recv(MessageKey key, int, Tensor) override {
+    noted.push_back("recv " + std::to_string(key.microbatch));
+    return key.microbatch;
+  }
+  void wait(Ticket ticket) override { noted.push_back("wait " + std::to_string(ticket)); }
+  std::string name(MessageKey key) const { return name_of(key, 0, 1); }
+
+  std::vector<std::string> noted;
+};
+
+inline Graph two_consumers() {
+  register_cpu_backend();
+  const ModelOptions o{.microbatch = 2, .classes = 10, .image = 8};
+  Graph g("small");
+  const ModelInputs in = add_inputs(g, o);
+  const NodeId x = relu(g, "relu", conv2d(g, "conv1", in.images, {.out = 4, .kernel = 3, .pad = 1}));
+  const NodeId y = add(g, "add", x, conv2d(g, "conv2", x, {.out = 4, .kernel = 3, .pad = 1}));
+  add_loss(g, in, linear(g, "linear", flatten(g, "flatten", y), {.out = 10}), o);
+  return lower(g, backend("cpu"));
+}
+
+inline Plan cut_behind_relu(const Graph& graph, const Profile& network) {
+  Plan plan{.model = network.model, .graph_hash = network.graph_hash};
+  plan.stages.resize(2);
+  plan.stages[0].ranks = {0};
+  plan.stages[1].ranks = {1};
+  for (NodeId id = 0; id < graph.size(); ++id)
+    if (graph[id].role() != Role::input) plan.stages[id > graph.find("relu")].nodes.push_back(id);
+  return plan;
+}
+
+struct TwoStages {
+  Graph graph = two_consumers();
+  Profile network = unpriced(graph, backend("cpu").description());
+  Plan plan = cut_behind_relu(graph, network);
+  Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  NotingTransport transport;
+  Context context{backend("cpu")};
+  Stage stage{graph, plan.stages[1].nodes, context, 0};
+  StageMemory memory{stage, network, plan, schedule, 1, Mode::train};
+  Share share = share_of(plan, 1, 4);
+  std::unique_ptr<StepDevice> device = make_step_device(context, schedule, transport);
+};
+
+}  // namespace antichain::test
