@@ -7,10 +7,10 @@
 //
 //   step  ≥  M w + head(E),   head(E) = the shortest such wait, over the nodes that can be next
 //
-// That holds where backwards are whole: a weight half (W) may come while the gradient is on its way, so nothing
-// is proved for schedules that have any. It depends on a stage's two ends alone. So the most that the stages after a boundary can be spared is
-// found by dynamic programming, it is a bound for all plans, and it rules out most cuts before they have all
-// their boundaries.
+// That holds where backwards are whole: a weight half (W) may come while the gradient is on its way, so
+// nothing is proved for schedules that have any. It depends on a stage's two ends alone. So the most that the
+// stages after a boundary can be spared is found by dynamic programming, it is a bound for all plans, and it
+// rules out most cuts before they have all their boundaries.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,8 @@
 //
 // Where every rank does w forwards and then backwards and forwards in turn (1F1B, and GPipe with w = M), it
 // also has to wait for later stages. The forward of j + w follows the backward of j; on a later stage, with v
-// in flight, the backward of j follows the forward of j + v − 1. So from one backward of this stage it takes a
-// round trip to that stage to the backward w − v + 1 later, if no stage between the two has replicas.
+// in flight, the backward of j follows the forward of j + v − 1. So from one backward of this stage it takes
+// a round trip to that stage to the backward w − v + 1 later, if no stage between the two has replicas.
 #pragma once
 
 #include <vector>
@@ -59,7 +59,8 @@ class StepEstimate {
     int first_rank = 0, replicas = 1;
     double fastest = 1;
     const Link* reduce_link = nullptr;
-    // On the fastest of its devices; the all-reduce is the same on any. gradient_s: B, or I where there is any.
+    // On the fastest of its devices; the all-reduce is the same on any. gradient_s: B, or I where there is
+    // any.
     double forward_s = 0, backward_s = 0, gradient_s = 0, reduce_s = 0, update_s = 0;
     bool halves = false;             // whether any of its ranks has I and W
     double start_s = 0, tail_s = 0;  // of at_least_s

@@ -30,8 +30,9 @@ struct Route {
 };
 
 // The one rule of a fold. Goes through a tensor's consumers from the highest node to the lowest and calls
-// visit(consumer, joins): `joins` says that its gradient is pre-summed into the message of the one before. Only
-// another stage's run that starts the fold is pre-summed. `consumers` ascend; `own` is the tensor's stage.
+// visit(consumer, joins): `joins` says that its gradient is pre-summed into the message of the one before.
+// Only another stage's run that starts the fold is pre-summed. `consumers` ascend; `own` is the tensor's
+// stage.
 template <class Visit>
 void fold_in_runs(const std::vector<int>& consumers, const std::vector<int>& stage_of, int own, Visit visit) {
   int leader = -1;  // the stage whose run starts the fold, while it lasts
