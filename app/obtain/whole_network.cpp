@@ -42,7 +42,7 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       network_(unpriced(graph_, rank.context.backend().description())),
       plan_(one_stage(rank.transport.size())),
       schedule_(fitting_schedule(graph_, network_, plan_, microbatches, mode, rank)),
-      share_(share_of(plan_, rank.transport.rank(), microbatches)),
+      seat_(seat_of(plan_, rank.transport.rank(), microbatches)),
       stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
       runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {
   load_weights(stage_, share_weights(weights_file, graph_, rank.transport), Fit::whole, weights_file);
@@ -67,13 +67,13 @@ int64_t WholeNetwork::classes() const { return graph_.shape(logits_node())[1]; }
 
 WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
   Output output;
-  output.logits.resize(size_t(share_.count() * microbatch() * classes()));
+  output.logits.resize(size_t(seat_.count() * microbatch() * classes()));
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
     if (id != logits_node()) return;
     const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
     stage_.context().backend().copy(stage_.context(), y, host);
     relayout(host, plain);
-    const int nth = m / share_.replicas;
+    const int nth = m / seat_.replicas;
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
   });
   output.sums = runner_.run({.batch = batch(), .rate = 0}, source);

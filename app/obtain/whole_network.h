@@ -47,7 +47,7 @@ class WholeNetwork {
   const Profile network_;
   const Plan plan_;
   const Schedule schedule_;
-  const Share share_;
+  const Seat seat_;
   Stage stage_;
   StageRunner runner_;
 };

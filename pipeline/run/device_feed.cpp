@@ -10,8 +10,8 @@
 namespace antichain {
 
 DeviceFeed::DeviceFeed(const Graph& graph, const StageMemory& memory, const Backend& backend,
-                       DeviceStep& step, CopyStream& copies, const Share& share, std::function<void()> idle)
-    : backend_(backend), step_(step), copies_(copies), share_(share), idle_(std::move(idle)) {
+                       DeviceStep& step, CopyStream& copies, const Seat& seat, std::function<void()> idle)
+    : backend_(backend), step_(step), copies_(copies), seat_(seat), idle_(std::move(idle)) {
   for (const auto& [id, ring] : memory.output)
     if (graph[id].role() == Role::input)
       inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .ring = &ring});
@@ -46,7 +46,7 @@ void DeviceFeed::prepare(Input& input, const RawImages* raw) {
 }
 
 void DeviceFeed::load(int m, BatchSource& source) {
-  ANTICHAIN_CHECK(m == share_.microbatch(loaded_), "micro-batches are loaded in order");
+  ANTICHAIN_CHECK(m == seat_.microbatch(loaded_), "micro-batches are loaded in order");
   free_ = copies_.computed();
   if (started_ == loaded_) load_ahead(source);
   for (const Input& input : inputs_) {
@@ -58,7 +58,7 @@ void DeviceFeed::load(int m, BatchSource& source) {
 }
 
 void DeviceFeed::load_ahead(BatchSource& source) {
-  if (started_ > loaded_ || started_ == share_.count()) return;
+  if (started_ > loaded_ || started_ == seat_.count()) return;
   start(started_, free_,
         [&](const std::string& input, int m, const Tensor& host) { source.fill(input, m, host); });
   ++started_;
@@ -80,7 +80,7 @@ void DeviceFeed::load_next(BatchSource& source) {
 void DeviceFeed::start(
     int turn, const Moment& after,
     const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw) {
-  const int m = share_.microbatch(turn);
+  const int m = seat_.microbatch(turn);
   for (Input& input : inputs_) {
     auto& [host, raw, copied] = input.buffers[turn % 2];
     while (copied && !copies_.reached(copied)) idle_();

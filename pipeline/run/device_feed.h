@@ -29,7 +29,7 @@ class DeviceFeed final : public InputFeed {
  public:
   // It feeds the inputs that the memory has rings for. `idle` is called again and again while the host waits
   // for a copy. Everything referred to must outlive it.
-  DeviceFeed(const Graph&, const StageMemory&, const Backend&, DeviceStep&, CopyStream&, const Share&,
+  DeviceFeed(const Graph&, const StageMemory&, const Backend&, DeviceStep&, CopyStream&, const Seat&,
              std::function<void()> idle);
 
   void begin_step(const BatchSource&) override;  // allocates in the first step
@@ -59,10 +59,10 @@ class DeviceFeed final : public InputFeed {
   const Backend& backend_;
   DeviceStep& step_;
   CopyStream& copies_;
-  const Share share_;
+  const Seat seat_;
   const std::function<void()> idle_;
   std::vector<Input> inputs_;
-  int loaded_ = 0, started_ = 0;  // micro-batches of the share, in this step
+  int loaded_ = 0, started_ = 0;  // micro-batches of the seat, in this step
   Moment free_;                   // the ring's next buffer
   bool ended_ = false;
   bool next_ = false;  // the first of a next step is there

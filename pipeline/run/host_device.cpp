@@ -14,8 +14,7 @@ std::unique_ptr<StepDevice> make_step_device(Context& context, const Schedule& s
   return std::make_unique<StreamDevice>(context, schedule.microbatches, transport);
 }
 
-std::unique_ptr<InputFeed> HostDevice::make_feed(const Graph& graph, const StageMemory& memory,
-                                                 const Share&) {
+std::unique_ptr<InputFeed> HostDevice::make_feed(const Graph& graph, const StageMemory& memory, const Seat&) {
   return std::make_unique<HostFeed>(graph, memory);
 }
 

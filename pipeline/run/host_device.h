@@ -9,7 +9,7 @@ class HostDevice final : public StepDevice {
  public:
   HostDevice(Context& context, Transport& transport) : context_(context), transport_(transport) {}
 
-  std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Share&) override;
+  std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(Stage&, const StageMemory&, const WatchedRank&,
                                             NodeCalls&) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;

@@ -12,7 +12,7 @@ class InputFeed {
 
   virtual void begin_step(const BatchSource&) {}
   // What is computed from now on finds the micro-batch's samples. Micro-batches are loaded in the order of
-  // the rank's share, from its first in every step.
+  // the rank's seat, from its first in every step.
   virtual void load(int microbatch, BatchSource&) = 0;
 
   // Whether `load_ahead` has anything to do in some step.

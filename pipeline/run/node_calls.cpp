@@ -19,13 +19,12 @@ std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId 
 
 }  // namespace
 
-NodeCalls::NodeCalls(Stage& stage, const StageMemory& memory, const Share& share, Mode mode,
-                     StepDevice& device)
+NodeCalls::NodeCalls(Stage& stage, const StageMemory& memory, const Seat& seat, Mode mode, StepDevice& device)
     : stage_(stage),
       graph_(stage.graph()),
       context_(stage.context()),
       memory_(memory),
-      share_(share),
+      seat_(seat),
       mode_(mode),
       device_(device),
       folds_(context_, memory, device) {}
@@ -98,7 +97,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& obs
                 .prepared = state.prepared,
                 .stash = stash,
                 .statistics = statistics,
-                .into = m == share_.first ? Into::overwrite : Into::accumulate,
+                .into = m == seat_.replica ? Into::overwrite : Into::accumulate,
                 .loss_scale = float(node.signature.loss_weight / input_->batch),
                 .dropout = dropout_key(m)};
   if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
@@ -146,7 +145,7 @@ void NodeCalls::update() {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();
     std::vector<std::vector<Tensor>> statistics;
-    for (int m = 0; count > 0 && m < share_.microbatches; ++m)
+    for (int m = 0; count > 0 && m < seat_.microbatches; ++m)
       statistics.push_back(at(memory_.statistics, id, m, count));
     if (count > 0)
       timer_->around_rest(id, Verb::update, 0,

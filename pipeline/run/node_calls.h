@@ -21,7 +21,7 @@ namespace antichain {
 class NodeCalls {
  public:
   // Everything referred to must outlive it.
-  NodeCalls(Stage&, const StageMemory&, const Share&, Mode, StepDevice&);
+  NodeCalls(Stage&, const StageMemory&, const Seat&, Mode, StepDevice&);
 
   // The timer, the input and the spoil must live until the step ends.
   void begin_step(const StepInput&, NodeTimer&, const Spoil&);
@@ -49,7 +49,7 @@ class NodeCalls {
   const Graph& graph_;
   Context& context_;
   const StageMemory& memory_;
-  const Share share_;
+  const Seat seat_;
   const Mode mode_;
   StepDevice& device_;
   GradientFolds folds_;

@@ -13,11 +13,11 @@ Tensor floats(const Tensor& whole, const ByteRange& extent) {
 }  // namespace
 
 ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vector<int>& ranks,
-                       const Share& share, int first_channel)
-    : context_(stage.context()), own_(share.first) {
+                       const Seat& seat, int first_channel)
+    : context_(stage.context()), own_(seat.replica) {
   const auto part = [&](int replica) {
     const Tensor& all = stage.gradients();
-    return floats(all, equal_part(all.bytes(), replica, share.replicas));
+    return floats(all, equal_part(all.bytes(), replica, seat.replicas));
   };
   const auto item = [&](bool sends, SumChannel channel, int microbatch, int replica, const Tensor& tensor) {
     const MessageKey key{first_channel + int(channel), microbatch};
@@ -28,12 +28,12 @@ ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vecto
   for (const Ring& ring : memory.terms) terms_.push_back(ring[0]);
   for (const bool sends : {true, false}) {
     auto term = terms_.begin();
-    for (int peer = 0; peer < share.replicas; ++peer) {
+    for (int peer = 0; peer < seat.replicas; ++peer) {
       if (peer == own_) continue;
       const Tensor theirs = part(peer), &in_first = sends ? theirs : part_, &in_then = sends ? part_ : theirs;
       if (in_first.bytes() > 0)
         first_.push_back(item(sends, SumChannel::gradients, 0, peer, sends ? theirs : *term++));
-      for (int m = sends ? own_ : peer; m < int(memory.all_statistics.size()); m += share.replicas)
+      for (int m = sends ? own_ : peer; m < int(memory.all_statistics.size()); m += seat.replicas)
         first_.push_back(item(sends, SumChannel::statistics, m, peer, memory.all_statistics[size_t(m)]));
       if (in_then.bytes() > 0) then_.push_back(item(sends, SumChannel::sums, 0, peer, in_then));
     }

@@ -26,7 +26,7 @@ enum class SumChannel { gradients, sums, statistics };
 class ReplicaSum {
  public:
   // Stage and memory must outlive it. `ranks`: of the stage's replicas.
-  ReplicaSum(Stage&, const StageMemory&, const std::vector<int>& ranks, const Share&, int first_channel);
+  ReplicaSum(Stage&, const StageMemory&, const std::vector<int>& ranks, const Seat&, int first_channel);
 
   // By every replica of the stage. Afterwards the stage's gradients are those of all micro-batches, and the
   // memory has the statistics of all.

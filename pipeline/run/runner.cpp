@@ -24,18 +24,18 @@ StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan,
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
-      share_(share_of(plan, transport.rank(), schedule.microbatches)),
+      seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
       memory_(stage, network, plan, schedule, transport.rank(), mode),
       messages_(stage.graph(), schedule, memory_, transport),
       device_(make_step_device(stage.context(), schedule, transport)),
-      calls_(stage, memory_, share_, mode, *device_) {
-  if (mode == Mode::train && share_.replicas > 1)
-    sum_.emplace(stage, memory_, stage_of_rank(plan, transport.rank()).ranks, share_, messages_.channels());
+      calls_(stage, memory_, seat_, mode, *device_) {
+  if (mode == Mode::train && seat_.replicas > 1)
+    sum_.emplace(stage, memory_, stage_of_rank(plan, transport.rank()).ranks, seat_, messages_.channels());
   for (const Action& a : own_actions())
     labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
   if (transport.ordered())
     messages_.agree_on_order(network, plan, sum_ ? sum_->turns() : std::vector<Turn>());
-  feed_ = device_->make_feed(graph_, memory_, share_);
+  feed_ = device_->make_feed(graph_, memory_, seat_);
   numbers_ = device_->make_numbers(
       stage, memory_, {transport.rank(), schedule.microbatches, sent_nodes(own_actions())}, calls_);
 }

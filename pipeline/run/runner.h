@@ -79,7 +79,7 @@ class StageRunner : private NodeObserver {
   const Schedule& schedule_;
   const Mode mode_;
   Transport& transport_;
-  const Share share_;
+  const Seat seat_;
   StageMemory memory_;
   StepMessages messages_;
   std::optional<ReplicaSum> sum_;    // where the stage has replicas

@@ -28,7 +28,7 @@ class StepDevice {
 
   // Makes the objects that this kind of memory has its own kinds of. What they refer to must outlive them; on
   // a device they must outlive this one, too, which ends its work first.
-  virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Share&) = 0;
+  virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) = 0;
   virtual std::unique_ptr<NumberWatch> make_numbers(Stage&, const StageMemory&, const WatchedRank&,
                                                     NodeCalls&) = 0;
   // `clocks_tied`: StepTimes has tied this step's clocks already.

@@ -27,8 +27,8 @@ StreamDevice::StreamDevice(Context& context, int microbatches, Transport& transp
       step_(streams_of(context).step(context)) {}
 
 std::unique_ptr<InputFeed> StreamDevice::make_feed(const Graph& graph, const StageMemory& memory,
-                                                   const Share& share) {
-  return std::make_unique<DeviceFeed>(graph, memory, context_.backend(), *step_, *copies_, share,
+                                                   const Seat& seat) {
+  return std::make_unique<DeviceFeed>(graph, memory, context_.backend(), *step_, *copies_, seat,
                                       [&transport = transport_] {
                                         transport.serve();
                                         std::this_thread::yield();

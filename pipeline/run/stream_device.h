@@ -13,7 +13,7 @@ class StreamDevice final : public StepDevice {
  public:
   StreamDevice(Context&, int microbatches, Transport&);
 
-  std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Share&) override;
+  std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(Stage&, const StageMemory&, const WatchedRank&,
                                             NodeCalls&) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;

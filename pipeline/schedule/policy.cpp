@@ -26,11 +26,11 @@ namespace antichain {
 namespace {
 
 // `lead` forwards first, then backwards and forwards in turn: never more than `lead` micro-batches in flight.
-std::vector<Action> forwards_ahead(const Share& share, int lead) {
+std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
   std::vector<Action> order;
-  const int count = share.count();
+  const int count = seat.count();
   order.reserve(2 * size_t(count));
-  const auto add = [&](Verb verb, int n) { order.push_back({verb, share.stage, share.microbatch(n)}); };
+  const auto add = [&](Verb verb, int n) { order.push_back({verb, seat.stage, seat.microbatch(n)}); };
   for (int n = 0; n < lead; ++n) add(Verb::forward, n);
   for (int n = 0; n < count; ++n) {
     add(Verb::backward, n);
@@ -42,17 +42,17 @@ std::vector<Action> forwards_ahead(const Share& share, int lead) {
 // Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, made
 // synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as there are
 // devices left: each begins one more than all the next stage may ask for, so that nobody waits forever.
-std::vector<Action> one_f_one_b(const Share& share) {
-  const int lead = one_f_one_b_in_flight(share.microbatches, share.devices_left, share.replicas);
-  return forwards_ahead(share, std::min(share.count(), lead));
+std::vector<Action> one_f_one_b(const Seat& seat) {
+  const int lead = one_f_one_b_in_flight(seat.microbatches, seat.devices_left, seat.replicas);
+  return forwards_ahead(seat, std::min(seat.count(), lead));
 }
 
 // GPipe, but with the backwards ascending.
-std::vector<Action> all_forwards_first(const Share& share) { return forwards_ahead(share, share.count()); }
+std::vector<Action> all_forwards_first(const Seat& seat) { return forwards_ahead(seat, seat.count()); }
 
-std::vector<Action> forwards(const Share& share) {
+std::vector<Action> forwards(const Seat& seat) {
   std::vector<Action> order;
-  for (int n = 0; n < share.count(); ++n) order.push_back({Verb::forward, share.stage, share.microbatch(n)});
+  for (int n = 0; n < seat.count(); ++n) order.push_back({Verb::forward, seat.stage, seat.microbatch(n)});
   return order;
 }
 

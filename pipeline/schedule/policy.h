@@ -12,7 +12,7 @@
 
 namespace antichain {
 
-struct Share;
+struct Seat;
 
 struct Policy {
   std::string_view name;
@@ -20,7 +20,7 @@ struct Policy {
   bool trains = true;         // whether it has backwards
   bool halves = false;        // whether it parts any backward into its input and weight halves (I and W)
   // The forwards and backwards of one rank, in their order.
-  std::vector<Action> (*order)(const Share&) = nullptr;
+  std::vector<Action> (*order)(const Seat&) = nullptr;
   InFlight in_flight = nullptr;  // how many micro-batches that order begins before it finishes the first
 
   bool operator==(const Policy& other) const { return name == other.name; }

@@ -22,7 +22,7 @@ bool learns(const Schedule& schedule) {
   return false;
 }
 
-void check_shares(const Crossing& crossing, int microbatches) {
+void check_seats(const Crossing& crossing, int microbatches) {
   if (microbatches < 1)
     throw Error(fmt::format("a schedule of {} micro-batches", microbatches), "give at least 1",
                 ExitCode::usage);
@@ -37,39 +37,39 @@ void check_shares(const Crossing& crossing, int microbatches) {
           ExitCode::usage);
 }
 
-std::vector<Share> shares(const Crossing& crossing, int microbatches) {
+std::vector<Seat> seats(const Crossing& crossing, int microbatches) {
   int devices_left = 0;
   for (const auto& ranks : crossing.ranks) devices_left += int(ranks.size());
-  std::vector<Share> shares;
+  std::vector<Seat> seats;
   for (int s = 0; s < crossing.stages(); devices_left -= crossing.replicas(s++))
     for (int i = 0; i < crossing.replicas(s); ++i)
-      shares.push_back({s, i, crossing.replicas(s), devices_left, microbatches});
-  return shares;
+      seats.push_back({s, i, crossing.replicas(s), devices_left, microbatches});
+  return seats;
 }
 
-Share share_of(const Plan& plan, int rank, int microbatches) {
-  Share share{.microbatches = microbatches};
+Seat seat_of(const Plan& plan, int rank, int microbatches) {
+  Seat seat{.microbatches = microbatches};
   for (const PlanStage& stage : plan.stages) {
     const auto own = std::ranges::find(stage.ranks, rank);
-    share.replicas = int(stage.ranks.size());
-    share.first = int(own - stage.ranks.begin());
+    seat.replicas = int(stage.ranks.size());
+    seat.replica = int(own - stage.ranks.begin());
     if (own != stage.ranks.end()) break;
-    ++share.stage;
+    ++seat.stage;
   }
-  ANTICHAIN_CHECK(share.stage < int(plan.stages.size()), "every rank has a stage");
-  share.devices_left = plan.ranks();
-  for (int s = 0; s < share.stage; ++s) share.devices_left -= int(plan.stages[size_t(s)].ranks.size());
-  return share;
+  ANTICHAIN_CHECK(seat.stage < int(plan.stages.size()), "every rank has a stage");
+  seat.devices_left = plan.ranks();
+  for (int s = 0; s < seat.stage; ++s) seat.devices_left -= int(plan.stages[size_t(s)].ranks.size());
+  return seat;
 }
 
 Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {
-  check_shares(crossing, microbatches);
-  const std::vector<Share> all = shares(crossing, microbatches);
+  check_seats(crossing, microbatches);
+  const std::vector<Seat> all = seats(crossing, microbatches);
   Schedule schedule{.microbatches = microbatches, .ranks = std::vector<std::vector<Action>>(all.size())};
-  for (const Share& share : all) {
-    std::vector<Action>& actions = schedule.ranks[crossing.ranks[share.stage][share.first]];
-    actions = add_messages(policy.order(share), crossing, share);
-    add_updates(actions, share);
+  for (const Seat& seat : all) {
+    std::vector<Action>& actions = schedule.ranks[crossing.ranks[seat.stage][seat.replica]];
+    actions = add_messages(policy.order(seat), crossing, seat);
+    add_updates(actions, seat);
   }
   return schedule;
 }

@@ -82,14 +82,13 @@ Crossing crossing_of(const Profile& profile, const Plan& plan) {
 }
 
 std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing& crossing,
-                                 const Share& share) {
+                                 const Seat& seat) {
   struct Messages {
     std::vector<Route> in, out;
     size_t size() const { return in.size() + out.size(); }
   };
   const auto of = [&](const std::vector<Route>& routes) -> Messages {
-    return {touching(routes, &Route::to_stage, share.stage),
-            touching(routes, &Route::from_stage, share.stage)};
+    return {touching(routes, &Route::to_stage, seat.stage), touching(routes, &Route::from_stage, seat.stage)};
   };
   const Messages activations = of(crossing.activations), gradients = of(crossing.gradients), none;
   std::vector<Action> all;
@@ -111,13 +110,13 @@ std::vector<Action> add_messages(const std::vector<Action>& compute, const Cross
   return all;
 }
 
-void add_updates(std::vector<Action>& actions, const Share& share) {
+void add_updates(std::vector<Action>& actions, const Seat& seat) {
   const bool learns = std::any_of(actions.begin(), actions.end(), [](const Action& a) {
     return a.verb == Verb::backward || a.verb == Verb::backward_weight;
   });
   if (!learns) return;
-  if (share.replicas > 1) actions.push_back({Verb::reduce, share.stage});
-  actions.push_back({Verb::update, share.stage});
+  if (seat.replicas > 1) actions.push_back({Verb::reduce, seat.stage});
+  actions.push_back({Verb::update, seat.stage});
 }
 
 }  // namespace antichain

@@ -8,19 +8,19 @@
 
 namespace antichain {
 
-// Which micro-batches one rank does. Replicas of a stage take turns (1F1B-RR of Narayanan et al., "PipeDream:
-// Generalized Pipeline Parallelism for DNN Training", SOSP 2019): `first`, first + replicas, first + 2
-// replicas, …
-struct Share {
-  int stage = 0, first = 0, replicas = 1;
+// A seat is a rank's place in a stage: it says which micro-batches of the stage the rank does. Replicas of a
+// stage take turns (1F1B-RR of Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN
+// Training", SOSP 2019): replica i does the micro-batches i, i + replicas, i + 2 replicas, …
+struct Seat {
+  int stage = 0, replica = 0, replicas = 1;
   int devices_left = 1;  // of this stage and all later ones
   int microbatches = 0;  // of the step
-  int count() const { return (microbatches - first + replicas - 1) / replicas; }
-  int microbatch(int n) const { return first + n * replicas; }  // the rank's n-th
+  int count() const { return (microbatches - replica + replicas - 1) / replicas; }
+  int microbatch(int n) const { return replica + n * replicas; }  // the seat's n-th
 };
 
-// Of one rank of the plan.
-Share share_of(const Plan&, int rank, int microbatches);
+// The seat of one rank of the plan.
+Seat seat_of(const Plan&, int rank, int microbatches);
 
 // One tensor or gradient that crosses the cut, once every micro-batch.
 struct Route {
@@ -59,17 +59,17 @@ struct Crossing {
 Crossing crossing_of(const Profile& profile, const Plan&);
 
 // Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
-void check_shares(const Crossing&, int microbatches);
+void check_seats(const Crossing&, int microbatches);
 // Stage by stage, then replica by replica.
-std::vector<Share> shares(const Crossing&, int microbatches);
+std::vector<Seat> seats(const Crossing&, int microbatches);
 
 // Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one
 // that produces the tensor.
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing&, const Share&);
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing&, const Seat&);
 
 // Pass 3: one step at the end, when there is anything to learn from; before it, replicas add up their
 // gradients.
-void add_updates(std::vector<Action>&, const Share&);
+void add_updates(std::vector<Action>&, const Seat&);
 
 // All passes, without the validator.
 Schedule compose(const Crossing&, const Policy&, int microbatches);

@@ -63,7 +63,7 @@ class Validator {
       throw Error(
           fmt::format("the schedule has {} ranks, but the plan has {}", schedule_.ranks.size(), ranks_));
     if (schedule_.microbatches < 1) throw Error("the schedule has no micro-batches");
-    check_shares(crossing_, schedule_.microbatches);
+    check_seats(crossing_, schedule_.microbatches);
   }
 
   // Actions known, on the right rank, and once.

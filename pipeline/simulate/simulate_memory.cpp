@@ -46,15 +46,15 @@ class Passing {
 
 class StageBytes {
  public:
-  StageBytes(const Profile& profile, const Crossing& crossing, const Plan& plan, const Share& share,
+  StageBytes(const Profile& profile, const Crossing& crossing, const Plan& plan, const Seat& seat,
              const Slots& slots, bool training)
       : profile_(profile),
         crossing_(crossing),
-        stage_(share.stage),
+        stage_(seat.stage),
         nodes_(plan.stages[stage_].nodes),
         slots_(slots),
-        microbatches_(share.count()),
-        others_(share.replicas - 1),
+        microbatches_(seat.count()),
+        others_(seat.replicas - 1),
         training_(training),
         consumers_(profile.consumers()),
         position_(profile.nodes.size(), -1) {
@@ -148,9 +148,9 @@ std::vector<int64_t> peak_memory_bytes(const Schedule& schedule, const Plan& pla
   const Crossing crossing = crossing_of(profile, plan);
   const std::vector<Slots> all = slots(schedule);
   std::vector<int64_t> bytes(schedule.ranks.size(), 0);
-  for (const Share& share : shares(crossing, schedule.microbatches)) {
-    const int rank = crossing.rank_of(share.stage, share.first);
-    bytes[rank] = StageBytes(profile, crossing, plan, share, all[rank], learns(schedule)).bytes();
+  for (const Seat& seat : seats(crossing, schedule.microbatches)) {
+    const int rank = crossing.rank_of(seat.stage, seat.replica);
+    bytes[rank] = StageBytes(profile, crossing, plan, seat, all[rank], learns(schedule)).bytes();
   }
   return bytes;
 }

@@ -25,7 +25,7 @@ class StageMemory::Builder {
         stage_of_(plan.stage_of(graph_.size())),
         actions_(schedule.ranks[rank]),
         slots_(slots(schedule)[rank]),
-        share_(share_of(plan, rank, schedule.microbatches)),
+        seat_(seat_of(plan, rank, schedule.microbatches)),
         train_(mode == Mode::train) {
     for (size_t i = 0; i < nodes.size(); ++i) position_[nodes[i]] = int(i);
     end_ = 2 * int(position_.size()) + 1;
@@ -55,10 +55,10 @@ class StageMemory::Builder {
 
   Ring own_ring(const TensorSpec& spec, int size) {
     std::vector<Tensor> buffers;
-    for (int i = 0; i < std::clamp(size, 1, share_.count()); ++i)
+    for (int i = 0; i < std::clamp(size, 1, seat_.count()); ++i)
       buffers.push_back(backend_ ? backend_->tensor(spec) : Tensor(spec, nullptr));
     memory_.bytes_ += spec.bytes() * int64_t(buffers.size());
-    return Ring(std::move(buffers), share_.replicas);
+    return Ring(std::move(buffers), seat_.replicas);
   }
 
   void in_arena(Ring& ring, const TensorSpec& spec, int first, int last) {
@@ -115,9 +115,9 @@ class StageMemory::Builder {
       for (const TensorSpec& spec : graph_[id].signature.statistics) bytes += part_room(spec.bytes());
     if (bytes == 0) return;
     std::vector<Tensor> blocks;
-    for (int m = 0; m < share_.microbatches; ++m)
+    for (int m = 0; m < seat_.microbatches; ++m)
       blocks.push_back(backend_ ? backend_->tensor({{bytes}, DType::u8}) : Tensor());
-    memory_.bytes_ += share_.microbatches * bytes;
+    memory_.bytes_ += seat_.microbatches * bytes;
     int64_t begin = 0;
     for (NodeId id : nodes_)
       for (const TensorSpec& spec : graph_[id].signature.statistics) {
@@ -126,15 +126,15 @@ class StageMemory::Builder {
         memory_.statistics[id].emplace_back(std::move(of_step));
         begin += part_room(spec.bytes());
       }
-    if (share_.replicas > 1) memory_.all_statistics = std::move(blocks);
+    if (seat_.replicas > 1) memory_.all_statistics = std::move(blocks);
   }
 
   // Received when all backwards are done.
   void terms() {
-    if (share_.replicas == 1) return;
-    const int64_t bytes = equal_part(gradient_bytes(graph_, nodes_), share_.first, share_.replicas).bytes;
+    if (seat_.replicas == 1) return;
+    const int64_t bytes = equal_part(gradient_bytes(graph_, nodes_), seat_.replica, seat_.replicas).bytes;
     if (bytes == 0) return;
-    memory_.terms.resize(size_t(share_.replicas - 1));
+    memory_.terms.resize(size_t(seat_.replicas - 1));
     for (Ring& ring : memory_.terms) in_arena(ring, {{bytes / int64_t(sizeof(float))}}, end_, end_);
   }
 
@@ -246,7 +246,7 @@ class StageMemory::Builder {
   const std::vector<int> stage_of_;
   const std::vector<Action>& actions_;
   const Slots slots_;
-  const Share share_;
+  const Seat seat_;
   const bool train_;
   bool split_ = false;
   int end_ = 0;

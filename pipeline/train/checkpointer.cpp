@@ -23,9 +23,9 @@ int64_t checkpoint_memory_bytes(int64_t state_bytes) {
 }
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
-                           const Share& share, Transport& transport, Listener listener)
+                           const Seat& seat, Transport& transport, Listener listener)
     : options_(options),
-      share_(share),
+      seat_(seat),
       folder_(options.folder),
       stage_(stage),
       transport_(transport),
@@ -66,7 +66,7 @@ void Checkpointer::begin(const TrainPosition& position) {
   position_ = position;
   written_.reset(), verdict_.reset();
   parts_.clear();
-  if (share_.first > 0) {
+  if (seat_.replica > 0) {
     written_ = Background::Outcome{true, ""};
     return;
   }
@@ -74,7 +74,7 @@ void Checkpointer::begin(const TrainPosition& position) {
   copied_ = !alias;
   copy_.take(stage_, alias);
   writer_.start(
-      [this, name = checkpoint_file_name(share_.stage)](const auto& beat) { return write(name, beat); });
+      [this, name = checkpoint_file_name(seat_.stage)](const auto& beat) { return write(name, beat); });
   if (alias) {
     const Progress::Disk disk(transport_.activity(),
                               "writing a checkpoint, for whose copy there is no memory");

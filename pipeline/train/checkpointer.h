@@ -42,9 +42,9 @@ class Checkpointer {
  public:
   using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
 
-  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `share`: of this rank;
+  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `seat`: of this rank;
   // of a stage's replicas, which all hold the same, the first one writes.
-  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Share& share, Transport&,
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Seat& seat, Transport&,
                Listener);
 
   bool on() const { return !folder_.path().empty(); }
@@ -74,7 +74,7 @@ class Checkpointer {
   void conclude(const std::string& failure, std::string warning);
 
   const CheckpointOptions& options_;
-  const Share share_;
+  const Seat seat_;
   const CheckpointFolder folder_;
   Stage& stage_;
   Transport& transport_;

@@ -43,7 +43,7 @@ class Trainer {
         options_(options),
         observer_(observer),
         schedule_(schedule),
-        share_(share_of(plan, transport.rank(), schedule.microbatches)),
+        seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
         evaluation_(make_schedule(network, plan, Policy::forward_only, schedule.microbatches)),
         trainer_(stage, network, plan, schedule, Mode::train, transport),
         evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport),
@@ -54,7 +54,7 @@ class Trainer {
         per_epoch_(train_.sampler().batches()),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
-        checkpointer_(options.checkpoint, options.start, stage, share_, transport,
+        checkpointer_(options.checkpoint, options.start, stage, seat_, transport,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(transport, checkpointer_, options.deadline),
         epoch_s_before_(options.start.epoch_s) {
@@ -94,9 +94,9 @@ class Trainer {
  private:
   LoaderOptions loading(Stage& stage, bool train) const {
     return {.batch = options_.batch,
-            .microbatches = share_.microbatches,
-            .first_microbatch = share_.first,
-            .every = share_.replicas,
+            .microbatches = seat_.microbatches,
+            .first_microbatch = seat_.replica,
+            .every = seat_.replicas,
             .seed = options_.seed,
             .train = train,
             .images = uses(stage, Loader::images_input),
@@ -278,7 +278,7 @@ class Trainer {
   const TrainOptions& options_;
   TrainObserver& observer_;
   const Schedule& schedule_;
-  const Share share_;
+  const Seat seat_;
   const Schedule evaluation_;
   StageRunner trainer_, evaluator_;
   LoaderSource train_, test_;

@@ -24,28 +24,28 @@ inline unsigned drawn(int what, int which, int below) {
 
 inline bool drawn_halves(int microbatch) { return drawn(1, microbatch, 3) > 0; }
 
-inline std::vector<Action> random_order(const Share& share) {
-  const int lead = 1 + int(drawn(2, 0, 3)) * (share.devices_left - 1) / 2;
+inline std::vector<Action> random_order(const Seat& seat) {
+  const int lead = 1 + int(drawn(2, 0, 3)) * (seat.devices_left - 1) / 2;
   std::vector<std::pair<double, Action>> timed;  // forwards and gradients by their times
   double last = 0;
-  for (int m = 0; m < share.microbatches; ++m) {
+  for (int m = 0; m < seat.microbatches; ++m) {
     last = std::max(last + 1e-3, m + lead - 0.5 + 0.9 * drawn(3, m, 4));
-    if (m % share.replicas != share.first) continue;
-    timed.push_back({m, {Verb::forward, share.stage, m}});
-    timed.push_back({last, {drawn_halves(m) ? Verb::backward_input : Verb::backward, share.stage, m}});
+    if (m % seat.replicas != seat.replica) continue;
+    timed.push_back({m, {Verb::forward, seat.stage, m}});
+    timed.push_back({last, {drawn_halves(m) ? Verb::backward_input : Verb::backward, seat.stage, m}});
   }
   std::stable_sort(timed.begin(), timed.end(), [](auto& a, auto& b) { return a.first < b.first; });
   std::vector<Action> order;
   std::vector<int> late;  // micro-batches whose weight half is still to come
   const auto catch_up = [&](size_t but) {
     for (; late.size() > but; late.erase(late.begin()))
-      order.push_back({Verb::backward_weight, share.stage, late.front()});
+      order.push_back({Verb::backward_weight, seat.stage, late.front()});
   };
   for (const auto& [time, action] : timed) {
     if (action.verb == Verb::backward) catch_up(0);  // weight gradients accumulate in micro-batch order
     order.push_back(action);
     if (action.verb == Verb::backward_input) late.push_back(action.microbatch);
-    catch_up(drawn(4, action.microbatch + 100 * share.stage, 4));
+    catch_up(drawn(4, action.microbatch + 100 * seat.stage, 4));
   }
   catch_up(0);
   return order;

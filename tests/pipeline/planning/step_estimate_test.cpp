@@ -97,13 +97,13 @@ TEST(StepEstimate, TellsTheStepOfAnyOrderOfForwardsBackwardsAndTheirHalves) {
   EXPECT_GT(late_weights, 1000);
 }
 
-std::vector<Action> impatient(const Share& share) {
+std::vector<Action> impatient(const Seat& seat) {
   std::vector<Action> order;
-  const int ahead = share.stage + 1;  // of three micro-batches: stage 1 wants more than stage 0 gives
-  for (int m = 0; m < ahead; ++m) order.push_back({Verb::forward, share.stage, m});
+  const int ahead = seat.stage + 1;  // of three micro-batches: stage 1 wants more than stage 0 gives
+  for (int m = 0; m < ahead; ++m) order.push_back({Verb::forward, seat.stage, m});
   for (int m = 0; m < 3; ++m) {
-    order.push_back({Verb::backward, share.stage, m});
-    if (m + ahead < 3) order.push_back({Verb::forward, share.stage, m + ahead});
+    order.push_back({Verb::backward, seat.stage, m});
+    if (m + ahead < 3) order.push_back({Verb::forward, seat.stage, m + ahead});
   }
   return order;
 }

@@ -201,14 +201,14 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
     const std::unique_ptr<Transport> transport = over(job, context);
     Stage stage(graph, plan.stages[0].nodes, context, 0);
     const StageMemory memory(stage, network, plan, schedule, job.rank(), Mode::train);
-    const Share share = share_of(plan, job.rank(), microbatches);
-    const ReplicaSum sum(stage, memory, plan.stages[0].ranks, share, 5);
+    const Seat seat = seat_of(plan, job.rank(), microbatches);
+    const ReplicaSum sum(stage, memory, plan.stages[0].ranks, seat, 5);
 
     const Tensor& gradients = stage.gradients();
     const std::span<float> all(gradients.data<float>(), size_t(gradients.elements()));
     fake_cuda::launch(cuda::stream_of(context), [&] {
       for (size_t i = 0; i < all.size(); ++i) all[i] = number(job.rank(), int64_t(i));
-      for (int m = share.first; m < microbatches; m += replicas) {
+      for (int m = seat.replica; m < microbatches; m += replicas) {
         const Tensor& block = memory.all_statistics[size_t(m)];
         std::fill_n(block.raw(), block.bytes(), std::byte(m + 1));
       }

@@ -95,7 +95,7 @@ class HostNumbersOfAStage : public ::testing::Test {
     numbers.begin_step();
   }
   TwoStages two;
-  NodeCalls calls{two.stage, two.memory, two.share, Mode::train, *two.device};
+  NodeCalls calls{two.stage, two.memory, two.seat, Mode::train, *two.device};
   HostNumbers numbers{two.stage, two.memory, {1, 4, {}}, calls};
   const StepInput input{.batch = 8};
   NodeTimer timer;

@@ -67,7 +67,7 @@ struct TwoStages {
   Context context{backend("cpu")};
   Stage stage{graph, plan.stages[1].nodes, context, 0};
   StageMemory memory{stage, network, plan, schedule, 1, Mode::train};
-  Share share = share_of(plan, 1, 4);
+  Seat seat = seat_of(plan, 1, 4);
   std::unique_ptr<StepDevice> device = make_step_device(context, schedule, transport);
 };
 
