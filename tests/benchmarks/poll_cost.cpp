@@ -59,8 +59,7 @@ struct Step {
 Step resnet20_step() {
   Step step;
   std::vector<double> seconds;
-  testing::TrainingCase c{
-      .model = "resnet20", .microbatch = 4, .microbatches = 4, .steps = 15, .rate = 0.01f};
+  test::TrainingCase c{.model = "resnet20", .microbatch = 4, .microbatches = 4, .steps = 15, .rate = 0.01f};
   c.on_step = [&](const StepReport& report) { seconds.push_back(report.seconds); };
   const auto plan = [](const Profile& network, int stages) {
     return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
@@ -71,7 +70,7 @@ Step resnet20_step() {
     for (const auto& actions : made.ranks) step.beats = std::max(step.beats, 3 * int64_t(actions.size()) + 8);
     return made;
   };
-  testing::train_on_threads(c, 2, plan, schedule);
+  test::train_on_threads(c, 2, plan, schedule);
   std::ranges::sort(seconds);
   step.seconds = seconds[seconds.size() / 2];
   return step;

@@ -11,7 +11,7 @@ namespace antichain {
 namespace {
 
 TEST(Backend, LookingUpWhatIsNotThereSaysWhatThereIs) {
-  const testing::StandInBackend stand_in;
+  const test::StandInBackend stand_in;
   EXPECT_NO_THROW(stand_in.entry("any"));
   try {
     stand_in.entry("conv9d");
@@ -24,13 +24,13 @@ TEST(Backend, LookingUpWhatIsNotThereSaysWhatThereIs) {
 }
 
 TEST(Backend, RegistryKnowsNamesAndRefusesOthers) {
-  register_backend(std::make_unique<testing::StandInBackend>());
+  register_backend(std::make_unique<test::StandInBackend>());
   EXPECT_EQ(backend("stand-in").description(), "no arithmetic");
   EXPECT_THROW(backend("abacus"), Error);
 }
 
 TEST(Backend, AKernelFromOutsideIsFoundAndNeverHidesAnother) {
-  const testing::StandInBackend stand_in;
+  const test::StandInBackend stand_in;
   register_kernel("stand-in", "own", stand_in.entry("any"));
   EXPECT_NO_THROW(stand_in.entry("own"));
   EXPECT_THROW(register_kernel("stand-in", "own", {}), Error);
@@ -41,7 +41,7 @@ TEST(Backend, AKernelFromOutsideIsFoundAndNeverHidesAnother) {
 }
 
 TEST(Context, WorkspaceGrowsAndIsReused) {
-  const testing::StandInBackend stand_in;
+  const test::StandInBackend stand_in;
   Context context(stand_in);
   std::byte* small = context.workspace(100);
   EXPECT_EQ(context.workspace(50), small);

@@ -11,8 +11,8 @@
 namespace antichain {
 namespace {
 
-using testing::Input;
-using testing::Pointwise;
+using test::Input;
+using test::Pointwise;
 
 // "norm", which learns, may be followed by "add" and "relu", as batch norm may.
 class Norm : public Pointwise {
@@ -28,7 +28,7 @@ class Norm : public Pointwise {
   std::string behind_;
 };
 
-class FusingBackend : public testing::StandInBackend {
+class FusingBackend : public test::StandInBackend {
  public:
   explicit FusingBackend(std::string refused = "none") {
     for (const char* type : {"norm", "add", "relu", "conv", "loss"}) kernels_[type] = kernels_["any"];
@@ -117,7 +117,7 @@ TEST(Fuse, OnlyWhatTheEngineHasAKernelFor) {
   const Network network = Network().add("n", {"x"}).add("a", {"n", "x"}).add("r", {"a"});
   EXPECT_EQ(fused(network, FusingBackend("norm+add+relu")), "n[a](x x), r(n)");
   EXPECT_EQ(fused(network, FusingBackend("norm+add")), "n(x), a(n x), r(a)");
-  EXPECT_EQ(fused(Network().add("c", {"x"}), testing::StandInBackend()), "c(x)");
+  EXPECT_EQ(fused(Network().add("c", {"x"}), test::StandInBackend()), "c(x)");
 }
 
 // The input of a loss, and a node without consumers, are not fused.

@@ -9,8 +9,8 @@
 namespace antichain {
 namespace {
 
-using testing::Input;
-using testing::Pointwise;
+using test::Input;
+using test::Pointwise;
 
 template <class T, class... Args>
 std::shared_ptr<const Op> op(Args... args) {
@@ -58,7 +58,7 @@ TEST(Lower, PutsOneReorderWhereNeighboursDisagree) {
   g.add("right", op<Pointwise>("blocked"), {1});  // shares the reorder of "left"
   g.add("relu", op<Pointwise>("any"), {2});       // stays blocked
   g.add("head", op<Pointwise>("plain"), {4});
-  const Graph lowered = lower(g, testing::StandInBackend());
+  const Graph lowered = lower(g, test::StandInBackend());
   std::vector<std::string> names;
   for (const Node& node : lowered) names.push_back(node.name);
   EXPECT_EQ(names, (std::vector<std::string>{"images", "stem", "stem.nChw16c", "left", "right", "relu",

@@ -4,7 +4,7 @@
 #include "framework/backend.h"
 #include "framework/graph.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class Input : public Op {
  public:
@@ -65,4 +65,4 @@ class StandInBackend : public Backend {
            const Tensor&) const override {}
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -24,7 +24,7 @@ const Backend& cpu() {
   return backend("cpu");
 }
 
-class Device : public testing::Test, public harness::DeviceMemory {
+class Device : public ::testing::Test, public harness::DeviceMemory {
  protected:
   void SetUp() override {
     std::string why;

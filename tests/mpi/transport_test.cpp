@@ -17,7 +17,7 @@
 namespace {
 
 using namespace antichain;
-using testing::FakeCopies, testing::FakePeers;
+using test::FakeCopies, test::FakePeers;
 
 std::unique_ptr<Transport> over(Transport& job, const std::string& way) {
   if (way == "staged") return make_staged_transport(job, std::make_unique<FakeCopies>());
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   std::unique_ptr<Transport> own;
   if (argc > 1) own = over(session.transport(), argv[1]);
   Transport& transport = own ? *own : session.transport();
-  for (const testing::TransportCheck& check : testing::transport_checks()) try {
+  for (const test::TransportCheck& check : test::transport_checks()) try {
       transport.activity().doing(check.name);
       check.run(transport);
       transport.flush();

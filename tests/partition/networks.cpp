@@ -6,7 +6,7 @@
 #include <random>
 #include <utility>
 
-namespace antichain::testing {
+namespace antichain::test {
 
 int compute_nodes(const Profile& profile) {
   return int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
@@ -110,4 +110,4 @@ Profile random_network(uint64_t seed, int max_nodes) {
   return profile;
 }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -10,7 +10,7 @@
 #include "framework/error.h"
 #include "partition/profile/profile.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 // A compute node of `forward_ns` + `backward_ns` of work.
 int add(Profile&, std::vector<int> inputs, int64_t forward_ns = 1000, int64_t backward_ns = 2000,
@@ -51,4 +51,4 @@ inline void expect_has(const std::string& text, const std::string& part) {
   EXPECT_NE(text.find(part), std::string::npos) << "\"" << part << "\" is missing in: " << text;
 }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

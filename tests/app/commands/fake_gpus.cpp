@@ -33,14 +33,14 @@ std::string variable(const char* name) {
 
 int main(int argc, char** argv) {
   using namespace antichain;
-  namespace fake_cuda = testing::fake_cuda;
+  namespace fake_cuda = test::fake_cuda;
   fake_cuda::DeviceRules rules{
       .devices = 2, .exclusive = variable("FAKE_GPUS_EXCLUSIVE"), .threads_choose = true};
   if (const std::string devices = variable("FAKE_GPUS"); !devices.empty()) rules.devices = std::stoi(devices);
   if (const std::string mib = variable("FAKE_GPU_MIB"); !mib.empty())
     rules.memory_bytes = std::stoll(mib) << 20;
   fake_cuda::devices(rules);
-  register_backend(testing::make_fake_cuda_backend("cuda"));
+  register_backend(test::make_fake_cuda_backend("cuda"));
   antichain_register_streams();
   if (!launched_in_parallel())  // the stand-in of NCCL connects no processes
     register_device_messages("cuda", {.by = cuda::nccl_version(), .make = cuda::make_nccl_stream});

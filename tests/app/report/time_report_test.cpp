@@ -55,7 +55,7 @@ TEST(TimeReport, WarnsOfARankWithoutACore) {
 }
 
 TEST(TimeReport, DoubtfulTimesAreSaidOnceARun) {
-  const testing::StandInBackend device;
+  const test::StandInBackend device;
   const Context context(device);
   const SoloTransport alone;
   ::testing::internal::CaptureStderr();

@@ -17,7 +17,7 @@ class Counting : public Op {
   std::string_view type() const override { return "counting"; }
   std::string str() const override { return "counting"; }
   Signature infer(std::span<const Shape> x) const override {
-    Signature s = testing::Input::with(x[0], {{"weight", {channels_}, Initialiser::normal(1)}});
+    Signature s = test::Input::with(x[0], {{"weight", {channels_}, Initialiser::normal(1)}});
     s.buffers = {{"num_batches_tracked", {1}, Initialiser::constant(0), DType::i32}};
     return s;
   }
@@ -28,7 +28,7 @@ class Counting : public Op {
 
 Graph network(int64_t channels = 3) {
   Graph graph("small");
-  const NodeId x = graph.add("x", std::make_shared<testing::Input>(), {});
+  const NodeId x = graph.add("x", std::make_shared<test::Input>(), {});
   const NodeId a = graph.add("a", std::make_shared<Counting>(3), {x});
   graph.add("b", std::make_shared<Counting>(channels), {a});
   return graph;

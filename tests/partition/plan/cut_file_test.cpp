@@ -16,7 +16,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 TEST(CutFile, HasCommentsAndLines) {
   const std::vector<CutLine> lines = parse_cuts("# why\n\n2: a.b   # here\r\n  3 :\tx y\n", "file");

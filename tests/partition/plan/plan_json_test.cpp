@@ -9,7 +9,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 using nlohmann::json;
 
 class PlanJson : public ::testing::Test {

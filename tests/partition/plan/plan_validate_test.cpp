@@ -5,7 +5,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 // n0 input; n1 -> n2 -> n3 -> n4; stages {1, 2} and {3, 4}.
 class PlanValidate : public ::testing::Test {

@@ -10,7 +10,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 // Calls f with the ends of every split of n elements into non-empty parts.
 void every_split(int n, int parts, const std::function<void(const std::vector<int>&)>& f) {

@@ -15,7 +15,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 // A down-set of at most 10 nodes as bits. In the order of the published code's states: smaller ones first
 // will do, as only what is inside what matters to its minimum.

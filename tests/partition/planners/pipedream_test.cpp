@@ -20,7 +20,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 struct Network {
   const char* name;

@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 TEST(Planners, AreFoundByName) {
   EXPECT_EQ(method_names(), std::vector<std::string>({"antichain", "cudasize", "hashrate", "handsplit",

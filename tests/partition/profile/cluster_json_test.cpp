@@ -9,7 +9,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 using nlohmann::json;
 
 // Two nodes of three devices, then one of a single fast device without a limit.

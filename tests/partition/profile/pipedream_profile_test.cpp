@@ -18,7 +18,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 std::string node(const std::string& id, const std::string& description = "ReLU(inplace)",
                  const std::string& forward = "0.500", const std::string& backward = "1.000",

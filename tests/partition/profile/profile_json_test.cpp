@@ -11,7 +11,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 using nlohmann::json;
 
 Profile sample_profile() {

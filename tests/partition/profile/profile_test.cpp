@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 struct FakeOp : Op {
   FakeOp(Role role, Signature signature) : role_(role), signature_(std::move(signature)) {}

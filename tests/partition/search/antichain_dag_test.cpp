@@ -11,7 +11,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 constexpr int64_t no_limit = 1 << 30;
 constexpr int seeds = 100;

@@ -6,7 +6,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 std::vector<std::vector<bool>> paths(const CutGraph& graph) {
   std::vector<std::vector<bool>> before(graph.size(), std::vector<bool>(graph.size(), false));

@@ -16,7 +16,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 
 int count(const std::string& text, const std::string& part) {
   int times = 0;

@@ -15,7 +15,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 using Mask = uint32_t;
 constexpr int64_t never = std::numeric_limits<int64_t>::max();
 

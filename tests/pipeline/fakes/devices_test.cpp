@@ -15,7 +15,7 @@
 #include "tests/pipeline/fakes/fake_devices.h"
 #include "tests/pipeline/fakes/fake_ipc.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 class Devices : public ::testing::Test {
@@ -71,4 +71,4 @@ TEST_F(Devices, WhoHasChosenNoneUsesTheFirst) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -12,7 +12,7 @@
 #include "tests/pipeline/fakes/fake_devices.h"
 #include "tests/pipeline/fakes/fake_ipc.h"
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 CUstream_st* make_stream() {
   auto* stream = new CUstream_st;
@@ -100,15 +100,15 @@ void keep_time(double stamp_s) {
   Device::the().stamp_s = stamp_s;
 }
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda
 
-using namespace antichain::testing::fake_cuda;
+using namespace antichain::test::fake_cuda;
 
 namespace {
 
 // The event that was recorded, whoever asks. What breaks the rules of events between processes is noted.
 CUevent_st& original(cudaEvent_t event) {
-  using namespace antichain::testing::fake_cuda;
+  using namespace antichain::test::fake_cuda;
   CUevent_st& it = event->opened_from ? *event->opened_from : *event;
   if (event->process != this_process()) break_rule("an event of another process is used by its address");
   if (it.destroyed) break_rule("an event is used that its owner has destroyed");
@@ -137,7 +137,7 @@ struct OpenRecordings {
   std::set<cudaStream_t> streams;
   ~OpenRecordings() {
     if (!streams.empty())
-      antichain::testing::fake_cuda::break_rule("a recording is left open at its thread's end");
+      antichain::test::fake_cuda::break_rule("a recording is left open at its thread's end");
   }
 };
 thread_local OpenRecordings open_recordings;
@@ -197,7 +197,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new CUevent_st{.timed = timed,
                           .reached = nullptr,
                           .shared = shared,
-                          .process = antichain::testing::fake_cuda::this_process()};
+                          .process = antichain::test::fake_cuda::this_process()};
   return cudaSuccess;
 }
 cudaError_t cudaEventCreate(cudaEvent_t* event) { return cudaEventCreateWithFlags(event, cudaEventDefault); }
@@ -221,7 +221,7 @@ cudaError_t cudaIpcOpenEventHandle(cudaEvent_t* event, cudaIpcEventHandle_t hand
   std::memcpy(&pid, handle.reserved + sizeof of, sizeof pid);
   if (pid != ::getpid())
     return failed(cudaErrorInvalidResourceHandle);  // between real processes there is no way
-  const int process = antichain::testing::fake_cuda::this_process();
+  const int process = antichain::test::fake_cuda::this_process();
   if (!of || of->process == process) return failed(cudaErrorInvalidResourceHandle);
   *event = new CUevent_st{.reached = nullptr, .process = process, .opened_from = of};
   return cudaSuccess;
@@ -233,8 +233,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     std::lock_guard lock(Device::the().mutex);
     CUevent_st& it = original(event);
     if (it.shared && !std::exchange(it.used_elsewhere, false))
-      antichain::testing::fake_cuda::break_rule(
-          "an event is recorded again before the other process used it");
+      antichain::test::fake_cuda::break_rule("an event is recorded again before the other process used it");
     reached = it.reached = std::make_shared<Reached>();
   }
   Device::the().push(stream, {.record = reached});
@@ -246,7 +245,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     std::lock_guard lock(Device::the().mutex);
     reached = original(event).reached;
   }
-  const bool forgets = event->opened_from && stream->side && antichain::testing::fake_cuda::forgets_waits();
+  const bool forgets = event->opened_from && stream->side && antichain::test::fake_cuda::forgets_waits();
   if (!forgets) Device::the().push(stream, {.wait = reached});
   return cudaSuccess;
 }
@@ -321,8 +320,8 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t count, cudaMemcpyKind, cudaStream_t stream) {
   if (const cudaError_t refused = enter_context(); refused != cudaSuccess) return refused;
-  antichain::testing::fake_cuda::check_address(to);
-  antichain::testing::fake_cuda::check_address(from);
+  antichain::test::fake_cuda::check_address(to);
+  antichain::test::fake_cuda::check_address(from);
   Device::the().push(stream_named(stream), {.kernel = [=] { std::memcpy(to, from, count); }});
   return cudaSuccess;
 }

@@ -19,7 +19,7 @@
 
 struct CUstream_st;
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 CUstream_st* make_stream();
 // Work of the test's own; `takes_s` of the device's clock, where it keeps one. As libraries do that look at
@@ -71,4 +71,4 @@ void keep_time(double stamp_s);
 void fail(int rank);
 bool aborted(int rank);
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda

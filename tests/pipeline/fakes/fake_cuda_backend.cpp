@@ -23,13 +23,13 @@ namespace {
 
 template <class T>
 void add_numbers(Stream stream, const T* x, T* y, int64_t count) {
-  testing::fake_cuda::launch(stream, [=] {
+  test::fake_cuda::launch(stream, [=] {
     for (int64_t i = 0; i < count; ++i) y[i] = T(float(y[i]) + float(x[i]));
   });
 }
 template <class T>
 void find(Stream stream, const T* values, int64_t count, int* found) {
-  testing::fake_cuda::launch(stream, [=] {
+  test::fake_cuda::launch(stream, [=] {
     for (int64_t i = 0; i < count; ++i)
       if (!(double(values[i]) - double(values[i]) == 0)) *found = 1;
   });
@@ -42,25 +42,25 @@ void add(Stream s, const Bf16* x, Bf16* y, int64_t count) { add_numbers(s, x, y,
 void find_non_finite(Stream s, const float* v, int64_t count, int* found) { find(s, v, count, found); }
 void find_non_finite(Stream s, const double* v, int64_t count, int* found) { find(s, v, count, found); }
 void find_non_finite(Stream s, const Bf16* v, int64_t count, int* found) {
-  testing::fake_cuda::launch(s, [=] {
+  test::fake_cuda::launch(s, [=] {
     for (int64_t i = 0; i < count; ++i)
       if (!(float(v[i]) - float(v[i]) == 0)) *found = 1;
   });
 }
 void sgd(Stream stream, const SgdOptions& options, const Rate& rate, float* w, const float* dw, float* v,
          int64_t count) {
-  testing::fake_cuda::launch(stream, [=] {
+  test::fake_cuda::launch(stream, [=] {
     float none = 0;
     for (int64_t i = 0; i < count; ++i) descend(options, now(rate), v, w[i], dw[i], v ? v[i] : none);
   });
 }
 void update(Stream stream, const SgdOptions& options, const Rate& rate, const Part* parts, int64_t count) {
-  testing::fake_cuda::launch(stream, [=] { update_now(nullptr, options, rate, parts, count); });
+  test::fake_cuda::launch(stream, [=] { update_now(nullptr, options, rate, parts, count); });
 }
 
 }  // namespace cuda
 
-namespace testing {
+namespace test {
 
 std::unique_ptr<Backend> make_fake_cuda_backend(const std::string& name) {
   cuda::BackendOptions options{.name = name, .libraries = "fake kernels"};
@@ -74,5 +74,5 @@ std::unique_ptr<Backend> make_fake_cuda_backend(const std::string& name) {
   return cuda::make_backend(std::move(options));
 }
 
-}  // namespace testing
+}  // namespace test
 }  // namespace antichain

@@ -7,8 +7,8 @@
 
 #include "framework/backend.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 std::unique_ptr<Backend> make_fake_cuda_backend(const std::string& name);
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -23,7 +23,7 @@
 
 #include "tests/pipeline/fakes/fake_cuda.h"
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 // CUDA's last error, which each thread has for itself: what a call returns other than success stays until it
 // is asked for.
@@ -41,12 +41,12 @@ struct Reached {
   Clock::time_point at;
 };
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda
 
 // Each recording is one of its own: who waits for an earlier one is not concerned.
 struct CUevent_st {
   bool timed = false;
-  std::shared_ptr<antichain::testing::fake_cuda::Reached> reached;
+  std::shared_ptr<antichain::test::fake_cuda::Reached> reached;
   // Of interprocess events:
   bool shared = false, destroyed = false;
   int process = 0;                    // whose it is
@@ -54,7 +54,7 @@ struct CUevent_st {
   bool used_elsewhere = true;         // its last recording
 };
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 struct Half {  // of a message, in the stream of one rank
   int rank = 0, peer = 0;
@@ -75,10 +75,10 @@ struct Work {
   uint64_t number = 0;  // in the order of starting
 };
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda
 
 struct CUstream_st {
-  std::deque<antichain::testing::fake_cuda::Work> work;
+  std::deque<antichain::test::fake_cuda::Work> work;
   std::thread::id owner = std::this_thread::get_id();
   bool busy = false;       // a kernel of it runs
   bool side = false;       // made by CUDA's call, not for computing
@@ -90,17 +90,17 @@ struct CUstream_st {
   int index = 0;                               // among the thread's
   std::chrono::steady_clock::time_point free;  // by the device's clock
 
-  std::shared_ptr<std::vector<antichain::testing::fake_cuda::Work>> recording;  // where it records
+  std::shared_ptr<std::vector<antichain::test::fake_cuda::Work>> recording;  // where it records
   bool spoilt = false;
 
   bool idle() const { return work.empty() && !busy; }
 };
 
 struct CUgraph_st {
-  std::vector<antichain::testing::fake_cuda::Work> work;
+  std::vector<antichain::test::fake_cuda::Work> work;
 };
 struct CUgraphExec_st {
-  std::vector<antichain::testing::fake_cuda::Work> work;
+  std::vector<antichain::test::fake_cuda::Work> work;
   bool uploaded = false;  // with its first launch
 };
 
@@ -112,7 +112,7 @@ struct ncclComm {
   std::set<int> called{};  // peers this rank has issued messages to or from
 };
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 // What is done some milliseconds after it was started, so that the host and other ranks get ahead of it.
 enum class Late { nothing, computing, side };
@@ -285,4 +285,4 @@ class Device {
   std::thread thread_;
 };
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda

@@ -12,7 +12,7 @@
 
 #include "framework/error.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 using Flag = std::atomic<bool>;
@@ -219,4 +219,4 @@ std::vector<Moment> FakeMessages::exchange(std::span<const MessageHalf> halves) 
   return ends;
 }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

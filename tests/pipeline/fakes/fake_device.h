@@ -17,7 +17,7 @@
 
 #include "pipeline/device/device_streams.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 // Copies one after the other in each direction, each a moment after it could have begun.
 class FakeCopies : public CopyStream {
@@ -126,4 +126,4 @@ class FakeMessages : public MessageStream {
   const bool blocks_;
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

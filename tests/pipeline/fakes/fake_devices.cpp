@@ -13,7 +13,7 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_ipc.h"
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 namespace {
 
 struct Allocated {
@@ -82,9 +82,9 @@ cudaError_t enter_context() {
   return cudaSuccess;
 }
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda
 
-using namespace antichain::testing::fake_cuda;
+using namespace antichain::test::fake_cuda;
 
 extern "C" {
 

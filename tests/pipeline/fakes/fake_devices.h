@@ -9,7 +9,7 @@
 #include <set>
 #include <string>
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 struct DeviceRules {
   int devices = 8;                            // that a process sees
@@ -25,4 +25,4 @@ std::set<int> contexts();  // of this process, so far: their devices
 // For the stand-ins themselves: what a call does that needs a context.
 cudaError_t enter_context();
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda

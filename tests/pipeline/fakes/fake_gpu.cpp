@@ -16,7 +16,7 @@
 
 namespace antichain {
 
-namespace testing {
+namespace test {
 namespace {
 
 // Work in a stream keeps no memory: whoever gave it has to.
@@ -25,26 +25,26 @@ Tensor unowned(const Tensor& t) {
 }
 
 }  // namespace
-}  // namespace testing
+}  // namespace test
 
 // What two files of the CUDA module have, compiled for the host under other names: here it goes into a
 // stream.
 namespace cuda {
 void set_numbers(Stream stream, const StepNumbers& numbers, StepNumbers* to) {
-  testing::fake_cuda::launch(stream, [=] { *to = numbers; });
+  test::fake_cuda::launch(stream, [=] { *to = numbers; });
 }
 void look(Stream stream, const Piece* pieces, int64_t count, int32_t* found) {
-  testing::fake_cuda::launch(stream, [=] { look_now(nullptr, pieces, count, found); });
+  test::fake_cuda::launch(stream, [=] { look_now(nullptr, pieces, count, found); });
 }
 void make_images(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images) {
-  using testing::unowned;
-  testing::fake_cuda::launch(stream, [raw = unowned(raw), table = unowned(table), images = unowned(images)] {
+  using test::unowned;
+  test::fake_cuda::launch(stream, [raw = unowned(raw), table = unowned(table), images = unowned(images)] {
     make_images_now(nullptr, raw, table, images);
   });
 }
 }  // namespace cuda
 
-namespace testing {
+namespace test {
 namespace {
 
 const Backend& cpu() {
@@ -239,5 +239,5 @@ std::unique_ptr<Update> FakeGpu::update_of(const Context&, const std::vector<Tra
   return std::make_unique<LateUpdate>(trained);
 }
 
-}  // namespace testing
+}  // namespace test
 }  // namespace antichain

@@ -21,7 +21,7 @@ void look_now(CUstream_st*, const Piece*, int64_t, int32_t*);
 void make_images_now(CUstream_st*, const Tensor& raw, const Tensor& table, const Tensor& images);
 }  // namespace antichain::cuda
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class FakeGpu : public Backend {
  public:
@@ -59,4 +59,4 @@ class FakeGpu : public Backend {
   mutable std::atomic<CUstream_st*> stream_{nullptr};
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

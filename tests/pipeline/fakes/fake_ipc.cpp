@@ -14,7 +14,7 @@
 
 #include "tests/pipeline/fakes/fake_cuda_device.h"
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 namespace {
 
 struct Allocation {
@@ -134,9 +134,9 @@ CUresult address_range(CUdeviceptr* begin, size_t* bytes, CUdeviceptr address) {
 }
 
 }  // namespace
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda
 
-using namespace antichain::testing::fake_cuda;
+using namespace antichain::test::fake_cuda;
 
 extern "C" {
 
@@ -153,7 +153,7 @@ cudaError_t cudaIpcGetMemHandle(cudaIpcMemHandle_t* handle, void* begin) {
   std::lock_guard lock(memory().mutex);
   const auto it = memory().allocations.find(static_cast<std::byte*>(begin));
   if (it == memory().allocations.end() || it->second.process != process)
-    return antichain::testing::fake_cuda::failed(cudaErrorInvalidValue);
+    return antichain::test::fake_cuda::failed(cudaErrorInvalidValue);
   std::memset(handle, 0, sizeof *handle);
   std::memcpy(handle->reserved, &it->second.id, sizeof it->second.id);
   return cudaSuccess;
@@ -164,13 +164,13 @@ cudaError_t cudaIpcOpenMemHandle(void** pointer, cudaIpcMemHandle_t handle, unsi
   Memory& all = memory();
   std::lock_guard lock(all.mutex);
   if (flags != cudaIpcMemLazyEnablePeerAccess)
-    return antichain::testing::fake_cuda::failed(cudaErrorInvalidValue);
-  if (all.rules.refused) return antichain::testing::fake_cuda::failed(cudaErrorMapBufferObjectFailed);
+    return antichain::test::fake_cuda::failed(cudaErrorInvalidValue);
+  if (all.rules.refused) return antichain::test::fake_cuda::failed(cudaErrorMapBufferObjectFailed);
   uint64_t id = 0;
   std::memcpy(&id, handle.reserved, sizeof id);
   auto it = all.by_id(id);
   if (it == all.allocations.end() || it->second.process == process)
-    return antichain::testing::fake_cuda::failed(cudaErrorInvalidResourceHandle);
+    return antichain::test::fake_cuda::failed(cudaErrorInvalidResourceHandle);
   if (all.rules.opens_the_first)
     for (auto other = all.allocations.begin(); other != all.allocations.end(); ++other)
       if (other->second.process == it->second.process && other->second.id < it->second.id) it = other;
@@ -193,7 +193,7 @@ cudaError_t cudaIpcCloseMemHandle(void* pointer) {
   std::lock_guard lock(all.mutex);
   const auto it = std::ranges::find_if(
       all.opened, [&](const auto& o) { return o.first.first == process && o.second.at == pointer; });
-  if (it == all.opened.end()) return antichain::testing::fake_cuda::failed(cudaErrorInvalidValue);
+  if (it == all.opened.end()) return antichain::test::fake_cuda::failed(cudaErrorInvalidValue);
   if (--it->second.count > 0) return cudaSuccess;
   ::munmap(it->second.at, it->second.bytes);
   if (const auto of = all.by_id(it->first.second); of != all.allocations.end()) --of->second.opened;
@@ -215,7 +215,7 @@ cudaError_t cudaDeviceEnablePeerAccess(int device, unsigned) {
   std::lock_guard lock(memory().mutex);
   return memory().access.insert({process, device}).second
              ? cudaSuccess
-             : antichain::testing::fake_cuda::failed(cudaErrorPeerAccessAlreadyEnabled);
+             : antichain::test::fake_cuda::failed(cudaErrorPeerAccessAlreadyEnabled);
 }
 
 }  // extern "C"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 struct IpcRules {
   bool threads_are_processes = false;
@@ -31,4 +31,4 @@ void break_rule(const std::string&);
 void check_address(const void*);
 bool forgets_waits();
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda

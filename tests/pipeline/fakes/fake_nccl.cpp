@@ -9,7 +9,7 @@
 
 namespace {
 
-using namespace antichain::testing::fake_cuda;
+using namespace antichain::test::fake_cuda;
 
 struct Part {  // of a group, in one stream
   ncclComm* comm = nullptr;
@@ -97,7 +97,7 @@ ncclResult_t add(bool sends, void* bytes, size_t count, int peer, ncclComm* comm
 
 }  // namespace
 
-namespace antichain::testing::fake_cuda {
+namespace antichain::test::fake_cuda {
 
 std::vector<std::string> nccl_calls(int rank) {
   std::lock_guard lock(Device::the().mutex);
@@ -126,7 +126,7 @@ bool aborted(int rank) {
   return Device::the().aborted.contains(rank);
 }
 
-}  // namespace antichain::testing::fake_cuda
+}  // namespace antichain::test::fake_cuda
 
 extern "C" {
 

@@ -11,7 +11,7 @@
 #include "tests/pipeline/transport/copies_between.h"
 #include "tests/pipeline/transport/peers_between.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 // What a stream forgets to wait for.
 enum class Forgets { nothing, computed, free_buffer, arrival, delivery };
@@ -85,4 +85,4 @@ class ForgetfulMessages : public MessageStream {
   const Moment begin_;
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -9,7 +9,7 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_ipc.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class IdleGpu : public Backend {
  public:
@@ -34,4 +34,4 @@ class IdleGpu : public Backend {
   }
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -6,7 +6,7 @@
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 void kernel(int, const float*) {}
@@ -46,4 +46,4 @@ TEST(StartKernel, AStaleErrorIsFoundByTheStandIns) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

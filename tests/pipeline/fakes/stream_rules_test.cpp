@@ -21,7 +21,7 @@
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 using fake_cuda::StreamRules;
@@ -140,4 +140,4 @@ TEST(StreamsThatWaitDeathTest, ThreadsOverNcclWaitForEachOther) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-class StandstillTest : public testing::Test {
+class StandstillTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists("/proc/thread-self/schedstat"))

@@ -20,7 +20,7 @@ double seconds(clockid_t clock) {
   return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
 }
 
-class Starved : public testing::Test {
+class Starved : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!std::filesystem::exists("/proc/thread-self/schedstat"))

@@ -27,7 +27,7 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 // A kernel's time in ms, by what it does; what is not listed takes 0.05.
@@ -234,4 +234,4 @@ TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

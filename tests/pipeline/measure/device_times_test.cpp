@@ -15,27 +15,27 @@ Event action(Verb verb, int microbatch, double start_s, double end_s) {
   return {.action = {.verb = verb, .microbatch = microbatch}, .start_s = start_s, .end_s = end_s};
 }
 
-constexpr int first = 2, second = 3;  // after image and labels
+constexpr int first_node = 2, second_node = 3;  // after image and labels
 
 // Two micro-batches whose stamped times are three quarters of what training takes, and a step with 8 s
 // between its actions.
 DeviceTimes steps() {
   DeviceTimes times(2);
-  times.add_node(first, Verb::forward, 1e6);  // of a warm-up
+  times.add_node(first_node, Verb::forward, 1e6);  // of a warm-up
   times.forget_nodes();
   for (const double odd_one_out : {0.0, 0.0, 100.0}) {
     for (int m = 0; m < 2; ++m) {
-      times.add_node(first, Verb::forward, 3 + odd_one_out);
-      times.add_node(second, Verb::forward, 5);
-      times.add_node(second, Verb::forward, 1);  // comes twice: both count
+      times.add_node(first_node, Verb::forward, 3 + odd_one_out);
+      times.add_node(second_node, Verb::forward, 5);
+      times.add_node(second_node, Verb::forward, 1);  // comes twice: both count
       times.add_node(no_node, Verb::forward, 3);
-      times.add_node(second, Verb::backward_input, 9);
-      times.add_node(second, Verb::backward_weight, m == 0 ? 5 : 7);  // 6 on average
-      times.add_node(first, Verb::backward_weight, 6);
+      times.add_node(second_node, Verb::backward_input, 9);
+      times.add_node(second_node, Verb::backward_weight, m == 0 ? 5 : 7);  // 6 on average
+      times.add_node(first_node, Verb::backward_weight, 6);
       times.add_node(no_node, Verb::backward, 3);
     }
-    times.add_node(first, Verb::update, 3);
-    times.add_node(second, Verb::update, 6);
+    times.add_node(first_node, Verb::update, 3);
+    times.add_node(second_node, Verb::update, 6);
     times.end_of_nodes();
     times.add_traced({action(Verb::load, 0, 0, 1), action(Verb::forward, 0, 1, 16),
                       action(Verb::backward, 0, 20, 52), action(Verb::forward, 1, 53, 70),
@@ -48,7 +48,7 @@ DeviceTimes steps() {
 TEST(DeviceTimes, NodesShareWhatTheirActionsTake) {
   Profile network = test::chain(2, {});
   steps().price(network);
-  const NodeCost &a = network.nodes[first].cost, &b = network.nodes[second].cost;
+  const NodeCost &a = network.nodes[first_node].cost, &b = network.nodes[second_node].cost;
   EXPECT_DOUBLE_EQ(a.forward_s, 4);
   EXPECT_DOUBLE_EQ(b.forward_s, 8);
   EXPECT_DOUBLE_EQ(b.backward_input_s, 12);
@@ -65,13 +65,13 @@ TEST(DeviceTimes, NodesShareWhatTheirActionsTake) {
 TEST(DeviceTimes, NothingTakesLessThanNothing) {
   Profile network = test::chain(2, {});
   DeviceTimes times(1);
-  times.add_node(first, Verb::forward, 1);
+  times.add_node(first_node, Verb::forward, 1);
   times.end_of_nodes();
   times.add_traced({action(Verb::forward, 0, 0, 2), action(Verb::backward, 0, 2, 3)});
   times.add_plain(1);
   times.price(network);
-  EXPECT_DOUBLE_EQ(network.nodes[first].cost.forward_s, 2);
-  EXPECT_DOUBLE_EQ(network.nodes[second].cost.forward_s, 0);
+  EXPECT_DOUBLE_EQ(network.nodes[first_node].cost.forward_s, 2);
+  EXPECT_DOUBLE_EQ(network.nodes[second_node].cost.forward_s, 0);
   EXPECT_DOUBLE_EQ(network.overhead_s, 0);
 }
 

@@ -15,8 +15,8 @@
 namespace antichain {
 namespace {
 
-using testing::FakeMessages;
-using testing::Rendezvous;
+using test::FakeMessages;
+using test::Rendezvous;
 
 Context on_the_cpu() {
   register_cpu_backend();

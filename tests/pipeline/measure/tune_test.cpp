@@ -13,7 +13,7 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 class Tune : public ::testing::Test {
@@ -112,4 +112,4 @@ TEST_F(Tune, RefusesADeviceWithOneEngine) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -26,7 +26,7 @@ namespace antichain::test {
 namespace {
 
 // Plans are compared to the picosecond, and sums in another order differ in their last bits.
-constexpr double rounding = 1e-11;
+constexpr double plan_rounding = 1e-11;
 
 int pick(std::mt19937& random, int from, int to) { return from + int(random() % uint32_t(to - from + 1)); }
 
@@ -103,9 +103,9 @@ TEST(Makespan, IsTheBestOfAllCutsOfSmallNetworks) {
     const Plan plan = plan_network(network, o, Method::antichain, policy);
     const Exhaustive all = try_all(network, o, policy);
     ASSERT_GT(all.plans, 0);
-    EXPECT_GE(plan.step_s, all.step_s * (1 - rounding)) << "trial " << trial;
-    EXPECT_LE(plan.lower_bound_s, all.step_s * (1 + rounding)) << "trial " << trial;
-    best += plan.step_s <= all.step_s * (1 + rounding);
+    EXPECT_GE(plan.step_s, all.step_s * (1 - plan_rounding)) << "trial " << trial;
+    EXPECT_LE(plan.lower_bound_s, all.step_s * (1 + plan_rounding)) << "trial " << trial;
+    best += plan.step_s <= all.step_s * (1 + plan_rounding);
     proved += plan.proved_optimal();
   }
   EXPECT_EQ(best, cases);
@@ -136,7 +136,7 @@ TEST(Makespan, IsNeverLongerThanThatOfAnyOtherMethod) {
         if (method != Method::antichain && method != Method::pipedream) other.replicas = {};
         if (method == Method::data_parallel && o.replicas.off()) continue;
         EXPECT_LE(plan.step_s,
-                  plan_network(network, other, method, Policy::one_f_one_b).step_s * (1 + rounding))
+                  plan_network(network, other, method, Policy::one_f_one_b).step_s * (1 + plan_rounding))
             << name_of(method) << " for " << name_of(objective) << ", trial " << trial;
       }
   }
@@ -163,8 +163,8 @@ TEST(Makespan, OfAtMostSoManyStagesIsNoLongerThanOfAnyNumber) {
     EXPECT_LE(int(plan.stages.size()), 4);
     o.at_most = false;
     for (o.stages = 1; o.stages <= 4; ++o.stages)
-      EXPECT_LE(plan.step_s,
-                plan_network(network, o, Method::antichain, Policy::one_f_one_b).step_s * (1 + rounding));
+      EXPECT_LE(plan.step_s, plan_network(network, o, Method::antichain, Policy::one_f_one_b).step_s *
+                                 (1 + plan_rounding));
   }
 }
 
@@ -284,9 +284,9 @@ TEST(Makespan, OfOrdersWithHalvesIsNotCalledBetterThanItIs) {
     const Policy policy = random_policy(trial);
     const Plan plan = plan_network(network, o, Method::antichain, policy);
     const Exhaustive all = try_all(network, o, policy);
-    EXPECT_GE(plan.step_s, all.step_s * (1 - rounding));
-    EXPECT_LE(plan.lower_bound_s, all.step_s * (1 + rounding));
-    best += plan.step_s <= all.step_s * (1 + rounding);
+    EXPECT_GE(plan.step_s, all.step_s * (1 - plan_rounding));
+    EXPECT_LE(plan.lower_bound_s, all.step_s * (1 + plan_rounding));
+    best += plan.step_s <= all.step_s * (1 + plan_rounding);
   }
   EXPECT_GE(best, 30);
 }
@@ -304,7 +304,7 @@ TEST(Makespan, OfAlexnetIsTheBestOfAllCuts) {
       const Exhaustive all = try_all(alexnet, o, Policy::one_f_one_b);
       EXPECT_EQ(all.plans, 1330);
       const Plan plan = plan_network(alexnet, o, Method::antichain, Policy::one_f_one_b);
-      EXPECT_NEAR(plan.step_s, all.step_s, rounding * all.step_s);
+      EXPECT_NEAR(plan.step_s, all.step_s, plan_rounding * all.step_s);
       EXPECT_TRUE(plan.proved_optimal());
     }
 }

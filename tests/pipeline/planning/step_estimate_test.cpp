@@ -16,7 +16,7 @@ namespace {
 
 // A message's bytes over a sum, or a sum of messages: a few thousand additions in another order differ by
 // less.
-constexpr double rounding = 1e-12;
+constexpr double estimate_rounding = 1e-12;
 
 struct Case {
   Profile network;
@@ -68,8 +68,9 @@ TEST(StepEstimate, TellsTheSimulatedStepAndNoStageCanDoWithLessThanItsBound) {
   constexpr int cases = 3000;
   for (int i = 0; i < cases; ++i) {
     const Judged judged = judge(random_case(random));
-    EXPECT_NEAR(judged.estimated_s, judged.simulated_s, rounding * judged.simulated_s) << "case " << i;
-    EXPECT_LE(judged.bound_s, judged.simulated_s * (1 + rounding)) << "case " << i;
+    EXPECT_NEAR(judged.estimated_s, judged.simulated_s, estimate_rounding * judged.simulated_s)
+        << "case " << i;
+    EXPECT_LE(judged.bound_s, judged.simulated_s * (1 + estimate_rounding)) << "case " << i;
     share += judged.bound_s / judged.simulated_s / cases;
   }
   EXPECT_GT(share, 0.93);  // 0.95 measured; without the round trips it would be less, and searches slow
@@ -85,8 +86,8 @@ TEST(StepEstimate, TellsTheStepOfAnyOrderOfForwardsBackwardsAndTheirHalves) {
       node.cost.backward_weight_s = node.role == Role::input ? 0 : 0.25 * (random() % 5);
     c.policy = random_policy(i);
     const Judged judged = judge(c);
-    EXPECT_NEAR(judged.estimated_s, judged.simulated_s, rounding * judged.simulated_s);
-    EXPECT_LE(judged.bound_s, judged.simulated_s * (1 + rounding));
+    EXPECT_NEAR(judged.estimated_s, judged.simulated_s, estimate_rounding * judged.simulated_s);
+    EXPECT_LE(judged.bound_s, judged.simulated_s * (1 + estimate_rounding));
     const Schedule schedule =
         make_schedule(c.network, c.plan, c.policy, c.microbatches);  // it is a valid one
     for (const auto& actions : schedule.ranks)

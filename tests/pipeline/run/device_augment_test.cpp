@@ -18,7 +18,7 @@
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/copies_between.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 Plan some_plan(const Profile& network, int stages) {
@@ -142,4 +142,4 @@ TEST(DeviceAugmentation, RefusesASourceThatChangesItsForm) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -37,7 +37,7 @@
 #include "tests/pipeline/transport/nccl_among.h"
 #include "tests/pipeline/transport/passing_transport.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 using Counts = std::vector<int>;  // of replicas, by stage
@@ -454,4 +454,4 @@ TEST_P(DeviceReplicas, NeedTheWaitsOfTheSum) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

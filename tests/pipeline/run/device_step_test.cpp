@@ -26,15 +26,8 @@
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
-
-MakePlan at_random(unsigned seed) {
-  return [seed](const Profile& network, int stages) {
-    std::mt19937 random(seed);
-    return test::random_plan(random, network, stages);
-  };
-}
 
 using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
 std::unique_ptr<Transport> staged(Transport& job, const Context& context) {
@@ -255,4 +248,4 @@ TEST(Look, FindsANumberAnywhere) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -59,7 +59,7 @@ int inject(NvtxGetExportTableFunc_t table_of) {
 
 int (*InitializeInjectionNvtx2_fnptr)(const void* (*)(uint32_t)) = inject;
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -284,4 +284,4 @@ TEST(DeviceTrace, RangesHaveTheSchedulesLabels) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -7,12 +7,12 @@
 
 #include "tests/pipeline/run/training_run.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 inline void expect_same(const TrainingRun& a, const TrainingRun& b, const std::string& what) {
-  EXPECT_EQ(a.losses, b.losses) << what;
+  EXPECT_EQ(a.losses, b.losses) << what;  // doubles, all bits
   EXPECT_EQ(a.state, b.state) << what;
   EXPECT_EQ(a.test_accuracy, b.test_accuracy) << what;
 }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -65,7 +65,7 @@ std::vector<double> train(const GoldenErrors& drawn, float rate, int stages, siz
     cpu.enter(context);
     const Graph model = make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0});
     const Graph graph = lower(model, cpu);
-    const Profile network = testing::priced_by_flops(unpriced(graph, cpu.description()));
+    const Profile network = test::priced_by_flops(unpriced(graph, cpu.description()));
     const Plan plan = plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
     const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 1);
     Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, 0);

@@ -31,7 +31,7 @@
 #include "tests/pipeline/run/on_gpu.h"
 #include "tests/pipeline/run/training_run.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 double now_s() {
@@ -306,4 +306,4 @@ TEST_F(GpuStep, TheProfilePredictsTheStepThatRuns) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

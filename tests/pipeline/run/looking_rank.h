@@ -110,7 +110,7 @@ class LookingRank {
     std::vector<std::pair<Tensor, int>> in, out;
     for (const Action& a : needed) in.push_back({slot(receives_.at(a.message).ring, a), value(a)});
     for (const Action& a : sent) out.push_back({slot(sends_.at(target(a)), a), value(a)});
-    testing::fake_cuda::launch(stream_, [in, out, this] {
+    test::fake_cuda::launch(stream_, [in, out, this] {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       for (const auto& [tensor, value] : in)
         wrong_ += int(

@@ -73,7 +73,7 @@ class LookingSum {
   }
   template <class Kernel>
   void launch(Kernel kernel) {
-    testing::fake_cuda::launch(stream_, [kernel] {
+    test::fake_cuda::launch(stream_, [kernel] {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
       kernel();
     });

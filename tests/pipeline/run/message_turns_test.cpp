@@ -19,7 +19,6 @@ namespace antichain::test {
 namespace {
 
 constexpr Host hosts[] = {Host::blocks, Host::runs_ahead};
-const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
 
 using Turns = std::vector<std::vector<Turn>>;  // of each rank
 

@@ -26,7 +26,7 @@
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/passing_transport.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 class OnHost : public PassingTransport {
@@ -188,4 +188,4 @@ TEST(MixedStepDeathTest, OnlyTheRankThatHangsWhileItConnectsIsNamed) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

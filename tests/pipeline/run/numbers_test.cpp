@@ -16,18 +16,15 @@
 namespace antichain {
 namespace {
 
-using antichain::testing::by_policy;
-using antichain::testing::train_on_threads;
-using antichain::testing::TrainingCase;
-using antichain::testing::TrainingRun;
+using antichain::test::by_antichains;
+using antichain::test::by_policy;
+using antichain::test::train_on_threads;
+using antichain::test::TrainingCase;
+using antichain::test::TrainingRun;
 
 class Numbers : public ::testing::Test {
  protected:
   void TearDown() override { ::unsetenv("ANTICHAIN_FAULT"); }
-
-  static Plan by_antichains(const Profile& network, int stages) {
-    return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
-  }
 
   static TrainingRun run(int stages, OnNan on_nan, const std::string& fault, float rate = 0.05f,
                          int steps = 5) {

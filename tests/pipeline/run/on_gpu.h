@@ -7,7 +7,7 @@
 #include "framework/error.h"
 #include "pipeline/device/device_streams.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class OnGpu : public ::testing::Test {
  protected:
@@ -26,4 +26,4 @@ class OnGpu : public ::testing::Test {
   const DeviceStreams* streams = nullptr;
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

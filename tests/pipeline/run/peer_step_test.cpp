@@ -27,7 +27,7 @@
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/transport/peers_between.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 using fake_cuda::IpcRules;
@@ -291,4 +291,4 @@ TEST_F(PeerStep, AnErrorOfOneRankEndsTheOthers) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -19,7 +19,7 @@
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 TrainingRun train(TrainingCase c, int ranks, bool on_device, unsigned seed = 1) {
@@ -191,4 +191,4 @@ TEST_F(Recording, LetsErrorsThrough) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -24,7 +24,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
+using namespace test;
 using Counts = std::vector<int>;  // of replicas, by stage
 
 MakePlan cut_for(const Counts& replicas) {

@@ -14,26 +14,13 @@
 #include "pipeline/stage/stage.h"
 #include "tests/layers/cuda_on_host/backend.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
 
 namespace antichain {
 namespace {
 
-using namespace testing;
-
-Plan by_antichains(const Profile& network, int stages) {
-  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
-}
-
-Plan at_random(const Profile& network, int stages) {
-  std::mt19937 random(5);
-  return test::random_plan(random, network, stages);
-}
-
-void expect_same(const TrainingRun& one, const TrainingRun& many, const std::string& what) {
-  EXPECT_EQ(one.losses, many.losses) << what;  // doubles, all bits
-  EXPECT_EQ(one.state, many.state) << what;
-}
+using namespace test;
 
 class SameNumbersInBf16 : public ::testing::TestWithParam<const char*> {
  protected:
@@ -51,7 +38,7 @@ TEST_P(SameNumbersInBf16, WhateverTheCut) {
   ASSERT_NE(one.losses[0], one.losses[1]);
   expect_same(one, train_on_threads(c, 2, by_antichains, one_f_one_b), "1f1b, 2");
   expect_same(one, train_on_threads(c, 3, by_antichains, gpipe), "gpipe, 3");
-  expect_same(one, train_on_threads(c, 4, at_random, one_f_one_b), "random cuts");
+  expect_same(one, train_on_threads(c, 4, at_random(5), one_f_one_b), "random cuts");
 }
 
 // Skip connections, concatenations with many consumers, dropout and linear layers, narrow groups, several
@@ -69,7 +56,7 @@ TEST(SameNumbersInBf16OnCudaKernels, WhateverTheCut) {
   c.device = "cuda_on_host";
   const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses.at(0), one.losses.at(1));
-  expect_same(one, train_on_threads(c, 4, at_random, by_policy(Policy::gpipe)), "random cuts");
+  expect_same(one, train_on_threads(c, 4, at_random(5), by_policy(Policy::gpipe)), "random cuts");
 }
 
 class Bf16Training : public SameNumbersInBf16 {};

@@ -8,30 +8,13 @@
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
 
 namespace antichain {
 namespace {
 
-using namespace testing;
-
-Plan by_antichains(const Profile& network, int stages) {
-  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
-}
-
-MakePlan at_random(unsigned seed) {
-  return [seed](const Profile& network, int stages) {
-    std::mt19937 random(seed);
-    Plan plan = test::random_plan(random, network, stages);
-    return plan;
-  };
-}
-
-void expect_same(const TrainingRun& one, const TrainingRun& many, const std::string& what) {
-  EXPECT_EQ(one.losses, many.losses) << what;  // doubles, all bits
-  EXPECT_EQ(one.state, many.state) << what;
-  EXPECT_EQ(one.test_accuracy, many.test_accuracy) << what;
-}
+using namespace test;
 
 class SameNumbers : public ::testing::TestWithParam<const char*> {};
 

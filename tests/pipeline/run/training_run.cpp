@@ -6,14 +6,16 @@
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
 #include "models/model.h"
+#include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/stage/stage_state.h"
 #include "pipeline/train/state_hash.h"
 #include "pipeline/train/trainer.h"
 #include "pipeline/train/weights_io.h"
 #include "pipeline/transport/thread_transport.h"
+#include "tests/pipeline/planning/networks.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 // A few random images, by index.
@@ -113,6 +115,17 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   return run;
 }
 
+Plan by_antichains(const Profile& network, int stages) {
+  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+}
+
+MakePlan at_random(unsigned seed) {
+  return [seed](const Profile& network, int stages) {
+    std::mt19937 random(seed);
+    return random_plan(random, network, stages);
+  };
+}
+
 MakeSchedule by_policy(Policy policy) {
   return [policy](const Profile& network, const Plan& plan, int microbatches) {
     return make_schedule(network, plan, policy, microbatches);
@@ -129,4 +142,4 @@ Profile priced_by_flops(Profile network) {
   return network;
 }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

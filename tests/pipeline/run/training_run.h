@@ -10,7 +10,7 @@
 #include "pipeline/train/on_nan.h"
 #include "pipeline/train/trainer.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 struct TrainingRun {
   std::vector<double> losses;  // of each step
@@ -52,10 +52,16 @@ using MakePlan = std::function<Plan(const Profile&, int ranks)>;
 using MakeSchedule = std::function<Schedule(const Profile&, const Plan&, int microbatches)>;
 TrainingRun train_on_threads(const TrainingCase&, int ranks, const MakePlan&, const MakeSchedule&);
 
+// The antichain planner cuts the network, for links of 1 GB/s.
+Plan by_antichains(const Profile&, int stages);
+
+// Cuts the network at random places, inside blocks too (random_plan).
+MakePlan at_random(unsigned seed);
+
 // A schedule by policy.
 MakeSchedule by_policy(Policy);
 
 // A profile priced by FLOPs and bytes instead of a clock: the same on every machine.
 Profile priced_by_flops(Profile);
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

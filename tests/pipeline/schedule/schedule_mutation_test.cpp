@@ -8,7 +8,7 @@
 namespace antichain::test {
 namespace {
 
-class Mutation : public testing::Test {
+class Mutation : public ::testing::Test {
  protected:
   const Profile network = chain(3);
   const Plan plan = one_node_each(network);

@@ -8,7 +8,7 @@
 namespace antichain::test {
 namespace {
 
-class ReplicaMutation : public testing::Test {
+class ReplicaMutation : public ::testing::Test {
  protected:
   const Profile network = chain(2);
   const Plan plan = replicated(one_node_each(network), {2, 1});

@@ -10,15 +10,10 @@
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_device.h"
+#include "tests/pipeline/transport/filled_tensor.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
-
-Tensor words(int64_t bytes, int value) {
-  const Tensor tensor = Tensor::host({{bytes}, DType::u8});
-  std::fill_n(tensor.raw(), bytes, std::byte(value));
-  return tensor;
-}
 
 std::unique_ptr<Transport> over(Rendezvous& rendezvous, Transport& job, bool host_blocks) {
   return make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
@@ -68,9 +63,9 @@ void take(const std::vector<Turn>& turns, Transport& ordered, int step) {
   for (const size_t i : any) {
     const Turn& turn = turns[i];
     if (turn.sends) {
-      ordered.send(turn.key, turn.peer, words(bytes_of(turn), value_of(turn, ordered.rank(), step)));
+      ordered.send(turn.key, turn.peer, filled_tensor(bytes_of(turn), value_of(turn, ordered.rank(), step)));
     } else {
-      received[i] = words(bytes_of(turn), 0);
+      received[i] = filled_tensor(bytes_of(turn), 0);
       tickets[i] = ordered.recv(turn.key, turn.peer, received[i]);
     }
   }
@@ -117,14 +112,14 @@ TEST(MessageGroups, WaitForTheirLastAndHoldUpWhatIsBehind) {
                                                {.sends = false, .key = {peer, 0}, .peer = peer, .group = 1},
                                                {behind, {2, 0}, peer}};
               ordered->begin_step(turns);
-              const Tensor in = words(20, 0), last = words(30, 3);
+              const Tensor in = filled_tensor(20, 0), last = filled_tensor(30, 3);
               Transport::Ticket later = 0;
               if (me == 0) ordered->send({2, 0}, peer, last);
               if (me == 1) later = ordered->recv({2, 0}, peer, last);
               const auto ticket = ordered->recv({peer, 0}, peer, in);
               EXPECT_TRUE(rendezvous.calls[size_t(me)].empty());
               EXPECT_FALSE(ordered->arrived(ticket));
-              ordered->send({me, 0}, peer, words(20, 5 + me));
+              ordered->send({me, 0}, peer, filled_tensor(20, 5 + me));
               EXPECT_EQ(rendezvous.calls[size_t(me)].size(), 2u);
               ordered->wait(ticket);
               EXPECT_EQ(in.raw()[19], std::byte(5 + peer));
@@ -157,8 +152,8 @@ TEST(MessageGroupsDeathTest, SinglyTheyWaitForEachOther) {
                 std::vector<Turn> turns;
                 add_group(turns, job.rank(), 2, 0, 0);
                 ordered->begin_step(turns);
-                ordered->recv({0, 1 - job.rank()}, 1 - job.rank(), words(8, 0));
-                ordered->send({0, job.rank()}, 1 - job.rank(), words(8, 1));
+                ordered->recv({0, 1 - job.rank()}, 1 - job.rank(), filled_tensor(8, 0));
+                ordered->send({0, job.rank()}, 1 - job.rank(), filled_tensor(8, 1));
                 ordered->flush();
               },
               {.watchdog_s = 3});
@@ -168,4 +163,4 @@ TEST(MessageGroupsDeathTest, SinglyTheyWaitForEachOther) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -16,12 +16,10 @@
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/training_run.h"
-#include "tests/pipeline/simulate/rendezvous.h"
+#include "tests/pipeline/simulate/lane_rendezvous.h"
 
 namespace antichain::test {
 namespace {
-
-const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
 
 bool is_exchange(const Action& a) {
   return a.verb == Verb::send || a.verb == Verb::recv || a.verb == Verb::reduce;
@@ -77,7 +75,7 @@ int two_hosts(int from, int to, Flow flow) {
 }
 
 std::string carry_out(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host) {
-  return Rendezvous(schedule, issue, host).carry_out();
+  return LaneRendezvous(schedule, issue, host).carry_out();
 }
 
 void expect_safe(const Schedule& schedule, const Profile& network, const Plan& plan, const Link& link) {
@@ -87,7 +85,7 @@ void expect_safe(const Schedule& schedule, const Profile& network, const Plan& p
   const double free_s = simulate(schedule, plan, network, one_link(link)).step_s;
   for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow), LaneOf(two_hosts)}) {
     for (const Host host : {Host::blocks, Host::runs_ahead}) {
-      Rendezvous stand_in(schedule, issue, host, lane_of);
+      LaneRendezvous stand_in(schedule, issue, host, lane_of);
       ASSERT_EQ(stand_in.carry_out(), "") << print(schedule);
       EXPECT_EQ(stand_in.exchanges(), exchanges_of(schedule));
     }
@@ -162,7 +160,7 @@ TEST(MessageOrder, IsSafeForNetworksWithBranches) {
   std::mt19937 random(23);
   for (const char* model : {"inception_v3", "densenet121"}) {
     const Graph graph = lower(make_model(model, {.microbatch = 2}), backend("cpu"));
-    const Profile network = testing::priced_by_flops(unpriced(graph, "cpu"));
+    const Profile network = test::priced_by_flops(unpriced(graph, "cpu"));
     for (int S = 2; S <= 8; ++S) {
       SCOPED_TRACE(model);
       expect_all_safe(network, random_plan(random, network, S), 6, {.bytes_per_s = 1e9, .latency_s = 1e-5});

@@ -9,12 +9,10 @@
 #include "pipeline/simulate/trace_events.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/simulate/rounding.h"
 
 namespace antichain::test {
 namespace {
-
-// Sums of a few hundred doubles in different orders differ in the last bits.
-constexpr double rounding = 1e-9;
 
 Timeline simulate(const Profile& network, const Plan& plan, Policy policy, int microbatches,
                   const Cluster& cluster) {

@@ -1,4 +1,4 @@
-// A stand-in for NCCL as rendezvous.h's, one step nearer to it: all-reduces are the messages that they are
+// A stand-in for NCCL as lane_rendezvous.h's, one step nearer to it: all-reduces are the messages that they are
 // made of, and what heads a rank's stream is a group of messages, each of which meets its other half at the
 // head of the peer's stream; the group is done when all of them are.
 #pragma once
@@ -14,7 +14,7 @@
 
 #include "pipeline/schedule/channels.h"
 #include "pipeline/transport/transport.h"
-#include "tests/pipeline/simulate/rendezvous.h"
+#include "tests/pipeline/simulate/lane_rendezvous.h"
 
 namespace antichain::test {
 

@@ -22,11 +22,7 @@
 namespace antichain {
 namespace {
 
-using namespace testing;
-
-Plan by_antichains(const Profile& network, int stages) {
-  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
-}
+using namespace test;
 
 // Two epochs of three steps; batch norm in one model, dropout in the other.
 TrainingCase two_epochs(const std::string& model) {

@@ -133,11 +133,7 @@ int rename(const char* from, const char* to) noexcept {
 namespace antichain {
 namespace {
 
-using namespace testing;
-
-Plan by_antichains(const Profile& network, int stages) {
-  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
-}
+using namespace test;
 
 // Five steps with a checkpoint after each.
 TrainingRun train(const std::string& folder, int64_t until) {

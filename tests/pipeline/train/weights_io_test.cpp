@@ -23,7 +23,7 @@ namespace {
 class TemporaryFile {
  public:
   explicit TemporaryFile(const Weights& weights, WeightFormat format)
-      : path_(testing::TempDir() + "/antichain_weights_io_" + std::to_string(::getpid())) {
+      : path_(::testing::TempDir() + "/antichain_weights_io_" + std::to_string(::getpid())) {
     write_weights(path_, weights, format);
   }
   ~TemporaryFile() { std::filesystem::remove(path_); }

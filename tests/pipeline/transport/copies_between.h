@@ -6,7 +6,7 @@
 
 #include "pipeline/device/device_streams.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class CopiesBetween : public CopyStream {
  public:
@@ -26,4 +26,4 @@ class CopiesBetween : public CopyStream {
   const std::unique_ptr<CopyStream> copies_;
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -13,9 +13,10 @@
 #include "tests/pipeline/fakes/fake_device.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/transport/filled_tensor.h"
 #include "tests/pipeline/transport/transport_checks.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 class StagedTransportKeeps : public ::testing::TestWithParam<std::tuple<TransportCheck, int>> {};
@@ -36,12 +37,6 @@ INSTANTIATE_TEST_SUITE_P(Transport, StagedTransportKeeps,
                                   std::to_string(std::get<1>(info.param));
                          });
 
-Tensor words(int64_t bytes, int value) {
-  const Tensor tensor = Tensor::host({{bytes}, DType::u8});
-  std::fill_n(tensor.raw(), bytes, std::byte(value));
-  return tensor;
-}
-
 TEST(StagedTransport, UsesItsHostBuffersAgain) {
   auto copies = std::make_unique<FakeCopies>();
   const FakeCopies& counted = *copies;
@@ -49,9 +44,9 @@ TEST(StagedTransport, UsesItsHostBuffersAgain) {
   run_ranks(1, [&](Transport& job) {
     const auto staged = make_staged_transport(job, std::move(copies));
     for (int round = 0; round < 20; ++round) {
-      const Tensor in = words(4096, 0);
+      const Tensor in = filled_tensor(4096, 0);
       const auto ticket = staged->recv({0, 0}, 0, in);
-      staged->send({0, 0}, 0, words(4096, round));
+      staged->send({0, 0}, 0, filled_tensor(4096, round));
       staged->wait(ticket);
       staged->flush();
       EXPECT_EQ(in.raw()[4095], std::byte(round));
@@ -69,9 +64,9 @@ TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
             [&](Transport& job) {
               const auto staged = make_staged_transport(job, std::make_unique<FakeCopies>());
               for (int question = 0; question < 3; ++question) {
-                const Tensor in = words(4096, 0);
+                const Tensor in = filled_tensor(4096, 0);
                 if (job.rank() == 0)
-                  staged->send({0, 0}, 1, words(4096, question + 1));
+                  staged->send({0, 0}, 1, filled_tensor(4096, question + 1));
                 else
                   staged->wait(staged->recv({0, 0}, 0, in));
                 std::string said = "a";
@@ -86,13 +81,6 @@ TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
               }
             },
             {.watchdog_s = 5});
-}
-
-MakePlan at_random(unsigned seed) {
-  return [seed](const Profile& network, int stages) {
-    std::mt19937 random(seed);
-    return test::random_plan(random, network, stages);
-  };
 }
 
 TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
@@ -180,18 +168,18 @@ TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
               for (int step = 0; step < 3; ++step) {
                 ordered->begin_step(turns);
                 if (job.rank() == 0) {
-                  const Tensor in = words(30, 0);
+                  const Tensor in = filled_tensor(30, 0);
                   const auto ticket = ordered->recv({1, 0}, peer, in);  // before the send that goes first
                   EXPECT_FALSE(ordered->arrived(ticket));
-                  ordered->send({0, 1}, peer, words(20, step + 2));
+                  ordered->send({0, 1}, peer, filled_tensor(20, step + 2));
                   EXPECT_EQ(rendezvous.calls[0].size(), size_t(3 * step));
-                  ordered->send({0, 0}, peer, words(10, step + 1));
+                  ordered->send({0, 0}, peer, filled_tensor(10, step + 1));
                   ordered->wait(ticket);
                   EXPECT_EQ(in.raw()[29], std::byte(step + 3));
                 } else {
-                  const Tensor first = words(10, 0), second = words(20, 0);
+                  const Tensor first = filled_tensor(10, 0), second = filled_tensor(20, 0);
                   const auto a = ordered->recv({0, 0}, peer, first), b = ordered->recv({0, 1}, peer, second);
-                  ordered->send({1, 0}, peer, words(30, step + 3));
+                  ordered->send({1, 0}, peer, filled_tensor(30, step + 3));
                   ordered->wait(b), ordered->wait(a);
                   EXPECT_EQ(first.raw()[9], std::byte(step + 1));
                   EXPECT_EQ(second.raw()[19], std::byte(step + 2));
@@ -211,8 +199,8 @@ TEST(OrderedTransport, PassesMessagesToItself) {
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
                                      {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
     ordered->begin_step(turns);
-    const Tensor in = words(100, 0);
-    ordered->send({0, 0}, 0, words(100, 7));
+    const Tensor in = filled_tensor(100, 0);
+    ordered->send({0, 0}, 0, filled_tensor(100, 7));
     EXPECT_TRUE(rendezvous.calls[0].empty());  // alone, a send to oneself is an error
     ordered->wait(ordered->recv({0, 0}, 0, in));
     ordered->flush();
@@ -228,7 +216,7 @@ TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {
         make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 1}};
     if (job.rank() == 0) ordered->begin_step(turns);
-    if (job.rank() == 0) ordered->send({0, 1}, 1, words(8, 1));
+    if (job.rank() == 0) ordered->send({0, 1}, 1, filled_tensor(8, 1));
   };
   expect_error([&] { run_ranks(2, body); }, {"channel 0, micro-batch 1", "to rank 1", "order of messages"});
 }
@@ -256,4 +244,4 @@ TEST(OrderedTransportDeathTest, AFailureOfTheDeviceEndsTheJob) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

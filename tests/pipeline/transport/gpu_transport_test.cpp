@@ -26,7 +26,7 @@
 #include "tests/pipeline/run/on_gpu.h"
 #include "tests/pipeline/run/training_run.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 class GpuTransport : public OnGpu {
@@ -214,4 +214,4 @@ TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -7,7 +7,7 @@
 #include "pipeline/cuda/streams.h"
 #include "pipeline/transport/transport.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 inline std::unique_ptr<MessageStream> nccl_among(const Context& context, Transport& job) {
   std::vector<int> others;
@@ -16,4 +16,4 @@ inline std::unique_ptr<MessageStream> nccl_among(const Context& context, Transpo
   return cuda::make_nccl_stream(context, job, others, [&job] { job.check_job(); });
 }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

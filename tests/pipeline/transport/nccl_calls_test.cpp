@@ -29,10 +29,10 @@
 namespace antichain::test {
 namespace {
 
-namespace fake = testing::fake_cuda;
+namespace fake = test::fake_cuda;
 
-using testing::IdleGpu;
-using testing::nccl_among;
+using test::IdleGpu;
+using test::nccl_among;
 
 using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
 

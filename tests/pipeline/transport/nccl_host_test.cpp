@@ -14,7 +14,7 @@
 #include "tests/pipeline/fakes/idle_gpu.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 namespace fake = fake_cuda;
@@ -231,4 +231,4 @@ TEST_F(NcclHost, GradientsPassActivationsThatWait) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

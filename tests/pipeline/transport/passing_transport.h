@@ -5,7 +5,7 @@
 
 #include "pipeline/transport/transport_over.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class PassingTransport : public TransportOver {
  public:
@@ -25,4 +25,4 @@ class PassingTransport : public TransportOver {
   void give_up() override { job_.give_up(); }
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -10,9 +10,10 @@
 #include "pipeline/transport/thread_transport.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/fakes/fake_device.h"
+#include "tests/pipeline/transport/filled_tensor.h"
 #include "tests/pipeline/transport/transport_checks.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 enum class Pairs { all, none, some };
@@ -45,12 +46,6 @@ INSTANTIATE_TEST_SUITE_P(
                        ::testing::Values(1, 2, 3), ::testing::Values(Pairs::all, Pairs::none, Pairs::some)),
     name_of);
 
-Tensor words(int64_t bytes, int value) {
-  const Tensor tensor = Tensor::host({{bytes}, DType::u8});
-  std::fill_n(tensor.raw(), bytes, std::byte(value));
-  return tensor;
-}
-
 // A send needs no receive before a question to all is answered, and a flush none of its own.
 TEST(PeerTransport, SendsBeforeAndReceivesAfterTheOthersWereAsked) {
   for (const Pairs pairs : {Pairs::all, Pairs::none})
@@ -59,8 +54,8 @@ TEST(PeerTransport, SendsBeforeAndReceivesAfterTheOthersWereAsked) {
                 const auto transport = over_peers(job, pairs);
                 const int peer = 1 - job.rank();
                 for (int round = 1; round < 4; ++round) {
-                  const Tensor in = words(4096, 0), next = words(4096, 0);
-                  if (job.rank() == 0) transport->send({0, 0}, peer, words(4096, round));
+                  const Tensor in = filled_tensor(4096, 0), next = filled_tensor(4096, 0);
+                  if (job.rank() == 0) transport->send({0, 0}, peer, filled_tensor(4096, round));
                   const auto later = transport->recv({3, 0}, peer, next);
                   if (job.rank() == 1)
                     transport->flush();  // has sent nothing, and nothing was sent for `later`
@@ -70,7 +65,7 @@ TEST(PeerTransport, SendsBeforeAndReceivesAfterTheOthersWereAsked) {
                     transport->wait(transport->recv({0, 0}, peer, in));
                     EXPECT_EQ(in.raw()[4095], std::byte(round));
                   }
-                  transport->send({3, 0}, peer, words(4096, 10 * round));
+                  transport->send({3, 0}, peer, filled_tensor(4096, 10 * round));
                   transport->wait(later);
                   EXPECT_EQ(next.raw()[4095], std::byte(10 * round));
                   transport->flush();
@@ -81,21 +76,21 @@ TEST(PeerTransport, SendsBeforeAndReceivesAfterTheOthersWereAsked) {
 
 // Equal names in both directions are different messages, and while a receive is waited for, sends go on.
 TEST(PeerTransport, CopiesWhileItWaits) {
-  run_ranks(
-      2,
-      [&](Transport& job) {
-        const auto transport = over_peers(job);
-        const int peer = 1 - job.rank();
-        for (int round = 0; round < 20; ++round) {
-          const Tensor in = words(100, 0);
-          transport->send({0, 0}, peer, words(100, 2 * round + job.rank()));  // before its buffer is shown
-          if (round % 2 == job.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
-          transport->wait(transport->recv({0, 0}, peer, in));
-          EXPECT_EQ(in.raw()[99], std::byte(2 * round + peer));
-        }
-        transport->flush();
-      },
-      {.watchdog_s = 5});
+  run_ranks(2,
+            [&](Transport& job) {
+              const auto transport = over_peers(job);
+              const int peer = 1 - job.rank();
+              for (int round = 0; round < 20; ++round) {
+                const Tensor in = filled_tensor(100, 0);
+                transport->send({0, 0}, peer,
+                                filled_tensor(100, 2 * round + job.rank()));  // before its buffer is shown
+                if (round % 2 == job.rank()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+                transport->wait(transport->recv({0, 0}, peer, in));
+                EXPECT_EQ(in.raw()[99], std::byte(2 * round + peer));
+              }
+              transport->flush();
+            },
+            {.watchdog_s = 5});
 }
 
 // The watchdog's sentence names who hangs, and what the others wait for: a tensor, its delivery, a common
@@ -112,8 +107,8 @@ TEST(PeerTransportDeathTest, WhoWaitsSaysForWhat) {
                 });
                 transport->activity().doing("0B3");
                 while (job.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(1));
-                if (what == 0) transport->wait(transport->recv({4, 2}, 1, words(8, 0)));
-                if (what == 1) transport->send({4, 2}, 1, words(8, 0)), transport->flush();
+                if (what == 0) transport->wait(transport->recv({4, 2}, 1, filled_tensor(8, 0)));
+                if (what == 1) transport->send({4, 2}, 1, filled_tensor(8, 0)), transport->flush();
                 if (what == 2) transport->barrier();
               },
               {.watchdog_s = 1});
@@ -136,8 +131,8 @@ TEST(PeerTransport, AnErrorOfOneRankEndsTheOthers) {
                     [&](Transport& job) {
                       const auto transport = over_peers(job);
                       if (job.rank() == 1) throw Error("rank 1 has had enough", "", ExitCode::failure);
-                      if (what == 0) transport->wait(transport->recv({4, 2}, 1, words(8, 0)));
-                      if (what == 1) transport->send({4, 2}, 1, words(8, 0)), transport->flush();
+                      if (what == 0) transport->wait(transport->recv({4, 2}, 1, filled_tensor(8, 0)));
+                      if (what == 1) transport->send({4, 2}, 1, filled_tensor(8, 0)), transport->flush();
                       if (what == 2) transport->barrier();
                     },
                     {.watchdog_s = 30});
@@ -163,4 +158,4 @@ TEST(PeerPairs, AreOfOneHostAndCanBothWays) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -8,7 +8,7 @@
 
 #include "pipeline/device/device_streams.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 class PeersBetween : public PeerStream {
  public:
@@ -33,4 +33,4 @@ class PeersBetween : public PeerStream {
   const std::unique_ptr<PeerStream> peers_;
 };
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

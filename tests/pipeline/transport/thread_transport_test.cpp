@@ -8,7 +8,7 @@
 #include "tests/expect_error.h"
 #include "tests/pipeline/transport/transport_checks.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 class ThreadTransportKeeps : public ::testing::TestWithParam<std::tuple<TransportCheck, int>> {};
@@ -90,4 +90,4 @@ TEST(ThreadTransport, MessagesOfOneKeyThatComeMeanwhileKeepTheirOrder) {
 }
 
 }  // namespace
-}  // namespace antichain::testing
+}  // namespace antichain::test

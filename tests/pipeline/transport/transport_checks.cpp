@@ -9,7 +9,7 @@
 
 #include "framework/error.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 namespace {
 
 constexpr int64_t mebibyte = 1 << 20;
@@ -220,4 +220,4 @@ constexpr TransportCheck checks[] = {
 
 std::span<const TransportCheck> transport_checks() { return checks; }
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

@@ -6,7 +6,7 @@
 
 #include "pipeline/transport/transport.h"
 
-namespace antichain::testing {
+namespace antichain::test {
 
 struct TransportCheck {
   const char* name;
@@ -18,4 +18,4 @@ struct TransportCheck {
 // deadlock.
 std::span<const TransportCheck> transport_checks();
 
-}  // namespace antichain::testing
+}  // namespace antichain::test

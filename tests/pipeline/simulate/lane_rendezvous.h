@@ -20,6 +20,9 @@
 
 namespace antichain::test {
 
+// These links take no time, some, and more than all computing.
+inline const Link links[] = {{}, {.bytes_per_s = 1e3, .latency_s = 0.3}, {.bytes_per_s = 10, .latency_s = 7}};
+
 enum class Host {
   runs_ahead,  // stops only where it needs what has not arrived
   blocks,      // stops wherever it has issued something that is not done: no buffering at all
@@ -41,10 +44,10 @@ inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, c
   return before < used_up + slots.receive_ring(flow);
 }
 
-class Rendezvous {
+class LaneRendezvous {
  public:
-  Rendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
-             const LaneOf& lane_of = one_lane)
+  LaneRendezvous(const Schedule& schedule, const std::vector<std::vector<int>>& issue, Host host,
+                 const LaneOf& lane_of = one_lane)
       : schedule_(schedule),
         host_(host),
         lane_of_(lane_of),

@@ -1,0 +1,9 @@
+// What simulated times may differ by, as a share.
+#pragma once
+
+namespace antichain::test {
+
+// Sums of a few hundred doubles in different orders differ in the last bits.
+constexpr double rounding = 1e-9;
+
+}  // namespace antichain::test
