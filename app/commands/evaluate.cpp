@@ -69,12 +69,12 @@ void add(const std::string& bytes, Evaluation& all) {
 }
 
 // Collective. Ends the job where a rank found non-finite numbers, and names the first such batch.
-void end_at_first_bad(const std::string& mine, Transport& transport) {
-  const auto all = transport.gather(mine);
+void end_at_first_bad(const std::string& mine, Job& job) {
+  const auto all = job.gather(mine);
   std::string first;
   for (const std::string& bad : all)
     if (!bad.empty() && (first.empty() || bad < first)) first = bad;
-  first = transport.broadcast(first);
+  first = job.broadcast(first);
   if (!first.empty())
     throw Error(first.substr(first.find(' ') + 1), "take weights from before they went wrong",
                 ExitCode::not_a_number);
@@ -85,7 +85,7 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
   Evaluation all;
   std::optional<ProgressBar> bar;
   if (rank.prints()) bar.emplace(stdout);
-  const int own = rank.transport.rank(), ranks = rank.transport.size();
+  const int own = rank.job.rank(), ranks = rank.job.size();
   std::string bad;  // the batch's number, and what is wrong in it
   LoaderSource source(test, {.batch = network.batch(),
                              .microbatches = ranks,
@@ -102,12 +102,12 @@ Evaluation evaluate(WholeNetwork& network, const std::shared_ptr<const DataSet>&
       bad = fmt::format("{:012} among the {} test images from number {} on, {}", image, network.microbatch(),
                         image, network.describe_first_bad(source));
     }
-    rank.transport.activity().doing("telling rank 0 the loss of a batch");
-    for (const std::string& bytes : rank.transport.gather(to_bytes(part, real * network.classes())))
+    rank.job.activity().doing("telling rank 0 the loss of a batch");
+    for (const std::string& bytes : rank.job.gather(to_bytes(part, real * network.classes())))
       add(bytes, all);
     if (bar) bar->show(source.position.batch + 1, source.sampler().batches(), "evaluating");
   }
-  end_at_first_bad(bad, rank.transport);
+  end_at_first_bad(bad, rank.job);
   all.loss /= double(test->size()), all.accuracy /= double(test->size());
   return all;
 }
@@ -124,7 +124,7 @@ Weights logits_file(const Evaluation& result, const DataSet& test, int64_t class
 // Collective. Returns the form that was given, else the one that the checkpoint names.
 NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
   if (options.model_given) return options.network;
-  const std::string said = on_rank_zero(rank.transport, [&] {
+  const std::string said = on_rank_zero(rank.job, [&] {
     if (!std::filesystem::is_directory(options.weights_file))
       throw Error(options.weights_file + " does not say of which model these weights are", "give --model",
                   ExitCode::usage);
@@ -151,14 +151,14 @@ Graph network_for(const DataSet& test, NetworkForm form, const EvaluateOptions& 
 
 void run(const EvaluateOptions& options, Rank& rank, SharedData& shared) {
   check_same_settings(rank, options.settings);
-  on_rank_zero(rank.transport, [&] {
+  on_rank_zero(rank.job, [&] {
     check_writable({options.logits_file, options.json_file});
     return "";
   });
   warn_of_crowding(rank);
   const std::shared_ptr<const DataSet> test = obtain_data(options.data, rank, shared).test;
   const Graph model = network_for(*test, form_of(options, rank), options);
-  WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.transport.size(),
+  WholeNetwork network(model, parse_precision(options.precision), options.weights_file, rank.job.size(),
                        Mode::evaluate, rank);
   check_same_kernels(rank, options.machine, network.stage().graph());
   if (network.classes() < test->classes()) {

@@ -106,14 +106,14 @@ void run(const PlanCommandOptions& options) {
     check_same_kernels(rank, options.machine, graph);
     // 1. Read the given files.
     const GivenFiles given =
-        read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.transport);
+        read_given_files(options.planning, options.schedule.schedule, options.outputs(), rank.job);
     // 2. Measure what the nodes cost here.
     warn_of_crowding(rank);
-    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
+    const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
     const Profile profile = obtain_profile(given, options.planning, options.network, graph, rank, tensors);
     // 3. Make the plan.
-    const ComputingBeats beats(rank.transport.activity());
-    if (rank.prints()) make_plan(options, given, profile, rank.transport.size());
+    const ComputingBeats beats(rank.job.activity());
+    if (rank.prints()) make_plan(options, given, profile, rank.job.size());
   });
 }
 

@@ -93,14 +93,14 @@ void run(const ProfileOptions& options) {
     const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
     // 1. Check that the result can be written.
-    read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.transport);
+    read_given_files(options.planning, ScheduleOptions().schedule, {options.json_file}, rank.job);
     warn_of_crowding(rank);
     // 2. Measure.
-    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, options.machine.transport);
+    const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
     const Profile profile =
         measured_profile(options.planning, options.network, graph, rank, tensors, options.seconds);
     std::vector<TunedPass> tuned;
-    if (options.tune) tuned = tune(graph, rank.context, rank.transport.activity());
+    if (options.tune) tuned = tune(graph, rank.context, rank.job.activity());
     // 3. Report.
     if (!rank.prints()) return;
     print(profile);

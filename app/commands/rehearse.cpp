@@ -133,20 +133,20 @@ RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o,
 }
 
 void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& plan, Rank& rank) {
-  Transport& transport = rank.transport;
+  JobTransport& job = rank.job;
   // 1. Read the given files, and get rank 0's plan on all ranks.
   const GivenFiles given =
-      read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, transport);
+      read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, job);
   std::optional<Plan> shared = plan;
   if (!shared) {
-    const std::string text = on_rank_zero(transport, [&] {
-      const ComputingBeats beats(transport.activity());
-      const Task mine = make_task(o, given, transport.size(), {});
+    const std::string text = on_rank_zero(job, [&] {
+      const ComputingBeats beats(job.activity());
+      const Task mine = make_task(o, given, job.size(), {});
       return to_json(mine.plan, mine.profile);
     });
     shared = plan_from_json(text, "the plan of rank 0", read_profile(given.profile, o.planning.profile_file));
   }
-  const Task task = make_task(o, given, transport.size(), shared);
+  const Task task = make_task(o, given, job.size(), shared);
   const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster);
   if (rank.prints()) {
     fmt::print(
@@ -156,7 +156,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
     std::fflush(stdout);
   }
   // 2. Rehearse the steps.
-  const RehearsedSteps steps = rehearse_steps(task, o, transport);
+  const RehearsedSteps steps = rehearse_steps(task, o, job);
   if (!rank.prints()) return;
   // 3. Compare predicted and rehearsed times.
   const Timeline& rehearsed = steps.median();

@@ -55,10 +55,10 @@ PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
 // Returns rank 0's plan on all ranks.
 Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
                 const PlanTask& task, Rank& rank) {
-  const int ranks = rank.transport.size();
-  const std::string text = on_rank_zero(rank.transport, [&] {
-    rank.transport.activity().doing("planning");
-    const ComputingBeats beats(rank.transport.activity());
+  const int ranks = rank.job.size();
+  const std::string text = on_rank_zero(rank.job, [&] {
+    rank.job.activity().doing("planning");
+    const ComputingBeats beats(rank.job.activity());
     const Plan plan = obtain_plan(planning, given, profile, task);
     return to_json(plan, profile);
   });
@@ -69,7 +69,7 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
                             counted(ranks, "rank")),
                 ExitCode::usage);
   }
-  agree(rank.transport, "the plan", plan_hash(plan));
+  agree(rank.job, "the plan", plan_hash(plan));
   return plan;
 }
 
@@ -100,40 +100,40 @@ std::string please_cite(const Cited& cited) {
 }
 
 void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shared) {
-  Transport& transport = rank.transport;
+  JobTransport& job = rank.job;
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
   check_same_kernels(rank, options.machine, graph);
-  const PlanningOptions planning = for_ranks(options.planning, transport.size());
-  const JobStart job = job_start(rank);
+  const PlanningOptions planning = for_ranks(options.planning, job.size());
+  const JobStart start = job_start(rank);
   const RunRecord record(options.results, rank);
   // 1. Read the given files and the data.
   const GivenFiles given =
       read_given_files(planning, options.schedule.schedule,
-                       {options.metrics_file, options.trace_file, options.json_file}, transport);
+                       {options.metrics_file, options.trace_file, options.json_file}, job);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
-  if (rank.prints()) fmt::print("{}{}\n", describe(job), describe_keeping(options));
-  const Weights initial = read_initial(options.init, graph, transport);
+  if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
+  const Weights initial = read_initial(options.init, graph, job);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
   if (rank.prints()) fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
-  on_rank_zero(transport, [&] {
+  on_rank_zero(job, [&] {
     record.check_free(beginning.checkpoint);
     return "";
   });
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
-  const ChosenTransport tensors = choose_transport(rank.context, transport, options.machine.transport);
+  const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
   const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
-                                  options.network.microbatches, transport.size());
+                                  options.network.microbatches, job.size());
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule schedule =
       obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
   const Cluster& cluster = task.options.cluster;
-  const Transport& way = tensors.over(transport);
+  const Transport& way = tensors.over(job);
   const auto lane_of = [&](int from, int to, Flow flow) {
     return way.lane_between(from, to, lane_of_flow(flow)).value_or(no_lane);
   };
@@ -149,39 +149,39 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   warn_of_crowding(rank);
   const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
   const MemoryNeed need =
-      memory_need(graph, profile, plan, schedule, transport.rank(),
+      memory_need(graph, profile, plan, schedule, job.rank(),
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
   const DeviceMemory device = device_memory(rank.context);
-  check_memory(transport, MemoryOf::plan, need, device);
+  check_memory(job, MemoryOf::plan, need, device);
   const MemoryRecord memory(device.name.empty() ? need.total() : need.beside_device());
-  on_rank_zero(transport, [&] {
-    const Progress::Disk disk(transport.activity(), "writing the results folder");
-    record.begin(options, job, beginning.checkpoint, profile, plan);
+  on_rank_zero(job, [&] {
+    const Progress::Disk disk(job.activity(), "writing the results folder");
+    record.begin(options, start, beginning.checkpoint, profile, plan);
     return "";
   });
   // 5. Train, evaluating over the whole test set after each epoch.
   add_plan(facts.setting, plan, profile);
-  Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, rank.context, options.seed);
+  Stage stage(graph, stage_of_rank(plan, job.rank()).nodes, rank.context, options.seed);
   if (beginning.checkpoint.empty())
     start_from(initial, options.init, stage, rank);
   else
     go_on_from(beginning, facts, stage, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
-  TrainReporter reporter(metrics, *data.train, job.hosts, LossWatch(watched_run(options)));
+  TrainReporter reporter(metrics, *data.train, start.hosts, LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
   const TrainResult result =
-      train(stage, profile, plan, schedule, data, tensors.over(transport), settings, reporter);
+      train(stage, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.
-  const StateHash state = state_hash(stage, transport);
+  const StateHash state = state_hash(stage, job);
   const std::vector<ProcessMemory> processes = memory.compare(rank);
-  const std::string lost_weights = record.keep_weights(stage, transport);
+  const std::string lost_weights = record.keep_weights(stage, job);
   if (!rank.prints()) return end_as_it_went(result, lost_weights);
-  const Progress::Disk disk(transport.activity(), "writing what came of it");
+  const Progress::Disk disk(job.activity(), "writing what came of it");
   reporter.finish();
-  warn_of_starving(starved_rank(reporter.times(), job.hosts), transport, rank.context);
+  warn_of_starving(starved_rank(reporter.times(), start.hosts), job, rank.context);
   const TrainSummary summary{.model = graph.model(),
                              .precision = options.network.precision,
                              .data = data.train->name(),
@@ -191,7 +191,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .steps = result.steps,
                              .memory_bytes = result.memory_bytes,
                              .processes = processes,
-                             .ranks = transport.size(),
+                             .ranks = job.size(),
                              .predicted_step_s = predicted.step_s,
                              .measured_step_s = result.step_s,
                              .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,

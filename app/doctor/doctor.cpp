@@ -52,10 +52,10 @@ void look_at_checkpoints(const std::string& folder, JobFacts& job) {
 }
 
 // Collective. Returns why the folder is not the same one for all ranks, or "".
-std::string why_not_shared(const std::string& folder, Transport& transport) {
+std::string why_not_shared(const std::string& folder, Job& job) {
   if (folder.empty()) return "";
   try {
-    check_shared_folder(folder, transport);
+    check_shared_folder(folder, job);
     return "";
   } catch (const Error& error) {
     return error.what();
@@ -72,12 +72,11 @@ std::string nearest_there(const std::string& folder) {
 }
 
 void examine_job(const DoctorOptions& options, Rank& rank) {
-  const std::string folder =
-      on_rank_zero(rank.transport, [&] { return nearest_there(options.checkpoint_folder); });
+  const std::string folder = on_rank_zero(rank.job, [&] { return nearest_there(options.checkpoint_folder); });
   JobFacts job = examine(rank, folder);
-  job.not_shared = why_not_shared(folder, rank.transport);
+  job.not_shared = why_not_shared(folder, rank.job);
   job.threads_of_one_process = options.machine.local > 1;
-  on_rank_zero(rank.transport, [&]() -> std::string {
+  on_rank_zero(rank.job, [&]() -> std::string {
     if (!folder.empty()) look_at_checkpoints(options.checkpoint_folder, job);
     look_at_data(options.data_dir, job);
     const std::vector<Finding> findings = diagnose(job);

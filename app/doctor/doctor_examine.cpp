@@ -104,7 +104,7 @@ std::vector<EngineFacts> examine_engines() {
 }
 
 RankFacts examine_rank(Rank& rank, const std::string& folder) {
-  return {.host = rank.transport.host(),
+  return {.host = rank.job.host(),
           .version = version(),
           .mpi = mpi_library(),
           .device = rank.context.backend().description(),
@@ -153,14 +153,14 @@ RankFacts facts_from_text(const std::string& text) {
 
 JobFacts examine(Rank& rank, const std::string& folder) {
   JobFacts job{.folder = folder};
-  for (const std::string& text : rank.transport.gather(to_text(examine_rank(rank, folder))))
+  for (const std::string& text : rank.job.gather(to_text(examine_rank(rank, folder))))
     job.ranks.push_back(facts_from_text(text));
-  if (rank.transport.size() > 1) {
-    const ChosenTransport tensors = choose_transport(rank.context, rank.transport, "auto");
-    job.link = measure_link(tensors.over(rank.transport), rank.context);
+  if (rank.job.size() > 1) {
+    const ChosenTransport tensors = choose_transport(rank.context, rank.job, "auto");
+    job.link = measure_link(tensors.over(rank.job), rank.context);
     job.link_way = tensors.way();
   }
-  job.clock_offset_s = clock_offsets(rank.transport);
+  job.clock_offset_s = clock_offsets(rank.job);
   if (rank.prints()) job.folder_bytes_per_s = write_speed(folder);
   return job;
 }

@@ -24,7 +24,7 @@ std::string kernel_advice(const std::string& name, const std::vector<std::string
 
 // The kernels are the same, but oneDNN and cuDNN may divide work differently for another cache size.
 void warn_of_other_processors(const Rank& rank) {
-  const auto all = rank.transport.gather(rank.context.backend().description());
+  const auto all = rank.job.gather(rank.context.backend().description());
   if (!rank.prints()) return;
   const std::string odd = describe_odd(all, "computes on", "compute on");
   if (!odd.empty()) warn(odd + ": the last bits of the numbers may depend on where the network is cut");
@@ -51,8 +51,8 @@ std::string describe(const Normalisation& n) {
 
 void check_same_data(const Rank& rank, const DataSplits& data, const std::string& where) {
   if (!launched_in_parallel()) return;
-  rank.transport.activity().doing("hashing the data, to compare it with that of the other ranks");
-  agree(rank.transport, data_facts(data), [&](const auto&, const auto&) {
+  rank.job.activity().doing("hashing the data, to compare it with that of the other ranks");
+  agree(rank.job, data_facts(data), [&](const auto&, const auto&) {
     return fmt::format("put the same data at {} on every host", where);
   });
 }
@@ -61,7 +61,7 @@ void check_same_kernels(const Rank& rank, const MachineOptions& machine, const G
   Held held = rank.context.backend().chooses_by();
   held.emplace_back("the number of threads", std::to_string(rank.context.threads()));
   held.emplace_back(graph_fact, lowered.hash());
-  agree(rank.transport, held, kernel_advice);
+  agree(rank.job, held, kernel_advice);
   warn_of_other_processors(rank);
   if (rank.prints() && machine.cpu_isa != "auto")
     fmt::print("Every rank uses the instructions {} (--cpu-isa {})\n", cpu_isa(), machine.cpu_isa);

@@ -33,17 +33,17 @@ struct Printing {
 };
 
 Error out_of_memory(const Rank& rank, const std::string& what) {
-  return Error(fmt::format("rank {} of {} on {}: {}", rank.transport.rank(), rank.transport.size(),
-                           rank.transport.host(), what),
-               "", ExitCode::out_of_memory);
+  return Error(
+      fmt::format("rank {} of {} on {}: {}", rank.job.rank(), rank.job.size(), rank.job.host(), what), "",
+      ExitCode::out_of_memory);
 }
 
-void work_as(Transport& transport, const MachineOptions& machine, const std::function<void(Rank&)>& work) {
+void work_as(JobTransport& job, const MachineOptions& machine, const std::function<void(Rank&)>& work) {
   const Backend& device = backend(machine.device);
-  Context context(device, machine.threads, transport.local_rank());
+  Context context(device, machine.threads, job.local_rank());
   device.enter(context);
-  Rank rank{transport, context};
-  const Printing printing(transport.activity());
+  Rank rank{job, context};
+  const Printing printing(job.activity());
   try {
     work(rank);
   } catch (const std::bad_alloc&) {
@@ -52,16 +52,16 @@ void work_as(Transport& transport, const MachineOptions& machine, const std::fun
   } catch (const std::system_error& error) {
     throw beyond_limits(error);
   } catch (const Error& error) {
-    if (error.code() != ExitCode::out_of_memory || rank.transport.size() == 1) throw;
+    if (error.code() != ExitCode::out_of_memory || rank.job.size() == 1) throw;
     throw out_of_memory(rank, error.what());
   }
 }
 
 std::string program() { return fmt::format("antichain {} (revision {})", version(), revision()); }
 
-void check_same_command(Transport& transport, const std::string& command) {
-  const std::vector<std::string> all = transport.gather("antichain " + command);
-  on_rank_zero(transport, [&]() -> std::string {
+void check_same_command(Job& job, const std::string& command) {
+  const std::vector<std::string> all = job.gather("antichain " + command);
+  on_rank_zero(job, [&]() -> std::string {
     if (const std::string odd = describe_odd(all, "runs", "run"); !odd.empty())
       throw Error(odd, "start every rank with the same command", ExitCode::usage);
     return "";
@@ -92,7 +92,7 @@ void run_processes(const MachineOptions& machine, const std::function<void(Rank&
 }  // namespace
 
 void warn_of_crowding(const Rank& rank) {
-  const std::string warning = crowding_warning(rank.transport.local_size(), rank.context.threads());
+  const std::string warning = crowding_warning(rank.job.local_size(), rank.context.threads());
   if (rank.prints() && !warning.empty()) note(warning);
   for (const std::string& sentence : warnings_of(job_gpus(rank))) warn(sentence);
 }
@@ -108,7 +108,7 @@ void run_job(const MachineOptions& machine, const std::function<void(Rank&)>& wo
     return run_processes(machine, work);
   }
   const LauncherWatch launcher;
-  run_ranks(std::max(machine.local, 1), [&](Transport& transport) { work_as(transport, machine, work); },
+  run_ranks(std::max(machine.local, 1), [&](JobTransport& job) { work_as(job, machine, work); },
             {.watchdog_s = machine.watchdog_s});
 }
 

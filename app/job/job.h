@@ -6,14 +6,14 @@
 
 #include "app/options/options.h"
 #include "framework/context.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job_transport.h"
 
 namespace antichain {
 
 struct Rank {
-  Transport& transport;
+  JobTransport& job;
   Context& context;
-  bool prints() const { return transport.rank() == 0; }
+  bool prints() const { return job.rank() == 0; }
 };
 
 // Collective. Rank 0 prints one line on stderr for each GPU setting that costs time (app/job/job_gpus.h), and

@@ -72,10 +72,10 @@ std::vector<RankGpu> job_gpus(const Rank& rank) {
   const DeviceStreams* device = device_streams(rank.context.backend().name());
   std::string mine;
   if (device && device->visible)
-    mine = fmt::format("{} {} {} {} {}", rank.transport.host(), device->device(rank.context),
-                       device->visible(), available_cores(), available_cores_on_host());
+    mine = fmt::format("{} {} {} {} {}", rank.job.host(), device->device(rank.context), device->visible(),
+                       available_cores(), available_cores_on_host());
   std::vector<RankGpu> all;
-  for (const std::string& text : rank.transport.gather(mine)) {
+  for (const std::string& text : rank.job.gather(mine)) {
     RankGpu its;
     std::istringstream in(text);
     if (in >> its.host >> its.gpu >> its.visible >> its.cores >> its.of_cores) all.push_back(its);

@@ -59,8 +59,7 @@ JobStart job_start(const Rank& rank) {
                  .threads = rank.context.threads(),
                  .device = rank.context.backend().description(),
                  .started = now_in_utc()};
-  for (const std::string& text :
-       rank.transport.gather(fmt::format("{} {}", available_cores(), rank.transport.host()))) {
+  for (const std::string& text : rank.job.gather(fmt::format("{} {}", available_cores(), rank.job.host()))) {
     const size_t blank = text.find(' ');
     facts.cores.push_back(std::atoi(text.c_str()));
     facts.hosts.push_back(text.substr(blank + 1));

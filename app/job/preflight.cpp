@@ -164,10 +164,10 @@ MemoryRecord::MemoryRecord(int64_t estimated_bytes) : estimated_(estimated_bytes
 }
 
 std::vector<ProcessMemory> MemoryRecord::compare(Rank& rank) const {
-  const std::string mine = fmt::format("{}:{} {} {}", rank.transport.host(), ::getpid(), estimated_,
-                                       peak_resident_bytes() - before_);
+  const std::string mine =
+      fmt::format("{}:{} {} {}", rank.job.host(), ::getpid(), estimated_, peak_resident_bytes() - before_);
   std::vector<ProcessMemory> processes;
-  for (const std::string& text : rank.transport.gather(mine)) {
+  for (const std::string& text : rank.job.gather(mine)) {
     ProcessMemory its;
     std::istringstream(text) >> its.process >> its.estimated_bytes >> its.measured_bytes;
     if (!processes.empty() && processes.back().process == its.process) {  // ranks that are threads
@@ -191,8 +191,8 @@ std::string settings_of(const CLI::App& command) {
 
 void check_same_settings(Rank& rank, const std::string& settings) {
   std::vector<Settings> ranks;
-  for (const std::string& text : rank.transport.gather(settings)) ranks.push_back(parse_settings(text));
-  on_rank_zero(rank.transport, [&]() -> std::string {
+  for (const std::string& text : rank.job.gather(settings)) ranks.push_back(parse_settings(text));
+  on_rank_zero(rank.job, [&]() -> std::string {
     if (const std::string odd = odd_ranks(ranks); !odd.empty())
       throw Error(odd, "start every rank with the same options", ExitCode::usage);
     return "";
@@ -205,17 +205,12 @@ DeviceMemory device_memory(const Context& context) {
   return {device->device(context), device->free_bytes(context)};
 }
 
-void check_memory(Transport& transport, MemoryOf subject, const MemoryNeed& need,
-                  const DeviceMemory& device) {
-  const RankNeed mine{transport.host(),
-                      std::to_string(::getpid()),
-                      available_memory_bytes(),
-                      address_space_bytes(),
-                      need,
-                      device};
+void check_memory(Job& job, MemoryOf subject, const MemoryNeed& need, const DeviceMemory& device) {
+  const RankNeed mine{
+      job.host(), std::to_string(::getpid()), available_memory_bytes(), address_space_bytes(), need, device};
   std::vector<RankNeed> ranks;
-  for (const std::string& text : transport.gather(to_text(mine))) ranks.push_back(rank_need(text));
-  on_rank_zero(transport, [&]() -> std::string {
+  for (const std::string& text : job.gather(to_text(mine))) ranks.push_back(rank_need(text));
+  on_rank_zero(job, [&]() -> std::string {
     refuse_too_much(ranks, subject);
     return "";
   });

@@ -6,7 +6,7 @@
 #include "pipeline/host/launch.h"
 
 namespace antichain {
-void warn_of_starving(const std::string& how, const Transport& job, const Context& context) {
+void warn_of_starving(const std::string& how, const Job& job, const Context& context) {
   static std::atomic_flag said;
   if (job.rank() != 0 || how.empty() || !crowding_warning(job.local_size(), context.threads()).empty() ||
       said.test_and_set())

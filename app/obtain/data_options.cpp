@@ -141,7 +141,7 @@ void fit_network(NetworkOptions& network, const DataOptions& options, SharedData
 }
 
 DataSplits obtain_data(const DataOptions& options, Rank& rank, SharedData& shared) {
-  const std::string path = on_rank_zero(rank.transport, [&] {
+  const std::string path = on_rank_zero(rank.job, [&] {
     const Obtained got = obtain_data(options);
     tell(got);
     return got.directory;

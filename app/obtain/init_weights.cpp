@@ -25,9 +25,9 @@ void print_skipped(const std::vector<std::string>& sentences) {
   for (const std::string& sentence : sentences) fmt::print("Skipped: {}\n", printable_lines(sentence));
 }
 
-Weights read_initial(const InitOptions& options, const Graph& graph, Transport& transport) {
+Weights read_initial(const InitOptions& options, const Graph& graph, Job& job) {
   if (options.file().empty()) return {};
-  Weights weights = share_weights(options.file(), graph, transport);
+  Weights weights = share_weights(options.file(), graph, job);
   check_numbers(fit(graph, weights, options.fit(), options.file()), weights, options.file());
   return weights;
 }

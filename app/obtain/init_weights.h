@@ -23,7 +23,7 @@ void print_skipped(const std::vector<std::string>& sentences);
 
 // Collective. Rank 0 reads the file. Throws Error on every rank when it does not fit the network. Returns
 // nothing where no file is given.
-Weights read_initial(const InitOptions&, const Graph&, Transport&);
+Weights read_initial(const InitOptions&, const Graph&, Job&);
 // Each stage takes its own tensors, and rank 0 prints what was skipped.
 void start_from(const Weights&, const InitOptions&, Stage&, const Rank&);
 

@@ -54,8 +54,8 @@ std::string read_cuts(const std::string& cuts) {
 }  // namespace
 
 Graph lowered_network(const NetworkOptions& network, Rank& rank) {
-  rank.transport.activity().doing("choosing the kernels of the network");
-  const ComputingBeats beats(rank.transport.activity());  // engines may have to be compiled
+  rank.job.activity().doing("choosing the kernels of the network");
+  const ComputingBeats beats(rank.job.activity());  // engines may have to be compiled
   return lower(named_model(network), rank.context.backend(), parse_precision(network.precision));
 }
 
@@ -75,18 +75,18 @@ GivenFiles read_given_files(const PlanningOptions& planning, const std::string& 
 }
 
 GivenFiles read_given_files(const PlanningOptions& planning, const std::string& schedule,
-                            const std::vector<std::string>& outputs, Transport& transport) {
+                            const std::vector<std::string>& outputs, Job& job) {
   GivenFiles mine;
-  on_rank_zero(transport, [&] {
+  on_rank_zero(job, [&] {
     check_writable(outputs);
     mine = read_given_files(planning, schedule);
     return "";
   });
-  return {.profile = transport.broadcast(mine.profile),
-          .plan = transport.broadcast(mine.plan),
-          .cluster = transport.broadcast(mine.cluster),
-          .cuts = transport.broadcast(mine.cuts),
-          .schedule = transport.broadcast(mine.schedule)};
+  return {.profile = job.broadcast(mine.profile),
+          .plan = job.broadcast(mine.plan),
+          .cluster = job.broadcast(mine.cluster),
+          .cuts = job.broadcast(mine.cuts),
+          .schedule = job.broadcast(mine.schedule)};
 }
 
 Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,

@@ -29,7 +29,7 @@ struct GivenFiles {
 GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule);
 // Collective: rank 0 reads them, after checking that it can write `outputs`.
 GivenFiles read_given_files(const PlanningOptions&, const std::string& schedule,
-                            const std::vector<std::string>& outputs, Transport&);
+                            const std::vector<std::string>& outputs, Job&);
 
 // Returns the given schedule, validated, else that of the policy `name`.
 Schedule obtain_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,

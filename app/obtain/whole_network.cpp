@@ -17,7 +17,7 @@ namespace antichain {
 namespace {
 
 Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mode mode) {
-  if (mode == Mode::train && rank.transport.size() > 1)
+  if (mode == Mode::train && rank.job.size() > 1)
     throw Error("this command runs on one rank", "start it without mpirun and --local", ExitCode::usage);
   return lower(model, rank.context.backend(), precision);
 }
@@ -27,9 +27,8 @@ Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan
                           Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
   Schedule schedule = make_schedule(network, plan, policy, microbatches);
-  check_memory(rank.transport, MemoryOf::whole_network,
-               step_need(graph, network, plan, schedule, rank.transport.rank(), mode),
-               device_memory(rank.context));
+  check_memory(rank.job, MemoryOf::whole_network,
+               step_need(graph, network, plan, schedule, rank.job.rank(), mode), device_memory(rank.context));
   return schedule;
 }
 
@@ -40,12 +39,12 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
     : graph_(lowered_for(rank, model, precision, mode)),
       microbatches_(microbatches),
       network_(unpriced(graph_, rank.context.backend().description())),
-      plan_(one_stage(rank.transport.size())),
+      plan_(one_stage(rank.job.size())),
       schedule_(fitting_schedule(graph_, network_, plan_, microbatches, mode, rank)),
-      seat_(seat_of(plan_, rank.transport.rank(), microbatches)),
+      seat_(seat_of(plan_, rank.job.rank(), microbatches)),
       stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
-      runner_(stage_, network_, plan_, schedule_, mode, rank.transport) {
-  load_weights(stage_, share_weights(weights_file, graph_, rank.transport), Fit::whole, weights_file);
+      runner_(stage_, network_, plan_, schedule_, mode, rank.job) {
+  load_weights(stage_, share_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
 }
 
 Plan WholeNetwork::one_stage(int replicas) const {

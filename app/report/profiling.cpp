@@ -42,12 +42,12 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
 
 // Returns the kept profile's text, or "", on all ranks.
 std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                         const Context& context, Transport& transport) {
-  return on_rank_zero(transport, [&] {
+                         const Context& context, Job& job) {
+  return on_rank_zero(job, [&] {
     std::optional<KeptProfile> kept;
     try {
       kept = ProfileCache(planning.profile_cache)
-                 .find(profile_subject(lowered, context, network.microbatches, transport.local_size()));
+                 .find(profile_subject(lowered, context, network.microbatches, job.local_size()));
     } catch (const std::exception& error) {
       note(fmt::format("a kept profile is of no use, so it is measured anew: {}", error.what()));
     }
@@ -65,7 +65,7 @@ void note_another_way(const Profile& profile, const PlanningOptions& planning, c
                       const ChosenTransport& tensors) {
   const bool given =
       (planning.link_bytes_per_s >= 0 && planning.link_latency_s >= 0) || !planning.cluster_file.empty();
-  if (!rank.prints() || given || rank.transport.size() == 1 || profile.link.bytes_per_s <= 0) return;
+  if (!rank.prints() || given || rank.job.size() == 1 || profile.link.bytes_per_s <= 0) return;
   if (profile.link_way != tensors.way())
     note(fmt::format("the link of {} was measured where {}; here {}: profile again, or predictions are off",
                      planning.profile_file, words_for(profile.link_way), words_for(tensors.way())));
@@ -82,9 +82,9 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
 Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
                          Rank& rank, const ChosenTransport& tensors, double seconds) {
   Context& context = rank.context;
-  Transport& transport = tensors.over(rank.transport);
-  check_memory(transport, MemoryOf::profiling,
-               profiling_need(lowered, context.backend(), network.microbatches), device_memory(context));
+  Job& job = rank.job;
+  check_memory(job, MemoryOf::profiling, profiling_need(lowered, context.backend(), network.microbatches),
+               device_memory(context));
   MeasureOptions options{.microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   const double usual_s = options.budget_s;
@@ -92,23 +92,23 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   double starved_share = 0;
   options.starved_share = &starved_share;
   std::optional<ProgressBar> bar;
-  if (transport.rank() == 0) {
+  if (job.rank() == 0) {
     bar.emplace(stdout);
     options.progress = [&](const MeasureProgress& p) {
       bar->show_share(p.share, p.left_s, fmt::format("measuring {}: {}", lowered.model(), p.node));
     };
   }
-  Profile profile = measure(lowered, context, transport, options);
+  Profile profile = measure(lowered, context, tensors.over(rank.job), options);
   if (profile.link.bytes_per_s > 0) profile.link_way = tensors.way();
-  if (transport.rank() != 0) return profile;
+  if (job.rank() != 0) return profile;
   bar->give_way();
   if (starved_share > doubtful_starved_share)
-    warn_of_starving(fmt::format("a rank had no core for {} % of the profiling", percent(starved_share)),
-                     transport, context);
+    warn_of_starving(fmt::format("a rank had no core for {} % of the profiling", percent(starved_share)), job,
+                     context);
   if (!worth_keeping(starved_share, options.budget_s, usual_s)) return profile;
   try {
     ProfileCache(planning.profile_cache)
-        .keep(profile_subject(lowered, context, network.microbatches, transport.local_size()), profile);
+        .keep(profile_subject(lowered, context, network.microbatches, job.local_size()), profile);
   } catch (const std::exception& error) {  // a run does not need the cache
     note(fmt::format("the measured profile is not kept: {}", error.what()));
   }
@@ -123,10 +123,10 @@ Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
     note_another_way(profile, planning, rank, tensors);
     return profile;
   }
-  const std::string kept = kept_profile(planning, network, lowered, rank.context, rank.transport);
+  const std::string kept = kept_profile(planning, network, lowered, rank.context, rank.job);
   if (kept.empty()) return measured_profile(planning, network, lowered, rank, tensors);
   Profile profile = profile_from_json(kept, "the kept profile of rank 0");
-  profile.link = measure_link(tensors.over(rank.transport), rank.context);
+  profile.link = measure_link(tensors.over(rank.job), rank.context);
   profile.link_way = profile.link.bytes_per_s > 0 ? tensors.way() : "";
   return profile;
 }

@@ -198,7 +198,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   if (text(course.steps) != run.recipe.at(length)) run.recipe[course_length] = text(course.steps);
   run.setting = {{"device", rank.context.backend().description()},
                  {"threads", text(rank.context.threads())},
-                 {"ranks", text(rank.transport.size())},
+                 {"ranks", text(rank.job.size())},
                  {"schedule", o.schedule.schedule}};
   return run;
 }
@@ -207,17 +207,17 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
                          const Rank& rank) {
   Beginning beginning;
   if (o.checkpoint.folder.empty() && o.checkpoint.resume.empty()) return beginning;
-  const Progress::Disk disk(rank.transport.activity(), "looking for checkpoints");
+  const Progress::Disk disk(rank.job.activity(), "looking for checkpoints");
   const CheckpointFolder folder(without_slash(o.checkpoint.folder));
   if (!folder.path().empty()) {
-    on_rank_zero(rank.transport, [&] {
+    on_rank_zero(rank.job, [&] {
       beginning.lock = FolderLock(folder.path());
       folder.clean();
       return "";
     });
-    check_shared_folder(folder.path(), rank.transport);
+    check_shared_folder(folder.path(), rank.job);
   }
-  const std::string found = on_rank_zero(rank.transport, [&] {
+  const std::string found = on_rank_zero(rank.job, [&] {
     const std::string checkpoint = find_checkpoint(o.checkpoint);
     refuse_foreign(folder, checkpoint);
     if (checkpoint.empty()) return std::string();
@@ -250,7 +250,7 @@ void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
 
 void go_on_from(const Beginning& beginning, const RunFacts& run, Stage& stage, const Rank& rank) {
   {
-    const Progress::Disk disk(rank.transport.activity(), "reading " + beginning.checkpoint);
+    const Progress::Disk disk(rank.job.activity(), "reading " + beginning.checkpoint);
     restore(stage, beginning.checkpoint, beginning.manifest);
   }
   if (!rank.prints()) return;

@@ -47,7 +47,7 @@ void refuse_foreign_files(const std::string& folder) {
 
 RunRecord::RunRecord(const std::string& folder, const Rank& rank) : folder_(folder) {
   if (folder.empty()) return;
-  on_rank_zero(rank.transport, [&] {
+  on_rank_zero(rank.job, [&] {
     lock_ = FolderLock(folder);
     keep_what_is_printed();
     return "";
@@ -82,11 +82,11 @@ void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, c
   write_file(folder_ + "/plan.json", to_json(plan, profile));
 }
 
-std::string RunRecord::keep_weights(Stage& stage, Transport& transport) const {
+std::string RunRecord::keep_weights(Stage& stage, Job& job) const {
   if (folder_.empty()) return "";
-  const Progress::Disk disk(transport.activity(), "writing the weights to " + folder_);
-  const Weights weights = gather_weights(stage, transport);
-  return on_rank_zero(transport, [&]() -> std::string {
+  const Progress::Disk disk(job.activity(), "writing the weights to " + folder_);
+  const Weights weights = gather_weights(stage, job);
+  return on_rank_zero(job, [&]() -> std::string {
     try {
       write_weights(folder_ + "/weights.h5", weights, WeightFormat::hdf5);
       return "";

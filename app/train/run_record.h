@@ -35,7 +35,7 @@ class RunRecord {
              const Plan&) const;
   // Collective, after the last step. Writes the weights of all stages. Returns why they could not be written,
   // or "", on every rank.
-  std::string keep_weights(Stage&, Transport&) const;
+  std::string keep_weights(Stage&, Job&) const;
 
  private:
   std::string folder_;

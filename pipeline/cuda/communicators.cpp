@@ -37,7 +37,7 @@ class Group {
   bool open_ = true;
 };
 
-std::vector<ncclUniqueId> shared_ids(Transport& job, int count) {
+std::vector<ncclUniqueId> shared_ids(Job& job, int count) {
   const std::string bytes = on_rank_zero(job, [&] {
     std::string all;
     for (int i = 0; i < count; ++i) {
@@ -70,7 +70,7 @@ ncclResult_t state_of(const std::vector<ncclComm_t>& all) {
 
 }  // namespace
 
-Communicators::Communicators(int device, int lanes, Transport& job, const Patience& patience)
+Communicators::Communicators(int device, int lanes, Job& job, const Patience& patience)
     : device_(device), job_(job), rank_(job.rank()) {
   try {
     make(lanes, patience);

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain::cuda {
 
@@ -31,7 +31,7 @@ class Communicators {
   };
 
   // Collective. Throws Error where not all ranks came in time.
-  Communicators(int device, int lanes, Transport& job, const Patience&);
+  Communicators(int device, int lanes, Job& job, const Patience&);
   ~Communicators();
   Communicators(const Communicators&) = delete;
 
@@ -58,7 +58,7 @@ class Communicators {
   bool finalised();
 
   const int device_;
-  Transport& job_;
+  Job& job_;
   const int rank_;
   std::mutex mutex_;
   std::vector<ncclComm_t> all_;  // empty after an abort

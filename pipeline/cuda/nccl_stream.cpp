@@ -34,7 +34,7 @@ Clock::time_point connected_by(const Progress& progress) {
 }
 
 // Activations and gradients have a lane each, or share one, as rank 0's environment says.
-size_t agreed_lanes(Transport& job) {
+size_t agreed_lanes(Job& job) {
   const std::string wanted = on_rank_zero(job, [] {
     const char* said = std::getenv("ANTICHAIN_NCCL_LANES");
     return std::string(said && std::string_view(said) == "1" ? "1" : "2");
@@ -44,7 +44,7 @@ size_t agreed_lanes(Transport& job) {
 
 class NcclStream : public MessageStream {
  public:
-  NcclStream(const Context& context, Transport& job, const std::vector<int>& peers,
+  NcclStream(const Context& context, Job& job, const std::vector<int>& peers,
              const std::function<void()>& look)
       : context_(context),
         job_(job),
@@ -170,7 +170,7 @@ class NcclStream : public MessageStream {
   }
 
   const Context& context_;
-  Transport& job_;
+  Job& job_;
   const cudaStream_t compute_;
   Progress& progress_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
@@ -182,7 +182,7 @@ class NcclStream : public MessageStream {
 
 }  // namespace
 
-std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Transport& job,
+std::unique_ptr<MessageStream> make_nccl_stream(const Context& context, Job& job,
                                                 const std::vector<int>& peers,
                                                 const std::function<void()>& look) {
   return std::make_unique<NcclStream>(context, job, peers, look);

@@ -30,7 +30,7 @@ int64_t free_device_bytes(const Context&);  // now, of the context's GPU
 // Collective over the job: rank 0 broadcasts the ids, and each rank waits until it is connected with `peers`,
 // for most of the watchdog's limit (at most 5 minutes). Meanwhile it calls `look`, which may throw. Throws
 // Error with NCCL's message.
-std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Transport& job, const std::vector<int>& peers,
+std::unique_ptr<MessageStream> make_nccl_stream(const Context&, Job& job, const std::vector<int>& peers,
                                                 const std::function<void()>& look);
 std::string nccl_version();  // "NCCL 2.28.9"
 

@@ -22,7 +22,7 @@ namespace antichain {
 
 class Context;
 class DeviceStep;
-class Transport;
+class Job;
 
 // A Moment is an event: it occurs when all earlier work in a stream is done. A copy is the same event.
 using Moment = std::shared_ptr<void>;
@@ -124,7 +124,7 @@ struct DeviceMessages {
   // Collective over the ranks of the job, each a process with its own device. Connects this rank with the
   // `peers` that it will exchange messages with; each of them must name this rank too. While it waits for
   // them it calls `look`, which may throw. Throws Error where they can't be connected.
-  std::function<std::unique_ptr<MessageStream>(const Context&, Transport& job, const std::vector<int>& peers,
+  std::function<std::unique_ptr<MessageStream>(const Context&, Job& job, const std::vector<int>& peers,
                                                const std::function<void()>& look)>
       make;
 };

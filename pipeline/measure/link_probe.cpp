@@ -72,7 +72,7 @@ Link link_between(double small_s, double large_s, int64_t large_bytes) {
 Link measure_link(Transport& transport, const Context& context) {
   Link slowest;
   for (int low = 0; low + 1 < transport.size(); ++low) {
-    transport.barrier();
+    transport.job().barrier();
     std::string mine = "0 0";
     if (transport.rank() == low || transport.rank() == low + 1) {
       End end(transport, context, transport.rank() == low ? low + 1 : low);
@@ -81,7 +81,7 @@ Link measure_link(Transport& transport, const Context& context) {
       const double large_s = end.one_way_s(large_bytes, 15);
       mine = fmt::format("{} {}", small_s, large_s);
     }
-    std::istringstream in(transport.broadcast(mine, low));
+    std::istringstream in(transport.job().broadcast(mine, low));
     double small_s = 0, large_s = 0;
     in >> small_s >> large_s;
     const Link link = link_between(small_s, large_s, large_bytes);

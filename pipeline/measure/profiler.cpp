@@ -97,7 +97,7 @@ class Bench {
 };
 
 // Returns how many rounds of `round_s` fit. All ranks use rank 0's answer, so that all measure equally long.
-int repeats(Transport& job, const MeasureOptions& options, double round_s) {
+int repeats(Job& job, const MeasureOptions& options, double round_s) {
   return std::stoi(job.broadcast(
       std::to_string(fitting_repeats(options.budget_s, round_s, options.min_repeats, options.max_repeats))));
 }
@@ -124,14 +124,14 @@ class Telling {
 };
 
 // Returns the largest value on rank 0. Ranks without a value pass 0.
-double largest(Transport& job, double mine) {
+double largest(Job& job, double mine) {
   double most = 0;
   for (const std::string& text : job.gather(fmt::format("{}", mine))) most = std::max(most, std::stod(text));
   return most;
 }
 
 // In host memory a node takes as long as its call.
-void measure_calls(const Graph& graph, Context& context, Profile& network, Transport& job,
+void measure_calls(const Graph& graph, Context& context, Profile& network, Job& job,
                    const MeasureOptions& options) {
   Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
@@ -172,7 +172,7 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Trans
 }
 
 // On a device the call only starts the work: see pipeline/measure/device_times.h.
-void measure_device(const Graph& graph, Context& context, Profile& network, Transport& job,
+void measure_device(const Graph& graph, Context& context, Profile& network, Job& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
   Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
@@ -222,7 +222,8 @@ MemoryNeed profiling_need(const Graph& lowered, const Backend& device, int of_ru
   return step_need(lowered, network, plan, schedule, 0);
 }
 
-Profile measure(const Graph& lowered, Context& context, Transport& job, const MeasureOptions& options) {
+Profile measure(const Graph& lowered, Context& context, Transport& transport, const MeasureOptions& options) {
+  Job& job = transport.job();
   Profile network = unpriced(lowered, context.backend().description());
   network.threads = context.threads();
   network.ranks_at_once = job.local_size();
@@ -230,7 +231,7 @@ Profile measure(const Graph& lowered, Context& context, Transport& job, const Me
   const auto measure_nodes = context.backend().host_memory() ? measure_calls : measure_device;
   measure_nodes(lowered, context, network, job, options);
   job.activity().doing("measuring the link between neighbouring ranks");
-  network.link = measure_link(job, context);
+  network.link = measure_link(transport, context);
   return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(network) : ""), "the profile of rank 0");
 }
 

@@ -27,9 +27,9 @@ void nap_until(double s) {
 }
 
 bool on_one_host(Transport& transport) {
-  const std::vector<std::string> hosts = transport.gather(transport.host());
+  const std::vector<std::string> hosts = transport.job().gather(transport.job().host());
   const bool one = std::ranges::all_of(hosts, [&](const std::string& h) { return h == hosts[0]; });
-  return transport.broadcast(one ? "1" : "0") == "1";
+  return transport.job().broadcast(one ? "1" : "0") == "1";
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ double RehearsalClock::now_s() const { return monotonic_s() + offset_s_; }
 void RehearsalClock::sleep_until(double s) const {
   while (s - now_s() > longest_nap_s) {
     nap_until(monotonic_s() + longest_nap_s);
-    transport_.activity().beat();
+    transport_.job().activity().beat();
   }
   nap_until(s - offset_s_);
 }

@@ -143,12 +143,12 @@ Timeline Rehearsal::step() {
   std::vector<double> times;  // start and end of every action, and the clock's time at the end
   for (size_t i = 0; i < actions_.size(); ++i) {
     times.push_back(time_.here_s() - begin_s_);
-    transport_.activity().doing(labels_[i]);
+    transport_.job().activity().doing(labels_[i]);
     execute(i);
     times.push_back(time_.here_s() - begin_s_);
   }
   times.push_back(time_.clock_s() - begin_s_);
-  transport_.activity().doing("delivering the last messages of the rehearsed step");
+  transport_.job().activity().doing("delivering the last messages of the rehearsed step");
   transport_.flush();
   return collect(times);
 }
@@ -173,10 +173,10 @@ void Rehearsal::begin_step() {
   released_ = {{Flow::activation, 0}, {Flow::gradient, 0}};
   link_free_s_.clear();
   post_receives();
-  transport_.barrier();
+  transport_.job().barrier();
   const double begin_s = time_.clock_s() + lead_s;
   const std::string word =
-      transport_.broadcast(std::string(reinterpret_cast<const char*>(&begin_s), sizeof begin_s));
+      transport_.job().broadcast(std::string(reinterpret_cast<const char*>(&begin_s), sizeof begin_s));
   std::memcpy(&begin_s_, word.data(), sizeof begin_s_);
   time_.begin(begin_s_);
 }
@@ -268,7 +268,7 @@ void Rehearsal::release(const Action& a) {
 
 Timeline Rehearsal::collect(const std::vector<double>& times) {
   const std::string mine(reinterpret_cast<const char*>(times.data()), times.size() * sizeof(double));
-  std::vector<std::string> all = transport_.gather(mine);
+  std::vector<std::string> all = transport_.job().gather(mine);
   if (all.empty()) {
     all.resize(size_t(transport_.size()));
     all[size_t(transport_.rank())] = mine;

@@ -70,7 +70,7 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
 StepResult StageRunner::end_step(BatchSource& source) {
   StepResult result;
   feed_->load_next(source);
-  transport_.activity().doing("delivering the last tensors of the step");
+  transport_.job().activity().doing("delivering the last tensors of the step");
   times_->spend(Spent::transfer);
   transport_.flush();
   device_->before_end();
@@ -84,7 +84,7 @@ StepResult StageRunner::end_step(BatchSource& source) {
 // One action, with all that watches, times and feeds it.
 void StageRunner::act(size_t index, BatchSource& source) {
   const Action& action = own_actions()[index];
-  transport_.activity().doing(labels_[index]);
+  transport_.job().activity().doing(labels_[index]);
   device_->begin_action(action);
   times_->start(action);
   if (action.verb == Verb::update) feed_->end_use();

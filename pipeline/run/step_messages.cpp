@@ -50,7 +50,7 @@ void StepMessages::agree_on_order(const Profile& network, const Plan& plan, cons
                                  int(schedule_.ranks.size()));
   std::string all;
   for (const auto& indices : order) all += fmt::format("{}\n", fmt::join(indices, " "));
-  agree(transport_, "the order of messages", fmt::format("{:016x}", hash_bytes(all)));
+  agree(transport_.job(), "the order of messages", fmt::format("{:016x}", hash_bytes(all)));
   const int me = transport_.rank();
   turns_ = turns_of(order[size_t(me)], actions_, channels_, me, of_sum);
 }

@@ -66,6 +66,8 @@ void StreamDevice::start(const Action& action, bool by_node, const std::function
   step_->repeat(int(action.verb) * microbatches_ + action.microbatch, work);
 }
 
-void StreamDevice::before_end() { transport_.activity().doing("waiting for the device to end the step"); }
+void StreamDevice::before_end() {
+  transport_.job().activity().doing("waiting for the device to end the step");
+}
 
 }  // namespace antichain

@@ -23,12 +23,12 @@ int64_t checkpoint_memory_bytes(int64_t state_bytes) {
 }
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
-                           const Seat& seat, Transport& transport, Listener listener)
+                           const Seat& seat, Job& job, Listener listener)
     : options_(options),
       seat_(seat),
       folder_(options.folder),
       stage_(stage),
-      transport_(transport),
+      job_(job),
       listener_(std::move(listener)),
       state_bytes_(state_bytes(stage)),
       newest_(options.resumed),
@@ -45,7 +45,7 @@ bool Checkpointer::due_now() const {
 
 double Checkpointer::cost_s() const {
   if (!on()) return 0;
-  return last_s_ > 0 ? last_s_ : double(state_bytes_) * transport_.size() / guessed_bytes_per_s;
+  return last_s_ > 0 ? last_s_ : double(state_bytes_) * job_.size() / guessed_bytes_per_s;
 }
 
 bool Checkpointer::has(int64_t step) const {
@@ -53,14 +53,14 @@ bool Checkpointer::has(int64_t step) const {
 }
 
 bool Checkpointer::memory_allows_copy() const {
-  return copied_ || checkpoint_memory_bytes(state_bytes_) * transport_.local_size() <=
+  return copied_ || checkpoint_memory_bytes(state_bytes_) * job_.local_size() <=
                         std::min(available_memory_bytes(), address_space_bytes());
 }
 
 void Checkpointer::begin(const TrainPosition& position) {
   const auto start = Clock::now();
   finish();
-  transport_.activity().doing(fmt::format("copying the state for the checkpoint of step {}", position.step));
+  job_.activity().doing(fmt::format("copying the state for the checkpoint of step {}", position.step));
   begin_ = Clock::now();
   begun_ = true, told_ = false;
   position_ = position;
@@ -76,9 +76,8 @@ void Checkpointer::begin(const TrainPosition& position) {
   writer_.start(
       [this, name = checkpoint_file_name(seat_.stage)](const auto& beat) { return write(name, beat); });
   if (alias) {
-    const Progress::Disk disk(transport_.activity(),
-                              "writing a checkpoint, for whose copy there is no memory");
-    written_ = writer_.take(transport_.activity());
+    const Progress::Disk disk(job_.activity(), "writing a checkpoint, for whose copy there is no memory");
+    written_ = writer_.take(job_.activity());
   }
   held_up_s_ = seconds_since(start);
 }
@@ -95,7 +94,7 @@ std::string Checkpointer::write(const std::string& name, const std::function<voi
 
 std::string Checkpointer::news() {
   if (!begun_ || told_) return "";
-  if (!written_ && writer_.ready()) written_ = writer_.take(transport_.activity());
+  if (!written_ && writer_.ready()) written_ = writer_.take(job_.activity());
   if (!written_) return "";
   told_ = true;
   return (written_->good ? "+" : "-") + written_->text;
@@ -106,13 +105,13 @@ void Checkpointer::hear(int rank, const std::string& news) {
 }
 
 void Checkpointer::tend() {
-  if (!begun_ || verdict_ || transport_.rank() != 0) return;
+  if (!begun_ || verdict_ || job_.rank() != 0) return;
   if (publisher_.busy()) {
     if (!publisher_.ready()) return;
-    const Background::Outcome outcome = publisher_.take(transport_.activity());
+    const Background::Outcome outcome = publisher_.take(job_.activity());
     return outcome.good ? conclude("", outcome.text) : conclude(outcome.text, "");
   }
-  if (int(parts_.size()) < transport_.size()) return;
+  if (int(parts_.size()) < job_.size()) return;
   Manifest manifest{.program = version(),
                     .model = options_.model,
                     .recipe = options_.recipe,
@@ -139,7 +138,7 @@ void Checkpointer::tend() {
 void Checkpointer::conclude(const std::string& failure, std::string warning) {
   verdict_ = failure;
   last_s_ = seconds_since(begin_);
-  const double limit_s = transport_.activity().limit_s();
+  const double limit_s = job_.activity().limit_s();
   if (limit_s > 0 && last_s_ > limit_s)
     warning += fmt::format(
         "{}the disk of {} is slow: this checkpoint took {:.0f} s, which is longer than --watchdog",
@@ -156,13 +155,13 @@ void Checkpointer::conclude(const std::string& failure, std::string warning) {
 
 std::string Checkpointer::finish() {
   if (!begun_) return "";
-  const Progress::Disk disk(transport_.activity(), fmt::format("writing the checkpoint of step {} to {}",
-                                                               position_.step, folder_.path()));
-  if (!told_ && !written_) written_ = writer_.take(transport_.activity());
-  const auto all = transport_.gather(news());
+  const Progress::Disk disk(job_.activity(), fmt::format("writing the checkpoint of step {} to {}",
+                                                         position_.step, folder_.path()));
+  if (!told_ && !written_) written_ = writer_.take(job_.activity());
+  const auto all = job_.gather(news());
   for (size_t rank = 0; rank < all.size(); ++rank) hear(int(rank), all[rank]);
-  for (tend(); transport_.rank() == 0 && !verdict_; tend()) ::usleep(500);
-  const std::string failure = transport_.broadcast(verdict_.value_or(""));
+  for (tend(); job_.rank() == 0 && !verdict_; tend()) ::usleep(500);
+  const std::string failure = job_.broadcast(verdict_.value_or(""));
   begun_ = false;
   if (!failure.empty()) folder_.discard(position_.step);  // where this rank's folder is another one
   if (failure.empty()) {
@@ -175,8 +174,8 @@ std::string Checkpointer::finish() {
 std::optional<TrainPosition> Checkpointer::rewind() {
   finish();
   if (newest_.empty()) return {};
-  const Progress::Disk disk(transport_.activity(), "going back to " + newest_);
-  const std::string text = on_rank_zero(transport_, [&] { return read_manifest(newest_); });
+  const Progress::Disk disk(job_.activity(), "going back to " + newest_);
+  const std::string text = on_rank_zero(job_, [&] { return read_manifest(newest_); });
   restore(stage_, newest_, manifest_from_json(text, newest_ + "/manifest.json"));
   return newest_position_;
 }

@@ -16,7 +16,7 @@
 #include "pipeline/host/background.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/stage_state.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -44,7 +44,7 @@ class Checkpointer {
 
   // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `seat`: of this rank;
   // of a stage's replicas, which all hold the same, the first one writes.
-  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Seat& seat, Transport&,
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Seat& seat, Job&,
                Listener);
 
   bool on() const { return !folder_.path().empty(); }
@@ -77,7 +77,7 @@ class Checkpointer {
   const Seat seat_;
   const CheckpointFolder folder_;
   Stage& stage_;
-  Transport& transport_;
+  Job& job_;
   const Listener listener_;
   const int64_t state_bytes_;
 

@@ -17,18 +17,18 @@ OnNan parse_on_nan(const std::string& name) {
   return OnNan(it - names.begin());
 }
 
-NanPolicy::NanPolicy(OnNan on_nan, const Graph& graph, Transport& transport)
-    : on_nan_(on_nan), graph_(graph), transport_(transport) {}
+NanPolicy::NanPolicy(OnNan on_nan, const Graph& graph, Job& job)
+    : on_nan_(on_nan), graph_(graph), job_(job) {}
 
 bool NanPolicy::may_update(const NumberReport& mine, int64_t step) {
   reason_.clear();
   if (on_nan_ == OnNan::abort) return !mine.bad;
-  transport_.activity().doing("agreeing with the other ranks that the step's numbers are finite");
+  job_.activity().doing("agreeing with the other ranks that the step's numbers are finite");
   std::vector<NumberReport> all;
-  for (const std::string& text : transport_.gather(to_text(mine))) all.push_back(report_from_text(text));
+  for (const std::string& text : job_.gather(to_text(mine))) all.push_back(report_from_text(text));
   const auto first = first_offence(all);
   const NumberReport verdict =
-      report_from_text(transport_.broadcast(to_text({.bad = first.has_value(), .first = first})));
+      report_from_text(job_.broadcast(to_text({.bad = first.has_value(), .first = first})));
   if (!verdict.bad) {
     in_a_row_ = 0;
     return true;

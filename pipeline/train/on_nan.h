@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "pipeline/run/offence.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -26,7 +26,7 @@ class NanPolicy {
  public:
   static constexpr int most_in_a_row = 10;
 
-  NanPolicy(OnNan, const Graph&, Transport&);
+  NanPolicy(OnNan, const Graph&, Job&);
 
   // Before the update, on every rank: whether to update. With abort it is this rank's own affair; else
   // collective, and Error (ExitCode::not_a_number) on every rank when skipping can't help any more.
@@ -45,7 +45,7 @@ class NanPolicy {
 
   const OnNan on_nan_;
   const Graph& graph_;
-  Transport& transport_;
+  Job& job_;
   std::string reason_;
   int64_t skipped_ = 0;
   int in_a_row_ = 0;

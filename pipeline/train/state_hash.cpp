@@ -9,14 +9,14 @@
 
 namespace antichain {
 
-StateHash state_hash(const Stage& stage, Transport& transport) {
+StateHash state_hash(const Stage& stage, Job& job) {
   std::string lines;
   stage.for_each_value([&](const std::string& name, const Tensor& tensor) {
     const std::string_view bytes(reinterpret_cast<const char*>(tensor.raw()), size_t(tensor.bytes()));
     lines += fmt::format("{} {:016x}\n", name, hash_bytes(bytes));
   });
   StateHash state;
-  for (const std::string& of_rank : transport.gather(lines)) {
+  for (const std::string& of_rank : job.gather(lines)) {
     std::istringstream in(of_rank);
     for (std::string name, hash; in >> name >> hash;) {
       const auto [known, added] = state.tensors.emplace(name, hash);

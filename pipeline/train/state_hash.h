@@ -6,7 +6,7 @@
 #include <string>
 
 #include "pipeline/stage/stage.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -16,6 +16,6 @@ struct StateHash {
 };
 
 // Collective; the result is on rank 0, empty elsewhere.
-StateHash state_hash(const Stage&, Transport&);
+StateHash state_hash(const Stage&, Job&);
 
 }  // namespace antichain

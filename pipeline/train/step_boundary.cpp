@@ -9,8 +9,8 @@
 
 namespace antichain {
 
-StepBoundary::StepBoundary(Transport& transport, Checkpointer& checkpointer, std::optional<Deadline> deadline)
-    : transport_(transport), checkpointer_(checkpointer), deadline_(std::move(deadline)) {}
+StepBoundary::StepBoundary(Job& job, Checkpointer& checkpointer, std::optional<Deadline> deadline)
+    : job_(job), checkpointer_(checkpointer), deadline_(std::move(deadline)) {}
 
 std::string StepBoundary::word() { return fmt::format("{} {}", StopRequests::heard(), checkpointer_.news()); }
 
@@ -27,7 +27,7 @@ StopVerdict StepBoundary::pass_step() {
 
 StopVerdict StepBoundary::pass_batch() {
   if (!batches_.answers()) return {};
-  const auto words = transport_.gather(word());
+  const auto words = job_.gather(word());
   for (size_t rank = 0; rank < words.size(); ++rank) hear(int(rank), words[rank]);
   checkpointer_.tend();
   return answer(batches_);
@@ -44,7 +44,7 @@ StopVerdict StepBoundary::answer(Pace& pace) {
   pace.plan_next();
   const StopVerdict mine = decide(pace);
   std::istringstream in(
-      transport_.broadcast(fmt::format("{} {:d} {} {}", pace.next, mine.save, mine.signal, mine.stop)));
+      job_.broadcast(fmt::format("{} {:d} {} {}", pace.next, mine.save, mine.signal, mine.stop)));
   StopVerdict all;
   in >> pace.next >> all.save >> all.signal;
   std::getline(in >> std::ws, all.stop);

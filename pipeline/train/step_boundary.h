@@ -10,7 +10,7 @@
 #include <string>
 
 #include "pipeline/train/checkpointer.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -28,7 +28,7 @@ struct StopVerdict {
 
 class StepBoundary {
  public:
-  StepBoundary(Transport&, Checkpointer&, std::optional<Deadline>);
+  StepBoundary(Job&, Checkpointer&, std::optional<Deadline>);
 
   // Between two steps: the word goes with the sums, rank 0 hears those of all ranks, then all pass.
   std::string word();
@@ -53,7 +53,7 @@ class StepBoundary {
   StopVerdict answer(Pace&);
   StopVerdict decide(const Pace&) const;
 
-  Transport& transport_;
+  Job& job_;
   Checkpointer& checkpointer_;
   const std::optional<Deadline> deadline_;
   Pace steps_{.wanted_s = 0.2}, batches_{.wanted_s = 1};

@@ -8,11 +8,11 @@
 
 namespace antichain {
 
-Gathered gather_sums(Transport& transport, const StepResult& mine, StepBoundary& boundary) {
+Gathered gather_sums(Job& job, const StepResult& mine, StepBoundary& boundary) {
   Gathered all;
   const std::string text =
       fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.word());
-  const std::vector<std::string> texts = transport.gather(text);
+  const std::vector<std::string> texts = job.gather(text);
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     std::istringstream in(texts[rank]);
     std::string loss, correct, numbers, word;  // a stream reads no "nan" as a number
@@ -27,12 +27,11 @@ Gathered gather_sums(Transport& transport, const StepResult& mine, StepBoundary&
   return all;
 }
 
-std::vector<Event> gather_events(Transport& transport, const Schedule& schedule,
-                                 const std::vector<Event>& mine) {
+std::vector<Event> gather_events(Job& job, const Schedule& schedule, const std::vector<Event>& mine) {
   std::string times;
   for (const Event& e : mine) times += fmt::format("{} {}\n", e.start_s, e.end_s);
   std::vector<Event> all;
-  const auto texts = transport.gather(times);
+  const auto texts = job.gather(times);
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     std::istringstream in(texts[rank]);
     for (const Action& action : schedule.ranks[rank]) {

@@ -14,10 +14,10 @@ struct Gathered {
   std::vector<NumberReport> numbers;
 };
 // Collective; on rank 0, elsewhere empty. The boundary's words go along, and it hears them.
-Gathered gather_sums(Transport&, const StepResult& mine, StepBoundary&);
+Gathered gather_sums(Job&, const StepResult& mine, StepBoundary&);
 
 // Collective; on rank 0, elsewhere empty. A traced step has one event per action, in the schedule's order:
 // only the times travel.
-std::vector<Event> gather_events(Transport&, const Schedule&, const std::vector<Event>& mine);
+std::vector<Event> gather_events(Job&, const Schedule&, const std::vector<Event>& mine);
 
 }  // namespace antichain

@@ -39,7 +39,7 @@ class Trainer {
   Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : stage_(stage),
-        transport_(transport),
+        job_(transport.job()),
         options_(options),
         observer_(observer),
         schedule_(schedule),
@@ -50,13 +50,13 @@ class Trainer {
         train_(data.train, loading(stage, true)),
         test_(data.test, loading(stage, false)),
         test_size_(data.test->size()),
-        nan_policy_(options.on_nan, stage.graph(), transport),
+        nan_policy_(options.on_nan, stage.graph(), job_),
         per_epoch_(train_.sampler().batches()),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
-        checkpointer_(options.checkpoint, options.start, stage, seat_, transport,
+        checkpointer_(options.checkpoint, options.start, stage, seat_, job_,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
-        boundary_(transport, checkpointer_, options.deadline),
+        boundary_(job_, checkpointer_, options.deadline),
         epoch_s_before_(options.start.epoch_s) {
     trainer_.set_judge(
         [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
@@ -74,7 +74,7 @@ class Trainer {
       if (position_.batch == 0) begin_epoch();
       const bool traced = position_.step == traced_step();
       const StepResult mine = train_step(traced, step_seconds);
-      if (traced) result.events = gather_events(transport_, schedule_, mine.events);
+      if (traced) result.events = gather_events(job_, schedule_, mine.events);
       pass_boundary();
       if (position_.batch == 0) end_epoch();
     }
@@ -116,8 +116,8 @@ class Trainer {
 
   StepResult train_step(bool traced, std::vector<double>& step_seconds) {
     const int64_t step = position_.step;
-    transport_.activity().doing(fmt::format("begin of step {}", step));
-    fault_point(transport_.rank(), step);
+    job_.activity().doing(fmt::format("begin of step {}", step));
+    fault_point(job_.rank(), step);
     place_source();
     const float rate = options_.rate(step, total_);
     const auto start = Clock::now();
@@ -128,16 +128,16 @@ class Trainer {
                                     .sgd = options_.sgd,
                                     .traced = traced},
                                    train_);
-    transport_.activity().doing("waiting for the other ranks to end the step");
+    job_.activity().doing("waiting for the other ranks to end the step");
     time_.enter(Spent::waiting);
-    const auto [sum, numbers] = gather_sums(transport_, mine, boundary_);
+    const auto [sum, numbers] = gather_sums(job_, mine, boundary_);
     time_.enter(Spent::other);
     nan_policy_.conclude(numbers, step);
     if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
     const double seconds = seconds_since(start);
     step_seconds.push_back(seconds);
     count(sum);
-    if (transport_.rank() == 0) report(sum, rate, seconds);
+    if (job_.rank() == 0) report(sum, rate, seconds);
     ++position_.step;
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
     return mine;
@@ -176,7 +176,7 @@ class Trainer {
 
   // The state of the last checkpoint, and on with the next batch.
   void rewind() {
-    transport_.activity().doing("going back to the last checkpoint");
+    job_.activity().doing("going back to the last checkpoint");
     if (!checkpointer_.rewind())
       throw Error(nan_policy_.skipped_because(),
                   "there is no checkpoint to go back to yet: use a smaller --lr", ExitCode::not_a_number);
@@ -222,8 +222,8 @@ class Trainer {
     time_.stop();
     time_.set_starved(starved_.seconds());
     std::vector<TimeSheet> all;
-    for (const std::string& text : transport_.gather(time_.text())) all.push_back(TimeSheet::from_text(text));
-    if (transport_.rank() == 0) observer_.on_end(all);
+    for (const std::string& text : job_.gather(time_.text())) all.push_back(TimeSheet::from_text(text));
+    if (job_.rank() == 0) observer_.on_end(all);
   }
 
   double epoch_s() const { return epoch_s_before_ + seconds_since(epoch_start_); }
@@ -240,15 +240,15 @@ class Trainer {
     report.test_s = seconds_since(start);
     report.test_loss = test.loss / double(test_size_);
     report.test_accuracy = test.correct / double(test_size_);
-    if (transport_.rank() == 0) observer_.on_epoch(report);
+    if (job_.rank() == 0) observer_.on_epoch(report);
     look_at_test(report);
   }
 
   // A test loss that is no finite number, while every step's was: a weight or a statistic must have gone
   // wrong.
   void look_at_test(const EpochReport& report) {
-    const bool bad = !transport_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
-    bad_test_ = bad ? first_bad_number(stage_, transport_) : "";
+    const bool bad = !job_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
+    bad_test_ = bad ? first_bad_number(stage_, job_) : "";
     if (!bad) return;
     bad_test_ = fmt::format("the test loss after epoch {} is no finite number: {}", report.epoch + 1,
                             bad_test_.empty() ? "the network's outputs are too large" : bad_test_);
@@ -269,12 +269,12 @@ class Trainer {
       sum.correct += part.correct;
       if (const StopVerdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
     }
-    transport_.activity().doing("waiting for the other ranks to end the evaluation");
-    return gather_sums(transport_, sum, boundary_).sum;
+    job_.activity().doing("waiting for the other ranks to end the evaluation");
+    return gather_sums(job_, sum, boundary_).sum;
   }
 
   Stage& stage_;
-  Transport& transport_;
+  Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;
   const Schedule& schedule_;

@@ -45,14 +45,14 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 }  // namespace
 
-Weights share_weights(const std::string& file, const Graph& network, Transport& transport) {
+Weights share_weights(const std::string& file, const Graph& network, Job& job) {
   const auto bytes = [&] {
     std::error_code ignored;  // reading says what is wrong
     return std::filesystem::is_directory(file, ignored)
                ? encode(read_weights(file), WeightFormat::safetensors)
                : read_bounded(file, most_weights_bytes);
   };
-  return decode(on_rank_zero(transport, bytes), file, file_bytes(network));
+  return decode(on_rank_zero(job, bytes), file, file_bytes(network));
 }
 
 void check_numbers(const Fitted& fitted, const Weights& weights, const std::string& origin) {
@@ -82,7 +82,7 @@ Weights gradients_of(Stage& stage) {
   });
 }
 
-std::string first_bad_number(Stage& stage, Transport& transport) {
+std::string first_bad_number(Stage& stage, Job& job) {
   std::map<std::string, std::string> mine;
   for (const NamedTensor& tensor : weights_of(stage))
     if (const std::string bad = describe_bad_number(tensor); !bad.empty()) mine[tensor.name] = bad;
@@ -92,15 +92,15 @@ std::string first_bad_number(Stage& stage, Transport& transport) {
   while (place < entries.size() && !mine.contains(entries[place].name)) ++place;
   const std::string text =
       place == entries.size() ? "" : fmt::format("{:012}{}", place, mine.at(entries[place].name));
-  for (const std::string& other : transport.gather(text))
+  for (const std::string& other : job.gather(text))
     if (!other.empty() && (first.empty() || other < first)) first = other;
-  first = transport.broadcast(first);
+  first = job.broadcast(first);
   return first.empty() ? "" : first.substr(12);
 }
 
-Weights gather_weights(Stage& stage, Transport& transport) {
+Weights gather_weights(Stage& stage, Job& job) {
   Weights all;
-  std::vector<std::string> parts = transport.gather(to_safetensors(weights_of(stage)));
+  std::vector<std::string> parts = job.gather(to_safetensors(weights_of(stage)));
   if (parts.empty()) return all;
   std::map<std::string, NamedTensor> found;
   for (size_t rank = 0; rank < parts.size(); ++rank) {

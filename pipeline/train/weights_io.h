@@ -7,12 +7,12 @@
 
 #include "framework/files/state_dict.h"
 #include "pipeline/stage/stage.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
 // Collective. Rank 0 reads the file; the others need not have it. Error on every rank.
-Weights share_weights(const std::string& file, const Graph& network, Transport&);
+Weights share_weights(const std::string& file, const Graph& network, Job&);
 
 // Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which nothing can
 // be computed.
@@ -29,9 +29,9 @@ Weights weights_of(Stage&);
 Weights gradients_of(Stage&);
 
 // Collective. What is wrong with the first tensor of the whole network that has such a number, or "".
-std::string first_bad_number(Stage&, Transport&);
+std::string first_bad_number(Stage&, Job&);
 
 // Collective. Those of all stages in the network's order, on rank 0; nothing elsewhere.
-Weights gather_weights(Stage&, Transport&);
+Weights gather_weights(Stage&, Job&);
 
 }  // namespace antichain

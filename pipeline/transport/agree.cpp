@@ -94,31 +94,30 @@ std::string describe_odd(const std::vector<std::string>& values, const std::stri
                      values[size_t(odd.front())], majority(values));
 }
 
-void agree(Transport& transport, const Held& held, const Advice& advice, ExitCode code) {
+void agree(Job& job, const Held& held, const Advice& advice, ExitCode code) {
   std::vector<RankHolds> all;
-  for (const std::string& text : transport.gather(packed(transport.host(), held)))
-    all.push_back(unpacked(text));
-  on_rank_zero(transport, [&] {
+  for (const std::string& text : job.gather(packed(job.host(), held))) all.push_back(unpacked(text));
+  on_rank_zero(job, [&] {
     refuse_odd(all, advice, code);
     return "";
   });
 }
 
-void agree(Transport& transport, const std::string& name, const std::string& value) {
-  agree(transport, {{name, value}},
+void agree(Job& job, const std::string& name, const std::string& value) {
+  agree(job, {{name, value}},
         [](const auto&, const auto&) { return "start every rank with the same program, options and files"; });
 }
 
-std::string on_rank_zero(Transport& transport, const std::function<std::string()>& work) {
+std::string on_rank_zero(Job& job, const std::function<std::string()>& work) {
   std::string answer;
-  if (transport.rank() == 0) {
+  if (job.rank() == 0) {
     try {
       answer = "+" + work();
     } catch (const Error& error) {
       answer = fmt::format("-{:03d}{}", int(error.code()), error.what());
     }
   }
-  answer = transport.broadcast(answer);
+  answer = job.broadcast(answer);
   if (answer.front() == '-') throw Error(answer.substr(4), "", ExitCode(std::stoi(answer.substr(1, 3))));
   return answer.substr(1);
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "framework/error.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -24,10 +24,10 @@ using Advice = std::function<std::string(const std::string& name, const std::vec
 
 // Collective. Error on every rank that names the first thing that is not alike on all of them, with the odd
 // ranks, their hosts and the values: "the plan is 1f0c on rank 2 (node3), but 77aa on the others".
-void agree(Transport&, const Held&, const Advice&, ExitCode = ExitCode::bad_input);
-void agree(Transport&, const std::string& name, const std::string& value);
+void agree(Job&, const Held&, const Advice&, ExitCode = ExitCode::bad_input);
+void agree(Job&, const std::string& name, const std::string& value);
 
 // Collective. Rank 0 runs `work`; an Error there is thrown on every rank, else all get its text.
-std::string on_rank_zero(Transport&, const std::function<std::string()>& work);
+std::string on_rank_zero(Job&, const std::function<std::string()>& work);
 
 }  // namespace antichain

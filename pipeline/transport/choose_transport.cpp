@@ -63,16 +63,17 @@ struct Connected {
   std::string failure;  // on every rank, of the first one that failed: nobody has any then
 };
 
-Connected connect(const DeviceMessages& offer, const Context& context, Transport& job,
+Connected connect(const DeviceMessages& offer, const Context& context, Transport& below,
                   const PeerPairs* pairs) {
+  Job& job = below.job();
   std::vector<int> peers;
   for (int peer = 0; peer < job.size(); ++peer)
     if (peer != job.rank() && !(pairs && pairs->direct(job.rank(), peer))) peers.push_back(peer);
   Connected made;
   std::string mine;
-  Verdicts verdicts(job);
+  Verdicts verdicts(below);
   try {
-    made.messages = offer.make(context, job, peers, [&] { verdicts.look(); });
+    made.messages = offer.make(context, below.job(), peers, [&] { verdicts.look(); });
   } catch (const Verdicts::OthersFailed&) {
   } catch (const Error& error) {
     job.check_job();  // else the others never come to compare
@@ -87,7 +88,7 @@ Connected connect(const DeviceMessages& offer, const Context& context, Transport
   return made;
 }
 
-WayFacts facts_of(const Context& context, const Transport& job, std::string_view asked,
+WayFacts facts_of(const Context& context, const Job& job, std::string_view asked,
                   const DeviceMessages*& messages) {
   WayFacts mine{.host = job.host()};
   const DeviceStreams* streams = device_streams(context.backend().name());
@@ -105,7 +106,8 @@ WayFacts facts_of(const Context& context, const Transport& job, std::string_view
 
 std::string ChosenTransport::way() const { return sentence.substr(0, sentence.find(": ")); }
 
-ChosenTransport choose_transport(const Context& context, Transport& job, std::string_view asked) {
+ChosenTransport choose_transport(const Context& context, Transport& below, std::string_view asked) {
+  Job& job = below.job();
   const DeviceMessages* offer = nullptr;
   const std::vector<std::string> texts = job.gather(to_text(facts_of(context, job, asked, offer)));
   const Ways ways = ways_from_text(on_rank_zero(job, [&] {
@@ -122,7 +124,7 @@ ChosenTransport choose_transport(const Context& context, Transport& job, std::st
   }
   const PeerPairs* const tried = pairs ? &*pairs : nullptr;
   Connected connected;
-  if (ways.messages && !(tried && tried->all())) connected = connect(*offer, context, job, tried);
+  if (ways.messages && !(tried && tried->all())) connected = connect(*offer, context, below, tried);
   const WayChoice choice = choose_way(asked, ways, tried, connected.failure);
   const bool copies = choice.way == Way::copies || choice.way == Way::copies_and_messages;
   if (peers && !copies) {
@@ -132,16 +134,16 @@ ChosenTransport choose_transport(const Context& context, Transport& job, std::st
   }
   ChosenTransport result{.own = nullptr, .sentence = choice.sentence};
   std::unique_ptr<CopyingTransport> near;
-  if (copies) near = make_peer_transport(job, std::move(peers), streams->copies(context), *pairs);
+  if (copies) near = make_peer_transport(below, std::move(peers), streams->copies(context), *pairs);
   if (choice.way == Way::copies_and_messages)
-    result.own = make_mixed_transport(job, std::move(near),
-                                      make_ordered_transport(job, std::move(connected.messages)), *pairs);
+    result.own = make_mixed_transport(below, std::move(near),
+                                      make_ordered_transport(below, std::move(connected.messages)), *pairs);
   else if (choice.way == Way::copies)
     result.own = std::move(near);
   else if (choice.way == Way::messages)
-    result.own = make_ordered_transport(job, std::move(connected.messages));
+    result.own = make_ordered_transport(below, std::move(connected.messages));
   else if (choice.way == Way::staged && streams)
-    result.own = make_staged_transport(job, streams->copies(context));
+    result.own = make_staged_transport(below, streams->copies(context));
   return result;
 }
 

@@ -25,7 +25,7 @@ Tensor one_double(double value) {
 double clock_offset_s(Transport& transport, const std::function<double()>& mine, int rounds) {
   double offset_s = 0, quickest_s = std::numeric_limits<double>::infinity();
   for (int peer = 1; peer < transport.size(); ++peer) {
-    transport.barrier();
+    transport.job().barrier();
     if (transport.rank() != 0 && transport.rank() != peer) continue;
     const int other = transport.rank() == 0 ? peer : 0;
     for (int round = 0; round < rounds; ++round) {
@@ -51,7 +51,7 @@ double clock_offset_s(Transport& transport, const std::function<double()>& mine,
 std::vector<double> clock_offsets(Transport& transport) {
   const double behind_s = clock_offset_s(transport, wall_s);
   std::vector<double> offsets_s;
-  for (const std::string& text : transport.gather(fmt::format("{}", -behind_s)))
+  for (const std::string& text : transport.job().gather(fmt::format("{}", -behind_s)))
     offsets_s.push_back(std::stod(text));
   return offsets_s;
 }

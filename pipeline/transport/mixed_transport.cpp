@@ -14,9 +14,9 @@ namespace {
 
 class MixedTransport : public TransportOver {
  public:
-  MixedTransport(Transport& job, std::unique_ptr<CopyingTransport> near, std::unique_ptr<MessagesInOrder> far,
-                 const PeerPairs& pairs)
-      : TransportOver(job), pairs_(pairs), near_(std::move(near)), far_(std::move(far)) {}
+  MixedTransport(Transport& below, std::unique_ptr<CopyingTransport> near,
+                 std::unique_ptr<MessagesInOrder> far, const PeerPairs& pairs)
+      : TransportOver(below), pairs_(pairs), near_(std::move(near)), far_(std::move(far)) {}
 
   void name_messages(Namer namer) override {
     far_->Transport::name_messages(namer);  // which does not name the job's messages: those are near_'s notes
@@ -84,12 +84,6 @@ class MixedTransport : public TransportOver {
     near_->give_up();
   }
 
-  void barrier() override { near_->barrier(); }
-  std::string broadcast(std::string bytes, int root) override {
-    return near_->broadcast(std::move(bytes), root);
-  }
-  std::vector<std::string> gather(const std::string& bytes) override { return near_->gather(bytes); }
-
  private:
   struct Leaving {
     MessageKey key;
@@ -116,10 +110,10 @@ class MixedTransport : public TransportOver {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_mixed_transport(Transport& job, std::unique_ptr<CopyingTransport> near,
+std::unique_ptr<Transport> make_mixed_transport(Transport& below, std::unique_ptr<CopyingTransport> near,
                                                 std::unique_ptr<MessagesInOrder> far,
                                                 const PeerPairs& pairs) {
-  return std::make_unique<MixedTransport>(job, std::move(near), std::move(far), pairs);
+  return std::make_unique<MixedTransport>(below, std::move(near), std::move(far), pairs);
 }
 
 }  // namespace antichain

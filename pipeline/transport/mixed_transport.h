@@ -15,9 +15,9 @@
 
 namespace antichain {
 
-// `near` carries the tensors of pairs that are direct, `far` those of the others; both over `job`, which must
+// `near` carries the tensors of pairs that are direct, `far` those of the others; both over `below`, which must
 // outlive it.
-std::unique_ptr<Transport> make_mixed_transport(Transport& job, std::unique_ptr<CopyingTransport> near,
+std::unique_ptr<Transport> make_mixed_transport(Transport& below, std::unique_ptr<CopyingTransport> near,
                                                 std::unique_ptr<MessagesInOrder> far, const PeerPairs&);
 
 }  // namespace antichain

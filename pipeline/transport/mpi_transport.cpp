@@ -34,7 +34,7 @@ int cores_of(MPI_Comm host) {
   return CPU_COUNT(&all);
 }
 
-class MpiTransport : public Transport {
+class MpiTransport : public JobTransport {
  public:
   MpiTransport() : rank_(tensors_.rank()), size_(tensors_.size()) {
     MPI_Comm host;
@@ -142,8 +142,6 @@ class MpiTransport : public Transport {
         texts.push_back(all.substr(size_t(offsets[r]), size_t(lengths[r])));
     return texts;
   }
-
-  void abort(int code) override { MPI_Abort(MPI_COMM_WORLD, code); }
 
  private:
   struct Posted {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "pipeline/host/watchdog.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job_transport.h"
 
 namespace antichain {
 
@@ -20,13 +20,13 @@ class MpiSession {
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;
 
-  Transport& transport() { return *transport_; }
+  JobTransport& transport() { return *transport_; }
 
   // Prints the sentence once for the whole job, however many ranks fail, and ends all of them with `code`.
   [[noreturn]] void end_job(const std::string& sentence, int code);
 
  private:
-  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<JobTransport> transport_;
   std::unique_ptr<Watchdog> watchdog_;
 };
 

@@ -13,11 +13,11 @@ namespace {
 
 class OrderedTransport : public MessagesInOrder {
  public:
-  OrderedTransport(Transport& job, std::unique_ptr<MessageStream> messages)
-      : MessagesInOrder(job), messages_(std::move(messages)) {
-    activity().guard([this] { return messages_->failure(); });
+  OrderedTransport(Transport& below, std::unique_ptr<MessageStream> messages)
+      : MessagesInOrder(below), messages_(std::move(messages)) {
+    job().activity().guard([this] { return messages_->failure(); });
   }
-  ~OrderedTransport() override { activity().guard({}); }
+  ~OrderedTransport() override { job().activity().guard({}); }
 
   bool ordered() const override { return true; }
   std::optional<int> lane_between(int, int, int lane) const override { return lane % messages_->lanes(); }
@@ -50,7 +50,7 @@ class OrderedTransport : public MessagesInOrder {
     const Item& item = items_.at(size_t(ticket));
     ANTICHAIN_CHECK(item.done, "the order has a message before whatever needs it");
     messages_->compute_after(item.done);
-    activity().beat();
+    job().activity().beat();
   }
   bool arrived(Ticket ticket) override {
     const Item& item = items_.at(size_t(ticket));
@@ -60,7 +60,7 @@ class OrderedTransport : public MessagesInOrder {
   // The device would wait for peers that never come, and who frees memory for the device.
   void give_up() override { messages_->give_up(); }
 
-  void progress() override { activity().beat(); }
+  void progress() override { job().activity().beat(); }
   void serve() override {}
 
   // What the device was told to give up ends, too, and then looks delivered.
@@ -157,9 +157,9 @@ class OrderedTransport : public MessagesInOrder {
 
 }  // namespace
 
-std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& job,
+std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& below,
                                                         std::unique_ptr<MessageStream> messages) {
-  return std::make_unique<OrderedTransport>(job, std::move(messages));
+  return std::make_unique<OrderedTransport>(below, std::move(messages));
 }
 
 }  // namespace antichain

@@ -33,9 +33,9 @@ class MessagesInOrder : public TransportOver {
   virtual bool all_issued() const = 0;
 };
 
-// `job` must outlive it, and so must the context behind `messages`. Guards the rank's Progress with
+// `below` must outlive it, and so must the context behind `messages`. Guards the rank's Progress with
 // MessageStream::failure.
-std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& job,
+std::unique_ptr<MessagesInOrder> make_ordered_transport(Transport& below,
                                                         std::unique_ptr<MessageStream> messages);
 
 }  // namespace antichain

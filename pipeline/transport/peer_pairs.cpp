@@ -11,7 +11,7 @@ namespace antichain {
 namespace {
 
 // Every rank's lines, by rank. Each rank gives equally many.
-std::vector<std::vector<std::string>> share_lines(Transport& job, std::vector<std::string> mine) {
+std::vector<std::vector<std::string>> share_lines(Job& job, std::vector<std::string> mine) {
   for (std::string& line : mine) std::ranges::replace(line, '\n', ' ');
   std::string all;
   for (const std::string& of_rank : job.gather(fmt::format("{}\n", fmt::join(mine, "\n")))) all += of_rank;
@@ -52,7 +52,7 @@ bool PeerPairs::one_host() const {
   return std::ranges::all_of(hosts_, [&](const std::string& host) { return host == hosts_[0]; });
 }
 
-PeerPairs find_pairs(Transport& job, PeerStream& peers) {
+PeerPairs find_pairs(Job& job, PeerStream& peers) {
   job.activity().doing("finding out which ranks can write to each other's devices");
   const auto known = share_lines(job, {job.host(), peers.introduction()});
   std::vector<std::string> hosts, why_not;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "pipeline/device/device_streams.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -31,6 +31,6 @@ class PeerPairs {
 };
 
 // Collective.
-PeerPairs find_pairs(Transport& job, PeerStream&);
+PeerPairs find_pairs(Job& job, PeerStream&);
 
 }  // namespace antichain

@@ -39,12 +39,12 @@ MessageKey back(MessageKey key) { return {2 * key.channel + 2, key.microbatch}; 
 
 class PeerTransport : public CopyingTransport {
  public:
-  PeerTransport(Transport& job, std::unique_ptr<PeerStream> peers, std::unique_ptr<CopyStream> copies,
+  PeerTransport(Transport& below, std::unique_ptr<PeerStream> peers, std::unique_ptr<CopyStream> copies,
                 const PeerPairs& pairs)
-      : CopyingTransport(job),
+      : CopyingTransport(below),
         peers_(std::move(peers)),
-        staged_(make_staged_transport(job, std::move(copies))) {
-    for (int peer = 0; peer < job.size(); ++peer) direct_.push_back(pairs.direct(job.rank(), peer));
+        staged_(make_staged_transport(below, std::move(copies))) {
+    for (int peer = 0; peer < below.size(); ++peer) direct_.push_back(pairs.direct(below.rank(), peer));
     staged_->name_messages([this](MessageKey key, int from, int to) {
       return key.channel % 2 ? name_of({key.channel / 2, key.microbatch}, from, to)
                              : name_of({key.channel / 2 - 1, key.microbatch}, to, from);
@@ -65,7 +65,7 @@ class PeerTransport : public CopyingTransport {
   void send(MessageKey key, int peer, Tensor tensor) override {
     if (!direct_[size_t(peer)]) return staged_->send(forth(key), peer, std::move(tensor));
     const Tensor shown = room_for_note();
-    const Ticket below = job_.recv(back(key), peer, shown);
+    const Ticket below = below_.recv(back(key), peer, shown);
     leaving_.push_back({key, peer, std::move(tensor), peers_->computed(), shown, below, nullptr});
     advance();
   }
@@ -74,8 +74,8 @@ class PeerTransport : public CopyingTransport {
     Arriving a{.key = key, .peer = peer, .into = into};
     if (direct_[size_t(peer)]) {
       a.note = room_for_note();
-      a.below = job_.recv(forth(key), peer, a.note);
-      job_.send(back(key), peer, in_message({into.bytes(), peers_->show(peer, into)}));
+      a.below = below_.recv(forth(key), peer, a.note);
+      below_.send(back(key), peer, in_message({into.bytes(), peers_->show(peer, into)}));
     } else {
       a.below = staged_->recv(forth(key), peer, std::move(into));
     }
@@ -93,7 +93,7 @@ class PeerTransport : public CopyingTransport {
     Arriving a = std::move(it->second);
     arriving_.erase(it);
     if (!a.note) return staged_->wait(a.below);
-    job_.wait(a.below);
+    below_.wait(a.below);
     const Note note = note_in(a.note);
     if (note.bytes != a.into.bytes()) throw wrong_size(key, peer, a.into.bytes(), note.bytes);
     const Moment copied = peers_->written(peer, note.peer);
@@ -105,7 +105,7 @@ class PeerTransport : public CopyingTransport {
     advance();
     const auto it = arriving_.find(ticket);
     if (it == arriving_.end()) return false;
-    return it->second.note ? job_.arrived(it->second.below) : staged_->arrived(it->second.below);
+    return it->second.note ? below_.arrived(it->second.below) : staged_->arrived(it->second.below);
   }
 
   bool hand_on() override { return advance(); }
@@ -115,7 +115,7 @@ class PeerTransport : public CopyingTransport {
   }
   void progress() override {
     advance();
-    job_.progress();
+    below_.progress();
   }
 
   void flush() override {
@@ -125,20 +125,6 @@ class PeerTransport : public CopyingTransport {
       return fmt::format("delivery of the {} to rank {}", name_of(first.key, rank(), first.peer), first.peer);
     };
     poll(RankState::anybody, what, [&] { return advance() && leaving_.empty(); });
-  }
-
-  // A rank that asks the others something goes on copying until all have come to it.
-  void barrier() override {
-    meet();
-    TransportOver::barrier();
-  }
-  std::string broadcast(std::string bytes, int root) override {
-    meet();
-    return TransportOver::broadcast(std::move(bytes), root);
-  }
-  std::vector<std::string> gather(const std::string& bytes) override {
-    meet();
-    return TransportOver::gather(bytes);
   }
 
  private:
@@ -164,7 +150,7 @@ class PeerTransport : public CopyingTransport {
 
   bool advance() {
     for (size_t i = 0; i < leaving_.size(); ++i)
-      if (!leaving_[i].copied && first_of_its_name(i) && job_.arrived(leaving_[i].below)) copy(leaving_[i]);
+      if (!leaving_[i].copied && first_of_its_name(i) && below_.arrived(leaving_[i].below)) copy(leaving_[i]);
     std::erase_if(leaving_, [&](const Leaving& l) { return l.copied && peers_->reached(l.copied); });
     std::erase_if(landing_, [&](const Landing& l) { return peers_->reached(l.copied); });
     return staged_->hand_on();
@@ -178,14 +164,14 @@ class PeerTransport : public CopyingTransport {
   }
 
   void copy(Leaving& l) {
-    job_.wait(l.below);
+    below_.wait(l.below);
     const Note shown = note_in(l.shown);
     Note done{.bytes = l.tensor.bytes()};
     if (shown.bytes == done.bytes)
       l.copied = peers_->write(l.peer, l.tensor, shown.peer, l.after, done.peer);
     else
       l.copied = l.after;  // an error, and the receiver's to report
-    job_.send(forth(l.key), l.peer, in_message(done));
+    below_.send(forth(l.key), l.peer, in_message(done));
   }
 
   // Until every rank is here.
@@ -193,23 +179,23 @@ class PeerTransport : public CopyingTransport {
     std::vector<Ticket> coming;
     const auto all_came = [&] {
       advance();
-      return std::ranges::all_of(coming, [&](Ticket t) { return job_.arrived(t); });
+      return std::ranges::all_of(coming, [&](Ticket t) { return below_.arrived(t); });
     };
-    const auto from = [&](int peer) { coming.push_back(job_.recv(meeting, peer, room_for_note())); };
+    const auto from = [&](int peer) { coming.push_back(below_.recv(meeting, peer, room_for_note())); };
     const auto wait_for_all = [&] {
       poll(
           RankState::anybody, [] { return std::string("other ranks that have not come to a common point"); },
           all_came);
-      for (const Ticket t : coming) job_.wait(t);
+      for (const Ticket t : coming) below_.wait(t);
     };
     if (rank() > 0) {
-      job_.send(meeting, 0, in_message({}));
+      below_.send(meeting, 0, in_message({}));
       from(0);
       return wait_for_all();
     }
     for (int peer = 1; peer < size(); ++peer) from(peer);
     wait_for_all();
-    for (int peer = 1; peer < size(); ++peer) job_.send(meeting, peer, in_message({}));
+    for (int peer = 1; peer < size(); ++peer) below_.send(meeting, peer, in_message({}));
   }
 
   // What was shown to others is freed when all have closed it.
@@ -235,10 +221,10 @@ class PeerTransport : public CopyingTransport {
 
 }  // namespace
 
-std::unique_ptr<CopyingTransport> make_peer_transport(Transport& job, std::unique_ptr<PeerStream> peers,
+std::unique_ptr<CopyingTransport> make_peer_transport(Transport& below, std::unique_ptr<PeerStream> peers,
                                                       std::unique_ptr<CopyStream> copies,
                                                       const PeerPairs& pairs) {
-  return std::make_unique<PeerTransport>(job, std::move(peers), std::move(copies), pairs);
+  return std::make_unique<PeerTransport>(below, std::move(peers), std::move(copies), pairs);
 }
 
 }  // namespace antichain

@@ -19,9 +19,9 @@
 namespace antichain {
 namespace {
 
-std::string word_of_this_job(Transport& transport) {
+std::string word_of_this_job(Job& job) {
   std::random_device random;
-  return on_rank_zero(transport, [&] { return fmt::format("{:08x}{:08x}", random(), random()); });
+  return on_rank_zero(job, [&] { return fmt::format("{:08x}{:08x}", random(), random()); });
 }
 
 // A rank's file, removed when the scope ends.
@@ -53,29 +53,29 @@ bool sees(const std::string& folder, const std::string& file, double patience_s)
 }
 
 // Collective. The first rank's problem ends the job.
-void end_at_first(Transport& transport, const std::string& problem, const std::string& hint) {
-  const auto all = transport.gather(problem);
+void end_at_first(Job& job, const std::string& problem, const std::string& hint) {
+  const auto all = job.gather(problem);
   const auto first = std::ranges::find_if(all, [](const std::string& p) { return !p.empty(); });
-  const std::string sentence = transport.broadcast(first == all.end() ? "" : *first);
+  const std::string sentence = job.broadcast(first == all.end() ? "" : *first);
   if (!sentence.empty()) throw Error(sentence, hint);
 }
 
 }  // namespace
 
-void check_shared_folder(const std::string& folder, Transport& transport, double patience_s) {
-  if (transport.size() == 1) return;
+void check_shared_folder(const std::string& folder, Job& job, double patience_s) {
+  if (job.size() == 1) return;
   constexpr const char* hint = "name a folder for checkpoints on a file system that all hosts share";
-  const Progress::Disk disk(transport.activity(), "writing to the folder for checkpoints");
-  const int rank = transport.rank();
-  const std::string word = word_of_this_job(transport);
+  const Progress::Disk disk(job.activity(), "writing to the folder for checkpoints");
+  const int rank = job.rank();
+  const std::string word = word_of_this_job(job);
   const auto place = [&](int r, const std::string& host) {
     return host.empty() ? fmt::format("rank {}", r) : fmt::format("rank {} on {}", r, host);
   };
-  std::vector<std::string> hosts = transport.gather(transport.host());
-  const std::string me = place(rank, transport.host()),
-                    first = place(0, transport.broadcast(hosts.empty() ? "" : hosts[0]));
+  std::vector<std::string> hosts = job.gather(job.host());
+  const std::string me = place(rank, job.host()),
+                    first = place(0, job.broadcast(hosts.empty() ? "" : hosts[0]));
   const Token mine(folder, word, rank);
-  end_at_first(transport,
+  end_at_first(job,
                mine.problem().empty()
                    ? ""
                    : fmt::format("{} can't write to the folder {}: {}", me, folder, mine.problem()),
@@ -85,12 +85,12 @@ void check_shared_folder(const std::string& folder, Transport& transport, double
                        folder);
   };
   const bool seen = sees(folder, Token::path(folder, word, 0), patience_s);
-  end_at_first(transport, seen ? "" : other_folder(me, first), hint);
+  end_at_first(job, seen ? "" : other_folder(me, first), hint);
   std::string missed;
-  for (int r = 1; rank == 0 && r < transport.size() && missed.empty(); ++r)
+  for (int r = 1; rank == 0 && r < job.size() && missed.empty(); ++r)
     if (!sees(folder, Token::path(folder, word, r), patience_s))
       missed = other_folder(first, place(r, hosts[size_t(r)]));
-  end_at_first(transport, missed, hint);
+  end_at_first(job, missed, hint);
 }
 
 }  // namespace antichain

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -13,6 +13,6 @@ namespace antichain {
 // of theirs, for so many seconds, because file servers tell of a new file late. `folder` is this rank's path.
 // Throws Error on every rank, naming the first rank and its host, when one can't write there or does not see
 // what another wrote.
-void check_shared_folder(const std::string& folder, Transport&, double patience_s = 5);
+void check_shared_folder(const std::string& folder, Job&, double patience_s = 5);
 
 }  // namespace antichain

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "framework/error.h"
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job_transport.h"
 
 namespace antichain {
 
-class SoloTransport : public Transport {
+class SoloTransport : public JobTransport {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
@@ -26,7 +26,6 @@ class SoloTransport : public Transport {
   void barrier() override {}
   std::string broadcast(std::string bytes, int) override { return bytes; }
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
-  void abort(int) override {}
 
  private:
   [[noreturn]] static void no_peer() { check_failed("peer", "a rank alone has nobody to talk to"); }

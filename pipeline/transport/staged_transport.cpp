@@ -51,8 +51,10 @@ class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
 
 class ByHostMemory : public StagedTransport {
  public:
-  ByHostMemory(Transport& job, std::unique_ptr<CopyStream> copies)
-      : StagedTransport(job), copies_(std::move(copies)), buffers_(std::make_shared<HostBuffers>(*copies_)) {}
+  ByHostMemory(Transport& below, std::unique_ptr<CopyStream> copies)
+      : StagedTransport(below),
+        copies_(std::move(copies)),
+        buffers_(std::make_shared<HostBuffers>(*copies_)) {}
 
   void send(MessageKey key, int peer, Tensor tensor) override {
     const Tensor host = buffers_->like(tensor);
@@ -63,7 +65,7 @@ class ByHostMemory : public StagedTransport {
 
   Ticket recv(MessageKey key, int peer, Tensor into) override {
     const Tensor host = buffers_->like(into);
-    const Ticket below = job_.recv(key, peer, host);
+    const Ticket below = below_.recv(key, peer, host);
     arriving_[++last_ticket_] = {below, std::move(into), host, copies_->computed(), nullptr};
     return last_ticket_;
   }
@@ -91,7 +93,7 @@ class ByHostMemory : public StagedTransport {
 
   void progress() override {
     advance();
-    job_.progress();
+    below_.progress();
   }
 
   bool hand_on() override {
@@ -101,21 +103,7 @@ class ByHostMemory : public StagedTransport {
 
   void flush() override {
     hand_over();
-    job_.flush();
-  }
-
-  // Peers may wait for tensors before they come to any of these.
-  void barrier() override {
-    hand_over();
-    TransportOver::barrier();
-  }
-  std::string broadcast(std::string bytes, int root) override {
-    hand_over();
-    return TransportOver::broadcast(std::move(bytes), root);
-  }
-  std::vector<std::string> gather(const std::string& bytes) override {
-    hand_over();
-    return TransportOver::gather(bytes);
+    below_.flush();
   }
 
  private:
@@ -137,18 +125,18 @@ class ByHostMemory : public StagedTransport {
   }
 
   void land(Arriving& a) {
-    job_.wait(a.below);
+    below_.wait(a.below);
     a.copied = copies_->to_device(a.host, a.into, a.free);
   }
 
   // In the order of posting: messages of one name arrive in the order of sending.
   void advance() {
     while (!leaving_.empty() && copies_->reached(leaving_.front().copied)) {
-      job_.send(leaving_.front().key, leaving_.front().peer, std::move(leaving_.front().host));
+      below_.send(leaving_.front().key, leaving_.front().peer, std::move(leaving_.front().host));
       leaving_.pop_front();
     }
     for (auto& [ticket, a] : arriving_)
-      if (!a.copied && job_.arrived(a.below)) land(a);
+      if (!a.copied && below_.arrived(a.below)) land(a);
     std::erase_if(landing_, [&](const Arriving& a) { return copies_->reached(a.copied); });
   }
 
@@ -162,8 +150,8 @@ class ByHostMemory : public StagedTransport {
 
 }  // namespace
 
-std::unique_ptr<StagedTransport> make_staged_transport(Transport& job, std::unique_ptr<CopyStream> copies) {
-  return std::make_unique<ByHostMemory>(job, std::move(copies));
+std::unique_ptr<StagedTransport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies) {
+  return std::make_unique<ByHostMemory>(below, std::move(copies));
 }
 
 }  // namespace antichain

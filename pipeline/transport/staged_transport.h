@@ -27,7 +27,7 @@ class StagedTransport : public TransportOver {
   virtual bool hand_on() = 0;
 };
 
-// `job` must outlive it, and so must the context behind `copies`.
-std::unique_ptr<StagedTransport> make_staged_transport(Transport& job, std::unique_ptr<CopyStream> copies);
+// `below` must outlive it, and so must the context behind `copies`.
+std::unique_ptr<StagedTransport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies);
 
 }  // namespace antichain

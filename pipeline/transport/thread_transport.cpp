@@ -48,7 +48,7 @@ struct Hub {
   int aborted_by = -1;
 };
 
-class ThreadTransport : public Transport {
+class ThreadTransport : public JobTransport {
  public:
   ThreadTransport(Hub& hub, int rank) : hub_(hub), rank_(rank), crowded_(hub.size > available_cores()) {}
 
@@ -117,7 +117,7 @@ class ThreadTransport : public Transport {
     return rank_ == 0 ? *all : std::vector<std::string>();
   }
 
-  void abort(int) override {
+  void abort() {
     {
       std::lock_guard lock(hub_.mutex);
       if (!hub_.aborted) hub_.aborted_by = rank_;
@@ -276,7 +276,7 @@ class ThreadTransport : public Transport {
 
 }  // namespace
 
-void run_ranks(int n, const std::function<void(Transport&)>& body, const RunRanksOptions& options) {
+void run_ranks(int n, const std::function<void(JobTransport&)>& body, const RunRanksOptions& options) {
   if (n < 1) throw Error(fmt::format("a job needs at least one rank, not {}", n), "", ExitCode::usage);
   Hub hub(n);
   std::vector<std::unique_ptr<ThreadTransport>> transports;
@@ -290,7 +290,7 @@ void run_ranks(int n, const std::function<void(Transport&)>& body, const RunRank
   Watchdog watchdog(states_of_threads(records), end_stuck);
   const auto end_with = [&](int r, const std::exception_ptr& why) {
     error.note(why);
-    transports[r]->abort(int(ExitCode::failure));
+    transports[r]->abort();
   };
   const auto work = [&](int r) {
     try {

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-#include "pipeline/transport/transport.h"
+#include "pipeline/transport/job_transport.h"
 
 namespace antichain {
 
@@ -16,6 +16,6 @@ struct RunRanksOptions {
 
 // Runs `body` on n threads, one per rank, and joins them. When one throws, the others get an Error
 // (ExitCode::peer_failed) in their waits, and the first original error is rethrown here.
-void run_ranks(int n, const std::function<void(Transport&)>& body, const RunRanksOptions& = {});
+void run_ranks(int n, const std::function<void(JobTransport&)>& body, const RunRanksOptions& = {});
 
 }  // namespace antichain

@@ -14,11 +14,10 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "framework/error.h"
 #include "framework/tensor.h"
-#include "pipeline/host/progress.h"
+#include "pipeline/transport/job.h"
 
 namespace antichain {
 
@@ -45,12 +44,11 @@ class Transport {
  public:
   using Ticket = int64_t;
 
+  explicit Transport(Job& job) : job_(job) {}  // the job must outlive it
   virtual ~Transport() = default;
-  virtual int rank() const = 0;
-  virtual int size() const = 0;
-  virtual int local_rank() const = 0;  // among the ranks of this host
-  virtual int local_size() const = 0;  // ranks on this host
-  virtual std::string host() const = 0;
+  Job& job() const { return job_; }
+  int rank() const { return job_.rank(); }
+  int size() const { return job_.size(); }
 
   // Tensors are in host memory, but where a transport over another one says otherwise.
   virtual void send(MessageKey, int peer, Tensor) = 0;         // kept until delivered
@@ -74,21 +72,9 @@ class Transport {
     return std::nullopt;
   }
 
-  // Control plane: small, blocking, every rank calls in the same order.
-  virtual void barrier() = 0;
-  virtual std::string broadcast(std::string bytes, int root = 0) = 0;
-  virtual std::vector<std::string> gather(const std::string& bytes) = 0;  // on rank 0 all, elsewhere empty
-
-  // Ends the whole job from any thread: peers blocked in a wait get an Error or the process ends.
-  virtual void abort(int code) = 0;
-  // Error where another rank has done that: for who waits without waiting here.
-  virtual void check_job() {}
   // An exception ends this rank's step: what is under way is let go of, so that the memory it uses can be
   // freed. The last call.
   virtual void give_up() {}
-
-  // What this rank is doing, for the watchdog: the runner says so at each action, waits do so themselves.
-  virtual Progress& activity() { return activity_; }
 
   // How reports name a message ("activation of node layer2.0.add, micro-batch 3"). Called only when a wait
   // has lasted some milliseconds, and when something is wrong.
@@ -101,7 +87,7 @@ class Transport {
   Error wrong_size(MessageKey, int from, int64_t expected_bytes, int64_t got_bytes) const;
 
  private:
-  Progress activity_;
+  Job& job_;
   Namer namer_;
 };
 

@@ -16,26 +16,12 @@ namespace antichain {
 
 class TransportOver : public Transport {
  public:
-  explicit TransportOver(Transport& job) : job_(job) {}  // must outlive this one
+  explicit TransportOver(Transport& below) : TransportOver(below, below.job()) {}
+  TransportOver(Transport& below, Job& job) : Transport(job), below_(below) {}  // both must outlive it
 
-  int rank() const override { return job_.rank(); }
-  int size() const override { return job_.size(); }
-  int local_rank() const override { return job_.local_rank(); }
-  int local_size() const override { return job_.local_size(); }
-  std::string host() const override { return job_.host(); }
-
-  void barrier() override { job_.barrier(); }
-  std::string broadcast(std::string bytes, int root) override {
-    return job_.broadcast(std::move(bytes), root);
-  }
-  std::vector<std::string> gather(const std::string& bytes) override { return job_.gather(bytes); }
-  void abort(int code) override { job_.abort(code); }
-  void check_job() override { job_.check_job(); }
-
-  Progress& activity() override { return job_.activity(); }
   void name_messages(Namer namer) override {
     Transport::name_messages(namer);
-    job_.name_messages(std::move(namer));
+    below_.name_messages(std::move(namer));
   }
 
  protected:
@@ -43,12 +29,13 @@ class TransportOver : public Transport {
   // what for once the wait has lasted.
   template <class Text, class Done>
   void poll(int peer, const Text& what, const Done& done) {
-    if (done()) return activity().beat();
+    Progress& activity = job().activity();
+    if (done()) return activity.beat();
     using Clock = std::chrono::steady_clock;
-    Progress::Wait waiting(activity(), peer);
+    Progress::Wait waiting(activity, peer);
     const auto start = Clock::now();
     for (bool explained = false; !done();) {
-      job_.check_job();
+      job().check_job();
       const auto waited = Clock::now() - start;
       if (!explained && waited > std::chrono::milliseconds(20)) {
         waiting.explain(what());
@@ -61,7 +48,7 @@ class TransportOver : public Transport {
     }
   }
 
-  Transport& job_;
+  Transport& below_;
 };
 
 }  // namespace antichain

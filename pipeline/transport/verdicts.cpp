@@ -24,7 +24,7 @@ Verdicts::Verdicts(Transport& job) : job_(job) {
 }
 
 void Verdicts::look() {
-  job_.check_job();
+  job_.job().check_job();
   for (Other& other : others_) {
     if (!other.came && job_.arrived(other.ticket)) take(other);
     if (other.came && *other.good.raw() == std::byte(false)) throw OthersFailed();

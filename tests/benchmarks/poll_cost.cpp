@@ -42,7 +42,7 @@ double seconds_each(const Work& work) {
 double share_of_watchdog() {
   constexpr double slept_s = 3;
   double used_s = 0;
-  const auto sleep = [&](Transport&) {
+  const auto sleep = [&](JobTransport&) {
     const double before = cpu_s(CLOCK_PROCESS_CPUTIME_ID);
     std::this_thread::sleep_for(std::chrono::duration<double>(slept_s));
     used_s = cpu_s(CLOCK_PROCESS_CPUTIME_ID) - before;

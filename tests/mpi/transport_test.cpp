@@ -19,7 +19,7 @@ namespace {
 using namespace antichain;
 using test::FakeCopies, test::FakePeers;
 
-std::unique_ptr<Transport> over(Transport& job, const std::string& way) {
+std::unique_ptr<Transport> over(JobTransport& job, const std::string& way) {
   if (way == "staged") return make_staged_transport(job, std::make_unique<FakeCopies>());
   auto peers = std::make_unique<FakePeers>();
   if (way == "mixed")
@@ -37,10 +37,10 @@ int main(int argc, char** argv) {
   if (argc > 1) own = over(session.transport(), argv[1]);
   Transport& transport = own ? *own : session.transport();
   for (const test::TransportCheck& check : test::transport_checks()) try {
-      transport.activity().doing(check.name);
+      transport.job().activity().doing(check.name);
       check.run(transport);
       transport.flush();
-      transport.barrier();
+      transport.job().barrier();
       if (transport.rank() == 0) std::printf("%s on %d ranks: passed\n", check.name, transport.size());
     } catch (const std::exception& error) {
       session.end_job(std::string(check.name) + ": " + error.what(), 1);

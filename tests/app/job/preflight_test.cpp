@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 // Of each rank: what it was refused with, or "".
 std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
   std::vector<std::string> all(needs.size());
-  run_ranks(int(needs.size()), [&](Transport& transport) {
+  run_ranks(int(needs.size()), [&](JobTransport& transport) {
     const auto r = size_t(transport.rank());
     try {
       check_memory(transport, MemoryOf::plan, needs[r]);
@@ -45,7 +45,7 @@ TEST(CheckMemory, RefusesWithATableOfAllStages) {
 
 // The same for all ranks, so far.
 TEST(CheckMemory, OfProfilingNamesRanks) {
-  run_ranks(2, [&](Transport& transport) {
+  run_ranks(2, [&](JobTransport& transport) {
     try {
       check_memory(transport, MemoryOf::profiling, {.weights = available_memory_bytes()});
       ADD_FAILURE() << "not refused";

@@ -35,10 +35,10 @@ TrainingRun train(const TrainingCase& c, int ranks) {
   return train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
 }
 
-std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
   return make_ordered_transport(job, nccl_among(context, job));
 }
-std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context) {
   auto peers = FakeGpu::the().make_peers(context);
   const PeerPairs pairs = find_pairs(job, *peers);
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);

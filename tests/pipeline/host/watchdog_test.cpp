@@ -256,7 +256,7 @@ TEST(WatchdogDeathTest, AHungThreadEndsTheProgramAndIsNamed) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {
     run_ranks(3,
-              [](Transport& t) {
+              [](JobTransport& t) {
                 t.activity().doing("multiplying");
                 if (t.rank() == 1)
                   for (;;) std::this_thread::sleep_for(1h);
@@ -274,7 +274,7 @@ TEST(WatchdogDeathTest, ADeadlockOfThreadsEndsTheProgram) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto job = [] {
     run_ranks(2,
-              [](Transport& t) {
+              [](JobTransport& t) {
                 t.wait(t.recv({0, 0}, 1 - t.rank(), Tensor::host({{8}, DType::u8})));
               },
               {.watchdog_s = 0.5});

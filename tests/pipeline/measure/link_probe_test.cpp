@@ -24,7 +24,7 @@ Context on_the_cpu() {
 }
 
 TEST(LinkProbe, OneRankAloneHasAFreeLink) {
-  run_ranks(1, [](Transport& t) {
+  run_ranks(1, [](JobTransport& t) {
     const Link link = measure_link(t, on_the_cpu());
     EXPECT_EQ(link.bytes_per_s, 0);
     EXPECT_EQ(link.latency_s, 0);
@@ -33,7 +33,7 @@ TEST(LinkProbe, OneRankAloneHasAFreeLink) {
 
 TEST(LinkProbe, AllRanksGetTheSameFigures) {
   std::vector<Link> links(3);
-  run_ranks(3, [&](Transport& t) { links[size_t(t.rank())] = measure_link(t, on_the_cpu()); });
+  run_ranks(3, [&](JobTransport& t) { links[size_t(t.rank())] = measure_link(t, on_the_cpu()); });
   for (const Link& link : links) {
     EXPECT_EQ(link.bytes_per_s, links[0].bytes_per_s);
     EXPECT_EQ(link.latency_s, links[0].latency_s);
@@ -49,7 +49,7 @@ TEST(LinkProbe, AllRanksGetTheSameFigures) {
 // Over one that wants its messages in an order, each round trip is a step.
 TEST(LinkProbe, MessagesGoInTheOrderThatTheirTransportKeeps) {
   Rendezvous all(3);
-  run_ranks(3, [&](Transport& job) {
+  run_ranks(3, [&](JobTransport& job) {
     const auto ordered =
         make_ordered_transport(job, std::make_unique<FakeMessages>(all, job.rank(), /*host_blocks=*/true));
     EXPECT_GT(measure_link(*ordered, on_the_cpu()).bytes_per_s, 0);

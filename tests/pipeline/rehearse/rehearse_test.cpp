@@ -30,7 +30,7 @@ Rehearsed run(const Profile& network, const Plan& plan, Policy policy, int micro
               const Cluster& cluster, const RehearseOptions& options = {}, int steps = 3) {
   const Schedule schedule = make_schedule(network, plan, policy, microbatches);
   Rehearsed result{.simulated = simulate(schedule, plan, network, cluster)};
-  run_ranks(plan.ranks(), [&](Transport& transport) {
+  run_ranks(plan.ranks(), [&](JobTransport& transport) {
     Rehearsal rehearsal(network, plan, schedule, cluster, transport, options);
     for (int i = 0; i < steps; ++i) {
       Timeline timeline = rehearsal.step();
@@ -144,7 +144,7 @@ TEST(Rehearsal, AnotherNumberOfRanksIsRefused) {
   const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
   const Cluster cluster = one_link({});
   const auto on_three = [&] {
-    run_ranks(3, [&](Transport& t) { Rehearsal(network, plan, schedule, cluster, t); });
+    run_ranks(3, [&](JobTransport& t) { Rehearsal(network, plan, schedule, cluster, t); });
   };
   expect_error(on_three, {"for 2 ranks", "3 rehearse it"});
 }
@@ -167,7 +167,7 @@ TEST(Rehearsal, AComfortableScale) {
 
 // Clocks that are whole seconds apart.
 TEST(RehearsalClock, FindsTheOffsetToRankZero) {
-  run_ranks(3, [](Transport& transport) {
+  run_ranks(3, [](JobTransport& transport) {
     const auto start = std::chrono::steady_clock::time_point();
     const auto mine = [&] {
       const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -30,7 +30,7 @@ TrainingRun on_fake_gpu(TrainingCase c, int ranks, bool device_augments, unsigne
   fake_cuda::reset(seed);
   c.device = FakeGpu::the().name();
   c.device_augments = device_augments;
-  c.over = [](Transport& job, const Context& context) {
+  c.over = [](JobTransport& job, const Context& context) {
     return make_staged_transport(job, device_streams("fake_gpu")->copies(context));
   };
   return train_on_threads(c, ranks, some_plan, by_policy(policy));

@@ -41,7 +41,7 @@ namespace antichain::test {
 namespace {
 
 using Counts = std::vector<int>;  // of replicas, by stage
-using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
+using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)>;
 
 int sum(const Counts& replicas) { return std::accumulate(replicas.begin(), replicas.end(), 0); }
 
@@ -68,7 +68,7 @@ const char* name_of(Way way) {
   return way == Way::staged ? "ByHostMemory" : way == Way::peers ? "BetweenDevices" : "OverNccl";
 }
 
-std::unique_ptr<Transport> over(Way way, Transport& job, const Context& context) {
+std::unique_ptr<Transport> over(Way way, JobTransport& job, const Context& context) {
   if (way == Way::staged) return make_staged_transport(job, device_streams("fake_gpu")->copies(context));
   if (way == Way::nccl) return make_ordered_transport(job, nccl_among(context, job));
   auto peers = FakeGpu::the().make_peers(context);
@@ -90,7 +90,7 @@ class DeviceReplicas : public ::testing::TestWithParam<Way> {
     ::unsetenv("ANTICHAIN_FAULT");
   }
   static MakeTransport transport() {
-    return [](Transport& job, const Context& context) { return over(GetParam(), job, context); };
+    return [](JobTransport& job, const Context& context) { return over(GetParam(), job, context); };
   }
 };
 INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::peers, Way::nccl),
@@ -147,7 +147,7 @@ class Samples : public BatchSource {
 // A rank of a job that trains by hand.
 struct OneRank {
   int rank;
-  Transport& job;
+  JobTransport& job;
   CUstream_st* stream;  // in which it computes
   const std::vector<Action>& actions;
   Samples& samples;
@@ -157,7 +157,7 @@ struct OneRank {
 void on_ranks(const Counts& replicas, int microbatches, const MakeTransport& over,
               const std::function<void(OneRank&)>& body) {
   FakeGpu& gpu = FakeGpu::the();
-  run_ranks(sum(replicas), [&](Transport& job) {
+  run_ranks(sum(replicas), [&](JobTransport& job) {
     Context context(gpu, 1, job.local_rank());
     gpu.enter(context);
     const std::unique_ptr<Transport> transport = over(job, context);
@@ -191,7 +191,7 @@ float number(int replica, int64_t i) {
 // The sum by itself: ((g0 + g1) + g2) + … everywhere, and everybody's statistics.
 void expect_added_up(int replicas, int microbatches, const MakeTransport& over) {
   FakeGpu& gpu = FakeGpu::the();
-  run_ranks(replicas, [&](Transport& job) {
+  run_ranks(replicas, [&](JobTransport& job) {
     const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
     const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
     const Plan plan = cut(network, {replicas});
@@ -362,7 +362,7 @@ class LetsGo : public Watched {
 // done any of it.
 TEST_P(DeviceReplicas, TheHostDoesNotWaitForTheSum) {
   std::vector<int> flushes(2);
-  const MakeTransport letting_go = [&](Transport& job, const Context& context) {
+  const MakeTransport letting_go = [&](JobTransport& job, const Context& context) {
     return std::make_unique<LetsGo>(over(GetParam(), job, context), cuda::stream_of(context), flushes);
   };
   on_ranks({2}, 4, letting_go, [&](OneRank& r) {
@@ -399,12 +399,12 @@ class Strict : public Watched {
 TEST(ReplicasOnTheHost, ReceiveNothingIntoWhatIsStillBeingSent) {
   std::atomic<int> broken = 0;
   TrainingCase c{.model = "resnet20", .steps = 2};
-  c.over = [&](Transport& job, const Context&) { return std::make_unique<Strict>(job, broken); };
+  c.over = [&](JobTransport& job, const Context&) { return std::make_unique<Strict>(job, broken); };
   for (const Counts& replicas : {Counts{2}, Counts{1, 3}}) on_the_cpu(c, replicas);
   EXPECT_EQ(broken, 0);
 }
 
-std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, Transport& job, const Context& context) {
+std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, JobTransport& job, const Context& context) {
   if (way == Way::staged)
     return make_staged_transport(job,
                                  std::make_unique<ForgetfulCopies>(cuda::make_copy_stream(context), forgets));
@@ -436,7 +436,7 @@ TEST_P(DeviceReplicas, NeedTheWaitsOfTheSum) {
     fake_cuda::ipc({.threads_are_processes = GetParam() == Way::peers,
                     .forgets_waits = forgets == Forgets::free_buffer});
     try {
-      const TrainingRun run = on_fake_gpu(c, {2}, seed, [&](Transport& job, const Context& context) {
+      const TrainingRun run = on_fake_gpu(c, {2}, seed, [&](JobTransport& job, const Context& context) {
         return forgetful(GetParam(), forgets, job, context);
       });
       return run.losses != cpu.losses || run.state != cpu.state;

@@ -29,11 +29,11 @@
 namespace antichain::test {
 namespace {
 
-using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
-std::unique_ptr<Transport> staged(Transport& job, const Context& context) {
+using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)>;
+std::unique_ptr<Transport> staged(JobTransport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
 }
-std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
   return make_ordered_transport(job, nccl_among(context, job));
 }
 

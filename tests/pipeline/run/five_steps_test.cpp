@@ -60,7 +60,7 @@ std::vector<double> train(const GoldenErrors& drawn, float rate, int stages, siz
   register_cpu_backend();
   const Backend& cpu = backend("cpu");
   std::vector<double> losses(steps + 1);
-  run_ranks(stages, [&](Transport& transport) {
+  run_ranks(stages, [&](JobTransport& transport) {
     Context context(cpu);
     cpu.enter(context);
     const Graph model = make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0});

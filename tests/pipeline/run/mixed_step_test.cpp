@@ -29,13 +29,33 @@
 namespace antichain::test {
 namespace {
 
-class OnHost : public PassingTransport {
+// The job as a rank sees it that is on another host.
+class JobOnHost : public Job {
  public:
-  OnHost(Transport& job, std::string host) : PassingTransport(job), host_(std::move(host)) {}
+  JobOnHost(Job& job, std::string host) : job_(job), host_(std::move(host)) {}
   std::string host() const override { return host_; }
 
+  int rank() const override { return job_.rank(); }
+  int size() const override { return job_.size(); }
+  int local_rank() const override { return job_.local_rank(); }
+  int local_size() const override { return job_.local_size(); }
+  void barrier() override { job_.barrier(); }
+  std::string broadcast(std::string bytes, int root) override {
+    return job_.broadcast(std::move(bytes), root);
+  }
+  std::vector<std::string> gather(const std::string& bytes) override { return job_.gather(bytes); }
+  void check_job() override { job_.check_job(); }
+  Progress& activity() override { return job_.activity(); }
+
  private:
+  Job& job_;
   const std::string host_;
+};
+
+struct OnHost {
+  OnHost(JobTransport& below, std::string host) : job(below, std::move(host)), transport(below, job) {}
+  JobOnHost job;
+  PassingTransport transport;
 };
 
 // Ranks are processes of two hosts, each with a device of its own.
@@ -52,7 +72,7 @@ class MixedStep : public ::testing::Test {
     fake_cuda::reset(1);
   }
 
-  std::unique_ptr<Transport> over(Transport& job, const Context& context, int first_of_second_host) {
+  std::unique_ptr<Transport> over(JobTransport& job, const Context& context, int first_of_second_host) {
     ChosenTransport chosen =
         choose_transport(context, on_host(job, job.rank() < first_of_second_host ? "here" : "there"), "auto");
     std::lock_guard lock(mutex_);
@@ -61,13 +81,13 @@ class MixedStep : public ::testing::Test {
     return std::move(chosen.own);
   }
 
-  Transport& on_host(Transport& job, const std::string& host) {
+  Transport& on_host(JobTransport& job, const std::string& host) {
     std::lock_guard lock(mutex_);
-    return *hosts_.emplace_back(std::make_unique<OnHost>(job, host));
+    return hosts_.emplace_back(std::make_unique<OnHost>(job, host))->transport;
   }
 
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Transport>> hosts_;
+  std::vector<std::unique_ptr<OnHost>> hosts_;
   std::string sentence_;
   bool ordered_ = false;
 };
@@ -83,7 +103,7 @@ TEST_F(MixedStep, TrainsToTheBitsOfTheCpu) {
   for (const int ranks : {3, 4})
     for (unsigned seed = 1; seed <= 3; ++seed) {
       fake_cuda::reset(seed);
-      c.over = [&](Transport& job, const Context& context) { return over(job, context, 2); };
+      c.over = [&](JobTransport& job, const Context& context) { return over(job, context, 2); };
       const TrainingRun mixed = train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
       expect_same(mixed, cpu, std::to_string(ranks) + " ranks, seed " + std::to_string(seed));
       EXPECT_TRUE(ordered_);
@@ -113,7 +133,7 @@ TEST_F(MixedStep, EndsWhereCallsWaitForTheDeviceAndStreamsShareQueues) {
                             fake_cuda::StreamRules{.queues = 1}, fake_cuda::StreamRules{.queues = 2}}) {
     fake_cuda::reset(2);
     fake_cuda::streams(rules);
-    c.over = [&](Transport& job, const Context& context) { return over(job, context, 2); };
+    c.over = [&](JobTransport& job, const Context& context) { return over(job, context, 2); };
     expect_same(train_on_threads(c, 5, at_random, by_policy(Policy::one_f_one_b)), cpu,
                 std::to_string(rules.queues));
   }
@@ -130,7 +150,7 @@ TEST_F(MixedStep, TrainsReplicasToTheBitsOfTheCpu) {
   c.device = FakeGpu::the().name();
   for (unsigned seed = 1; seed <= 3; ++seed) {
     fake_cuda::reset(seed);
-    c.over = [&](Transport& job, const Context& context) { return over(job, context, 2); };
+    c.over = [&](JobTransport& job, const Context& context) { return over(job, context, 2); };
     expect_same(train_on_threads(c, 4, cut, by_policy(Policy::one_f_one_b)), cpu, std::to_string(seed));
   }
 }
@@ -141,7 +161,7 @@ TEST_F(MixedStep, FallsBackWhereNcclCannotConnect) {
     fake_cuda::reset(1);
     fake_cuda::nccl({.apart = {0, 2}});
     fake_cuda::ipc({.threads_are_processes = true, .refused = !copies});
-    run_ranks(3, [&](Transport& job) {
+    run_ranks(3, [&](JobTransport& job) {
       const Context context(FakeGpu::the(), 1, job.rank());
       const auto transport = over(job, context, 2);
       EXPECT_FALSE(transport->ordered());
@@ -149,7 +169,7 @@ TEST_F(MixedStep, FallsBackWhereNcclCannotConnect) {
       if (job.rank() == 0) transport->send({0, 0}, 2, tensor);
       if (job.rank() == 2) transport->wait(transport->recv({0, 0}, 0, tensor));
       transport->flush();
-      transport->barrier();
+      job.barrier();
     });
     const std::string begin =
         copies ? "tensors are copied from GPU to GPU within a host and go through host memory "
@@ -168,7 +188,7 @@ TEST(MixedStepDeathTest, OnlyTheRankThatHangsWhileItConnectsIsNamed) {
   const auto job = [] {
     FakeGpu::the();
     fake_cuda::ipc({.threads_are_processes = true});
-    const auto hangs_on_one = [](const Context& context, Transport& job, const std::vector<int>& peers,
+    const auto hangs_on_one = [](const Context& context, Job& job, const std::vector<int>& peers,
                                  const std::function<void()>& look) {
       if (job.rank() != 1) return cuda::make_nccl_stream(context, job, peers, look);
       for (int question = 0; question < 2; ++question) job.broadcast("", 0);
@@ -176,10 +196,10 @@ TEST(MixedStepDeathTest, OnlyTheRankThatHangsWhileItConnectsIsNamed) {
       for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));
     };
     register_device_messages("fake_gpu", {.by = "NCCL 2.28.9", .make = hangs_on_one});
-    const auto body = [](Transport& job) {
+    const auto body = [](JobTransport& job) {
       const Context context(FakeGpu::the(), 1, job.rank());
       OnHost housed(job, std::to_string(job.rank()));
-      choose_transport(context, housed, "auto");
+      choose_transport(context, housed.transport, "auto");
     };
     run_ranks(3, body, {.watchdog_s = 2});
   };

@@ -39,7 +39,7 @@ MakePlan at_random(unsigned seed) {
   };
 }
 
-std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context) {
   auto peers = FakeGpu::the().make_peers(context);
   const PeerPairs pairs = find_pairs(job, *peers);
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
@@ -181,7 +181,7 @@ TEST_F(PeerStep, NeedsTheWaitsThatStepsHide) {
     FakeGpu::the().around_peers = that_forget(forgets);
     Seen seen;
     std::atomic<bool> holds{false}, is_next{false};
-    run_ranks(2, [&](Transport& job) {
+    run_ranks(2, [&](JobTransport& job) {
       Context context(FakeGpu::the(), 1, job.rank());
       const auto transport = over_peers(job, context);
       const Tensor tensor = context.backend().tensor({{1000}, DType::u8});
@@ -231,7 +231,7 @@ std::string chosen(IpcRules rules, const std::string& asked, bool share = true) 
   fake_cuda::ipc(rules);
   fake_cuda::reset(1);
   std::string sentence;
-  run_ranks(2, [&](Transport& job) {
+  run_ranks(2, [&](JobTransport& job) {
     Context context(FakeGpu::the(), 1, share ? 0 : job.rank());
     const ChosenTransport tensors = choose_transport(context, job, asked);
     const Tensor tensor = context.backend().tensor({{1000}, DType::u8});
@@ -279,7 +279,7 @@ TEST_F(PeerStep, WhoCannotSaysWhyAndGoesThroughHostMemory) {
 // A rank that ends by an error takes nothing away that others may still use.
 TEST_F(PeerStep, AnErrorOfOneRankEndsTheOthers) {
   ends_early_ = true;
-  const auto body = [](Transport& job) {
+  const auto body = [](JobTransport& job) {
     Context context(FakeGpu::the(), 1, job.rank());
     const auto transport = over_peers(job, context);
     const Tensor tensor = context.backend().tensor({{1000}, DType::u8});

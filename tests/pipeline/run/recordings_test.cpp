@@ -26,7 +26,7 @@ TrainingRun train(TrainingCase c, int ranks, bool on_device, unsigned seed = 1) 
   fake_cuda::reset(seed);
   if (on_device) {
     c.device = FakeGpu::the().name();
-    c.over = [](Transport& job, const Context& context) {
+    c.over = [](JobTransport& job, const Context& context) {
       return make_staged_transport(job, cuda::make_copy_stream(context));
     };
   }

@@ -68,7 +68,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   TrainingRun run;
   run_ranks(
       ranks,
-      [&](Transport& job) {
+      [&](JobTransport& job) {
         Context context(device, 1, job.local_rank());
         device.enter(context);
         const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
@@ -102,10 +102,10 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
             if (transport.rank() == 0) run.first_step = manifest.position.step;
           }
         }
-        transport.barrier();  // nobody writes while others look
+        job.barrier();  // nobody writes while others look
         const TrainResult result = train(stage, network, plan, schedule, data, transport, options, recorder);
-        const StateHash state = state_hash(stage, transport);
-        Weights weights = gather_weights(stage, transport);
+        const StateHash state = state_hash(stage, job);
+        Weights weights = gather_weights(stage, job);
         if (transport.rank() != 0) return;
         run.state = state.all;
         run.unsaved = result.unsaved;

@@ -9,6 +9,7 @@
 #include "pipeline/schedule/schedule.h"
 #include "pipeline/train/on_nan.h"
 #include "pipeline/train/trainer.h"
+#include "pipeline/transport/job_transport.h"
 
 namespace antichain::test {
 
@@ -41,7 +42,7 @@ struct TrainingCase {
   int keep = 100;
   std::function<void(const StepReport&)> on_step = [](const StepReport&) {};
   // What carries tensors instead of the job's transport.
-  std::function<std::unique_ptr<Transport>(Transport& job, const Context&)> over;
+  std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)> over;
   std::string device = "cpu";
   bool device_augments = true;
   double watchdog_s = 120;

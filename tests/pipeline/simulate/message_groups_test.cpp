@@ -15,7 +15,7 @@
 namespace antichain::test {
 namespace {
 
-std::unique_ptr<Transport> over(Rendezvous& rendezvous, Transport& job, bool host_blocks) {
+std::unique_ptr<Transport> over(Rendezvous& rendezvous, JobTransport& job, bool host_blocks) {
   return make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
 }
 
@@ -85,7 +85,7 @@ TEST(MessageGroups, GoToAllAndComeFromAllAmongOtherMessages) {
       SCOPED_TRACE(ranks);
       Rendezvous rendezvous(ranks);
       run_ranks(ranks,
-                [&](Transport& job) {
+                [&](JobTransport& job) {
                   const auto ordered = over(rendezvous, job, host_blocks);
                   for (int step = 0; step < 3; ++step) take(turns_of(job.rank(), ranks), *ordered, step);
                 },
@@ -104,7 +104,7 @@ TEST(MessageGroups, GoToAllAndComeFromAllAmongOtherMessages) {
 TEST(MessageGroups, WaitForTheirLastAndHoldUpWhatIsBehind) {
   Rendezvous rendezvous(2);
   run_ranks(2,
-            [&](Transport& job) {
+            [&](JobTransport& job) {
               const auto ordered = over(rendezvous, job, false);
               const int me = job.rank(), peer = 1 - me;
               const bool behind = me == 0;  // it sends
@@ -131,7 +131,7 @@ TEST(MessageGroups, WaitForTheirLastAndHoldUpWhatIsBehind) {
 }
 
 TEST(MessageGroups, HaveAMessageToItselfAsTwoTurns) {
-  const auto alone = [](Transport& job) {
+  const auto alone = [](JobTransport& job) {
     Rendezvous rendezvous(1);
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0},
                                      {.sends = false, .key = {0, 0}, .peer = 0}};
@@ -147,7 +147,7 @@ TEST(MessageGroupsDeathTest, SinglyTheyWaitForEachOther) {
   const auto job = [] {
     Rendezvous rendezvous(2);
     run_ranks(2,
-              [&](Transport& job) {
+              [&](JobTransport& job) {
                 const auto ordered = over(rendezvous, job, false);
                 std::vector<Turn> turns;
                 add_group(turns, job.rank(), 2, 0, 0);

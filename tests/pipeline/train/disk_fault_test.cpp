@@ -219,7 +219,7 @@ TEST(SlowDisk, IsNoHang) {
   const TemporaryFolder folder;
   TrainingCase c{.model = "resnet20", .microbatch = 1, .microbatches = 2, .steps = 1, .rate = 0.01f};
   c.checkpoint = folder.str();
-  c.over = [](Transport& job, const Context&) {
+  c.over = [](JobTransport& job, const Context&) {
     const std::lock_guard lock(disk.mutex);
     disk.stalls_until_told.push_back(&job.activity());
     return nullptr;

@@ -34,19 +34,18 @@ class TemporaryFile {
 };
 
 // Every rank a stage of neighbouring nodes, drawn with seed 1.
-void on_stages(int ranks, const std::function<void(Stage&, Transport&)>& work, int classes = 10) {
+void on_stages(int ranks, const std::function<void(Stage&, Job&)>& work, int classes = 10) {
   register_cpu_backend();
   const Backend& cpu = backend("cpu");
-  run_ranks(ranks, [&](Transport& transport) {
+  run_ranks(ranks, [&](JobTransport& job) {
     Context context(cpu);
     cpu.enter(context);
     const Graph graph = lower(make_model("resnet20", {.microbatch = 2, .classes = classes}), cpu);
     std::vector<NodeId> nodes;
     for (NodeId id = 0; id < graph.size(); ++id)
-      if (graph[id].role() != Role::input && id * ranks / graph.size() == transport.rank())
-        nodes.push_back(id);
+      if (graph[id].role() != Role::input && id * ranks / graph.size() == job.rank()) nodes.push_back(id);
     Stage stage(graph, nodes, context, 1);
-    work(stage, transport);
+    work(stage, job);
   });
 }
 
@@ -71,7 +70,7 @@ Weights trained() {
 
 TEST(WeightsIo, InitialWeightsAreThoseOfAStage) {
   const Weights expected = initial_weights(make_model("resnet20", {.microbatch = 2}), 1);
-  on_stages(1, [&](Stage& stage, Transport&) { expect_same(weights_of(stage), expected); });
+  on_stages(1, [&](Stage& stage, Job&) { expect_same(weights_of(stage), expected); });
 }
 
 TEST(WeightsIo, EveryStageLoadsItsOwnAndAllGiveTheFileBack) {
@@ -79,11 +78,11 @@ TEST(WeightsIo, EveryStageLoadsItsOwnAndAllGiveTheFileBack) {
   for (const WeightFormat format : {WeightFormat::hdf5, WeightFormat::safetensors}) {
     const TemporaryFile file(given, format);
     for (const int ranks : {1, 2, 3}) {
-      on_stages(ranks, [&](Stage& stage, Transport& transport) {
-        const Weights shared = share_weights(file.path(), stage.graph(), transport);
+      on_stages(ranks, [&](Stage& stage, Job& job) {
+        const Weights shared = share_weights(file.path(), stage.graph(), job);
         EXPECT_TRUE(load_weights(stage, shared, Fit::whole, file.path()).empty());
-        const Weights all = gather_weights(stage, transport);
-        expect_same(all, transport.rank() == 0 ? given : Weights());
+        const Weights all = gather_weights(stage, job);
+        expect_same(all, job.rank() == 0 ? given : Weights());
       });
     }
   }
@@ -98,10 +97,10 @@ TEST(WeightsIo, APartialLoadListsTheSameOnEveryRankAndKeepsTheRest) {
                                              "'fc.weight' is 10 x 64 in the file, but 12 x 64 in the network",
                                              "'fc.bias' is 10 in the file, but 12 in the network",
                                              "'extra' is not in the network"};
-  const auto work = [&](Stage& stage, Transport& transport) {
-    const Weights before = gather_weights(stage, transport);
+  const auto work = [&](Stage& stage, Job& job) {
+    const Weights before = gather_weights(stage, job);
     EXPECT_EQ(load_weights(stage, given, Fit::partial, "f"), expected);
-    const Weights after = gather_weights(stage, transport);
+    const Weights after = gather_weights(stage, job);
     for (const NamedTensor& tensor : after) {
       const NamedTensor* in_file = given.find(tensor.name);
       const bool fits = in_file && in_file->shape == tensor.shape;
@@ -115,8 +114,8 @@ TEST(WeightsIo, APartialLoadListsTheSameOnEveryRankAndKeepsTheRest) {
 
 // Of several, on whichever ranks they are, the first in the network's order; all ranks are told.
 TEST(WeightsIo, TheFirstBadNumberIsFoundWhereverItIs) {
-  on_stages(3, [](Stage& stage, Transport& transport) {
-    EXPECT_EQ(first_bad_number(stage, transport), "");
+  on_stages(3, [](Stage& stage, Job& job) {
+    EXPECT_EQ(first_bad_number(stage, job), "");
     for (const StateEntry& entry : state_entries(stage.graph())) {
       const bool spoilt = entry.name == "layer2.0.bn1.running_var" || entry.name == "fc.bias";
       if (!spoilt || !stage.owns(entry.node)) continue;
@@ -124,7 +123,7 @@ TEST(WeightsIo, TheFirstBadNumberIsFoundWhereverItIs) {
       (entry.buffer ? state.buffers : state.params)[size_t(entry.index)].data<float>()[0] =
           entry.buffer ? -1 : std::nanf("");
     }
-    EXPECT_EQ(first_bad_number(stage, transport),
+    EXPECT_EQ(first_bad_number(stage, job),
               "'layer2.0.bn1.running_var' has the variance -1 (element 1 of 32)");
   });
 }
@@ -134,10 +133,10 @@ TEST(WeightsIo, AFileThatIsMissingOrSpoiltIsTheSameErrorEverywhere) {
   std::filesystem::resize_file(file.path(), 4000);
   std::mutex mutex;
   std::vector<std::string> sentences;
-  on_stages(2, [&](Stage& stage, Transport& transport) {
+  on_stages(2, [&](Stage& stage, Job& job) {
     for (const std::string& path : {file.path(), file.path() + ".missing"}) {
       try {
-        share_weights(path, stage.graph(), transport);
+        share_weights(path, stage.graph(), job);
       } catch (const Error& error) {
         const std::lock_guard lock(mutex);
         sentences.push_back(error.what());
@@ -151,7 +150,7 @@ TEST(WeightsIo, AFileThatIsMissingOrSpoiltIsTheSameErrorEverywhere) {
 }
 
 TEST(WeightsIo, GradientsHaveTheNamesOfTheirParameters) {
-  on_stages(1, [&](Stage& stage, Transport&) {
+  on_stages(1, [&](Stage& stage, Job&) {
     const Weights gradients = gradients_of(stage), weights = weights_of(stage);
     size_t parameters = 0;
     for (const StateEntry& entry : state_entries(stage.graph())) parameters += !entry.buffer;

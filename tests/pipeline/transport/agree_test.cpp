@@ -13,7 +13,7 @@ namespace {
 // What each rank is refused with when rank r holds values[r]; "" where it is not.
 std::vector<std::string> refusals(const std::vector<std::string>& values) {
   std::vector<std::string> all(values.size());
-  run_ranks(int(values.size()), [&](Transport& transport) {
+  run_ranks(int(values.size()), [&](JobTransport& transport) {
     const auto r = size_t(transport.rank());
     try {
       agree(transport, "the version of the program", values[r]);
@@ -35,7 +35,7 @@ TEST(Agree, NamesTheOddRanksOnEveryRank) {
 }
 
 TEST(Agree, ComparesOneThingAfterTheOtherAndAsksWhatToDo) {
-  run_ranks(3, [](Transport& transport) {
+  run_ranks(3, [](JobTransport& transport) {
     const bool odd = transport.rank() == 1;
     const Held held = {{"the size", "3"}, {"the hash", odd ? "b" : "a"}, {"the rest", odd ? "y" : "x"}};
     const auto advice = [](const std::string& name, const std::vector<std::string>& values) {

@@ -23,9 +23,10 @@ class StagedTransportKeeps : public ::testing::TestWithParam<std::tuple<Transpor
 
 TEST_P(StagedTransportKeeps, Promise) {
   const auto& [check, ranks] = GetParam();
-  run_ranks(ranks,
-            [&](Transport& job) { check.run(*make_staged_transport(job, std::make_unique<FakeCopies>())); },
-            {.watchdog_s = 30});
+  run_ranks(
+      ranks,
+      [&](JobTransport& job) { check.run(*make_staged_transport(job, std::make_unique<FakeCopies>())); },
+      {.watchdog_s = 30});
 }
 
 INSTANTIATE_TEST_SUITE_P(Transport, StagedTransportKeeps,
@@ -41,7 +42,7 @@ TEST(StagedTransport, UsesItsHostBuffersAgain) {
   auto copies = std::make_unique<FakeCopies>();
   const FakeCopies& counted = *copies;
   int after_two = 0;
-  run_ranks(1, [&](Transport& job) {
+  run_ranks(1, [&](JobTransport& job) {
     const auto staged = make_staged_transport(job, std::move(copies));
     for (int round = 0; round < 20; ++round) {
       const Tensor in = filled_tensor(4096, 0);
@@ -58,10 +59,10 @@ TEST(StagedTransport, UsesItsHostBuffersAgain) {
   EXPECT_LE(after_two, 4);
 }
 
-// A rank that asks the others something gives them first what they may be waiting for.
-TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
+// A flush gives the others what they may be waiting for, so the job can be asked something then.
+TEST(StagedTransport, HandsOverWhenItFlushes) {
   run_ranks(2,
-            [&](Transport& job) {
+            [&](JobTransport& job) {
               const auto staged = make_staged_transport(job, std::make_unique<FakeCopies>());
               for (int question = 0; question < 3; ++question) {
                 const Tensor in = filled_tensor(4096, 0);
@@ -69,14 +70,14 @@ TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
                   staged->send({0, 0}, 1, filled_tensor(4096, question + 1));
                 else
                   staged->wait(staged->recv({0, 0}, 0, in));
+                staged->flush();
                 std::string said = "a";
                 size_t heard = 0;
-                if (question == 0) staged->barrier();
-                if (question == 1) said = staged->broadcast("b", 0);
-                if (question == 2) heard = staged->gather("c").size();
+                if (question == 0) job.barrier();
+                if (question == 1) said = job.broadcast("b", 0);
+                if (question == 2) heard = job.gather("c").size();
                 EXPECT_EQ(said, question == 1 ? "b" : "a");
                 EXPECT_EQ(heard, question == 2 && job.rank() == 0 ? 2u : 0u);
-                staged->flush();
                 EXPECT_EQ(in.raw()[4095], std::byte(job.rank() == 1 ? question + 1 : 0));
               }
             },
@@ -86,7 +87,7 @@ TEST(StagedTransport, HandsOverBeforeItAsksTheOthers) {
 TEST(StagedTransport, TrainsToTheBitsOfOneRank) {
   TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
   const TrainingRun one = train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
-  c.over = [](Transport& job, const Context&) {
+  c.over = [](JobTransport& job, const Context&) {
     return make_staged_transport(job, std::make_unique<FakeCopies>());
   };
   for (const int ranks : {2, 4}) {
@@ -105,7 +106,7 @@ TEST(OrderedTransport, TrainsToTheBitsOfOneRank) {
     for (const int ranks : {2, 3, 4})
       for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
         Rendezvous rendezvous(ranks);
-        c.over = [&](Transport& job, const Context&) {
+        c.over = [&](JobTransport& job, const Context&) {
           return make_ordered_transport(job,
                                         std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
         };
@@ -133,7 +134,7 @@ TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
       const TrainingRun threads = train_on_threads(c, ranks, plan, by_policy(policy));
       for (const bool host_blocks : {true, false}) {
         Rendezvous rendezvous(ranks);
-        c.over = [&](Transport& job, const Context&) {
+        c.over = [&](JobTransport& job, const Context&) {
           return make_ordered_transport(job,
                                         std::make_unique<FakeMessages>(rendezvous, job.rank(), host_blocks));
         };
@@ -154,7 +155,7 @@ TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
 TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
   Rendezvous rendezvous(2);
   run_ranks(2,
-            [&](Transport& job) {
+            [&](JobTransport& job) {
               const auto ordered =
                   make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
               const int peer = 1 - job.rank();
@@ -194,7 +195,7 @@ TEST(OrderedTransport, IssuesInTheOrderHoweverItIsCalled) {
 
 TEST(OrderedTransport, PassesMessagesToItself) {
   Rendezvous rendezvous(1);
-  run_ranks(1, [&](Transport& job) {
+  run_ranks(1, [&](JobTransport& job) {
     const auto ordered = make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, 0, false));
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
                                      {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
@@ -211,7 +212,7 @@ TEST(OrderedTransport, PassesMessagesToItself) {
 
 TEST(OrderedTransport, RefusesWhatIsNotInTheOrder) {
   Rendezvous rendezvous(2);
-  const auto body = [&](Transport& job) {
+  const auto body = [&](JobTransport& job) {
     const auto ordered =
         make_ordered_transport(job, std::make_unique<FakeMessages>(rendezvous, job.rank(), false));
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 1}};
@@ -227,11 +228,11 @@ TEST(OrderedTransportDeathTest, AFailureOfTheDeviceEndsTheJob) {
   const auto job = [] {
     Rendezvous rendezvous(2);
     run_ranks(2,
-              [&](Transport& job) {
+              [&](JobTransport& job) {
                 auto messages = std::make_unique<FakeMessages>(rendezvous, job.rank(), false);
                 if (job.rank() == 1) messages->fails_with = "remote process exited";
                 const auto ordered = make_ordered_transport(job, std::move(messages));
-                ordered->activity().doing("0S3 sending");
+                job.activity().doing("0S3 sending");
                 job.barrier();
                 if (job.rank() == 1)
                   for (;;) std::this_thread::sleep_for(std::chrono::seconds(1));

@@ -52,7 +52,7 @@ class GpuTransport : public OnGpu {
   }
 
   // Ranks that are threads, from device to device or through host memory.
-  std::unique_ptr<Transport> by(Transport& job, const Context& context, bool direct) const {
+  std::unique_ptr<Transport> by(JobTransport& job, const Context& context, bool direct) const {
     if (!direct) return make_staged_transport(job, streams->copies(context));
     auto peers = streams->peers(context);
     const PeerPairs pairs = find_pairs(job, *peers);
@@ -67,7 +67,7 @@ class GpuTransport : public OnGpu {
 // Sizes from a byte to more than NCCL's own buffers; the last ones uneven.
 TEST_F(GpuTransport, NcclPassesMessagesToItself) {
   if (!messages) GTEST_SKIP() << "needs NCCL: " << no_messages;
-  run_ranks(1, [&](Transport& job) {
+  run_ranks(1, [&](JobTransport& job) {
     Context context(*gpu);
     gpu->enter(context);
     const auto nccl = make_ordered_transport(job, messages->make(context, job, {}, [] {}));
@@ -96,7 +96,7 @@ TEST_F(GpuTransport, NcclPassesMessagesToItself) {
 // Says what a message costs the host: no assertion, as machines differ.
 TEST_F(GpuTransport, NcclTellsWhatAMessageCostsTheHost) {
   if (!messages) GTEST_SKIP() << "needs NCCL: " << no_messages;
-  run_ranks(1, [&](Transport& job) {
+  run_ranks(1, [&](JobTransport& job) {
     Context context(*gpu);
     gpu->enter(context);
     const auto nccl = make_ordered_transport(job, messages->make(context, job, {}, [] {}));
@@ -118,7 +118,7 @@ TEST_F(GpuTransport, NcclTellsWhatAMessageCostsTheHost) {
 }
 
 TEST_F(GpuTransport, NcclIsRefusedWhereRanksShareTheGpu) {
-  const auto body = [&](Transport& job) {
+  const auto body = [&](JobTransport& job) {
     Context context(*gpu, 1, 0);  // the same device for both
     gpu->enter(context);
     choose_transport(context, job, "nccl");
@@ -130,7 +130,7 @@ TEST_F(GpuTransport, NcclIsRefusedWhereRanksShareTheGpu) {
 }
 
 TEST_F(GpuTransport, AutoCopiesWithinTheGpuWhereRanksShareIt) {
-  run_ranks(2, [&](Transport& job) {
+  run_ranks(2, [&](JobTransport& job) {
     Context context(*gpu, 1, 0);
     gpu->enter(context);
     const ChosenTransport chosen = choose_transport(context, job, "auto");
@@ -144,7 +144,7 @@ TEST_F(GpuTransport, AutoCopiesWithinTheGpuWhereRanksShareIt) {
 // that began too early or a buffer used again too soon would show.
 TEST_F(GpuTransport, TensorsArriveWholeByBothWays) {
   for (const bool direct : {true, false})
-    run_ranks(3, [&](Transport& job) {
+    run_ranks(3, [&](JobTransport& job) {
       Context context(*gpu, 1, 0);
       gpu->enter(context);
       const auto transport = by(job, context, direct);
@@ -179,7 +179,7 @@ TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
   const TrainingRun one = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses[0], one.losses[1]);
   for (const bool direct : {true, false}) {
-    c.over = [&](Transport& job, const Context& context) { return by(job, context, direct); };
+    c.over = [&](JobTransport& job, const Context& context) { return by(job, context, direct); };
     for (const int ranks : {2, 4})
       for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
         const TrainingRun many = train_on_threads(c, ranks, at_random, by_policy(policy));
@@ -195,7 +195,7 @@ TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
   TrainingCase c{
       .model = "resnet20", .microbatch = 16, .microbatches = 5, .steps = 4, .epoch = true, .device = "cuda"};
   const auto run = [&](const std::vector<int>& replicas, bool direct) {
-    c.over = [&](Transport& job, const Context& context) { return by(job, context, direct); };
+    c.over = [&](JobTransport& job, const Context& context) { return by(job, context, direct); };
     const auto replicated = [&](const Profile& network, int) {
       std::mt19937 random(7);
       return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);

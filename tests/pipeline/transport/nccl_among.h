@@ -9,7 +9,7 @@
 
 namespace antichain::test {
 
-inline std::unique_ptr<MessageStream> nccl_among(const Context& context, Transport& job) {
+inline std::unique_ptr<MessageStream> nccl_among(const Context& context, Job& job) {
   std::vector<int> others;
   for (int rank = 0; rank < job.size(); ++rank)
     if (rank != job.rank()) others.push_back(rank);

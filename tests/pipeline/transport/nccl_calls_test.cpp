@@ -34,18 +34,18 @@ namespace fake = test::fake_cuda;
 using test::IdleGpu;
 using test::nccl_among;
 
-using MakeTransport = std::function<std::unique_ptr<Transport>(Transport& job, const Context&)>;
+using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)>;
 
-std::unique_ptr<Transport> over_nccl(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
   auto messages = nccl_among(context, job);
   fake::forget_nccl_calls(job.rank());  // that connected them
   return make_ordered_transport(job, std::move(messages));
 }
-std::unique_ptr<Transport> over_copies(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_copies(JobTransport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
 }
 
-std::unique_ptr<Transport> over_peers(Transport& job, const Context& context) {
+std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context) {
   auto peers = cuda::make_peer_stream(context, "process-" + std::to_string(fake::this_process()));
   const PeerPairs pairs = find_pairs(job, *peers);
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
@@ -74,7 +74,7 @@ int wrong_bytes(const RandomRun& run, unsigned seed, const MakeTransport& make) 
   fake::reset(seed);
   const IdleGpu gpu;
   run_ranks(run.ranks(),
-            [&](Transport& job) {
+            [&](JobTransport& job) {
               const Context context(gpu, 1, job.rank());
               const auto transport = make(job, context);
               LookingRank rank(run.schedule, run.plan, run.network, *transport, context, wrong);
@@ -150,7 +150,7 @@ TEST(NcclCalls, AGroupWaitsForComputingAndComputingForIt) {
   fake::reset(1);
   const IdleGpu gpu;
   run_ranks(2,
-            [&](Transport& job) {
+            [&](JobTransport& job) {
               const Context context(gpu, 1, job.rank());
               const auto compute = cuda::stream_of(context);
               const auto nccl = over_nccl(job, context);
@@ -205,7 +205,7 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
   const IdleGpu gpu;
   const Tensor in = Tensor::host({{100}, DType::u8}), out = Tensor::host({{100}, DType::u8});
   std::fill_n(out.raw(), 100, std::byte(9));
-  run_ranks(1, [&](Transport& job) {
+  run_ranks(1, [&](JobTransport& job) {
     const Context context(gpu);
     const auto nccl = over_nccl(job, context);
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},

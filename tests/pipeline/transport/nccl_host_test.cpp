@@ -75,7 +75,7 @@ TEST_F(NcclHost, AnAsynchronousErrorAbortsTheCommunicators) {
 
 // Pairs are connected when the stream is made: amid a step the host would stand still for it.
 TEST_F(NcclHost, AllPairsAreConnectedInBothLanesBeforeTheFirstStep) {
-  run_ranks(3, [&](Transport& job) {
+  run_ranks(3, [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     const auto nccl = nccl_among(context, job);
     EXPECT_EQ(nccl->lanes(), 2);
@@ -90,7 +90,7 @@ TEST_F(NcclHost, AllPairsAreConnectedInBothLanesBeforeTheFirstStep) {
 // A rank that waits until NCCL has come to its peers is not to blame for what they do.
 TEST_F(NcclHost, WhoConnectsIsAWaitingRank) {
   std::atomic<const Progress*> first{nullptr};
-  const auto body = [&](Transport& job) {
+  const auto body = [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     if (job.rank() == 0) first = &job.activity();
     job.barrier();
@@ -158,7 +158,7 @@ TEST_F(NcclHost, NothingCountsAsDeliveredAfterAnAbort) {
 
 // An abort that waits for all ranks' holds up neither the watchdog, nor the rank, nor its sentence.
 TEST_F(NcclHost, NobodyWaitsForAnAbort) {
-  const auto body = [&](Transport& job) {
+  const auto body = [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     auto messages = nccl_among(context, job);
     const auto nccl = make_ordered_transport(job, std::move(messages));
@@ -178,7 +178,7 @@ TEST_F(NcclHost, NobodyWaitsForAnAbort) {
 }
 
 TEST_F(NcclHost, TheWatchdogIsNotHeldUpByAnAbort) {
-  run_ranks(2, [&](Transport& job) {
+  run_ranks(2, [&](JobTransport& job) {
     const Context context(gpu, 1, job.rank());
     const auto nccl = nccl_among(context, job);
     fake::nccl({.aborts_wait_for_all = true});
@@ -195,7 +195,7 @@ TEST_F(NcclHost, TheWatchdogIsNotHeldUpByAnAbort) {
 // A message in one direction that has to wait does not hold up those of the other one.
 TEST_F(NcclHost, GradientsPassActivationsThatWait) {
   run_ranks(2,
-            [&](Transport& job) {
+            [&](JobTransport& job) {
               const Context context(gpu, 1, job.rank());
               const auto nccl = make_ordered_transport(job, nccl_among(context, job));
               fake::forget_nccl_calls(job.rank());

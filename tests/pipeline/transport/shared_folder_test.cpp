@@ -15,7 +15,7 @@ namespace {
 
 // Three ranks; where `elsewhere` has one, its path leads to another folder.
 void check_on_three_ranks(const std::string& folder, const std::map<int, std::string>& elsewhere) {
-  run_ranks(3, [&](Transport& transport) {
+  run_ranks(3, [&](JobTransport& transport) {
     const auto other = elsewhere.find(transport.rank());
     check_shared_folder(other == elsewhere.end() ? folder : other->second, transport, 0.1);
   });

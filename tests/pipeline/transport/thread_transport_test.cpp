@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(Transport, ThreadTransportKeeps,
 
 TEST(ThreadTransport, FirstOriginalErrorIsRethrownAndWakesThePeers) {
   std::atomic<int> woken{0};
-  const auto body = [&](Transport& t) {
+  const auto body = [&](JobTransport& t) {
     if (t.rank() == 1) throw Error("rank 1 has had enough", "");
     try {
       t.wait(t.recv({0, 0}, 1, Tensor::host({{8}, DType::u8})));
@@ -44,7 +44,7 @@ TEST(ThreadTransport, FirstOriginalErrorIsRethrownAndWakesThePeers) {
 }
 
 TEST(ThreadTransport, AFailureWakesRanksInABarrierAndInAFlush) {
-  const auto body = [](Transport& t) {
+  const auto body = [](JobTransport& t) {
     if (t.rank() == 0) throw std::runtime_error("not even an Error");
     if (t.rank() == 1) t.barrier();
     t.send({0, 0}, 0, Tensor::host({{8}, DType::u8}));
@@ -54,7 +54,7 @@ TEST(ThreadTransport, AFailureWakesRanksInABarrierAndInAFlush) {
 }
 
 TEST(ThreadTransport, RefusesPeersThatAreNotThere) {
-  const auto body = [](Transport& t) { t.send({0, 0}, 2, Tensor::host({{8}, DType::u8})); };
+  const auto body = [](JobTransport& t) { t.send({0, 0}, 2, Tensor::host({{8}, DType::u8})); };
   expect_error([&] { run_ranks(2, body); }, {"addresses rank 2", "2 ranks"});
   expect_error([&] { run_ranks(0, body); }, {"at least one rank"});
 }
@@ -64,7 +64,7 @@ TEST(ThreadTransport, RefusesPeersThatAreNotThere) {
 TEST(ThreadTransport, MessagesOfOneKeyThatComeMeanwhileKeepTheirOrder) {
   constexpr int rounds = 20'000, messages = 4;
   int wrong = 0;
-  run_ranks(2, [&](Transport& transport) {
+  run_ranks(2, [&](JobTransport& transport) {
     const auto number = [](int value) {
       const Tensor tensor = Tensor::host({{1}, DType::i32});
       *tensor.data<int32_t>() = value;

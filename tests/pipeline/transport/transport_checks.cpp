@@ -146,7 +146,7 @@ void flush_while_the_peer_is_in_a_barrier(Transport& transport) {
     transport.send({1, 0}, 0, filled(2 * mebibyte, 8));
     transport.flush();
   }
-  transport.barrier();
+  transport.job().barrier();
   if (transport.rank() == 0) {
     transport.wait(ticket);
     expect_filled(into, 8, "the flushed message");
@@ -158,7 +158,7 @@ void broadcasts(Transport& transport) {
     for (const size_t bytes : {size_t(0), size_t(1), size_t(5'000'003)}) {
       const std::string text(bytes, char('a' + root));
       const std::string given = transport.rank() == root ? text : "ignored on every rank but the root";
-      ANTICHAIN_CHECK(transport.broadcast(given, root) == text, "all ranks hold the root's bytes");
+      ANTICHAIN_CHECK(transport.job().broadcast(given, root) == text, "all ranks hold the root's bytes");
     }
 }
 
@@ -167,7 +167,7 @@ void gathers(Transport& transport) {
     return std::string(size_t(rank * 300'001 + round) % 700'000, char('A' + rank));
   };
   for (int round = 0; round < 3; ++round) {
-    const auto all = transport.gather(text(transport.rank(), round));
+    const auto all = transport.job().gather(text(transport.rank(), round));
     ANTICHAIN_CHECK(int(all.size()) == (transport.rank() == 0 ? transport.size() : 0), "only rank 0 gathers");
     for (int r = 0; r < int(all.size()); ++r)
       ANTICHAIN_CHECK(all[size_t(r)] == text(r, round), "each rank's own text, in rank order");
@@ -176,8 +176,8 @@ void gathers(Transport& transport) {
 
 void collectives_in_a_row(Transport& transport) {
   for (int i = 0; i < 50; ++i) {
-    transport.barrier();
-    const std::string sum = transport.broadcast(std::to_string(transport.gather("x").size()));
+    transport.job().barrier();
+    const std::string sum = transport.job().broadcast(std::to_string(transport.job().gather("x").size()));
     ANTICHAIN_CHECK(sum == std::to_string(transport.size()), "one text per rank");
   }
 }
@@ -199,7 +199,7 @@ void sizes_that_differ_are_an_error(Transport& transport) {
           throw Error(fmt::format("'{}' is not in the error of a wrong size: '{}'", word, sentence));
     }
     transport.flush();
-    transport.barrier();
+    transport.job().barrier();
   }
 }
 
