@@ -15,10 +15,12 @@
 #include "app/job/preflight.h"
 #include "app/job/starvation.h"
 #include "app/obtain/data_options.h"
-#include "app/obtain/network.h"
+#include "app/obtain/given_files.h"
+#include "app/obtain/lowered_network.h"
+#include "app/obtain/profile.h"
+#include "app/obtain/schedule.h"
 #include "app/report/citations.h"
 #include "app/report/plan_report.h"
-#include "app/report/profiling.h"
 #include "app/report/report.h"
 #include "app/report/time_report.h"
 #include "app/report/train_report.h"
@@ -152,7 +154,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
       memory_need(graph, profile, plan, schedule, job.rank(),
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
   const DeviceMemory device = device_memory(rank.context);
-  check_memory(job, MemoryOf::plan, need, device);
+  check_available_memory(job, MemoryOf::plan, need, device);
   const MemoryRecord memory(device.name.empty() ? need.total() : need.beside_device());
   on_rank_zero(job, [&] {
     const Progress::Disk disk(job.activity(), "writing the results folder");

@@ -205,7 +205,7 @@ DeviceMemory device_memory(const Context& context) {
   return {device->device(context), device->free_bytes(context)};
 }
 
-void check_memory(Job& job, MemoryOf subject, const MemoryNeed& need, const DeviceMemory& device) {
+void check_available_memory(Job& job, MemoryOf subject, const MemoryNeed& need, const DeviceMemory& device) {
   const RankNeed mine{
       job.host(), std::to_string(::getpid()), available_memory_bytes(), address_space_bytes(), need, device};
   std::vector<RankNeed> ranks;

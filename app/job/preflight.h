@@ -27,7 +27,7 @@ struct DeviceMemory {
   int64_t free_bytes = 0;
 };
 DeviceMemory device_memory(const Context&);
-void check_memory(Job&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
+void check_available_memory(Job&, MemoryOf, const MemoryNeed& of_this_rank, const DeviceMemory& = {});
 
 // A ProcessMemory compares the estimate with the truth for a process. They come in the order of ranks.
 struct ProcessMemory {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "app/obtain/network.h"
+#include "app/obtain/given_files.h"
 #include "partition/plan/method.h"
 #include "pipeline/schedule/policy.h"
 

@@ -1,7 +1,7 @@
 // A ProfileCache is a folder of profiles that were measured before: one file for each combination of
 // everything that times depend on. A file is a profile like any other, for --profile. Its link is that of the
 // job that measured it, so a job that finds it measures its own link. A host's other load is not in the key.
-// So profiles that were measured while ranks lacked cores are not kept (app/report/profiling.h).
+// So profiles that were measured while ranks lacked cores are not kept (app/obtain/profile.h).
 #pragma once
 
 #include <optional>

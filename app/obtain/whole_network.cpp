@@ -27,8 +27,9 @@ Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan
                           Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
   Schedule schedule = make_schedule(network, plan, policy, microbatches);
-  check_memory(rank.job, MemoryOf::whole_network,
-               step_need(graph, network, plan, schedule, rank.job.rank(), mode), device_memory(rank.context));
+  check_available_memory(rank.job, MemoryOf::whole_network,
+                         step_need(graph, network, plan, schedule, rank.job.rank(), mode),
+                         device_memory(rank.context));
   return schedule;
 }
 

@@ -20,7 +20,7 @@ std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
   run_ranks(int(needs.size()), [&](JobTransport& transport) {
     const auto r = size_t(transport.rank());
     try {
-      check_memory(transport, MemoryOf::plan, needs[r]);
+      check_available_memory(transport, MemoryOf::plan, needs[r]);
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::out_of_memory);
       all[r] = error.what();
@@ -47,7 +47,7 @@ TEST(CheckMemory, RefusesWithATableOfAllStages) {
 TEST(CheckMemory, OfProfilingNamesRanks) {
   run_ranks(2, [&](JobTransport& transport) {
     try {
-      check_memory(transport, MemoryOf::profiling, {.weights = available_memory_bytes()});
+      check_available_memory(transport, MemoryOf::profiling, {.weights = available_memory_bytes()});
       ADD_FAILURE() << "not refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ExitCode::out_of_memory);

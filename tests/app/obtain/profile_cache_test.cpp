@@ -11,7 +11,7 @@
 #include <map>
 #include <optional>
 
-#include "app/report/profiling.h"
+#include "app/obtain/profile.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"
 #include "models/model.h"

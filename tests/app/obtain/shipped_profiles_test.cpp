@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "app/experiment/experiment_networks.h"
-#include "app/obtain/network.h"
+#include "app/obtain/lowered_network.h"
 #include "framework/backend.h"
 #include "framework/json.h"
 #include "layers/cpu/backend.h"

@@ -1,4 +1,4 @@
-#include "app/report/profiling.h"
+#include "app/obtain/profile.h"
 
 #include <fmt/format.h>
 
@@ -83,8 +83,9 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
                          Rank& rank, const ChosenTransport& tensors, double seconds) {
   Context& context = rank.context;
   Job& job = rank.job;
-  check_memory(job, MemoryOf::profiling, profiling_need(lowered, context.backend(), network.microbatches),
-               device_memory(context));
+  check_available_memory(job, MemoryOf::profiling,
+                         profiling_need(lowered, context.backend(), network.microbatches),
+                         device_memory(context));
   MeasureOptions options{.microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   const double usual_s = options.budget_s;

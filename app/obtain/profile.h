@@ -1,7 +1,7 @@
 // A command obtains the profile of its network here: from a file, from the cache, or by measuring.
 #pragma once
 
-#include "app/obtain/network.h"
+#include "app/obtain/given_files.h"
 #include "partition/profile/profile.h"
 #include "pipeline/transport/choose_transport.h"
 
