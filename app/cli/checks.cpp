@@ -16,8 +16,8 @@
 #include <string_view>
 #include <utility>
 
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
-#include "app/cli/table.h"
 #include "framework/error.h"
 #include "framework/units.h"
 

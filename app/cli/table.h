@@ -1,5 +1,5 @@
 // A Table is a text table: columns are aligned, numbers are on the right, and units stand in a second header
-// line. This file also formats numbers for text.
+// line. app/cli/number_text.h formats the numbers.
 //
 // What does not fit a line is never cut, because names are copied and numbers compared. Instead, in this
 // order,
@@ -8,7 +8,6 @@
 //   the table is printed in parts, one under the other, each of which begins with its keys.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -57,17 +56,5 @@ class Table {
 // Returns `head`, and from column `indent` on `text`, wrapped at blanks to lines of at most `width`
 // characters (0: as text_columns() says, within a readable width). A longer head has a line of its own.
 std::string hanging(const std::string& head, size_t indent, const std::string& text, size_t width = 0);
-
-// These format numbers as tables show them.
-std::string milliseconds(double seconds);  // "12.34"
-std::string mebibytes(int64_t bytes);      // "3.50"
-std::string percent(double share);         // "12.3"
-std::string grouped(int64_t count);        // "11,173,962"
-// Returns "1 stage" or "2 stages". Give `things` where the plural needs more than an s.
-std::string counted(int64_t count, const std::string& thing, const std::string& things = "");
-
-// Returns "-" for exactly 0, for columns where most numbers are 0.
-std::string milliseconds_or_dash(double seconds);
-std::string mebibytes_or_dash(int64_t bytes);
 
 }  // namespace antichain

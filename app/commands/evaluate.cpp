@@ -18,9 +18,9 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/progress_bar.h"
-#include "app/cli/table.h"
 #include "app/job/agreement.h"
 #include "app/job/preflight.h"
 #include "app/obtain/data_options.h"

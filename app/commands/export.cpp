@@ -6,7 +6,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "app/obtain/init_weights.h"
 #include "app/options/network_form.h"
 #include "app/options/options.h"

@@ -13,8 +13,8 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
-#include "app/cli/table.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/network_form.h"
 #include "framework/error.h"

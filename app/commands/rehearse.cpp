@@ -10,6 +10,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/job/job.h"

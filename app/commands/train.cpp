@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "app/cli/commands.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/commands/rehearse.h"

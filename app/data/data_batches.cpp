@@ -8,7 +8,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/child_process.h"
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "app/data/data_commands.h"
 #include "app/data/tensor_stream.h"
 #include "app/obtain/data_options.h"

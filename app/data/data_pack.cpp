@@ -8,8 +8,8 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/child_process.h"
+#include "app/cli/number_text.h"
 #include "app/cli/progress_bar.h"
-#include "app/cli/table.h"
 #include "app/data/data_commands.h"
 #include "data/cifar10.h"
 #include "data/image_folder.h"

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/data/data_commands.h"

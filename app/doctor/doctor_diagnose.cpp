@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/doctor/doctor.h"
 #include "framework/module.h"

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/experiment/published_table1.h"
 #include "pipeline/host/starved_time.h"

@@ -11,8 +11,8 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/child_process.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
-#include "app/cli/table.h"
 #include "app/experiment/experiment_commands.h"
 #include "app/experiment/experiment_report.h"
 #include "framework/error.h"

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "app/cli/child_process.h"
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "app/experiment/experiment_speedup.h"
 #include "app/report/plan_figures.h"
 #include "framework/error.h"

@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "app/cli/child_process.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
 #include "app/experiment/experiment_commands.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/experiment/published_table1.h"
 #include "app/job/experiment_record.h"

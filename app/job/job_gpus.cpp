@@ -8,7 +8,7 @@
 #include <sstream>
 #include <utility>
 
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "framework/backend.h"
 #include "pipeline/device/device_streams.h"
 #include "pipeline/host/launch.h"

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/job/experiment_record.h"
 #include "framework/backend.h"

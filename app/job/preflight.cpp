@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "framework/backend.h"
 #include "framework/error.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "app/cli/checks.h"
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "app/job/agreement.h"
 #include "data/cifar10.h"
 #include "data/hdf5_set.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "framework/printable.h"
 #include "pipeline/train/weights_io.h"
 

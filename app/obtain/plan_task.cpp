@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "framework/error.h"
 #include "partition/plan/cut_file.h"
 #include "pipeline/planning/planning.h"

@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <optional>
 
+#include "app/cli/number_text.h"
 #include "app/cli/progress_bar.h"
-#include "app/cli/table.h"
 #include "app/job/preflight.h"
 #include "app/job/starvation.h"
 #include "app/obtain/profile_cache.h"

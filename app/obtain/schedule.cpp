@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "framework/error.h"
 #include "pipeline/schedule/policy.h"
 

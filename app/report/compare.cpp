@@ -7,6 +7,7 @@
 #include <cmath>
 #include <utility>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "framework/error.h"
 #include "framework/json.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
 #include "framework/printable.h"

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "framework/error.h"
 #include "framework/json.h"

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "pipeline/host/starved_time.h"
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/report/time_report.h"
 #include "framework/say.h"

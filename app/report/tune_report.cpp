@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 
 namespace antichain {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "models/model.h"
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <set>
 
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "app/job/agreement.h"
 #include "app/train/train_option_kinds.h"
 #include "framework/error.h"

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "app/cli/checks.h"
-#include "app/cli/table.h"
+#include "app/cli/number_text.h"
 #include "framework/error.h"
 #include "framework/module.h"
 
