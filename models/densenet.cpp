@@ -21,7 +21,7 @@ constexpr int layers_of[] = {6, 12, 24, 16};  // of the dense blocks
 
 // Weights start from N(0, 2 / fan_in), as in torchvision's DenseNet: He et al., "Delving Deep into
 // Rectifiers", ICCV 2015.
-NodeId conv(Graph& g, std::string name, NodeId x, int64_t out, int kernel, int stride = 1) {
+NodeId dense_conv(Graph& g, std::string name, NodeId x, int64_t out, int kernel, int stride = 1) {
   const double fan_in = double(g.shape(x)[1] * kernel * kernel);
   return conv2d(g, std::move(name), x,
                 {.out = out,
@@ -41,9 +41,9 @@ NodeId norm_relu(Graph& g, const std::string& norm, const std::string& activatio
 // between two layers.
 NodeId dense_layer(Graph& g, const std::string& name, NodeId x) {
   NodeId y = norm_relu(g, name + ".norm1", name + ".relu1", x);
-  y = conv(g, name + ".conv1", y, 4 * growth, 1);
+  y = dense_conv(g, name + ".conv1", y, 4 * growth, 1);
   y = norm_relu(g, name + ".norm2", name + ".relu2", y);
-  y = conv(g, name + ".conv2", y, growth, 3);
+  y = dense_conv(g, name + ".conv2", y, growth, 3);
   return concat(g, name, {x, y});
 }
 
@@ -51,13 +51,13 @@ NodeId dense_layer(Graph& g, const std::string& name, NodeId x) {
 NodeId transition(Graph& g, const std::string& name, NodeId x) {
   const int64_t channels = g.shape(x)[1];
   x = norm_relu(g, name + ".norm", name + ".relu", x);
-  x = conv(g, name + ".conv", x, channels / 2, 1);
+  x = dense_conv(g, name + ".conv", x, channels / 2, 1);
   return average_pool(g, name + ".pool", x, {.kernel = 2, .stride = 2});
 }
 
 NodeId stem(Graph& g, NodeId images, Form form) {
   const bool large = form == Form::imagenet;
-  NodeId x = conv(g, "features.conv0", images, 2 * growth, large ? 7 : 3, large ? 2 : 1);
+  NodeId x = dense_conv(g, "features.conv0", images, 2 * growth, large ? 7 : 3, large ? 2 : 1);
   x = norm_relu(g, "features.norm0", "features.relu0", x);
   return large ? max_pool(g, "features.pool0", x, {.kernel = 3, .stride = 2, .pad = 1}) : x;
 }

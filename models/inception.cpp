@@ -125,7 +125,7 @@ NodeId module_e(Graph& g, const std::string& name, NodeId input) {
 }
 
 // This is the upper third of table 1.
-NodeId stem(Graph& g, NodeId images, Form form) {
+NodeId inception_stem(Graph& g, NodeId images, Form form) {
   Chain x(g, "", images);
   if (form == Form::cifar)
     return x.conv("Conv2d_1a_3x3", 32, 3)
@@ -163,7 +163,7 @@ Graph inception_v3(const ModelOptions& options) {
   const ModelOptions o = completed(options, 299);
   Graph g("inception_v3");
   const ModelInputs in = add_inputs(g, o);
-  NodeId x = stem(g, in.images, o.form);
+  NodeId x = inception_stem(g, in.images, o.form);
   x = module_a(g, "Mixed_5b", x, 32);
   x = module_a(g, "Mixed_5c", x, 64);
   x = module_a(g, "Mixed_5d", x, 64);

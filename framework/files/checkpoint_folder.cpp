@@ -26,7 +26,7 @@ namespace {
 constexpr std::string_view complete = "step-", partial = ".partial-", removed = ".removed-";
 constexpr size_t written_at_once = 8 << 20;
 
-[[noreturn]] void fail(const std::string& what, const std::string& path) {
+[[noreturn]] void fail_to(const std::string& what, const std::string& path) {
   throw Error(fmt::format("can't {} {}: {}", what, path, std::strerror(errno)),
               "check the folder, its permissions and the free space");
 }
@@ -34,7 +34,7 @@ constexpr size_t written_at_once = 8 << 20;
 void sync_folder(const std::string& path) {
   const FileHandle folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   // Some file systems can't sync a folder; then the names are as safe as they get.
-  if (folder < 0 || (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP)) fail("sync", path);
+  if (folder < 0 || (::fsync(folder) != 0 && errno != EINVAL && errno != ENOTSUP)) fail_to("sync", path);
 }
 
 std::optional<int64_t> step_of(const std::string& name, std::string_view prefix) {
@@ -119,7 +119,7 @@ int CheckpointFolder::clean() const {
 
 void CheckpointFolder::begin(int64_t step) const {
   const std::string folder = partial_of(step);
-  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail("make the folder", folder);
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail_to("make the folder", folder);
 }
 
 void CheckpointFolder::publish(const Manifest& manifest) const {
@@ -129,13 +129,13 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   write_synced(from + "/" + checkpoint_manifest_name, to_json(manifest));
   sync_folder(from);
   if (::rename(from.c_str(), to.c_str()) != 0) {
-    if (errno != ENOTEMPTY && errno != EEXIST) fail("rename into", to);
+    if (errno != ENOTEMPTY && errno != EEXIST) fail_to("rename into", to);
     // A checkpoint of this step is already there: the run went back to an earlier step. The two are exchanged
     // in one call, or one after the other where the file system has no such call.
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
       const std::string old = path_ + "/" + name_of(removed, step);
       if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
-        fail("rename into", to);
+        fail_to("rename into", to);
       remove_all(old);
     } else {
       remove_all(from);
@@ -151,7 +151,7 @@ void CheckpointFolder::prune(int64_t step, int keep) const {
     const int64_t its_step = *step_of(name, complete);
     if (its_step > step || keep-- > 0) continue;
     const std::string old = path_ + "/" + name_of(removed, its_step);
-    if (::rename((path_ + "/" + name).c_str(), old.c_str()) != 0) fail("remove", path_ + "/" + name);
+    if (::rename((path_ + "/" + name).c_str(), old.c_str()) != 0) fail_to("remove", path_ + "/" + name);
     remove_all(old);
   }
 }
@@ -172,7 +172,7 @@ struct SyncedFile::State {
   void put(std::string_view piece) {
     for (; !piece.empty(); beat()) {
       const ssize_t n = ::write(file, piece.data(), std::min(piece.size(), written_at_once));
-      if (n < 0 && errno != EINTR) fail("write", path);
+      if (n < 0 && errno != EINTR) fail_to("write", path);
       if (n > 0) bytes += n, piece.remove_prefix(size_t(n));
       // This tells the disk to start writing while more is being made. It is only a hint: fsync() reports
       // failures.
@@ -186,7 +186,7 @@ SyncedFile::SyncedFile(const std::string& path, std::function<void()> beat)
     : state_(new State{
           path, std::move(beat),
           FileHandle(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644))}) {
-  if (state_->file < 0) fail("create", path);
+  if (state_->file < 0) fail_to("create", path);
 }
 
 SyncedFile::~SyncedFile() = default;
@@ -205,8 +205,8 @@ void SyncedFile::write(std::string_view piece) {
 void SyncedFile::finish() {
   State& s = *state_;
   s.put(std::exchange(s.small, {}));
-  if (::fsync(s.file) != 0) fail("write", s.path);
-  if (::close(s.file.release()) != 0) fail("write", s.path);
+  if (::fsync(s.file) != 0) fail_to("write", s.path);
+  if (::close(s.file.release()) != 0) fail_to("write", s.path);
 }
 
 int64_t SyncedFile::bytes() const { return state_->bytes; }

@@ -15,13 +15,7 @@ namespace antichain {
 using namespace hdf5;
 namespace {
 
-constexpr const char* damaged = "the file is truncated or damaged";
-constexpr int64_t most_compression = 2000;                // deflate reaches 1,032
 constexpr int64_t most_cache_bytes = int64_t(256) << 20;  // of unpacked chunks, per array
-
-[[noreturn]] void fail(const std::string& file, const std::string& what, const std::string& hint = damaged) {
-  throw Error(fmt::format("{}: {}{}", file, what, reason()), hint);
-}
 
 int64_t clamped(hsize_t value) { return int64_t(std::min<hsize_t>(value, INT64_MAX)); }
 
@@ -67,7 +61,7 @@ void check_type(hid_t dataset, ArrayType wanted, const std::string& file, const 
                                          : "store float32");
 }
 
-std::vector<int64_t> shape_of(hid_t dataset, const std::string& file, const std::string& path) {
+std::vector<int64_t> shape_in_rows(hid_t dataset, const std::string& file, const std::string& path) {
   const Space space(H5Dget_space(dataset));
   std::array<hsize_t, H5S_MAX_RANK> extents;
   const int rank = H5Sget_simple_extent_type(space) == H5S_SIMPLE
@@ -200,7 +194,7 @@ ArrayReader::Opened ArrayReader::open(const std::string& path, ArrayType type) {
   if (*dataset < 0) fail(name, fmt::format("HDF5 can't open '{}'", path));
   check_type(*dataset, type, name, path);
   Opened opened{.handle = state_->arrays.size(),
-                .spec = {.path = path, .shape = shape_of(*dataset, name, path), .type = type},
+                .spec = {.path = path, .shape = shape_in_rows(*dataset, name, path), .type = type},
                 .offset = {}};
   const Properties creation(H5Dget_create_plist(*dataset));
   const Stored stored = check_stored(*dataset, creation, state_->file_bytes, name, path);

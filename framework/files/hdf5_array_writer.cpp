@@ -17,12 +17,12 @@ namespace {
 constexpr unsigned deflate_level = 4;
 constexpr int64_t block_bytes = int64_t(1) << 20;  // read back at a time
 
-[[noreturn]] void fail(const std::string& file, const std::string& what) {
+[[noreturn]] void cant_write(const std::string& file, const std::string& what) {
   throw Error(fmt::format("can't write {}: {}{}", file, what, reason()),
               "is the disk full, or the folder read-only?");
 }
-hid_t written(hid_t id, const std::string& file, const std::string& what) {
-  if (id < 0) fail(file, what);
+hid_t checked(hid_t id, const std::string& file, const std::string& what) {
+  if (id < 0) cant_write(file, what);
   return id;
 }
 
@@ -41,7 +41,7 @@ hid_t create_file(const std::string& file) {
   const Properties access(H5Pcreate(H5P_FILE_ACCESS)), creation(H5Pcreate(H5P_FILE_CREATE));
   H5Pset_libver_bounds(access, H5F_LIBVER_V110, H5F_LIBVER_V110);
   H5Pset_obj_track_times(creation, 0);
-  return written(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, access), file, "HDF5 can't make the file");
+  return checked(H5Fcreate(file.c_str(), H5F_ACC_TRUNC, creation, access), file, "HDF5 can't make the file");
 }
 
 // Makes "train" of "train/images" where it is missing.
@@ -49,7 +49,7 @@ void make_group_of(const std::string& path, hid_t file, const std::string& name)
   const std::string group = path.substr(0, path.rfind('/'));
   if (group == path || H5Lexists(file, group.c_str(), H5P_DEFAULT) > 0) return;
   const Object made(
-      written(create_group(file, group.c_str()), name, fmt::format("HDF5 can't make the group '{}'", group)));
+      checked(create_group(file, group.c_str()), name, fmt::format("HDF5 can't make the group '{}'", group)));
 }
 
 hid_t create_array(hid_t file, const ArraySpec& spec, const std::string& name) {
@@ -65,7 +65,7 @@ hid_t create_array(hid_t file, const ArraySpec& spec, const std::string& name) {
     H5Pset_shuffle(creation);
     H5Pset_deflate(creation, deflate_level);
   }
-  return written(
+  return checked(
       H5Dcreate2(file, spec.path.c_str(), type_in_file(spec.type), space, H5P_DEFAULT, creation, H5P_DEFAULT),
       name, fmt::format("HDF5 can't make the dataset '{}'", spec.path));
 }
@@ -80,8 +80,8 @@ void write_strings(hid_t file, const std::string& name, const std::vector<std::s
   std::vector<const char*> texts;
   for (const std::string& value : values) texts.push_back(value.c_str());
   const Handle<H5Aclose> attribute(
-      written(H5Acreate2(file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), file_name, name));
-  if (H5Awrite(attribute, type, texts.data()) < 0) fail(file_name, name);
+      checked(H5Acreate2(file, name.c_str(), type, space, H5P_DEFAULT, H5P_DEFAULT), file_name, name));
+  if (H5Awrite(attribute, type, texts.data()) < 0) cant_write(file_name, name);
 }
 
 void write_attribute(hid_t file, const Attribute& attribute, const std::string& file_name) {
@@ -93,9 +93,9 @@ void write_attribute(hid_t file, const Attribute& attribute, const std::string& 
   const auto& numbers = std::get<std::vector<double>>(value);
   const hsize_t count = numbers.size();
   const Space space(H5Screate_simple(1, &count, nullptr));
-  const Handle<H5Aclose> made(written(
+  const Handle<H5Aclose> made(checked(
       H5Acreate2(file, name.c_str(), H5T_IEEE_F64LE, space, H5P_DEFAULT, H5P_DEFAULT), file_name, name));
-  if (H5Awrite(made, H5T_NATIVE_DOUBLE, numbers.data()) < 0) fail(file_name, name);
+  if (H5Awrite(made, H5T_NATIVE_DOUBLE, numbers.data()) < 0) cant_write(file_name, name);
 }
 
 void sync(const std::string& file) {
@@ -165,7 +165,7 @@ void ArrayWriter::append(size_t index, std::span<const std::byte> bytes) {
   if (H5Sselect_hyperslab(in_file, H5S_SELECT_SET, first.data(), nullptr, count.data(), nullptr) < 0 ||
       H5Dwrite(*array.dataset, type_in_memory(array.spec.type), in_memory, in_file, H5P_DEFAULT,
                bytes.data()) < 0)
-    fail(state_->name, fmt::format("HDF5 can't write row {} of '{}'", array.rows, array.spec.path));
+    cant_write(state_->name, fmt::format("HDF5 can't write row {} of '{}'", array.rows, array.spec.path));
   array.rows += rows;
 }
 
@@ -176,7 +176,7 @@ void ArrayWriter::finish() {
       ANTICHAIN_CHECK(array.rows == array.spec.shape[0], "every row was appended");
       array.dataset.reset();
     }
-    if (H5Fflush(*state_->file, H5F_SCOPE_GLOBAL) < 0) fail(state_->name, "HDF5 can't flush it");
+    if (H5Fflush(*state_->file, H5F_SCOPE_GLOBAL) < 0) cant_write(state_->name, "HDF5 can't flush it");
     state_->file.reset();
   }
   sync(state_->name);

@@ -12,11 +12,6 @@ namespace {
 
 constexpr int64_t most_values = int64_t(1) << 20;  // of an attribute
 
-[[noreturn]] void fail(const std::string& file, const std::string& what,
-                       const std::string& hint = "the file is truncated or damaged") {
-  throw Error(fmt::format("{}: {}{}", file, what, reason()), hint);
-}
-
 using AttributeHandle = Handle<H5Aclose>;
 
 // Returns how many values the attribute has. Throws Error when it can't be read.

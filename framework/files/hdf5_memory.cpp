@@ -71,10 +71,6 @@ uint64_t file_size(const std::string& bytes) {
   return size;
 }
 
-void fail(const std::string& origin, const std::string& what) {
-  throw Error(fmt::format("{}: {}{}", origin, what, reason()), "the file is truncated or damaged");
-}
-
 hid_t written(hid_t id, const std::string& what) {
   if (id < 0) throw Error(fmt::format("HDF5 can't write {}{}", what, reason()), "", ExitCode::failure);
   return id;

@@ -20,8 +20,6 @@ hid_t open_in_memory(std::string& bytes, const std::string& origin);
 // Returns the file's size from its superblock (versions 2 and 3). The driver's memory may end elsewhere.
 uint64_t file_size(const std::string& bytes);
 
-// Throws the error of a failed read: `origin`, `what`, and HDF5's own reason.
-[[noreturn]] void fail(const std::string& origin, const std::string& what);
 // Returns the handle of an object to write; throws Error where HDF5 could not make it.
 hid_t written(hid_t id, const std::string& what);
 

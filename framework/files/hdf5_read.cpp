@@ -16,7 +16,6 @@ using namespace hdf5;
 namespace {
 
 constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
-constexpr int64_t most_compression = 2000;  // deflate reaches 1,032
 
 std::vector<std::string> link_names(hid_t file, const std::string& origin) {
   const Object root(H5Oopen(file, "/", H5P_DEFAULT));

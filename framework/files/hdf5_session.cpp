@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "framework/error.h"
+
 namespace antichain::hdf5 {
 
 std::mutex& Session::mutex() {
@@ -31,6 +33,10 @@ std::string reason() {
     text = text.substr(0, text.find('\''));
   }
   return text.empty() ? "" : fmt::format(" ({})", text);
+}
+
+void fail(const std::string& file, const std::string& what, const std::string& hint) {
+  throw Error(fmt::format("{}: {}{}", file, what, reason()), hint);
 }
 
 }  // namespace antichain::hdf5

@@ -4,6 +4,7 @@
 
 #include <hdf5.h>
 
+#include <cstdint>
 #include <mutex>
 #include <string>
 
@@ -53,7 +54,13 @@ class Session {
 // can't make it.
 hid_t create_group(hid_t parent, const char* name);
 
+constexpr int64_t most_compression = 2000;  // deflate reaches 1,032
+
 // Returns what HDF5 found in the innermost call that failed, as " (in brackets)".
 std::string reason();
+
+// Throws the error of a failed read: `file`, `what`, and HDF5's own reason.
+[[noreturn]] void fail(const std::string& file, const std::string& what,
+                       const std::string& hint = "the file is truncated or damaged");
 
 }  // namespace antichain::hdf5

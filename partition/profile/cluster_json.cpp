@@ -11,7 +11,7 @@
 namespace antichain {
 namespace {
 
-constexpr const char* format_name = "antichain cluster 1";
+constexpr const char* cluster_format = "antichain cluster 1";
 constexpr int most_devices = 4096;
 constexpr double slowest = 1e-6, fastest = 1e6;
 
@@ -89,15 +89,15 @@ std::string to_json(const Cluster& cluster) {
   "nodes": [{}{}]
 }}
 )",
-      format_name, to_json(cluster.within_node), to_json(cluster.between_nodes), fmt::join(lines, ","),
+      cluster_format, to_json(cluster.within_node), to_json(cluster.between_nodes), fmt::join(lines, ","),
       lines.empty() ? "" : "\n  ");
 }
 
 Cluster cluster_from_json(const std::string& text, const std::string& origin) {
   const nlohmann::json json = parse_json(text, origin);
   JsonReader file(json, origin);
-  if (std::string format = file.at("format").string(); format != format_name)
-    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, format_name));
+  if (std::string format = file.at("format").string(); format != cluster_format)
+    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, cluster_format));
   Cluster cluster;
   cluster.within_node = link_from_json(file.at("within_node"));
   cluster.between_nodes = link_from_json(file.at("between_nodes"));

@@ -19,7 +19,7 @@
 namespace antichain {
 namespace {
 
-constexpr const char* format_name = "antichain profile 1";
+constexpr const char* profile_format = "antichain profile 1";
 
 constexpr std::array<std::pair<Role, std::string_view>, 3> roles = {
     {{Role::input, "input"}, {Role::compute, "compute"}, {Role::loss, "loss"}}};
@@ -139,7 +139,7 @@ std::string to_json(const Profile& profile) {
   ]
 }}
 )",
-      format_name, quoted(profile.model), quoted(profile.graph_hash), quoted(profile.device),
+      profile_format, quoted(profile.model), quoted(profile.graph_hash), quoted(profile.device),
       profile.precision == Precision::float32
           ? ""
           : fmt::format("\n  \"precision\": \"{}\",", name_of(profile.precision)),
@@ -152,8 +152,8 @@ std::string to_json(const Profile& profile) {
 Profile profile_from_json(const std::string& text, const std::string& origin) {
   const nlohmann::json json = parse_json(text, origin);
   JsonReader file(json, origin);
-  if (std::string format = file.at("format").string(); format != format_name)
-    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, format_name));
+  if (std::string format = file.at("format").string(); format != profile_format)
+    file.fail(fmt::format("the format is \"{}\", but \"{}\" is expected", format, profile_format));
   constexpr int many = std::numeric_limits<int>::max();
   Profile profile;
   profile.model = file.at("model").string();

@@ -8,7 +8,6 @@
 #include "framework/error.h"
 
 namespace antichain {
-namespace {
 
 // Finds states of one level (down-sets of one size) again. Hashes only speed up the look-up: states are
 // numbered in order of discovery, so no result depends on them.
@@ -52,6 +51,8 @@ class LevelIndex {
   std::vector<int> slots_;
   size_t used_ = 0;
 };
+
+namespace {
 
 // S. Vigna's SplitMix64: one 64-bit key per node; a down-set's hash is the exclusive or of its nodes' keys.
 uint64_t node_key(int node) {

@@ -8,13 +8,6 @@
 namespace antichain {
 namespace {
 
-// How many of each kind are used, and the node of the last stage: −1 where it does not matter or was not one.
-struct Used {
-  std::vector<int> of_kind;
-  int last_node = -1;
-  auto operator<=>(const Used&) const = default;
-};
-
 bool levels_differ(const Cluster& cluster) {
   const Link &a = cluster.within_node, &b = cluster.between_nodes;
   if (a.bytes_per_s == b.bytes_per_s && a.latency_s == b.latency_s) return false;
@@ -61,6 +54,13 @@ class PlacementBuilder {
   }
 
  private:
+  // How many of each kind are used, and the node of the last stage: −1 where it does not matter or was not one.
+  struct Used {
+    std::vector<int> of_kind;
+    int last_node = -1;
+    auto operator<=>(const Used&) const = default;
+  };
+
   static int total(const Used& used) { return std::accumulate(used.of_kind.begin(), used.of_kind.end(), 0); }
 
   int of_stage_after(int taken) const {

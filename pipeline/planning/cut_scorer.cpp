@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t most_estimates = 500;  // one per path through the placements; they are large
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
-constexpr double rounding = 1e-11;
+constexpr double step_rounding = 1e-11;
 
 }  // namespace
 
@@ -82,7 +82,7 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
   estimate.set(sums);
   double strain = 0;
   for (double s : estimate.at_least_s()) {
-    if (s > limit_s * (1 + rounding)) return std::nullopt;
+    if (s > limit_s * (1 + step_rounding)) return std::nullopt;
     strain += s * s;
   }
   spent_ += 4 * estimate.actions();

@@ -10,7 +10,7 @@
 namespace antichain {
 namespace {
 
-constexpr double rounding = 1e-12;  // sums of thousands of doubles, in another order, differ by less
+constexpr double bound_rounding = 1e-12;  // sums of thousands of doubles, in another order, differ by less
 
 // Of the devices a plan may use; all are 1 when the cluster names none.
 std::vector<double> speeds(const PlanOptions& options) {
@@ -100,12 +100,12 @@ double makespan_bound_s(const Profile& profile, const PlanOptions& options, cons
   const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
   const double bound_s = std::max(critical_path_s(profile, all.back(), policy.halves),
                                   M * std::max(0.0, steady_ns) / 1e9 + overheads_s);
-  return bound_s * (1 - rounding);
+  return bound_s * (1 - bound_rounding);
 }
 
 double but_for_rounding(double bound_s, double step_s) {
   ANTICHAIN_CHECK(bound_s <= step_s * (1 + 1e-9), "a step is no shorter than its bound");
-  return bound_s >= step_s * (1 - 2 * rounding) ? step_s : bound_s;
+  return bound_s >= step_s * (1 - 2 * bound_rounding) ? step_s : bound_s;
 }
 
 double makespan_bound_s(const Profile& profile, const PlanOptions& options, const Policy& policy) {
