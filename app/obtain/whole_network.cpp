@@ -23,12 +23,12 @@ Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mod
 }
 
 // Throws Error before anything is allocated.
-Schedule fitting_schedule(const Graph& graph, const Profile& network, const Plan& plan, int microbatches,
+Schedule fitting_schedule(const Graph& graph, const Profile& profile, const Plan& plan, int microbatches,
                           Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
-  Schedule schedule = make_schedule(network, plan, policy, microbatches);
+  Schedule schedule = make_schedule(profile, plan, policy, microbatches);
   check_available_memory(rank.job, MemoryOf::whole_network,
-                         step_need(graph, network, plan, schedule, rank.job.rank(), mode),
+                         step_need(graph, profile, plan, schedule, rank.job.rank(), mode),
                          device_memory(rank.context));
   return schedule;
 }
@@ -39,17 +39,17 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
                            int microbatches, Mode mode, Rank& rank)
     : graph_(lowered_for(rank, model, precision, mode)),
       microbatches_(microbatches),
-      network_(unpriced(graph_, rank.context.backend().description())),
+      profile_(unpriced(graph_, rank.context.backend().description())),
       plan_(one_stage(rank.job.size())),
-      schedule_(fitting_schedule(graph_, network_, plan_, microbatches, mode, rank)),
+      schedule_(fitting_schedule(graph_, profile_, plan_, microbatches, mode, rank)),
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
       stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
-      runner_(stage_, network_, plan_, schedule_, mode, rank.job) {
+      runner_(stage_, profile_, plan_, schedule_, mode, rank.job) {
   load_weights(stage_, share_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
 }
 
 Plan WholeNetwork::one_stage(int replicas) const {
-  Plan plan{.model = network_.model, .graph_hash = network_.graph_hash, .method = "one stage"};
+  Plan plan{.model = profile_.model, .graph_hash = profile_.graph_hash, .method = "one stage"};
   plan.stages.emplace_back();
   for (int rank = 0; rank < replicas; ++rank) plan.stages[0].ranks.push_back(rank);
   for (NodeId id = 0; id < graph_.size(); ++id)

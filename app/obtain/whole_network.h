@@ -44,7 +44,7 @@ class WholeNetwork {
 
   const Graph graph_;
   const int microbatches_;
-  const Profile network_;
+  const Profile profile_;
   const Plan plan_;
   const Schedule schedule_;
   const Seat seat_;

@@ -45,7 +45,7 @@ void DeviceTimes::add_traced(const std::vector<Event>& events) {
   traced_s_[update].push_back(sums_s[update]);
 }
 
-void DeviceTimes::price(Profile& network) const {
+void DeviceTimes::price(Profile& profile) const {
   std::array<double, 3> nodes_s{}, action_s{};
   for (const auto& [key, seconds] : nodes_s_) nodes_s[part_of(key.second)] += median(seconds);
   for (const Part part : {forward, backward, update}) action_s[part] = median(traced_s_[part]);
@@ -58,11 +58,11 @@ void DeviceTimes::price(Profile& network) const {
       besides_s += share_s;
       continue;
     }
-    time_of(network.nodes[size_t(id)].cost, verb) = share_s;
+    time_of(profile.nodes[size_t(id)].cost, verb) = share_s;
   }
   const double between_s =
       (median(plain_s_) - action_s[update]) / microbatches_ - action_s[forward] - action_s[backward];
-  network.overhead_s = (besides_s + std::max(0.0, between_s)) / 2;
+  profile.overhead_s = (besides_s + std::max(0.0, between_s)) / 2;
 }
 
 }  // namespace antichain

@@ -52,25 +52,25 @@ class RandomSource : public BatchSource {
   std::map<std::string, Tensor> drawn_;
 };
 
-Plan whole_model(const Profile& network) {
-  Plan plan{.model = network.model,
-            .graph_hash = network.graph_hash,
+Plan whole_model(const Profile& profile) {
+  Plan plan{.model = profile.model,
+            .graph_hash = profile.graph_hash,
             .method = "whole",
             .objective = Objective::compute};
   plan.stages.push_back({.ranks = {0}});
-  for (int id = 0; id < int(network.nodes.size()); ++id)
-    if (network.nodes[id].role != Role::input) plan.stages[0].nodes.push_back(id);
+  for (int id = 0; id < int(profile.nodes.size()); ++id)
+    if (profile.nodes[id].role != Role::input) plan.stages[0].nodes.push_back(id);
   return plan;
 }
 
 // A Bench runs steps of one model on one rank.
 class Bench {
  public:
-  Bench(const Graph& graph, Context& context, const Profile& network, int microbatches)
-      : plan_(whole_model(network)),
-        schedule_(make_schedule(network, plan_, Policy::one_f_one_b, microbatches)),
+  Bench(const Graph& graph, Context& context, const Profile& profile, int microbatches)
+      : plan_(whole_model(profile)),
+        schedule_(make_schedule(profile, plan_, Policy::one_f_one_b, microbatches)),
         stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
-        runner_(stage_, network, plan_, schedule_, Mode::train, alone_) {}
+        runner_(stage_, profile, plan_, schedule_, Mode::train, alone_) {}
 
   StageRunner& runner() { return runner_; }
   int microbatches() const { return schedule_.microbatches; }
@@ -131,9 +131,9 @@ double largest(Job& job, double mine) {
 }
 
 // In host memory a node takes as long as its call.
-void measure_calls(const Graph& graph, Context& context, Profile& network, Job& job,
+void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
                    const MeasureOptions& options) {
-  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
+  Bench bench(graph, context, profile, profiled_microbatches(context.backend(), options.microbatches));
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
   std::vector<double> overhead;
   double in_nodes = 0;
@@ -165,17 +165,17 @@ void measure_calls(const Graph& graph, Context& context, Profile& network, Job& 
     overhead.push_back(std::max(0.0, seconds - in_nodes) / (2 * bench.microbatches()));
   }
   for (const auto& [key, seconds] : samples)
-    time_of(network.nodes[size_t(key.first)].cost, key.second) = median(seconds);
-  network.overhead_s = median(overhead);
+    time_of(profile.nodes[size_t(key.first)].cost, key.second) = median(seconds);
+  profile.overhead_s = median(overhead);
   const double share = largest(job, starved.seconds() / all_s);
   if (options.starved_share) *options.starved_share = share;
 }
 
 // On a device the call only starts the work: see pipeline/measure/device_times.h.
-void measure_device(const Graph& graph, Context& context, Profile& network, Job& job,
+void measure_device(const Graph& graph, Context& context, Profile& profile, Job& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
-  Bench bench(graph, context, network, profiled_microbatches(context.backend(), options.microbatches));
+  Bench bench(graph, context, profile, profiled_microbatches(context.backend(), options.microbatches));
   // Numbers are checked as in training, where steps continue without waiting for the result.
   bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   DeviceTimes times(bench.microbatches());
@@ -205,7 +205,7 @@ void measure_device(const Graph& graph, Context& context, Profile& network, Job&
     step(/*traced=*/false, /*clocked=*/true);
     times.end_of_nodes();
   }
-  times.price(network);
+  times.price(profile);
 }
 
 }  // namespace
@@ -215,24 +215,24 @@ int profiled_microbatches(const Backend& device, int of_run) {
 }
 
 MemoryNeed profiling_need(const Graph& lowered, const Backend& device, int of_run) {
-  const Profile network = unpriced(lowered, "");
-  const Plan plan = whole_model(network);
+  const Profile profile = unpriced(lowered, "");
+  const Plan plan = whole_model(profile);
   const Schedule schedule =
-      make_schedule(network, plan, Policy::one_f_one_b, profiled_microbatches(device, of_run));
-  return step_need(lowered, network, plan, schedule, 0);
+      make_schedule(profile, plan, Policy::one_f_one_b, profiled_microbatches(device, of_run));
+  return step_need(lowered, profile, plan, schedule, 0);
 }
 
 Profile measure(const Graph& lowered, Context& context, Transport& transport, const MeasureOptions& options) {
   Job& job = transport.job();
-  Profile network = unpriced(lowered, context.backend().description());
-  network.threads = context.threads();
-  network.ranks_at_once = job.local_size();
+  Profile profile = unpriced(lowered, context.backend().description());
+  profile.threads = context.threads();
+  profile.ranks_at_once = job.local_size();
   job.activity().doing("measuring the model's nodes");
   const auto measure_nodes = context.backend().host_memory() ? measure_calls : measure_device;
-  measure_nodes(lowered, context, network, job, options);
+  measure_nodes(lowered, context, profile, job, options);
   job.activity().doing("measuring the link between neighbouring ranks");
-  network.link = measure_link(transport, context);
-  return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(network) : ""), "the profile of rank 0");
+  profile.link = measure_link(transport, context);
+  return profile_from_json(job.broadcast(job.rank() == 0 ? to_json(profile) : ""), "the profile of rank 0");
 }
 
 }  // namespace antichain

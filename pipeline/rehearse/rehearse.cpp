@@ -49,9 +49,9 @@ void write_postmark(const Tensor& tensor, const Postmark& postmark) {
 
 }  // namespace
 
-Rehearsal::Rehearsal(const Profile& network, const Plan& plan, const Schedule& schedule,
+Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& schedule,
                      const Cluster& cluster, Transport& transport, const RehearseOptions& options)
-    : network_(network),
+    : profile_(profile),
       schedule_(schedule),
       cluster_(cluster),
       plan_(of_this_job(plan, schedule, transport)),
@@ -59,7 +59,7 @@ Rehearsal::Rehearsal(const Profile& network, const Plan& plan, const Schedule& s
       options_(options),
       stage_(stage_of_rank(plan, transport.rank())),
       actions_(schedule.ranks[size_t(transport.rank())]),
-      seconds_(action_seconds(plan, network, cluster)),
+      seconds_(action_seconds(plan, profile, cluster)),
       channels_(schedule),
       time_(transport),
       names_(std::make_shared<std::map<int, std::string>>()) {
@@ -78,7 +78,7 @@ void Rehearsal::lay_out(const Slots& slots) {
   for (const Action& a : actions_) {
     if (a.verb != Verb::send && a.verb != Verb::recv) continue;
     const bool activation = a.message.flow == Flow::activation;
-    const int64_t bytes = network_.nodes[size_t(a.message.tensor)].cost.output_bytes;
+    const int64_t bytes = profile_.nodes[size_t(a.message.tensor)].cost.output_bytes;
     const int64_t sent = options_.true_payload || bytes <= largest_true_bytes ? bytes : token_bytes;
     const Route route{a.message, a.peer};
     if (a.verb == Verb::send) {
@@ -109,7 +109,7 @@ std::vector<double> Rehearsal::node_ends(Verb verb) const {
   std::vector<double> ends;
   double end_s = 0;
   for (const int n : order) {
-    const NodeCost& cost = network_.nodes[size_t(n)].cost;
+    const NodeCost& cost = profile_.nodes[size_t(n)].cost;
     end_s += factor * (verb == Verb::forward           ? cost.forward_s
                        : verb == Verb::backward        ? cost.backward_s()
                        : verb == Verb::backward_input  ? cost.backward_input_s
@@ -129,7 +129,7 @@ void Rehearsal::label(const Action& a) {
                                ? ""
                                : fmt::format(" of the {} of node {}",
                                              a.message.flow == Flow::activation ? "activation" : "gradient",
-                                             network_.nodes[size_t(a.message.tensor)].name);
+                                             profile_.nodes[size_t(a.message.tensor)].name);
   labels_.push_back(fmt::format("{} rehearsed {}{}{}", print(a), category_of(a.verb), what,
                                 a.microbatch < 0 ? "" : fmt::format(", micro-batch {}", a.microbatch)));
   if (!message) return;
@@ -218,7 +218,7 @@ void Rehearsal::send(const Action& a) {
   const Link& link = cluster_.link(plan_.device_of(me), plan_.device_of(a.peer));
   double& free_s = link_free_s_[a.peer];
   free_s = std::max(free_s, time_.here_s()) +
-           options_.time_scale * link.seconds(network_.nodes[size_t(a.message.tensor)].cost.output_bytes);
+           options_.time_scale * link.seconds(profile_.nodes[size_t(a.message.tensor)].cost.output_bytes);
   write_postmark(tensor, {.delivered_s = free_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
   transport_.send({buffers.channel, a.microbatch}, a.peer, tensor);
 }
@@ -291,10 +291,10 @@ Timeline Rehearsal::collect(const std::vector<double>& times) {
   return timeline;
 }
 
-double comfortable_time_scale(const Profile& network, const Plan& plan, const Cluster& cluster) {
+double comfortable_time_scale(const Profile& profile, const Plan& plan, const Cluster& cluster) {
   constexpr double comfortable_s = 0.01, slow_s = 0.1;
   double shortest_s = INFINITY, slowest_s = 0;
-  for (const ActionSeconds& s : action_seconds(plan, network, cluster)) {
+  for (const ActionSeconds& s : action_seconds(plan, profile, cluster)) {
     const double stage_s = s[size_t(Verb::forward)] + s[size_t(Verb::backward)];
     shortest_s = std::min(shortest_s, stage_s);
     slowest_s = std::max(slowest_s, stage_s);

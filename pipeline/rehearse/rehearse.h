@@ -83,7 +83,7 @@ class Rehearsal {
   int turn(int microbatch) const;  // the micro-batch's index among those of this rank
   Timeline collect(const std::vector<double>& times);
 
-  const Profile& network_;
+  const Profile& profile_;
   const Schedule& schedule_;
   const Cluster& cluster_;
   const Plan& plan_;

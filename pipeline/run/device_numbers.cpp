@@ -9,14 +9,15 @@
 
 namespace antichain {
 
-// Tensors of one look, and what each says; looks get their marks one after the other.
+// A Gathering collects the tensors of one look, and the place that each stands for. Looks get their marks one
+// after the other.
 class DeviceNumbers::Gathering {
  public:
   Gathering(DeviceNumbers& all, int& marks, bool bad) : all_(all), marks_(marks) { look_.bad = bad; }
-  void add(const Tensor& tensor, Offence offence) {
-    offence.rank = all_.place_.rank;
+  void add(const Tensor& tensor, NonFinite place) {
+    place.rank = all_.place_.rank;
     tensors_.push_back(tensor);
-    look_.offences.push_back(offence);
+    look_.places.push_back(place);
   }
   Look done() {
     look_.at = all_.step_.looked_at(tensors_);
@@ -46,14 +47,14 @@ DeviceNumbers::Look DeviceNumbers::at_statistics(int m, int& marks) {
   Gathering found(*this, marks, true);
   for (const auto& [id, rings] : memory_.statistics)
     for (const Ring& ring : rings)
-      found.add(ring[m], {.microbatch = m, .node = id, .what = Offence::What::statistics});
+      found.add(ring[m], {.microbatch = m, .node = id, .what = NonFinite::What::statistics});
   return found.done();
 }
 
 DeviceNumbers::Look DeviceNumbers::at_outputs(int m, int& marks) {
   Gathering found(*this, marks, false);
   for (const NodeId id : place_.sent)
-    found.add(memory_.output.at(id)[m], {.microbatch = m, .node = id, .what = Offence::What::output});
+    found.add(memory_.output.at(id)[m], {.microbatch = m, .node = id, .what = NonFinite::What::output});
   return found.done();
 }
 
@@ -63,19 +64,20 @@ DeviceNumbers::Look DeviceNumbers::at_sent_gradients(int m, int& marks) {
     const std::vector<NodeId>& inputs = stage_.graph()[message.consumer].inputs;
     const auto input = std::ranges::find(inputs, message.tensor) - inputs.begin();
     found.add(ring[m], {.microbatch = m,
-                        .phase = Offence::Phase::backward,
+                        .phase = NonFinite::Phase::backward,
                         .node = message.consumer,
-                        .what = Offence::What::input_gradient,
+                        .what = NonFinite::What::input_gradient,
                         .index = int(input)});
   }
   return found.done();
 }
 
-// `place`: what every offence there has. With `largest_rank` 1 the gradients of vectors only.
-DeviceNumbers::Look DeviceNumbers::at_weight_gradients(Offence place, int largest_rank, bool bad,
+// `place` holds what all places of this look share. With `largest_rank` 1 only the gradients of vectors are
+// checked.
+DeviceNumbers::Look DeviceNumbers::at_weight_gradients(NonFinite place, int largest_rank, bool bad,
                                                        int& marks) {
   Gathering found(*this, marks, bad);
-  place.what = Offence::What::weight_gradient;
+  place.what = NonFinite::What::weight_gradient;
   for (const NodeId id : stage_.nodes())
     for (size_t i = 0; i < stage_[id].gradients.size(); ++i) {
       if (stage_[id].gradients[i].shape().rank() > largest_rank) continue;
@@ -86,7 +88,7 @@ DeviceNumbers::Look DeviceNumbers::at_weight_gradients(Offence place, int larges
 }
 
 void DeviceNumbers::prepare_looks() {
-  using Phase = Offence::Phase;
+  using Phase = NonFinite::Phase;
   int marks = 0;
   for (int m = 0; m < place_.microbatches; ++m) {
     statistics_.push_back(at_statistics(m, marks));
@@ -119,7 +121,7 @@ void DeviceNumbers::forward_started(int m) {
 }
 
 void DeviceNumbers::take(const Look& look) {
-  if (!look.offences.empty()) step_.look(look.at, marks_, look.first);
+  if (!look.places.empty()) step_.look(look.at, marks_, look.first);
 }
 
 void DeviceNumbers::look_at_forward(int m) {
@@ -171,16 +173,16 @@ void DeviceNumbers::read_losses() {
     }
     if (!judged() || std::isfinite(loss_)) continue;
     report_.bad = true;
-    report_.note({.microbatch = m, .node = id, .what = Offence::What::output, .rank = place_.rank});
+    report_.note({.microbatch = m, .node = id, .what = NonFinite::What::output, .rank = place_.rank});
   }
 }
 
 void DeviceNumbers::read_marks() {
   const auto find = [&](const Look& look) {
-    for (size_t i = 0; i < look.offences.size(); ++i) {
+    for (size_t i = 0; i < look.places.size(); ++i) {
       if (marks_here_.data<int32_t>()[look.first + int(i)] == 0) continue;
       report_.bad = report_.bad || look.bad;
-      report_.note(look.offences[i]);
+      report_.note(look.places[i]);
     }
   };
   for (const std::vector<Look>* looks : {&statistics_, &outputs_, &sent_, &vectors_})

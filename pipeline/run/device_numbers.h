@@ -1,9 +1,9 @@
-// Watches the numbers of a stage on a device without waiting for it: losses are copied to page-locked memory,
-// checks leave marks on the device, all in the order of computing, and the host reads both once, at the
-// step's end.
+// DeviceNumbers watches the numbers of a stage on a device without waiting for it. Losses are copied to
+// page-locked memory, and checks leave marks (flags) on the device, all in the order of computing. The host
+// reads both once, at the step's end.
 //
-// By then the buffers are used again, so a micro-batch can't be run once more to find where a bad number came
-// from: an offence is the first checked tensor that holds one.
+// By then the buffers are in use again, so a micro-batch can't be run once more to find where a bad number
+// came from. The first checked tensor that holds one is reported.
 #pragma once
 
 #include <map>
@@ -23,18 +23,18 @@ class DeviceNumbers final : public NumberWatch {
   DeviceNumbers(DeviceStep&, CopyStream&, Stage&, const StageMemory&, WatchedRank);
 
   void begin_step() override;
-  // Only starts work on the device, so that it can be recorded; the same holds for the checks.
+  // This only starts work on the device, so that it can be recorded; the same holds for the checks.
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
   void forward_started(int microbatch) override;
   // Waits for the device.
   void finish(StepResult&) override;
 
  private:
-  struct Look {  // at tensors of one moment: what a bad number there says
+  struct Look {  // one check of several tensors at one time: what a bad number there means
     LookedAt at;
-    int first = 0;  // mark
-    std::vector<Offence> offences;
-    bool bad = false;  // of the step, not only a trace
+    int first = 0;  // its first mark
+    std::vector<NonFinite> places;
+    bool bad = false;  // the step must not count; else it is only a trace
   };
   struct Noted {
     NodeId id = 0;
@@ -54,7 +54,7 @@ class DeviceNumbers final : public NumberWatch {
   Look at_statistics(int microbatch, int& marks);
   Look at_outputs(int microbatch, int& marks);
   Look at_sent_gradients(int microbatch, int& marks);
-  Look at_weight_gradients(Offence place, int largest_rank, bool bad, int& marks);
+  Look at_weight_gradients(NonFinite place, int largest_rank, bool bad, int& marks);
   void take(const Look&);
 
   DeviceStep& step_;

@@ -79,9 +79,9 @@ void HostNumbers::look_at_gradients() {
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (all_finite(context_, gradients[i])) continue;
       report_.bad = true;
-      report_.note({.phase = Offence::Phase::update,
+      report_.note({.phase = NonFinite::Phase::update,
                     .node = id,
-                    .what = Offence::What::weight_gradient,
+                    .what = NonFinite::What::weight_gradient,
                     .index = int(i),
                     .rank = place_.rank});
     }
@@ -90,7 +90,7 @@ void HostNumbers::look_at_gradients() {
 
 void HostNumbers::check_output(NodeId id, int m) {
   const NodeState& state = stage_[id];
-  Offence offence{.microbatch = m, .node = id, .rank = place_.rank};
+  NonFinite found{.microbatch = m, .node = id, .rank = place_.rank};
   const auto statistics = memory_.statistics.find(id);
   const bool output_finite = all_finite(context_, memory_.output.at(id)[m]);
   const bool statistics_finite = statistics == memory_.statistics.end() ||
@@ -98,30 +98,30 @@ void HostNumbers::check_output(NodeId id, int m) {
                                    return all_finite(context_, ring[m]);
                                  });
   if (output_finite && statistics_finite) return;
-  offence.what = output_finite ? Offence::What::statistics : Offence::What::output;
+  found.what = output_finite ? NonFinite::What::statistics : NonFinite::What::output;
   for (size_t i = state.params.size(); i-- > 0;) {
     if (all_finite(context_, state.params[i])) continue;
-    offence.what = Offence::What::parameter;
-    offence.index = int(i);
+    found.what = NonFinite::What::parameter;
+    found.index = int(i);
   }
-  report_.note(offence);
+  report_.note(found);
 }
 
 void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) {
-  const auto note = [&](Offence::What what, size_t index) {
+  const auto note = [&](NonFinite::What what, size_t index) {
     report_.note({.microbatch = m,
-                  .phase = Offence::Phase::backward,
+                  .phase = NonFinite::Phase::backward,
                   .node = id,
                   .what = what,
                   .index = int(index),
                   .rank = place_.rank});
   };
   for (size_t i = 0; i < dw.size(); ++i)
-    if (!all_finite(context_, dw[i])) note(Offence::What::weight_gradient, i);
+    if (!all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
     if (dx[i] &&
         (!all_finite(context_, dx[i]) || !all_finite(context_, memory_.contributions.at(id)[i].sum[m])))
-      note(Offence::What::input_gradient, i);
+      note(NonFinite::What::input_gradient, i);
 }
 
 }  // namespace antichain

@@ -13,7 +13,7 @@
 
 #include "framework/graph.h"
 #include "framework/tensor.h"
-#include "pipeline/run/offence.h"
+#include "pipeline/run/non_finite.h"
 #include "pipeline/run/step.h"
 #include "pipeline/schedule/schedule.h"
 

@@ -18,14 +18,14 @@ std::set<NodeId> sent_nodes(const std::vector<Action>& actions) {
 
 }  // namespace
 
-StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+StageRunner::StageRunner(Stage& stage, const Profile& profile, const Plan& plan, const Schedule& schedule,
                          Mode mode, Transport& transport)
     : graph_(stage.graph()),
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
       seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
-      memory_(stage, network, plan, schedule, transport.rank(), mode),
+      memory_(stage, profile, plan, schedule, transport.rank(), mode),
       messages_(stage.graph(), schedule, memory_, transport),
       device_(make_step_device(stage.context(), schedule, transport)),
       calls_(stage, memory_, seat_, mode, *device_) {
@@ -34,7 +34,7 @@ StageRunner::StageRunner(Stage& stage, const Profile& network, const Plan& plan,
   for (const Action& a : own_actions())
     labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
   if (transport.ordered())
-    messages_.agree_on_order(network, plan, sum_ ? sum_->turns() : std::vector<Turn>());
+    messages_.agree_on_order(profile, plan, sum_ ? sum_->turns() : std::vector<Turn>());
   feed_ = device_->make_feed(graph_, memory_, seat_);
   numbers_ = device_->make_numbers(
       stage, memory_, {transport.rank(), schedule.microbatches, sent_nodes(own_actions())}, calls_);

@@ -40,7 +40,7 @@ class StageRunner : private NodeObserver {
   // Everything referred to must outlive the runner. Collective where the transport is ordered: the ranks then
   // agree on the order of messages, Error when they find different ones. Error for a plan or a schedule that
   // does not fit the stage.
-  StageRunner(Stage&, const Profile& network, const Plan&, const Schedule&, Mode, Transport&);
+  StageRunner(Stage&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
 
   // One step. Collective over the ranks of the schedule. Error when samples can't be had, when a message has
   // the wrong size, when another rank has ended the job, and whatever the judge throws; the step is then

@@ -8,7 +8,7 @@
 
 #include "framework/sgd.h"
 #include "framework/tensor.h"
-#include "pipeline/run/offence.h"
+#include "pipeline/run/non_finite.h"
 #include "pipeline/schedule/timeline.h"
 
 namespace antichain {

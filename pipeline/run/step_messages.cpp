@@ -45,8 +45,8 @@ void StepMessages::list(const Graph& graph) {
 
 // Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a
 // good one.
-void StepMessages::agree_on_order(const Profile& network, const Plan& plan, const std::vector<Turn>& of_sum) {
-  const auto order = issue_order(message_order(schedule_, plan, network, one_link(network.link)),
+void StepMessages::agree_on_order(const Profile& profile, const Plan& plan, const std::vector<Turn>& of_sum) {
+  const auto order = issue_order(message_order(schedule_, plan, profile, one_link(profile.link)),
                                  int(schedule_.ranks.size()));
   std::string all;
   for (const auto& indices : order) all += fmt::format("{}\n", fmt::join(indices, " "));

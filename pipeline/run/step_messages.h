@@ -24,7 +24,7 @@ class StepMessages {
 
   // For a transport that wants messages in one order. `of_sum` are the turns of this rank's all-reduce.
   // Collective. Error when the ranks find different orders.
-  void agree_on_order(const Profile& network, const Plan&, const std::vector<Turn>& of_sum);
+  void agree_on_order(const Profile& profile, const Plan&, const std::vector<Turn>& of_sum);
 
   // Names the messages and posts the first receives.
   void begin_step();

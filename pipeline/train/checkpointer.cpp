@@ -92,7 +92,7 @@ std::string Checkpointer::write(const std::string& name, const std::function<voi
   return to_json(CheckpointFile{name, file.bytes(), file.hash(), copy_.tensors()});
 }
 
-std::string Checkpointer::news() {
+std::string Checkpointer::status() {
   if (!begun_ || told_) return "";
   if (!written_ && writer_.ready()) written_ = writer_.take(job_.activity());
   if (!written_) return "";
@@ -100,8 +100,8 @@ std::string Checkpointer::news() {
   return (written_->good ? "+" : "-") + written_->text;
 }
 
-void Checkpointer::hear(int rank, const std::string& news) {
-  if (!news.empty()) parts_[rank] = {news.front() == '+', news.substr(1)};
+void Checkpointer::take_status(int rank, const std::string& status) {
+  if (!status.empty()) parts_[rank] = {status.front() == '+', status.substr(1)};
 }
 
 void Checkpointer::tend() {
@@ -158,8 +158,8 @@ std::string Checkpointer::finish() {
   const Progress::Disk disk(job_.activity(), fmt::format("writing the checkpoint of step {} to {}",
                                                          position_.step, folder_.path()));
   if (!told_ && !written_) written_ = writer_.take(job_.activity());
-  const auto all = job_.gather(news());
-  for (size_t rank = 0; rank < all.size(); ++rank) hear(int(rank), all[rank]);
+  const auto all = job_.gather(status());
+  for (size_t rank = 0; rank < all.size(); ++rank) take_status(int(rank), all[rank]);
   for (tend(); job_.rank() == 0 && !verdict_; tend()) ::usleep(500);
   const std::string failure = job_.broadcast(verdict_.value_or(""));
   begun_ = false;

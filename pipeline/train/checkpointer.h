@@ -56,9 +56,9 @@ class Checkpointer {
 
   // Collective. Begins one, after the one under way has ended.
   void begin(const TrainPosition&);
-  // At each step's end: what this rank has to tell rank 0, mostly nothing, and what rank 0 does with it.
-  std::string news();
-  void hear(int rank, const std::string& news);
+  // At each step's end a rank tells rank 0 its status, which is mostly empty, and rank 0 takes that of all.
+  std::string status();
+  void take_status(int rank, const std::string& status);
   void tend();
   // Collective. Waits for the one under way; why it failed, or "". On every rank the same.
   std::string finish();

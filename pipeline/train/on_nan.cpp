@@ -26,7 +26,7 @@ bool NanPolicy::may_update(const NumberReport& mine, int64_t step) {
   job_.activity().doing("agreeing with the other ranks that the step's numbers are finite");
   std::vector<NumberReport> all;
   for (const std::string& text : job_.gather(to_text(mine))) all.push_back(report_from_text(text));
-  const auto first = first_offence(all);
+  const auto first = first_non_finite(all);
   const NumberReport verdict =
       report_from_text(job_.broadcast(to_text({.bad = first.has_value(), .first = first})));
   if (!verdict.bad) {
@@ -35,7 +35,7 @@ bool NanPolicy::may_update(const NumberReport& mine, int64_t step) {
   }
   reason_ = describe(*verdict.first, graph_, step);
   ++skipped_;
-  if (on_nan_ == OnNan::skip && verdict.first->what == Offence::What::parameter)
+  if (on_nan_ == OnNan::skip && verdict.first->what == NonFinite::What::parameter)
     end(*verdict.first, step, "skipping a step does not mend weights: use a smaller --lr");
   if (++in_a_row_ > most_in_a_row)
     end(*verdict.first, step,
@@ -45,13 +45,13 @@ bool NanPolicy::may_update(const NumberReport& mine, int64_t step) {
 
 void NanPolicy::conclude(const std::vector<NumberReport>& all, int64_t step) const {
   if (on_nan_ != OnNan::abort) return;
-  if (const auto first = first_offence(all))
+  if (const auto first = first_non_finite(all))
     end(*first, step,
         "use a smaller --lr or a longer --warmup-steps, or leave such steps out with --on-nan skip");
 }
 
-void NanPolicy::end(const Offence& offence, int64_t step, const std::string& hint) const {
-  throw Error(describe(offence, graph_, step), hint, ExitCode::not_a_number);
+void NanPolicy::end(const NonFinite& first, int64_t step, const std::string& hint) const {
+  throw Error(describe(first, graph_, step), hint, ExitCode::not_a_number);
 }
 
 }  // namespace antichain

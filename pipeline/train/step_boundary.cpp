@@ -12,12 +12,14 @@ namespace antichain {
 StepBoundary::StepBoundary(Job& job, Checkpointer& checkpointer, std::optional<Deadline> deadline)
     : job_(job), checkpointer_(checkpointer), deadline_(std::move(deadline)) {}
 
-std::string StepBoundary::word() { return fmt::format("{} {}", StopRequests::heard(), checkpointer_.news()); }
+std::string StepBoundary::status() {
+  return fmt::format("{} {}", StopRequests::heard(), checkpointer_.status());
+}
 
-void StepBoundary::hear(int rank, const std::string& word) {
-  const size_t blank = word.find(' ');
-  if (const int signal = std::stoi(word.substr(0, blank)); signal_ == 0) signal_ = signal;
-  checkpointer_.hear(rank, word.substr(blank + 1));
+void StepBoundary::take_status(int rank, const std::string& status) {
+  const size_t blank = status.find(' ');
+  if (const int signal = std::stoi(status.substr(0, blank)); signal_ == 0) signal_ = signal;
+  checkpointer_.take_status(rank, status.substr(blank + 1));
 }
 
 StopVerdict StepBoundary::pass_step() {
@@ -27,8 +29,8 @@ StopVerdict StepBoundary::pass_step() {
 
 StopVerdict StepBoundary::pass_batch() {
   if (!batches_.answers()) return {};
-  const auto words = job_.gather(word());
-  for (size_t rank = 0; rank < words.size(); ++rank) hear(int(rank), words[rank]);
+  const auto all = job_.gather(status());
+  for (size_t rank = 0; rank < all.size(); ++rank) take_status(int(rank), all[rank]);
   checkpointer_.tend();
   return answer(batches_);
 }
@@ -54,8 +56,8 @@ StopVerdict StepBoundary::answer(Pace& pace) {
 StopVerdict StepBoundary::decide(const Pace& pace) const {
   if (signal_ != 0) return {.signal = signal_, .stop = signal_name(signal_)};
   if (deadline_) {
-    // What may still happen before saving is over: the steps up to the next answer, and a checkpoint slower
-    // than the last.
+    // Before saving is over, the steps up to the next answer may pass, and the checkpoint may be slower than
+    // the last one.
     const double left_s = std::chrono::duration<double>(deadline_->at - Clock::now()).count();
     const double margin_s = 2 * std::max(pace.unit_s, pace.wanted_s) + 2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};

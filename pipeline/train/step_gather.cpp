@@ -11,15 +11,15 @@ namespace antichain {
 Gathered gather_sums(Job& job, const StepResult& mine, StepBoundary& boundary) {
   Gathered all;
   const std::string text =
-      fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.word());
+      fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.status());
   const std::vector<std::string> texts = job.gather(text);
   for (size_t rank = 0; rank < texts.size(); ++rank) {
     std::istringstream in(texts[rank]);
-    std::string loss, correct, numbers, word;  // a stream reads no "nan" as a number
+    std::string loss, correct, numbers, status;  // a stream reads no "nan" as a number
     in >> loss >> correct >> std::ws;
     std::getline(in, numbers);
-    std::getline(in, word, '\0');
-    boundary.hear(int(rank), word);
+    std::getline(in, status, '\0');
+    boundary.take_status(int(rank), status);
     all.sum.loss += std::strtod(loss.c_str(), nullptr);
     all.sum.correct += std::strtod(correct.c_str(), nullptr);
     all.numbers.push_back(report_from_text(numbers));

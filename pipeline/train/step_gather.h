@@ -1,4 +1,5 @@
-// What the ranks tell rank 0 at the end of a step. As text: it is little, and reads alike on every machine.
+// At the end of a step the ranks tell rank 0 their results, as text, which is short and the same on every
+// machine.
 #pragma once
 
 #include <vector>
@@ -8,16 +9,16 @@
 
 namespace antichain {
 
-// Loss and hits summed over ranks, in rank order; what each rank found of numbers that are none.
+// Loss and hits are summed over ranks, in rank order. `numbers` is what each rank found that is not finite.
 struct Gathered {
   StepResult sum;
   std::vector<NumberReport> numbers;
 };
-// Collective; on rank 0, elsewhere empty. The boundary's words go along, and it hears them.
+// Collective. The result is on rank 0, and empty elsewhere. The boundary's status travels along.
 Gathered gather_sums(Job&, const StepResult& mine, StepBoundary&);
 
-// Collective; on rank 0, elsewhere empty. A traced step has one event per action, in the schedule's order:
-// only the times travel.
+// Collective. The result is on rank 0, and empty elsewhere. A traced step has one event per action, in the
+// schedule's order, so only the times travel.
 std::vector<Event> gather_events(Job&, const Schedule&, const std::vector<Event>& mine);
 
 }  // namespace antichain

@@ -36,7 +36,7 @@ double median_after_first(std::vector<double> seconds) {
 
 class Trainer {
  public:
-  Trainer(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+  Trainer(Stage& stage, const Profile& profile, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
       : stage_(stage),
         job_(transport.job()),
@@ -44,28 +44,28 @@ class Trainer {
         observer_(observer),
         schedule_(schedule),
         seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
-        evaluation_(make_schedule(network, plan, Policy::forward_only, schedule.microbatches)),
-        trainer_(stage, network, plan, schedule, Mode::train, transport),
-        evaluator_(stage, network, plan, evaluation_, Mode::evaluate, transport),
-        train_(data.train, loading(stage, true)),
-        test_(data.test, loading(stage, false)),
+        evaluation_(make_schedule(profile, plan, Policy::forward_only, schedule.microbatches)),
+        training_(stage, profile, plan, schedule, Mode::train, transport),
+        testing_(stage, profile, plan, evaluation_, Mode::evaluate, transport),
+        train_samples_(data.train, loading(stage, true)),
+        test_samples_(data.test, loading(stage, false)),
         test_size_(data.test->size()),
         nan_policy_(options.on_nan, stage.graph(), job_),
-        per_epoch_(train_.sampler().batches()),
+        per_epoch_(train_samples_.sampler().batches()),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
         checkpointer_(options.checkpoint, options.start, stage, seat_, job_,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline),
         epoch_s_before_(options.start.epoch_s) {
-    trainer_.set_judge(
+    training_.set_judge(
         [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
         options.on_nan != OnNan::abort);
-    trainer_.set_time_sheet(&time_);
+    training_.set_time_sheet(&time_);
   }
 
   TrainResult run() {
-    TrainResult result{.steps = total_, .memory_bytes = trainer_.bytes()};
+    TrainResult result{.steps = total_, .memory_bytes = training_.bytes()};
     std::vector<double> step_seconds;
     StopRequests::training_begins();
     time_.enter(Spent::other);
@@ -121,13 +121,13 @@ class Trainer {
     place_source();
     const float rate = options_.rate(step, total_);
     const auto start = Clock::now();
-    StepResult mine = trainer_.run({.step = uint64_t(step),
-                                    .seed = options_.seed,
-                                    .batch = options_.batch,
-                                    .rate = rate,
-                                    .sgd = options_.sgd,
-                                    .traced = traced},
-                                   train_);
+    StepResult mine = training_.run({.step = uint64_t(step),
+                                     .seed = options_.seed,
+                                     .batch = options_.batch,
+                                     .rate = rate,
+                                     .sgd = options_.sgd,
+                                     .traced = traced},
+                                    train_samples_);
     job_.activity().doing("waiting for the other ranks to end the step");
     time_.enter(Spent::waiting);
     const auto [sum, numbers] = gather_sums(job_, mine, boundary_);
@@ -144,11 +144,12 @@ class Trainer {
   }
 
   void place_source() {
-    train_.position = {.epoch = position_.epoch, .batch = position_.batch};
-    train_.next.reset();
+    train_samples_.position = {.epoch = position_.epoch, .batch = position_.batch};
+    train_samples_.next.reset();
     if (position_.step + 1 < total_)
-      train_.next = position_.batch + 1 < per_epoch_ ? BatchPosition{position_.epoch, position_.batch + 1}
-                                                     : BatchPosition{position_.epoch + 1, 0};
+      train_samples_.next = position_.batch + 1 < per_epoch_
+                                ? BatchPosition{position_.epoch, position_.batch + 1}
+                                : BatchPosition{position_.epoch + 1, 0};
   }
 
   // Into the epoch's sums, where the step was not skipped.
@@ -260,11 +261,11 @@ class Trainer {
   // Every image of the test set once; the last batch is padded with samples that count nothing.
   StepResult evaluate() {
     StepResult sum;
-    for (int64_t batch = 0; batch < test_.sampler().batches(); ++batch) {
-      test_.position = {.epoch = 0, .batch = batch};
-      test_.next.reset();
-      if (batch + 1 < test_.sampler().batches()) test_.next = BatchPosition{0, batch + 1};
-      const StepResult part = evaluator_.run({.seed = options_.seed, .batch = options_.batch}, test_);
+    for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
+      test_samples_.position = {.epoch = 0, .batch = batch};
+      test_samples_.next.reset();
+      if (batch + 1 < test_samples_.sampler().batches()) test_samples_.next = BatchPosition{0, batch + 1};
+      const StepResult part = testing_.run({.seed = options_.seed, .batch = options_.batch}, test_samples_);
       sum.loss += part.loss;
       sum.correct += part.correct;
       if (const StopVerdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
@@ -280,8 +281,8 @@ class Trainer {
   const Schedule& schedule_;
   const Seat seat_;
   const Schedule evaluation_;
-  StageRunner trainer_, evaluator_;
-  LoaderSource train_, test_;
+  StageRunner training_, testing_;
+  LoaderSource train_samples_, test_samples_;
   const int64_t test_size_;
   NanPolicy nan_policy_;
   const int64_t per_epoch_, total_;  // steps
@@ -304,10 +305,10 @@ int64_t total_steps(const TrainOptions& options, int64_t batches_per_epoch) {
   return options.epochs == 0 ? options.steps : std::min(options.steps, whole);
 }
 
-TrainResult train(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+TrainResult train(Stage& stage, const Profile& profile, const Plan& plan, const Schedule& schedule,
                   const DataSplits& data, Transport& transport, const TrainOptions& options,
                   TrainObserver& observer) {
-  return Trainer(stage, network, plan, schedule, data, transport, options, observer).run();
+  return Trainer(stage, profile, plan, schedule, data, transport, options, observer).run();
 }
 
 }  // namespace antichain

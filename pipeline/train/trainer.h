@@ -70,7 +70,7 @@ struct TrainResult {
 // Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and
 // all is saved; with 128 + the signal's number where there are no checkpoints. The schedule is that of
 // training; the forward-only one for evaluation is made of the same plan.
-TrainResult train(Stage&, const Profile& network, const Plan&, const Schedule&, const DataSplits&, Transport&,
+TrainResult train(Stage&, const Profile& profile, const Plan&, const Schedule&, const DataSplits&, Transport&,
                   const TrainOptions&, TrainObserver&);
 
 // Steps that the options ask for, given the number of whole batches in an epoch.

@@ -8,7 +8,7 @@
 
 #include "framework/error.h"
 #include "partition/planners/planner.h"
-#include "pipeline/run/offence.h"
+#include "pipeline/run/non_finite.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/on_nan.h"
 #include "tests/pipeline/run/training_run.h"
@@ -111,20 +111,20 @@ TEST_F(Numbers, SkippingDoesNotMendADivergedRun) {
   EXPECT_EQ(place(sentence(2, OnNan::skip, "", 1e20f, NanPolicy::most_in_a_row + 5)), place(alone));
 }
 
-TEST(Offences, TheFirstIsTheCause) {
-  using enum Offence::Phase;
-  const Offence cause{.microbatch = 1, .phase = forward, .node = 7, .rank = 1};
-  const Offence later_node{.microbatch = 1, .phase = forward, .node = 9};
-  const Offence backward_of_same{.microbatch = 1, .phase = backward, .node = 2};
-  const Offence next{.microbatch = 2, .phase = forward, .node = 1};
-  const Offence upper{.microbatch = 1, .phase = backward, .node = 12};
-  const Offence sum{.microbatch = 0, .phase = update, .node = 12};
-  for (const Offence& other : {later_node, backward_of_same, next, upper, sum}) EXPECT_LT(cause, other);
+TEST(NonFinites, TheFirstIsTheCause) {
+  using enum NonFinite::Phase;
+  const NonFinite cause{.microbatch = 1, .phase = forward, .node = 7, .rank = 1};
+  const NonFinite later_node{.microbatch = 1, .phase = forward, .node = 9};
+  const NonFinite backward_of_same{.microbatch = 1, .phase = backward, .node = 2};
+  const NonFinite next{.microbatch = 2, .phase = forward, .node = 1};
+  const NonFinite upper{.microbatch = 1, .phase = backward, .node = 12};
+  const NonFinite sum{.microbatch = 0, .phase = update, .node = 12};
+  for (const NonFinite& other : {later_node, backward_of_same, next, upper, sum}) EXPECT_LT(cause, other);
   EXPECT_LT(upper, backward_of_same) << "backward runs downwards";
   EXPECT_LT(next, sum);
-  EXPECT_EQ(first_offence({{.bad = false, .first = cause}, {.bad = false, .first = {}}}), std::nullopt)
+  EXPECT_EQ(first_non_finite({{.bad = false, .first = cause}, {.bad = false, .first = {}}}), std::nullopt)
       << "a NaN that a ReLU swallowed";
-  EXPECT_EQ(first_offence({{.bad = true, .first = next}, {.bad = false, .first = cause}}), cause);
+  EXPECT_EQ(first_non_finite({{.bad = true, .first = next}, {.bad = false, .first = cause}}), cause);
   const NumberReport report{.bad = true, .first = upper};
   EXPECT_EQ(report_from_text(to_text(report)).first, upper);
   EXPECT_TRUE(report_from_text(to_text(report)).bad);

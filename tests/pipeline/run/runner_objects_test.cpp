@@ -122,7 +122,7 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
   EXPECT_FALSE(numbers.allows_update([] {}));
   ASSERT_TRUE(heard.first);
   EXPECT_EQ(heard.first->node, conv);
-  EXPECT_EQ(heard.first->what, Offence::What::parameter);
+  EXPECT_EQ(heard.first->what, NonFinite::What::parameter);
   StepResult result;
   numbers.finish(result);
   EXPECT_FALSE(result.updated);
@@ -139,7 +139,7 @@ TEST_F(HostNumbersOfAStage, FindTheNodeOfABadGradientAndLeaveGradientsAsTheyAre)
   EXPECT_FALSE(numbers.allows_update([] {}));
   ASSERT_TRUE(heard.first);
   EXPECT_EQ(heard.first->node, two.graph.find("linear"));
-  EXPECT_EQ(heard.first->what, Offence::What::input_gradient);
+  EXPECT_EQ(heard.first->what, NonFinite::What::input_gradient);
   EXPECT_TRUE(std::isnan(two.stage[conv].gradients[0].data<float>()[0]));
   EXPECT_EQ(two.stage[two.graph.find("linear")].gradients[0].data<float>()[0], before);
 }
