@@ -66,6 +66,7 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
     return to_json(plan, profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
+  check_one_stage_a_rank(plan);
   if (plan.ranks() != ranks) {
     throw Error(fmt::format("the plan is for {}, but the job has {}", counted(plan.ranks(), "rank"), ranks),
                 fmt::format("start it with mpirun -n {0} or --local {0}, or plan for {1}", plan.ranks(),

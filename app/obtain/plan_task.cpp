@@ -105,7 +105,7 @@ int PlanTask::devices() const {
 
 PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
                    const std::string& schedule, int microbatches, int ranks) {
-  PlanTask task{.method = method(planning.method)};
+  PlanTask task{.method = method(planning.method), .schedule = schedule};
   PlanOptions& options = task.options;
   if (is_training_policy(schedule)) task.policy = policy(schedule);
   options.in_flight = task.policy.in_flight;
@@ -143,7 +143,10 @@ Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const
   const Plan plan = read_plan(planning, given, profile);
   check_stages(plan, planning);
   check_devices(plan, task.options.cluster);
-  return price_plan(profile, plan, task.options, task.policy);
+  std::optional<Schedule> written;
+  if (!is_training_policy(task.schedule))
+    written = obtain_schedule(given, task.schedule, profile, plan, task.options.microbatches);
+  return price_plan(profile, plan, task.options, task.policy, written);
 }
 
 }  // namespace antichain

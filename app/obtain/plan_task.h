@@ -13,22 +13,24 @@ struct PlanTask {
   PlanOptions options;  // the cluster included
   Method method = Method::antichain;
   Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
+  std::string schedule = "1f1b";        // as asked for: a policy or a file
   std::string link;                     // its speed, and where that comes from
 
   int devices() const;  // that a plan may use
 };
 
-// `schedule` is a policy. A schedule file is made for one plan, and then 1F1B is assumed. `ranks` is the
-// number of stages where neither an option nor the cluster says it. The link and the devices' memory come
-// from an option, else from the cluster, else (the link) from the profile. Throws Error when the cluster
-// can't be read, or cuts do not fit the request.
+// `schedule` is a policy or a file. A file is made for one plan: what is planned here assumes 1F1B then.
+// `ranks` is the number of stages where neither an option nor the cluster says it. The link and the devices'
+// memory come from an option, else from the cluster, else (the link) from the profile. Throws Error when the
+// cluster can't be read, or cuts do not fit the request.
 PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, const std::string& schedule,
                    int microbatches, int ranks);
 
 // Plans by the method and predicts the step. Throws Error when a stage does not fit its device's memory.
 Plan make_plan(const Profile&, const PlanTask&);
-// Returns the given plan, validated and with new costs, else a plan made here. Throws Error when a stage does
-// not fit its device.
+// Returns the given plan, validated and with new costs, else a plan made here. A given plan's step is that of
+// the given schedule. Throws Error when a stage does not fit its device, and when the schedule does not fit
+// the plan.
 Plan obtain_plan(const PlanningOptions&, const GivenFiles&, const Profile&, const PlanTask&);
 
 }  // namespace antichain

@@ -117,9 +117,7 @@ std::string Comparison::legend() const {
                         exact.plan->proved_optimal() ? ", and met" : ""));
   if (best())
     explain(fmt::format("*: the best by {}, among equals by the step", name_of(task_.options.objective)));
-  const auto replicates = [](const Row& row) {
-    return row.plan && row.plan->ranks() > int(row.plan->stages.size());
-  };
+  const auto replicates = [](const Row& row) { return row.plan && has_replicas(*row.plan); };
   if (std::ranges::any_of(rows_, replicates)) explain("stages: 2+3x1 is a stage of 2 devices, then 3 of 1");
   if (replicated.plan && !replicated.asked)
     explain("data-parallel makes every device a replica and is not ranked; its gap is above its own bound");

@@ -12,21 +12,18 @@
 namespace antichain {
 
 PlanFigures figures(const Plan& plan, const Profile& profile, const PlanOptions& options) {
-  return {price(plan, profile, options)};
+  const std::vector<StagePrice> stages = price(plan, profile, options);
+  return {stages, price_by_rank(plan, stages)};
 }
 
 double PlanFigures::slowest_s() const {
-  return double(std::ranges::max(stages, {}, &StagePrice::stage_ns).stage_ns) * 1e-9;
+  return double(std::ranges::max(ranks, {}, &RankPrice::busy_ns).busy_ns) * 1e-9;
 }
 
 double PlanFigures::imbalance() const {
   double busy_s = 0;
-  int devices = 0;
-  for (const StagePrice& stage : stages) {
-    busy_s += stage.devices * double(stage.stage_ns) * 1e-9;
-    devices += stage.devices;
-  }
-  return busy_s > 0 ? slowest_s() * devices / busy_s : 1;
+  for (const RankPrice& rank : ranks) busy_s += double(rank.busy_ns) * 1e-9;
+  return busy_s > 0 ? slowest_s() * double(ranks.size()) / busy_s : 1;
 }
 
 int64_t PlanFigures::boundary_bytes() const {
@@ -36,7 +33,7 @@ int64_t PlanFigures::boundary_bytes() const {
 }
 
 int64_t PlanFigures::memory_bytes() const {
-  return std::ranges::max(stages, {}, &StagePrice::memory_bytes).memory_bytes;
+  return std::ranges::max(ranks, {}, &RankPrice::memory_bytes).memory_bytes;
 }
 
 double speedup(double step_s, const Profile& profile, const PlanOptions& options) {
@@ -47,7 +44,7 @@ double speedup(double step_s, const Profile& profile, const PlanOptions& options
 }
 
 std::string stages_in_short(const Plan& plan) {
-  if (plan.ranks() == int(plan.stages.size())) return std::to_string(plan.ranks());
+  if (!has_replicas(plan)) return std::to_string(plan.stages.size());
   std::vector<std::string> runs;
   for (size_t s = 0; s < plan.stages.size();) {
     size_t end = s;

@@ -1,4 +1,4 @@
-// PlanFigures are what a plan costs, stage by stage, as tables show it.
+// PlanFigures are what a plan costs, stage by stage and rank by rank, as tables show it.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,10 @@ namespace antichain {
 
 struct PlanFigures {
   std::vector<StagePrice> stages;
+  std::vector<RankPrice> ranks;
 
-  double slowest_s() const;
-  double imbalance() const;        // the slowest stage's time over the mean of all devices'
+  double slowest_s() const;        // of the slowest rank, for one micro-batch of the step
+  double imbalance() const;        // the slowest rank's time over the mean of all ranks'
   int64_t boundary_bytes() const;  // of all boundaries
   int64_t memory_bytes() const;    // of the fullest device
 };

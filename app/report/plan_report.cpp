@@ -135,8 +135,9 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
   if (shown.shares)
     text += hanging("", 2,
                     "(compute: of each replica for one micro-batch of all, with its part of the all-reduce)");
-  text += "\n" + labelled("Slowest stage", slowest(plan, all)) + labelled("Lower bound", bound(plan)) +
-          labelled("Gap", gap(plan));
+  text += "\n" +
+          labelled(has_several_stages_a_rank(plan) ? "Slowest rank" : "Slowest stage", slowest(plan, all)) +
+          labelled("Lower bound", bound(plan)) + labelled("Gap", gap(plan));
   if (plan.states > 0)
     text += labelled("Search", fmt::format("{} in {} ms", counted(plan.states, "antichain"),
                                            milliseconds(plan.planning_s)));

@@ -19,8 +19,10 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
   Table table({{"stage"}, {"rank"}, {"busy\nms"}, {"busy\n%"}, {"peak memory\nMiB"}});
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     for (const int rank : plan.stages[s].ranks) {
+      const std::vector<int> stages = stages_of_rank(plan, rank);
+      if (stages.front() != int(s)) continue;
       const double busy_s = timeline.busy_s[size_t(rank)];
-      table.add({std::to_string(s), std::to_string(rank), milliseconds(busy_s),
+      table.add({ranges(stages), std::to_string(rank), milliseconds(busy_s),
                  percent(busy_s / timeline.step_s), mebibytes(memory[size_t(rank)])});
     }
   }

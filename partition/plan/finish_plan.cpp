@@ -90,8 +90,8 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   plan.stages = std::move(stages);
   int64_t bottleneck = 0;
   const std::vector<StagePrice> prices = price(plan, profile, options);
+  for (const RankPrice& rank : price_by_rank(plan, prices)) bottleneck = std::max(bottleneck, rank.busy_ns);
   for (size_t s = 0; s < prices.size(); ++s) {
-    bottleneck = std::max(bottleneck, prices[s].stage_ns);
     if (transfers_count(options)) bottleneck = std::max(bottleneck, prices[s].boundary_ns);
     plan.stages[s].memory_bytes = prices[s].memory_bytes;
   }
@@ -103,11 +103,17 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   return plan;
 }
 
-int stage_that_does_not_fit(const Plan& plan, const Cluster& cluster) {
-  for (size_t s = 0; s < plan.stages.size(); ++s)
-    for (int rank : plan.stages[s].ranks) {
+int64_t memory_of_rank(const Plan& plan, int rank) {
+  int64_t bytes = 0;
+  for (const int s : stages_of_rank(plan, rank)) bytes += plan.stages[size_t(s)].memory_bytes;
+  return bytes;
+}
+
+int rank_that_does_not_fit(const Plan& plan, const Cluster& cluster) {
+  for (const PlanStage& stage : plan.stages)
+    for (const int rank : stage.ranks) {
       const int64_t limit = cluster.device(plan.device_of(rank)).memory_bytes;
-      if (limit > 0 && plan.stages[s].memory_bytes > limit) return int(s);
+      if (limit > 0 && memory_of_rank(plan, rank) > limit) return rank;
     }
   return -1;
 }

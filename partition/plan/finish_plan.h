@@ -21,8 +21,8 @@ bool transfers_count(const PlanOptions&);
 
 // Fills in what follows from stages (nodes, ranks, devices): model, method, objective, bottleneck, memory,
 // and the lower bound that needs no search (all work shared by all devices; the largest node on the fastest).
-// `planning_s` counts from `start`. A stage that does not fit its device is no error here: that is for
-// stage_that_does_not_fit().
+// `planning_s` counts from `start`. Stages that do not fit their device are no error here: that is for
+// rank_that_does_not_fit().
 Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, std::string_view method,
                  int64_t states, std::chrono::steady_clock::time_point start);
 inline Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
@@ -34,8 +34,10 @@ inline Plan finish_plan(const Profile& profile, const PlanOptions& options, std:
 // device a stage, the largest node on the fastest.
 int64_t bound_without_search_ns(const Profile&, const PlanOptions&, int devices);
 
-// The first stage whose memory is beyond that of one of its devices; −1 when all fit.
-int stage_that_does_not_fit(const Plan&, const Cluster&);
+// The bytes that a rank's stages need together.
+int64_t memory_of_rank(const Plan&, int rank);
+// The first rank, stage by stage, whose stages need more memory than its device has; −1 when all fit.
+int rank_that_does_not_fit(const Plan&, const Cluster&);
 
 // The order of the graph cut after `ends[s]` nodes (inputs not counted): stage s on rank and device s.
 std::vector<PlanStage> sequence_stages(const Profile&, const std::vector<int>& ends);

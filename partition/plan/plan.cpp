@@ -5,6 +5,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "framework/error.h"
 #include "framework/random.h"
@@ -62,27 +64,45 @@ void check_edges(const Plan& plan, const Profile& profile) {
             profile.nodes[n].name, stage_of[n], u, profile.nodes[u].name, stage_of[u]));
 }
 
+// The ranks are 0 to R - 1, and each has a stage.
 void check_ranks(const Plan& plan) {
-  std::vector<int> stage_of(plan.ranks(), -1);
+  std::set<int> ranks;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
-    if (plan.stages[s].ranks.empty()) refuse(fmt::format("has no rank in stage {}", s));
-    for (int r : plan.stages[s].ranks) {
-      if (r < 0 || r >= plan.ranks())
-        refuse(fmt::format("names rank {} in stage {}, but its {} ranks must be 0 to {}, each once", r, s,
-                           plan.ranks(), plan.ranks() - 1));
-      if (stage_of[r] >= 0)
-        refuse(fmt::format("has rank {} twice: in stage {} and in stage {}", r, stage_of[r], s));
-      stage_of[r] = int(s);
+    const std::vector<int>& own = plan.stages[s].ranks;
+    if (own.empty()) refuse(fmt::format("has no rank in stage {}", s));
+    for (int r : own) {
+      if (r < 0) refuse(fmt::format("names rank {} in stage {}, but ranks count from 0", r, s));
+      if (std::ranges::count(own, r) > 1) refuse(fmt::format("has rank {} twice in stage {}", r, s));
+      ranks.insert(r);
     }
   }
+  int next = 0;
+  for (const int r : ranks)
+    if (r != next++)
+      refuse(fmt::format("names rank {}, but no stage has rank {}", *ranks.rbegin(), next - 1));
+}
+
+// A rank has one device in all its stages, and no device has two ranks.
+void check_devices(const Plan& plan) {
+  std::map<int, int> device_of, rank_of;
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    for (size_t i = 0; i < plan.stages[s].ranks.size(); ++i) {
+      const int rank = plan.stages[s].ranks[i];
+      const int device = i < plan.stages[s].devices.size() ? plan.stages[s].devices[i] : rank;
+      if (const int other = device_of.try_emplace(rank, device).first->second; other != device)
+        refuse(fmt::format("has rank {} on device {}, and in stage {} on device {}", rank, other, s, device));
+      if (const int other = rank_of.try_emplace(device, rank).first->second; other != rank)
+        refuse(fmt::format("has ranks {} and {} on device {}", other, rank, device));
+    }
 }
 
 }  // namespace
 
 int Plan::ranks() const {
-  size_t ranks = 0;
-  for (const PlanStage& stage : stages) ranks += stage.ranks.size();
-  return int(ranks);
+  int largest = -1;
+  for (const PlanStage& stage : stages)
+    for (const int rank : stage.ranks) largest = std::max(largest, rank);
+  return largest + 1;
 }
 
 int Plan::device_of(int rank) const {
@@ -102,13 +122,13 @@ std::vector<int> Plan::stage_of(int nodes) const {
   return stage_of;
 }
 
-// As many ranks named as 0 … R − 1, none twice: so none is missing either.
 void validate(const Plan& plan, const Profile& profile) {
   if (plan.stages.empty()) refuse("is empty: it has no stage");
   check_subject(plan, profile);
   check_nodes(plan, profile);
   check_edges(plan, profile);
   check_ranks(plan);
+  check_devices(plan);
 }
 
 std::string plan_hash(const Plan& plan) {
@@ -118,11 +138,38 @@ std::string plan_hash(const Plan& plan) {
   return fmt::format("{:016x}", hash_bytes(text));
 }
 
+std::vector<int> stages_of_rank(const Plan& plan, int rank) {
+  std::vector<int> own;
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (std::ranges::count(plan.stages[s].ranks, rank) > 0) own.push_back(int(s));
+  if (own.empty())
+    throw Error(fmt::format("the plan for model '{}' has no stage for rank {}", plan.model, rank),
+                fmt::format("start {} ranks, or plan for more stages", plan.ranks()));
+  return own;
+}
+
 const PlanStage& stage_of_rank(const Plan& plan, int rank) {
-  for (const PlanStage& stage : plan.stages)
-    if (std::find(stage.ranks.begin(), stage.ranks.end(), rank) != stage.ranks.end()) return stage;
-  throw Error(fmt::format("the plan for model '{}' has no stage for rank {}", plan.model, rank),
-              fmt::format("start {} ranks, or plan for more stages", plan.ranks()));
+  const std::vector<int> own = stages_of_rank(plan, rank);
+  if (own.size() > 1)
+    throw Error(fmt::format("the plan gives rank {} the stages {}, but a rank executes one stage", rank,
+                            fmt::join(own, " and ")),
+                "give every stage ranks of its own; simulate and plan also take plans like this one",
+                ExitCode::usage);
+  return plan.stages[size_t(own.front())];
+}
+
+void check_one_stage_a_rank(const Plan& plan) {
+  for (int rank = 0; rank < plan.ranks(); ++rank) stage_of_rank(plan, rank);
+}
+
+bool has_replicas(const Plan& plan) {
+  return std::ranges::any_of(plan.stages, [](const PlanStage& stage) { return stage.ranks.size() > 1; });
+}
+
+bool has_several_stages_a_rank(const Plan& plan) {
+  size_t seats = 0;
+  for (const PlanStage& stage : plan.stages) seats += stage.ranks.size();
+  return int(seats) > plan.ranks();
 }
 
 }  // namespace antichain

@@ -2,7 +2,8 @@
 // --json` writes is what `train --plan` reads.
 //
 // A stage is the difference of two nested down-sets of the network: every edge goes from a stage to itself or
-// to a later one. Nodes of role `input` belong to no stage.
+// to a later one. Nodes of role `input` belong to no stage. A stage may have several ranks, which are its
+// replicas, and a rank may have several stages, one after the other or far apart.
 #pragma once
 
 #include <optional>
@@ -41,23 +42,30 @@ struct Plan {
   // What the objective names: the simulated step, or the bottleneck.
   double objective_s() const { return objective == Objective::makespan ? step_s : bottleneck_s; }
 
-  int ranks() const;
+  int ranks() const;                           // how many there are: one more than the largest
   int device_of(int rank) const;               // of the cluster
   std::vector<int> stage_of(int nodes) const;  // per node; −1 for input nodes
 };
 
-// The stage a rank works on. Error when the plan has none for it.
+// The stages a rank works on, ascending. Error when the plan has none for it.
+std::vector<int> stages_of_rank(const Plan&, int rank);
+// The only stage a rank works on. Error when the plan has none for it, or several.
 const PlanStage& stage_of_rank(const Plan&, int rank);
+// Error as stage_of_rank for the first rank with several stages: what trains or rehearses calls this first.
+void check_one_stage_a_rank(const Plan&);
+bool has_replicas(const Plan&);               // whether any stage has several ranks
+bool has_several_stages_a_rank(const Plan&);  // whether any rank has several stages
 
 // Error naming the offending stage or node: empty plan, empty stage, node missing or twice, unknown node, an
-// edge that goes backwards (a cycle between stages), a rank missing or twice, a plan for another model.
+// edge that goes backwards (a cycle between stages), a rank missing, or twice in one stage, a device with two
+// ranks or a rank with two devices, a plan for another model.
 void validate(const Plan&, const Profile&);
 
 // Writes node names beside indices, and per-stage figures; validates first.
 std::string to_json(const Plan&, const Profile&);
 // Error with `origin` and the field: malformed JSON, unknown fields, a stage out of sequence, negative or
-// repeated nodes or ranks. Figures (times, bytes, names, bounds) may be absent; of these, those of stages are
-// not read.
+// repeated nodes, ranks that one stage repeats. Figures (times, bytes, names, bounds) may be absent; of
+// these, those of stages are not read.
 Plan plan_from_json(const std::string& text, const std::string& origin);
 // The same for files that name nodes, too: by index or by name. Of a network whose ids are names, inputs that
 // stage 0 lists are left out again. Error also when the network has no node of that name.

@@ -86,7 +86,7 @@ class StageReader {
     read_ranks(field, stage);
     for (const JsonReader& element : field.at("nodes").elements()) {
       const int n = node(element);
-      once(n, "node", nodes_, element);
+      once(nodes_.insert(n).second, "node", n, "plan", element);
       if (!is_attached_input(n, s)) stage.nodes.push_back(n);
     }
     std::sort(stage.nodes.begin(), stage.nodes.end());
@@ -99,17 +99,18 @@ class StageReader {
   }
 
  private:
-  static void once(int number, const char* what, std::set<int>& seen, const JsonReader& element) {
-    if (!seen.insert(number).second)
-      element.fail(fmt::format("{} {} stands in the plan twice", what, number));
+  static void once(bool first, const char* what, int number, const char* where, const JsonReader& element) {
+    if (!first) element.fail(fmt::format("{} {} stands in the {} twice", what, number, where));
   }
 
-  // Ranks ascending, devices beside them.
+  // Ranks ascending, devices beside them. A rank may be in several stages, always on the same device.
   void read_ranks(JsonReader& field, PlanStage& stage) {
     std::vector<std::pair<int, int>> pairs;
+    std::set<int> ranks;
     for (const JsonReader& element : field.at("ranks").elements()) {
       pairs.emplace_back(int(element.integer(0, most)), 0);
-      once(pairs.back().first, "rank", ranks_, element);
+      const int rank = pairs.back().first;
+      once(ranks.insert(rank).second, "rank", rank, "stage", element);
     }
     const bool has_devices = field.has("devices");
     if (has_devices) {
@@ -120,7 +121,8 @@ class StageReader {
             fmt::format("{} devices for {} ranks; each rank has one", elements.size(), pairs.size()));
       for (size_t i = 0; i < pairs.size(); ++i) {
         pairs[i].second = int(elements[i].integer(0, most));
-        once(pairs[i].second, "device", devices_, elements[i]);
+        const auto& [rank, device] = pairs[i];
+        once(rank_of_.try_emplace(device, rank).first->second == rank, "device", device, "plan", elements[i]);
       }
     }
     std::sort(pairs.begin(), pairs.end());
@@ -147,7 +149,8 @@ class StageReader {
 
   const Profile* profile_;
   std::map<std::string, int> index_;
-  std::set<int> nodes_, ranks_, devices_;
+  std::set<int> nodes_;
+  std::map<int, int> rank_of_;  // by device
 };
 
 double seconds_of(JsonReader& file, const char* field) {

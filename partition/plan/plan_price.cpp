@@ -64,17 +64,31 @@ std::vector<Boundary> boundaries(const Plan& plan, const Profile& profile) {
 std::vector<StagePrice> price(const Plan& plan, const Profile& profile, const PlanOptions& options) {
   std::vector<StagePrice> prices;
   const std::vector<Boundary> after = boundaries(plan, profile);
-  int devices_left = plan.ranks();
+  int devices_left = 0;
+  for (const PlanStage& stage : plan.stages) devices_left += int(stage.ranks.size());
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::vector<int> devices = devices_of(plan, plan.stages[s]);
     prices.push_back(price_stage(plan.stages[s], devices, devices_left, profile, options));
     prices.back().boundary = after[s];
     devices_left -= int(devices.size());
     if (s + 1 == plan.stages.size()) break;
-    for (int d : devices_of(plan, plan.stages[s + 1])) devices.push_back(d);
+    const std::vector<int> next = devices_of(plan, plan.stages[s + 1]);
+    if (devices.size() == 1 && next == devices) continue;  // nothing leaves the device
+    devices.insert(devices.end(), next.begin(), next.end());
     prices.back().boundary_ns = transfer_ns(after[s].bytes, after[s].tensors, options.cluster.link(devices));
   }
   return prices;
+}
+
+std::vector<RankPrice> price_by_rank(const Plan& plan, const std::vector<StagePrice>& stages) {
+  std::vector<RankPrice> ranks(size_t(plan.ranks()));
+  for (size_t s = 0; s < stages.size(); ++s)
+    for (const int rank : plan.stages[s].ranks) {
+      RankPrice& sum = ranks[size_t(rank)];
+      sum.busy_ns += stages[s].stage_ns;
+      sum.memory_bytes += stages[s].memory_bytes;
+    }
+  return ranks;
 }
 
 }  // namespace antichain

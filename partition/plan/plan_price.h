@@ -28,4 +28,11 @@ struct StagePrice {
 };
 std::vector<StagePrice> price(const Plan&, const Profile&, const PlanOptions&);
 
+// What the stages of one rank cost together.
+struct RankPrice {
+  int64_t busy_ns = 0;  // per micro-batch of the step
+  int64_t memory_bytes = 0;
+};
+std::vector<RankPrice> price_by_rank(const Plan&, const std::vector<StagePrice>&);
+
 }  // namespace antichain

@@ -235,7 +235,7 @@ class MakespanSearch {
         options.replicas = {};
       if (options.replicas.off() && method == Method::data_parallel) return;
       const Plan plan = planner(method)(profile_, options);
-      if (stage_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
+      if (rank_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
     }

@@ -1,6 +1,7 @@
 #include "pipeline/planning/planning.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,27 +25,25 @@ void check_trains(const Policy& policy) {
 }
 
 void check_memory(const Plan& plan, const Cluster& cluster) {
-  const int s = stage_that_does_not_fit(plan, cluster);
-  if (s < 0) return;
-  int64_t limit = 0, most = 0;
-  for (int rank : plan.stages[size_t(s)].ranks)
-    if (const int64_t bytes = cluster.device(plan.device_of(rank)).memory_bytes; bytes > 0)
-      limit = limit > 0 ? std::min(limit, bytes) : bytes;
-  for (const PlanStage& stage : plan.stages) most = std::max(most, stage.memory_bytes);
+  const int rank = rank_that_does_not_fit(plan, cluster);
+  if (rank < 0) return;
+  const std::vector<int> stages = stages_of_rank(plan, rank);
+  const bool one = stages.size() == 1;
+  int64_t most = 0;
+  for (int r = 0; r < plan.ranks(); ++r) most = std::max(most, memory_of_rank(plan, r));
   throw Error(
-      fmt::format(
-          "stage {} of the plan by {} needs {} bytes, but its device has {}: this split needs {} bytes on "
-          "each device",
-          s, plan.method, plan.stages[size_t(s)].memory_bytes, limit, most),
+      fmt::format("{} {} of the plan by {} {} {} bytes, but {} device has {}: this split needs {} bytes on "
+                  "each device",
+                  one ? "stage" : "stages", fmt::join(stages, " and "), plan.method, one ? "needs" : "need",
+                  memory_of_rank(plan, rank), one ? "its" : "their",
+                  cluster.device(plan.device_of(rank)).memory_bytes, most),
       "use larger devices or more of them, or plan by the method antichain, which looks for a split that "
       "fits");
 }
 
 // data-parallel replicates even where replicas are off.
 PlanOptions options_behind(const Plan& plan, PlanOptions options) {
-  const auto replicated = [](const PlanStage& stage) { return stage.ranks.size() > 1; };
-  if (std::any_of(plan.stages.begin(), plan.stages.end(), replicated) && options.replicas.off())
-    options.replicas.automatic = true;
+  if (has_replicas(plan) && options.replicas.off()) options.replicas.automatic = true;
   return options;
 }
 
@@ -67,14 +66,16 @@ Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, cons
 // What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
 PlanOptions options_for(const Plan& plan, PlanOptions options) {
   options.stages = plan.ranks();
-  options.replicas = {.automatic = plan.ranks() > int(plan.stages.size())};
+  options.replicas = {.automatic = has_replicas(plan)};
   options.at_most = false;
   return options;
 }
 
 // A gap means the same for a plan from a file and for one that is made here: it is above the bound that the
 // exact planner proves for the objective. Where that planner refuses, the bound that needs no search stays.
+// It also stays where a rank has several stages: that planner gives each rank one.
 void bound_by_search(Plan& plan, const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  if (has_several_stages_a_rank(plan)) return;
   try {
     const Plan exact = plan_network(profile, options, Method::antichain, policy);
     plan.lower_bound_s = but_for_rounding(exact.lower_bound_s, plan.objective_s());
@@ -103,7 +104,8 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
   return plan;
 }
 
-Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& options, const Policy& policy) {
+Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& options, const Policy& policy,
+                const std::optional<Schedule>& schedule) {
   check_trains(policy);
   PlanOptions asked = options_for(given, options);
   asked.in_flight = policy.in_flight;
@@ -111,7 +113,8 @@ Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& op
   Plan plan = finish_plan(profile, asked, given.stages, given.method, 0, start);
   plan.planning_s = 0;
   check_memory(plan, asked.cluster);
-  plan.step_s = step_s(profile, plan, policy, asked.microbatches, asked.cluster);
+  plan.step_s = schedule ? simulate(*schedule, plan, profile, asked.cluster).step_s
+                         : step_s(profile, plan, policy, asked.microbatches, asked.cluster);
   bound_by_search(plan, profile, asked, policy);
   return plan;
 }

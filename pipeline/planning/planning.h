@@ -7,6 +7,8 @@
 //                                  pipeline/planning/makespan_bound.h
 #pragma once
 
+#include <optional>
+
 #include "partition/plan/method.h"
 #include "partition/plan/plan.h"
 #include "partition/plan/plan_options.h"
@@ -22,7 +24,9 @@ Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
 // The stages of a given plan, priced and judged anew. A plan from a file says what is done where; what that
 // costs depends on the cluster and the step, and an edited plan's figures are out of date. Of the options the
-// stages, replicas and `at_most` are the plan's own. Error when a stage does not fit its device.
-Plan price_plan(const Profile&, const Plan& given, const PlanOptions&, const Policy&);
+// stages, replicas and `at_most` are the plan's own. The step is that of the schedule, where one is given,
+// else that of the policy's. Error when stages do not fit their device.
+Plan price_plan(const Profile&, const Plan& given, const PlanOptions&, const Policy&,
+                const std::optional<Schedule>& = {});
 
 }  // namespace antichain

@@ -57,9 +57,9 @@ Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& s
       plan_(of_this_job(plan, schedule, transport)),
       transport_(transport),
       options_(options),
-      stage_(stage_of_rank(plan, transport.rank())),
+      seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
       actions_(schedule.ranks[size_t(transport.rank())]),
-      seconds_(action_seconds(plan, profile, cluster)),
+      seconds_(plan, profile, cluster),
       channels_(schedule),
       time_(transport),
       names_(std::make_shared<std::map<int, std::string>>()) {
@@ -70,7 +70,7 @@ Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& s
     for (const Action& a : schedule.ranks[size_t(r)])
       if (a.verb == Verb::send)
         reduce_channel_ = std::max(reduce_channel_, channels_(r, a.peer, a.message) + 1);
-  lay_out(slots(schedule)[size_t(transport.rank())]);
+  lay_out(slots(schedule)[size_t(transport.rank())].at(seat_.stage));
   for (const Action& a : actions_) label(a);
 }
 
@@ -102,9 +102,9 @@ void Rehearsal::lay_out(const Slots& slots) {
 // action's simulated end. Nodes shorter than a nap are combined.
 std::vector<double> Rehearsal::node_ends(Verb verb) const {
   const int rank = transport_.rank();
-  const double all_s = seconds_[size_t(rank)][size_t(verb)] * options_.time_scale;
+  const double all_s = seconds_(rank, seat_.stage, verb) * options_.time_scale;
   const double factor = options_.time_scale / cluster_.device(plan_.device_of(rank)).speed;
-  std::vector<int> order = stage_.nodes;
+  std::vector<int> order = plan_.stages[size_t(seat_.stage)].nodes;
   if (category_of(verb) == "backward") std::ranges::reverse(order);
   std::vector<double> ends;
   double end_s = 0;
@@ -237,17 +237,17 @@ void Rehearsal::reduce(const Action& action) {
   const Tensor mine = buffers(1, 0)[0];
   write_postmark(mine, {.delivered_s = last_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
   std::vector<std::pair<Transport::Ticket, Tensor>> others;
-  for (const int peer : stage_.ranks) {
+  for (const int peer : plan_.stages[size_t(seat_.stage)].ranks) {
     if (peer == me) continue;
     const Tensor theirs = buffers(1, 0)[0];
     others.push_back({transport_.recv({reduce_channel_, 0}, peer, theirs), theirs});
     transport_.send({reduce_channel_, 0}, peer, mine);
   }
   for (const auto& [ticket, theirs] : others) last_s = std::max(last_s, await(ticket, theirs));
-  time_.sleep_until(last_s + options_.time_scale * seconds_[size_t(me)][size_t(action.verb)]);
+  time_.sleep_until(last_s + options_.time_scale * seconds_(me, action));
 }
 
-int Rehearsal::turn(int microbatch) const { return microbatch / int(stage_.ranks.size()); }
+int Rehearsal::turn(int microbatch) const { return microbatch / seat_.replicas; }
 
 // A receive may be posted as soon as the buffer's previous micro-batch has been consumed.
 void Rehearsal::post_receives() {
@@ -294,11 +294,13 @@ Timeline Rehearsal::collect(const std::vector<double>& times) {
 double comfortable_time_scale(const Profile& profile, const Plan& plan, const Cluster& cluster) {
   constexpr double comfortable_s = 0.01, slow_s = 0.1;
   double shortest_s = INFINITY, slowest_s = 0;
-  for (const ActionSeconds& s : action_seconds(plan, profile, cluster)) {
-    const double stage_s = s[size_t(Verb::forward)] + s[size_t(Verb::backward)];
-    shortest_s = std::min(shortest_s, stage_s);
-    slowest_s = std::max(slowest_s, stage_s);
-  }
+  const ActionSeconds seconds(plan, profile, cluster);
+  for (int rank = 0; rank < plan.ranks(); ++rank)
+    for (const int stage : stages_of_rank(plan, rank)) {
+      const double stage_s = seconds(rank, stage, Verb::forward) + seconds(rank, stage, Verb::backward);
+      shortest_s = std::min(shortest_s, stage_s);
+      slowest_s = std::max(slowest_s, stage_s);
+    }
   if (slowest_s <= 0) return 1;
   const double wanted = shortest_s > 0 ? comfortable_s / shortest_s : INFINITY;
   return std::max(1., std::min(wanted, slow_s / slowest_s));

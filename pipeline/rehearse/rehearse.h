@@ -28,6 +28,7 @@
 
 #include "pipeline/rehearse/rehearsal_time.h"
 #include "pipeline/schedule/channels.h"
+#include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/simulate/action_seconds.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -89,9 +90,9 @@ class Rehearsal {
   const Plan& plan_;
   Transport& transport_;
   const RehearseOptions options_;
-  const PlanStage& stage_;
+  const Seat seat_;
   const std::vector<Action>& actions_;  // this rank's
-  const std::vector<ActionSeconds> seconds_;
+  const ActionSeconds seconds_;
   const Channels channels_;
   RehearsalTime time_;
   std::map<Verb, std::vector<double>> node_ends_;  // seconds after the action's beginning

@@ -42,17 +42,31 @@ std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
 // Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, made
 // synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as there are
 // devices left: each begins one more than all the next stage may ask for, so that nobody waits forever.
-std::vector<Action> one_f_one_b(const Seat& seat) {
+std::vector<Action> one_f_one_b(const std::vector<Seat>& of_rank) {
+  if (of_rank.size() > 1)
+    throw Error(fmt::format("1f1b is an order for one stage a rank, but the plan gives a rank {} stages",
+                            of_rank.size()),
+                "choose another schedule, or plan with one stage a rank", ExitCode::usage);
+  const Seat& seat = of_rank.front();
   const int lead = one_f_one_b_in_flight(seat.microbatches, seat.devices_left, seat.replicas);
   return forwards_ahead(seat, std::min(seat.count(), lead));
 }
 
-// GPipe, but with the backwards ascending.
-std::vector<Action> all_forwards_first(const Seat& seat) { return forwards_ahead(seat, seat.count()); }
+void add_all(std::vector<Action>& order, Verb verb, const Seat& seat) {
+  for (int n = 0; n < seat.count(); ++n) order.push_back({verb, seat.stage, seat.microbatch(n)});
+}
 
-std::vector<Action> forwards(const Seat& seat) {
+// Stage by stage, where a rank has several.
+std::vector<Action> forwards(const std::vector<Seat>& of_rank) {
   std::vector<Action> order;
-  for (int n = 0; n < seat.count(); ++n) order.push_back({Verb::forward, seat.stage, seat.microbatch(n)});
+  for (const Seat& seat : of_rank) add_all(order, Verb::forward, seat);
+  return order;
+}
+
+// GPipe, but with the backwards of a stage ascending. Stages come back in reverse.
+std::vector<Action> all_forwards_first(const std::vector<Seat>& of_rank) {
+  std::vector<Action> order = forwards(of_rank);
+  for (auto seat = of_rank.rbegin(); seat != of_rank.rend(); ++seat) add_all(order, Verb::backward, *seat);
   return order;
 }
 

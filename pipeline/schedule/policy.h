@@ -19,8 +19,9 @@ struct Policy {
   std::string_view citation;  // the work it comes from; empty where there is none
   bool trains = true;         // whether it has backwards
   bool halves = false;        // whether it parts any backward into its input and weight halves (I and W)
-  // The forwards and backwards of one rank, in their order.
-  std::vector<Action> (*order)(const Seat&) = nullptr;
+  // The forwards and backwards of one rank, in their order. The rank's seats ascend by stage. Error when the
+  // policy has no order for so many.
+  std::vector<Action> (*order)(const std::vector<Seat>& of_rank) = nullptr;
   InFlight in_flight = nullptr;  // how many micro-batches that order begins before it finishes the first
 
   bool operator==(const Policy& other) const { return name == other.name; }

@@ -37,39 +37,35 @@ void check_seats(const Crossing& crossing, int microbatches) {
           ExitCode::usage);
 }
 
-std::vector<Seat> seats(const Crossing& crossing, int microbatches) {
+std::vector<std::vector<Seat>> seats(const std::vector<std::vector<int>>& ranks, int microbatches) {
   int devices_left = 0;
-  for (const auto& ranks : crossing.ranks) devices_left += int(ranks.size());
-  std::vector<Seat> seats;
-  for (int s = 0; s < crossing.stages(); devices_left -= crossing.replicas(s++))
-    for (int i = 0; i < crossing.replicas(s); ++i)
-      seats.push_back({s, i, crossing.replicas(s), devices_left, microbatches});
+  for (const auto& of_stage : ranks) devices_left += int(of_stage.size());
+  std::vector<std::vector<Seat>> seats;
+  for (int s = 0; s < int(ranks.size()); ++s) {
+    const int replicas = int(ranks[s].size());
+    for (int i = 0; i < replicas; ++i) {
+      const size_t rank = size_t(ranks[s][i]);
+      if (seats.size() <= rank) seats.resize(rank + 1);
+      seats[rank].push_back({s, i, replicas, devices_left, microbatches});
+    }
+    devices_left -= replicas;
+  }
   return seats;
 }
 
 Seat seat_of(const Plan& plan, int rank, int microbatches) {
-  Seat seat{.microbatches = microbatches};
-  for (const PlanStage& stage : plan.stages) {
-    const auto own = std::ranges::find(stage.ranks, rank);
-    seat.replicas = int(stage.ranks.size());
-    seat.replica = int(own - stage.ranks.begin());
-    if (own != stage.ranks.end()) break;
-    ++seat.stage;
-  }
-  ANTICHAIN_CHECK(seat.stage < int(plan.stages.size()), "every rank has a stage");
-  seat.devices_left = plan.ranks();
-  for (int s = 0; s < seat.stage; ++s) seat.devices_left -= int(plan.stages[size_t(s)].ranks.size());
-  return seat;
+  stage_of_rank(plan, rank);  // or there is no such rank, or it has several
+  std::vector<std::vector<int>> ranks;
+  for (const PlanStage& stage : plan.stages) ranks.push_back(stage.ranks);
+  return seats(ranks, microbatches)[size_t(rank)].front();
 }
 
 Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {
   check_seats(crossing, microbatches);
-  const std::vector<Seat> all = seats(crossing, microbatches);
-  Schedule schedule{.microbatches = microbatches, .ranks = std::vector<std::vector<Action>>(all.size())};
-  for (const Seat& seat : all) {
-    std::vector<Action>& actions = schedule.ranks[crossing.ranks[seat.stage][seat.replica]];
-    actions = add_messages(policy.order(seat), crossing, seat);
-    add_updates(actions, seat);
+  Schedule schedule{.microbatches = microbatches};
+  for (const std::vector<Seat>& of_rank : seats(crossing.ranks, microbatches)) {
+    schedule.ranks.push_back(add_messages(policy.order(of_rank), crossing));
+    add_updates(schedule.ranks.back(), of_rank);
   }
   return schedule;
 }

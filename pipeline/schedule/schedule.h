@@ -9,6 +9,7 @@
 #pragma once
 
 #include <compare>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,9 +33,10 @@ bool computes(Verb);  // forward, backward or a half of it
 enum class Flow { activation, gradient };
 
 // What travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient is the left
-// fold over a run of consumers; `consumer` is the run's last (lowest) node, and −1 for activations. A stage
-// may pre-sum only the run of consumers that starts the fold (the highest nodes); others travel singly, so
-// that the sum is folded in the same order whatever the cut.
+// fold over a run of consumers; `consumer` is the run's last (lowest) node. For activations it is −1, but
+// where a rank has several stages that use the tensor it is the lowest node of the stage that receives. A
+// stage may pre-sum only the run of consumers that starts the fold (the highest nodes); others travel singly,
+// so that the sum is folded in the same order whatever the cut.
 struct Message {
   Flow flow = Flow::activation;
   int tensor = -1;
@@ -75,19 +77,21 @@ Schedule parse_schedule(const std::string& text, const std::string& origin);
 // backward missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of
 // order (weight gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than
 // its turn says, a missing step, an all-reduce that a replica misses or that comes before a gradient of it, a
-// slot whose reuse would wait on a peer.
+// slot whose reuse would wait on a peer. Where a rank has two stages of which one uses the other's outputs, a
+// forward or backward before what it uses.
 void validate(const Schedule&, const Profile& profile, const Plan&);
 
-// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once. Slots are
-// used as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has slot n mod k.
+// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once of one of
+// its stages. Slots are used as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has
+// slot n mod k.
 struct Slots {
   // In flight: load, activations or forward begun, backward (in evaluation: forward) not done.
   int microbatches = 0;
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
   // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before,
-  // so that reusing one never waits on a peer. All of the rank's where nothing is proved; 0 where nothing is
-  // sent.
+  // so that reusing one never waits on a peer. All of the stage's where nothing is proved; 0 where nothing
+  // is sent.
   int sent_activations = 0, sent_gradients = 0;
   // Buffers of what one channel receives: one more than are in use at once, so that receives are posted
   // ahead.
@@ -96,9 +100,18 @@ struct Slots {
   }
   bool operator==(const Slots&) const = default;
 };
-std::vector<Slots> slots(const Schedule&);
+// By rank, then by stage.
+using RankSlots = std::map<int, Slots>;
+std::vector<RankSlots> slots(const Schedule&);
 
-// Error naming rank, action and slot when so many slots (one entry a rank) are too few for the schedule.
-void validate_slots(const Schedule&, const std::vector<Slots>&);
+// Error naming rank, action and slot when so many slots are too few for the schedule.
+void validate_slots(const Schedule&, const std::vector<RankSlots>&);
+
+// What a stage outputs for other stages of its own rank is not sent. These two functions count, in one rank's
+// list, for how many micro-batches the rank holds it at once. An output lives from the stage's forward to the
+// last forward of its `users`, or to their last backward where `rereads` says that one needs it. Its gradient
+// lives from the first backward of a user to the stage's own.
+int shared_outputs(const std::vector<Action>&, int stage, const std::vector<int>& users, bool rereads);
+int shared_gradients(const std::vector<Action>&, int stage, const std::vector<int>& users);
 
 }  // namespace antichain

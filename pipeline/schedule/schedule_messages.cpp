@@ -2,8 +2,10 @@
 //
 // An edge from stage a to stage b is "tensor of node n, micro-batch m", sent straight to b, next to a or not,
 // so that skip connections need no relays; to the rank of b whose turn micro-batch m is, where b has
-// replicas. Gradients come back the same way, folded as far as promise and order allow.
+// replicas. Gradients come back the same way, folded as far as promise and order allow. Nothing is sent where
+// one rank has both stages.
 #include <algorithm>
+#include <map>
 
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -33,13 +35,34 @@ std::vector<int> receivers(const std::vector<int>& consumers, const std::vector<
   return stages;
 }
 
+// The lowest node of the stage among the consumers.
+int first_in(int stage, const std::vector<int>& consumers, const std::vector<int>& stage_of) {
+  return *std::ranges::find_if(consumers, [&](int consumer) { return stage_of[consumer] == stage; });
+}
+
+bool meet(const std::vector<int>& ranks, const std::vector<int>& others) {
+  return std::ranges::find_first_of(ranks, others) != ranks.end();
+}
+
+// Where a rank has several of the stages that use a tensor, each gets a message of its own, which names one
+// of the stage's nodes.
+Message activation(const Crossing& crossing, int tensor, int to, const std::vector<int>& receivers,
+                   int consumer) {
+  const bool alone = std::ranges::none_of(
+      receivers, [&](int other) { return other != to && meet(crossing.ranks[other], crossing.ranks[to]); });
+  return {Flow::activation, tensor, alone ? -1 : consumer};
+}
+
 void add_routes(Crossing& crossing, const Profile& profile, const std::vector<int>& stage_of) {
   const Consumers consumers = profile.consumers();
   std::vector<int> folded;  // nodes whose gradients come back, ascending
   for (int n = 0; n < int(profile.nodes.size()); ++n) {
     if (profile.nodes[n].role == Role::input) continue;
     const std::vector<int> stages = receivers(consumers[n], stage_of, stage_of[n]);
-    for (int to : stages) crossing.activations.push_back({{Flow::activation, n, -1}, stage_of[n], to});
+    for (int to : stages) {
+      const int consumer = first_in(to, consumers[n], stage_of);
+      crossing.activations.push_back({activation(crossing, n, to, stages, consumer), stage_of[n], to});
+    }
     if (!stages.empty() && profile.nodes[n].needs_gradient) folded.push_back(n);
   }
   for (auto n = folded.rbegin(); n != folded.rend(); ++n)
@@ -76,47 +99,54 @@ std::vector<FoldTerm> gradient_fold(const Profile& profile, const std::vector<in
 
 Crossing crossing_of(const Profile& profile, const Plan& plan) {
   Crossing crossing{.loads = loading_stages(profile, plan)};
-  add_routes(crossing, profile, plan.stage_of(int(profile.nodes.size())));
   for (const PlanStage& stage : plan.stages) crossing.ranks.push_back(stage.ranks);
+  add_routes(crossing, profile, plan.stage_of(int(profile.nodes.size())));
   return crossing;
 }
 
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing& crossing,
-                                 const Seat& seat) {
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing& crossing) {
   struct Messages {
     std::vector<Route> in, out;
-    size_t size() const { return in.size() + out.size(); }
   };
-  const auto of = [&](const std::vector<Route>& routes) -> Messages {
-    return {touching(routes, &Route::to_stage, seat.stage), touching(routes, &Route::from_stage, seat.stage)};
+  struct OfStage {
+    Messages activations, gradients;
   };
-  const Messages activations = of(crossing.activations), gradients = of(crossing.gradients), none;
+  std::map<int, OfStage> stages;
+  for (const Action& action : compute) stages.try_emplace(action.stage);
+  for (auto& [stage, messages] : stages)
+    for (const auto& [routes, own] : {std::pair(&crossing.activations, &messages.activations),
+                                      std::pair(&crossing.gradients, &messages.gradients)})
+      *own = {touching(*routes, &Route::to_stage, stage), touching(*routes, &Route::from_stage, stage)};
+  const Messages none;
   std::vector<Action> all;
-  all.reserve(compute.size() * (2 + std::max(activations.size(), gradients.size())));
   for (const Action& action : compute) {
     const auto [stage, m] = std::pair(action.stage, action.microbatch);
     const bool forward = action.verb == Verb::forward;
+    const OfStage& own = stages.at(stage);
     // The weight half needs nothing: its gradients came and went with the input half.
-    const Messages& messages = forward                                ? activations
+    const Messages& messages = forward                                ? own.activations
                                : action.verb == Verb::backward_weight ? none
-                                                                      : gradients;
+                                                                      : own.gradients;
     if (forward && crossing.loads[stage]) all.push_back({Verb::load, stage, m});
     for (const Route& route : messages.in)
-      all.push_back({Verb::recv, stage, m, route.message, crossing.rank_of(route.from_stage, m)});
+      if (!crossing.stays(route, m))
+        all.push_back({Verb::recv, stage, m, route.message, crossing.rank_of(route.from_stage, m)});
     all.push_back(action);
     for (const Route& route : messages.out)
-      all.push_back({Verb::send, stage, m, route.message, crossing.rank_of(route.to_stage, m)});
+      if (!crossing.stays(route, m))
+        all.push_back({Verb::send, stage, m, route.message, crossing.rank_of(route.to_stage, m)});
   }
   return all;
 }
 
-void add_updates(std::vector<Action>& actions, const Seat& seat) {
+void add_updates(std::vector<Action>& actions, const std::vector<Seat>& of_rank) {
   const bool learns = std::any_of(actions.begin(), actions.end(), [](const Action& a) {
     return a.verb == Verb::backward || a.verb == Verb::backward_weight;
   });
   if (!learns) return;
-  if (seat.replicas > 1) actions.push_back({Verb::reduce, seat.stage});
-  actions.push_back({Verb::update, seat.stage});
+  for (const Seat& seat : of_rank)
+    if (seat.replicas > 1) actions.push_back({Verb::reduce, seat.stage});
+  for (const Seat& seat : of_rank) actions.push_back({Verb::update, seat.stage});
 }
 
 }  // namespace antichain

@@ -10,16 +10,17 @@ namespace antichain {
 
 // A seat is a rank's place in a stage: it says which micro-batches of the stage the rank does. Replicas of a
 // stage take turns (1F1B-RR of Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN
-// Training", SOSP 2019): replica i does the micro-batches i, i + replicas, i + 2 replicas, …
+// Training", SOSP 2019): replica i does the micro-batches i, i + replicas, i + 2 replicas, … A rank has one
+// seat, or several where the plan gives it several stages.
 struct Seat {
   int stage = 0, replica = 0, replicas = 1;
-  int devices_left = 1;  // of this stage and all later ones
+  int devices_left = 1;  // of this stage and all later ones, counted once a stage
   int microbatches = 0;  // of the step
   int count() const { return (microbatches - replica + replicas - 1) / replicas; }
   int microbatch(int n) const { return replica + n * replicas; }  // the seat's n-th
 };
 
-// The seat of one rank of the plan.
+// The only seat of a rank. Error when the plan gives it none, or several.
 Seat seat_of(const Plan&, int rank, int microbatches);
 
 // One tensor or gradient that crosses the cut, once every micro-batch.
@@ -44,7 +45,8 @@ void fold_in_runs(const std::vector<int>& consumers, const std::vector<int>& sta
   }
 }
 
-// What crosses the cut of a plan: the messages that the plan requires, and who loads.
+// What crosses the cut of a plan: the messages that the plan requires, and who loads. Where one rank has both
+// stages of a route, the tensor is there already: no message is sent.
 struct Crossing {
   std::vector<Route> activations;       // by tensor, then receiving stage, ascending
   std::vector<Route> gradients;         // by tensor descending, then in the order of the fold
@@ -54,22 +56,25 @@ struct Crossing {
   int stages() const { return int(ranks.size()); }
   int replicas(int stage) const { return int(ranks[stage].size()); }
   int rank_of(int stage, int microbatch) const { return ranks[stage][microbatch % replicas(stage)]; }
+  bool stays(const Route& route, int microbatch) const {
+    return rank_of(route.from_stage, microbatch) == rank_of(route.to_stage, microbatch);
+  }
 };
 // The plan must be valid.
 Crossing crossing_of(const Profile& profile, const Plan&);
 
 // Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
 void check_seats(const Crossing&, int microbatches);
-// Stage by stage, then replica by replica.
-std::vector<Seat> seats(const Crossing&, int microbatches);
+// The seats of every rank, those of each ascending by stage. `ranks` are those of every stage.
+std::vector<std::vector<Seat>> seats(const std::vector<std::vector<int>>& ranks, int microbatches);
 
 // Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one
 // that produces the tensor.
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing&, const Seat&);
+std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing&);
 
-// Pass 3: one step at the end, when there is anything to learn from; before it, replicas add up their
-// gradients.
-void add_updates(std::vector<Action>&, const Seat&);
+// Pass 3: one update of each seat's stage at the end, when there is anything to learn from; before the
+// updates, replicas add up their gradients.
+void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank);
 
 // All passes, without the validator.
 Schedule compose(const Crossing&, const Policy&, int microbatches);

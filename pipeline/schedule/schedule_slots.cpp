@@ -19,27 +19,40 @@ namespace {
 
 using Is = std::function<bool(const Action&)>;
 
-// What lives from the first action that `begins` it to the first that `ends` it, per stage and micro-batch:
-// the most that live at once, and where.
+// What lives from the first action that `begins` it to the first that `ends` it, per micro-batch: the most
+// that live at once, and where.
 struct Peak {
   int count = 0;
   Action at;
 };
 Peak most_alive(const std::vector<Action>& actions, const Is& begins, const Is& ends) {
   enum class Life { alive, over };
-  std::map<std::pair<int, int>, Life> lives;
+  std::map<int, Life> lives;
   Peak peak;
   int alive = 0;
   for (const Action& action : actions) {
-    const std::pair key(action.stage, action.microbatch);
-    if (begins(action) && lives.try_emplace(key, Life::alive).second && ++alive > peak.count)
+    if (begins(action) && lives.try_emplace(action.microbatch, Life::alive).second && ++alive > peak.count)
       peak = {alive, action};
-    const auto life = lives.find(key);
+    const auto life = lives.find(action.microbatch);
     if (!ends(action) || life == lives.end() || life->second == Life::over) continue;
     life->second = Life::over;
     --alive;
   }
   return peak;
+}
+
+// The last action of each micro-batch that is of this kind.
+std::map<int, Action> last_of_each(const std::vector<Action>& actions, const Is& is) {
+  std::map<int, Action> last;
+  for (const Action& action : actions)
+    if (is(action)) last[action.microbatch] = action;
+  return last;
+}
+
+std::map<int, std::vector<Action>> by_stage(const std::vector<Action>& actions) {
+  std::map<int, std::vector<Action>> stages;
+  for (const Action& action : actions) stages[action.stage].push_back(action);
+  return stages;
 }
 
 bool is(const Action& a, Verb verb) { return a.verb == verb; }
@@ -139,34 +152,60 @@ void check_count(int rank, std::string_view what, int given, const Peak& peak) {
 
 }  // namespace
 
-std::vector<Slots> slots(const Schedule& schedule) {
+std::vector<RankSlots> slots(const Schedule& schedule) {
   const bool training = learns(schedule);
-  std::vector<Slots> all;
-  for (const auto& actions : schedule.ranks)
-    all.push_back({.microbatches = in_flight(actions, training).count,
-                   .held_gradients = held_gradients(actions).count,
-                   .received_gradients = received_gradients(actions).count});
+  std::vector<RankSlots> all;
+  for (const auto& of_rank : schedule.ranks) {
+    all.emplace_back();
+    for (const auto& [stage, actions] : by_stage(of_rank))
+      all.back()[stage] = {.microbatches = in_flight(actions, training).count,
+                           .held_gradients = held_gradients(actions).count,
+                           .received_gradients = received_gradients(actions).count};
+  }
   each_send(schedule,
             [&](const HappensBefore& before, const Ring& ring, int rank, const Action& send, int recv_index) {
-              int& needed = sent(all[rank], send.message.flow);
+              int& needed = sent(all[rank][send.stage], send.message.flow);
               needed = std::max(needed, reuse_distance(before, ring, rank, send, recv_index));
             });
   return all;
 }
 
-void validate_slots(const Schedule& schedule, const std::vector<Slots>& given) {
-  ANTICHAIN_CHECK(given.size() == schedule.ranks.size(), "one entry of slots per rank");
+int shared_outputs(const std::vector<Action>& actions, int stage, const std::vector<int>& users,
+                   bool rereads) {
+  const std::map<int, Action> last = last_of_each(actions, [&](const Action& a) {
+    if (std::ranges::count(users, a.stage) == 0) return false;
+    return rereads ? is(a, Verb::backward) || is(a, Verb::backward_weight) : is(a, Verb::forward);
+  });
+  const auto begins = [&](const Action& a) {
+    return a.stage == stage && is(a, Verb::forward) && last.contains(a.microbatch);
+  };
+  const auto ends = [&](const Action& a) {
+    return last.contains(a.microbatch) && a == last.at(a.microbatch);
+  };
+  return most_alive(actions, begins, ends).count;
+}
+
+int shared_gradients(const std::vector<Action>& actions, int stage, const std::vector<int>& users) {
+  const auto sends = [](const Action& a) { return is(a, Verb::backward) || is(a, Verb::backward_input); };
+  const auto begins = [&](const Action& a) { return sends(a) && std::ranges::count(users, a.stage) > 0; };
+  const auto ends = [&](const Action& a) { return sends(a) && a.stage == stage; };
+  return most_alive(actions, begins, ends).count;
+}
+
+void validate_slots(const Schedule& schedule, const std::vector<RankSlots>& all) {
+  ANTICHAIN_CHECK(all.size() == schedule.ranks.size(), "one entry of slots per rank");
   const bool training = learns(schedule);
-  for (size_t r = 0; r < given.size(); ++r) {
-    const auto& actions = schedule.ranks[r];
-    check_count(int(r), "micro-batches in flight", given[r].microbatches, in_flight(actions, training));
-    check_count(int(r), "gradients held for their weight half", given[r].held_gradients,
-                held_gradients(actions));
-    check_count(int(r), "received gradients", given[r].received_gradients, received_gradients(actions));
-  }
+  for (size_t r = 0; r < all.size(); ++r)
+    for (const auto& [stage, actions] : by_stage(schedule.ranks[r])) {
+      const Slots& given = all[r].at(stage);
+      check_count(int(r), "micro-batches in flight", given.microbatches, in_flight(actions, training));
+      check_count(int(r), "gradients held for their weight half", given.held_gradients,
+                  held_gradients(actions));
+      check_count(int(r), "received gradients", given.received_gradients, received_gradients(actions));
+    }
   each_send(schedule,
             [&](const HappensBefore& before, const Ring& ring, int rank, const Action& send, int recv_index) {
-              Slots have = given[rank];
+              Slots have = all[rank].at(send.stage);
               const int k = sent(have, send.message.flow), next = ring.number_of(send.microbatch) + k;
               if (k >= 1 && next >= ring.size()) return;  // nobody uses the slot again
               if (k >= 1 && recv_index >= 0 && before(send.peer, recv_index, rank, ring.writes[next])) return;

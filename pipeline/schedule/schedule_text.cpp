@@ -2,6 +2,8 @@
 //
 //   word      = stage letter [micro-batch] [":" message arrow rank]
 //   message   = "a" node                 the output of a node (a number, as in the plan)
+//             | "a" node "." consumer    the same for the stage of this consumer, where the receiving rank has
+//                                        several stages that use it
 //             | "g" node "." consumer    its gradient, folded down to this consumer
 //   arrow     = ">" to a rank | "<" from a rank
 //
@@ -106,8 +108,7 @@ std::optional<Message> read_message(Reader& word) {
   const std::optional<int> tensor = word.number();
   if (!tensor) return {};
   message.tensor = *tensor;
-  if (!gradient) return message;
-  if (!word.eat('.')) return {};
+  if (!word.eat('.')) return gradient ? std::optional<Message>() : message;
   const std::optional<int> consumer = word.number();
   if (!consumer) return {};
   message.consumer = *consumer;
@@ -226,8 +227,8 @@ std::string print(const Action& action) {
   if (letter.of_microbatch) word += fmt::format("{}", action.microbatch);
   if (!letter.arrow) return word;
   const Message& message = action.message;
-  word += message.flow == Flow::activation ? fmt::format(":a{}", message.tensor)
-                                           : fmt::format(":g{}.{}", message.tensor, message.consumer);
+  word += fmt::format(":{}{}", message.flow == Flow::activation ? 'a' : 'g', message.tensor);
+  if (message.consumer >= 0) word += fmt::format(".{}", message.consumer);
   return word + fmt::format("{}{}", letter.arrow, action.peer);
 }
 

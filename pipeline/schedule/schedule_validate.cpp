@@ -36,7 +36,10 @@ class Validator {
         stages_(crossing_.stages()),
         ranks_(plan.ranks()) {
     for (const auto* routes : {&crossing_.activations, &crossing_.gradients})
-      for (const Route& route : *routes) asked_.emplace(route, int(asked_.size()));
+      for (const Route& route : *routes) {
+        routes_[route.message].push_back(route);
+        asked_.emplace(route, int(asked_.size()));
+      }
   }
 
   void validate() {
@@ -103,37 +106,39 @@ class Validator {
       fail(rank, a, "adds up gradients over replicas, but the stage has one rank");
     if (a.verb == Verb::load && !crossing_.loads[a.stage])
       fail(rank, a, "loads samples, but the stage uses no input");
-    if (is_message(a) && !asked_for(a)) fail(rank, a, "carries a message that the plan does not ask for");
+    if (is_message(a) && !route_of(a)) fail(rank, a, "carries a message that the plan does not ask for");
   }
 
   static bool is_message(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
-  // Of a message to or from the stage of its peer.
-  Route route_of(const Action& a) const {
-    const int there = stage_of_[a.peer];
-    return a.verb == Verb::send ? Route{a.message, a.stage, there} : Route{a.message, there, a.stage};
-  }
-  // By the plan, and the peer is the one whose turn it is there.
-  bool asked_for(const Action& a) const {
-    const bool known = a.peer >= 0 && a.peer < int(stage_of_.size());
-    return known && crossing_.rank_of(stage_of_[a.peer], a.microbatch) == a.peer &&
-           asked_.contains(route_of(a));
+  // The route by which the plan asks for this message between this stage and the peer, whose turn it is in
+  // the other one; none where it does not.
+  const Route* route_of(const Action& a) const {
+    const auto known = routes_.find(a.message);
+    if (known == routes_.end()) return nullptr;
+    const bool sends = a.verb == Verb::send;
+    const auto found = std::ranges::find_if(known->second, [&](const Route& route) {
+      return (sends ? route.from_stage : route.to_stage) == a.stage &&
+             !crossing_.stays(route, a.microbatch) &&
+             crossing_.rank_of(sends ? route.to_stage : route.from_stage, a.microbatch) == a.peer;
+    });
+    return found == known->second.end() ? nullptr : &*found;
   }
 
   // Every action that the plan asks for has a place in one table: a row for every stage or route and each of
-  // its micro-batches, then a row per rank for what it does once a step.
+  // its micro-batches, then a row for each seat's actions of the whole step.
   void make_places() {
-    stage_of_.resize(size_t(ranks_));
-    for (int s = 0; s < stages_; ++s)
-      for (int rank : crossing_.ranks[s]) stage_of_[rank] = s;
-    places_.assign((row_of_rank(0) + size_t(ranks_)) * verbs, -1);
+    size_t rows = (size_t(stages_) + asked_.size()) * size_t(schedule_.microbatches);
+    for (int s = 0; s < stages_; rows += size_t(crossing_.replicas(s++))) seat_rows_.push_back(rows);
+    places_.assign(rows * verbs, -1);
   }
-  size_t row_of_rank(int rank) const {
-    return (size_t(stages_) + asked_.size()) * size_t(schedule_.microbatches) + size_t(rank);
+  size_t row_of_seat(int rank, int stage) const {
+    const std::vector<int>& ranks = crossing_.ranks[stage];
+    return seat_rows_[size_t(stage)] + size_t(std::ranges::find(ranks, rank) - ranks.begin());
   }
   size_t place(int rank, const Action& a) const {
-    const int block = is_message(a) ? stages_ + asked_.at(route_of(a)) : a.stage;
+    const int block = is_message(a) ? stages_ + asked_.at(*route_of(a)) : a.stage;
     const size_t row = a.microbatch < 0
-                           ? row_of_rank(rank)
+                           ? row_of_seat(rank, a.stage)
                            : size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch);
     return row * verbs + size_t(a.verb);
   }
@@ -212,19 +217,24 @@ class Validator {
   }
 
   // Sent after the action that produces it, received before the action that uses it, by both, every
-  // micro-batch.
+  // micro-batch. On one rank the one comes before the other.
   void check_route(const Route& route) const {
     const bool gradient = route.message.flow == Flow::gradient;
     const int from = route.from_stage, to = route.to_stage;
     for (int m = 0; m < schedule_.microbatches; ++m) {
+      const Action produces = gradient ? sends_gradients(from, m) : Action{Verb::forward, from, m};
+      const Action uses = gradient ? sends_gradients(to, m) : Action{Verb::forward, to, m};
+      if (crossing_.stays(route, m)) {
+        must_precede(produces, uses);
+        continue;
+      }
       const Action send{Verb::send, from, m, route.message, crossing_.rank_of(to, m)};
       const Action recv{Verb::recv, to, m, route.message, crossing_.rank_of(from, m)};
       if (find(send) < 0)
         must_be(send, find(recv) < 0 ? "" : fmt::format(": rank {} waits for it", send.peer));
       must_be(recv, gradient ? ": a gradient is sent and not used" : ": it is sent and not received");
-      must_precede(gradient ? sends_gradients(from, m) : Action{Verb::forward, from, m}, send);
-      must_precede(recv, gradient ? sends_gradients(to, m) : Action{Verb::forward, to, m},
-                   gradient ? ": a gradient would go unused" : "");
+      must_precede(produces, send);
+      must_precede(recv, uses, gradient ? ": a gradient would go unused" : "");
     }
   }
 
@@ -232,9 +242,10 @@ class Validator {
   const Crossing crossing_;
   const int stages_, ranks_;
   bool training_ = false;
-  std::vector<int> stage_of_;   // per rank
-  std::map<Route, int> asked_;  // numbered
-  std::vector<int> places_;     // index in the rank's list, −1 for none
+  std::map<Message, std::vector<Route>> routes_;
+  std::map<Route, int> asked_;     // numbered
+  std::vector<size_t> seat_rows_;  // per stage: that of its first replica
+  std::vector<int> places_;        // index in the rank's list, −1 for none
 };
 
 }  // namespace

@@ -25,8 +25,9 @@ double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_byte
 
 }  // namespace
 
-std::vector<ActionSeconds> action_seconds(const Plan& plan, const Profile& profile, const Cluster& cluster) {
-  std::vector<ActionSeconds> of_ranks(size_t(plan.ranks()));
+ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Cluster& cluster) {
+  for (int rank = 0; rank < plan.ranks(); ++rank)
+    speed_.push_back(cluster.device(device_of(plan, rank, cluster)).speed);
   for (const PlanStage& stage : plan.stages) {
     NodeCost sum;
     for (int n : stage.nodes) {
@@ -37,19 +38,14 @@ std::vector<ActionSeconds> action_seconds(const Plan& plan, const Profile& profi
       sum.update_s += cost.update_s;
       sum.param_bytes += cost.param_bytes;
     }
-    for (int rank : stage.ranks) {
-      const double speed = cluster.device(device_of(plan, rank, cluster)).speed;
-      ActionSeconds& s = of_ranks[size_t(rank)];
-      s[size_t(Verb::forward)] = (sum.forward_s + profile.overhead_s) / speed;
-      s[size_t(Verb::backward)] = (sum.backward_s() + profile.overhead_s) / speed;
-      s[size_t(Verb::backward_input)] = (sum.backward_input_s + profile.overhead_s) / speed;
-      s[size_t(Verb::backward_weight)] = (sum.backward_weight_s + profile.overhead_s) / speed;
-      s[size_t(Verb::update)] = sum.update_s / speed;
-      if (stage.ranks.size() > 1)
-        s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
-    }
+    ByVerb& s = of_stage_.emplace_back();
+    s[size_t(Verb::forward)] = sum.forward_s + profile.overhead_s;
+    s[size_t(Verb::backward)] = sum.backward_s() + profile.overhead_s;
+    s[size_t(Verb::backward_input)] = sum.backward_input_s + profile.overhead_s;
+    s[size_t(Verb::backward_weight)] = sum.backward_weight_s + profile.overhead_s;
+    s[size_t(Verb::update)] = sum.update_s;
+    if (stage.ranks.size() > 1) s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
   }
-  return of_ranks;
 }
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// This file computes how long each rank takes for each verb of a schedule: its stage's nodes added up, on its
+// This file computes how long each action of a schedule takes: its stage's nodes added up, on the rank's
 // device. The simulator and the rehearsal both take their times from here.
 #pragma once
 
@@ -10,10 +10,21 @@
 
 namespace antichain {
 
-// Seconds by verb. Loads, sends and recvs take 0; a reduce takes 0 where the stage has one rank.
-using ActionSeconds = std::array<double, size_t(Verb::update) + 1>;
+class ActionSeconds {
+ public:
+  // Throws Error when the plan names a device that the cluster lacks.
+  ActionSeconds(const Plan&, const Profile&, const Cluster&);
+  // Loads, sends and recvs take 0; a reduce takes 0 where the stage has one rank.
+  double operator()(int rank, int stage, Verb verb) const {
+    const double s = of_stage_[size_t(stage)][size_t(verb)];
+    return verb == Verb::reduce ? s : s / speed_[size_t(rank)];
+  }
+  double operator()(int rank, const Action& a) const { return (*this)(rank, a.stage, a.verb); }
 
-// Returns the times per rank. Throws Error when the plan names a device that the cluster lacks.
-std::vector<ActionSeconds> action_seconds(const Plan&, const Profile&, const Cluster&);
+ private:
+  using ByVerb = std::array<double, size_t(Verb::update) + 1>;
+  std::vector<ByVerb> of_stage_;  // on a device of speed 1
+  std::vector<double> speed_;     // per rank
+};
 
 }  // namespace antichain

@@ -62,7 +62,7 @@ class Depths {
 
 std::vector<std::vector<int>> freed_by(const Schedule& schedule) {
   const bool training = learns(schedule);
-  const std::vector<Slots> all = slots(schedule);
+  const std::vector<RankSlots> all = slots(schedule);
   std::vector<std::vector<int>> freed;
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     const auto& actions = schedule.ranks[r];
@@ -74,7 +74,7 @@ std::vector<std::vector<int>> freed_by(const Schedule& schedule) {
       if (a.verb != Verb::recv || in_turn == frees.end()) continue;
       const auto own = in_turn->second.find(a.microbatch);
       const int turn = int(std::distance(in_turn->second.begin(), own));
-      const int before = turn - all[r].receive_ring(a.message.flow);
+      const int before = turn - all[r].at(a.stage).receive_ring(a.message.flow);
       if (before >= 0) freed[r][i] = std::next(in_turn->second.begin(), before)->second;
       if (freed[r][i] > int(i))
         throw Error(fmt::format("schedule, rank {}: {} waits for a buffer that {} frees later", r, print(a),

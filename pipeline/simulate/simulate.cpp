@@ -41,7 +41,7 @@ class Links {
 // action, in order on each rank.
 template <class Record>
 void interpret(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
-               const std::vector<ActionSeconds>& seconds, Record record) {
+               const ActionSeconds& seconds, Record record) {
   const size_t ranks = schedule.ranks.size();
   const Partners partners = match_messages(schedule);
   Links links(plan, cluster);
@@ -52,8 +52,8 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
   const auto visit = [&](int r, int i) {
     const Action& action = schedule.ranks[r][i];
     const double start_s = now_s[r];
-    const double end_s = action.verb == Verb::recv ? std::max(start_s, there_s[r][i])
-                                                   : start_s + seconds[r][size_t(action.verb)];
+    const double end_s =
+        action.verb == Verb::recv ? std::max(start_s, there_s[r][i]) : start_s + seconds(r, action);
     if (action.verb == Verb::send)
       there_s[action.peer][partners.of[r][i]] =
           links.post(r, action.peer, start_s, profile.nodes[action.message.tensor].cost.output_bytes);
@@ -73,14 +73,14 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
 Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& profile,
                   const Cluster& cluster) {
   validate(schedule, profile, plan);
-  const std::vector<ActionSeconds> seconds = action_seconds(plan, profile, cluster);
+  const ActionSeconds seconds(plan, profile, cluster);
   const size_t ranks = schedule.ranks.size();
   Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
   std::vector<std::vector<Event>> events(ranks);
   interpret(schedule, plan, profile, cluster, seconds,
             [&](int r, int i, double start_s, double end_s, double delivered_s) {
               const Action& action = schedule.ranks[r][i];
-              if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds[r][size_t(action.verb)];
+              if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds(r, action);
               timeline.step_s = std::max(timeline.step_s, end_s);
               events[r].push_back({r, action, start_s, end_s, delivered_s});
             });
@@ -92,7 +92,7 @@ double step_s(const Profile& profile, const Plan& plan, const Policy& policy, in
               const Cluster& cluster) {
   double last_s = 0;
   interpret(compose(crossing_of(profile, plan), policy, microbatches), plan, profile, cluster,
-            action_seconds(plan, profile, cluster),
+            ActionSeconds(plan, profile, cluster),
             [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
   return last_s;
 }

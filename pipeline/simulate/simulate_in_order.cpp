@@ -23,7 +23,7 @@ class InOrder {
         profile_(profile),
         cluster_(cluster),
         lane_of_(lane_of),
-        seconds_(action_seconds(plan, profile, cluster)),
+        seconds_(plan, profile, cluster),
         freed_(freed_by(schedule)),
         ranks_(schedule.ranks.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].exchange_end_s.assign(schedule.ranks[r].size(), -1);
@@ -50,7 +50,7 @@ class InOrder {
   };
 
   const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
-  double seconds_of(int rank, const Action& a) const { return seconds_[size_t(rank)][size_t(a.verb)]; }
+  double seconds_of(int rank, const Action& a) const { return seconds_(rank, a); }
 
   // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed.
   double ready_s(const Place& at) {
@@ -108,7 +108,7 @@ class InOrder {
   const Profile& profile_;
   const Cluster& cluster_;
   const LaneOf& lane_of_;
-  const std::vector<ActionSeconds> seconds_;
+  const ActionSeconds seconds_;
   const std::vector<std::vector<int>> freed_;
   std::vector<Rank> ranks_;
 };

@@ -24,8 +24,8 @@ class StageMemory::Builder {
         network_(network),
         stage_of_(plan.stage_of(graph_.size())),
         actions_(schedule.ranks[rank]),
-        slots_(slots(schedule)[rank]),
         seat_(seat_of(plan, rank, schedule.microbatches)),
+        slots_(slots(schedule)[rank].at(seat_.stage)),
         train_(mode == Mode::train) {
     for (size_t i = 0; i < nodes.size(); ++i) position_[nodes[i]] = int(i);
     end_ = 2 * int(position_.size()) + 1;
@@ -245,8 +245,8 @@ class StageMemory::Builder {
   const Profile& network_;
   const std::vector<int> stage_of_;
   const std::vector<Action>& actions_;
-  const Slots slots_;
   const Seat seat_;
+  const Slots slots_;
   const bool train_;
   bool split_ = false;
   int end_ = 0;

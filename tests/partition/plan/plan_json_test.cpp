@@ -263,7 +263,7 @@ TEST_F(PlanJson, RefusesDuplicates) {
              "node 1 stands in the plan twice");
   expect_has(refused([](json& f) { f["stages"][0]["nodes"].push_back(1); }),
              "node 1 stands in the plan twice");
-  expect_has(refused([](json& f) { f["stages"][2]["ranks"] = {0}; }), "rank 0 stands in the plan twice");
+  expect_has(refused([](json& f) { f["stages"][2]["ranks"] = {0, 0}; }), "rank 0 stands in the stage twice");
   std::string twice = text;
   twice.insert(1, "\"model\": \"again\",");
   expect_has(error_of([&] { plan_from_json(twice, "plan.json"); }), "model");

@@ -80,12 +80,34 @@ TEST_F(PlanValidate, RefusesACycleBetweenStages) {
 TEST_F(PlanValidate, RefusesWrongRanks) {
   plan.stages[1].ranks = {};
   refused("has no rank in stage 1");
-  plan.stages[1].ranks = {0};
-  refused("has rank 0 twice: in stage 0 and in stage 1");
+  plan.stages[1].ranks = {1, 1};
+  refused("has rank 1 twice in stage 1");
   plan.stages[1].ranks = {2};
-  refused("names rank 2 in stage 1, but its 2 ranks must be 0 to 1");
+  refused("names rank 2, but no stage has rank 1");
   plan.stages[1].ranks = {-1};
-  refused("names rank -1 in stage 1");
+  refused("names rank -1 in stage 1, but ranks count from 0");
+}
+
+TEST_F(PlanValidate, RefusesARankOnTwoDevicesAndADeviceWithTwoRanks) {
+  plan.stages[0].devices = {3};
+  plan.stages[1].devices = {3};
+  refused("has ranks 0 and 1 on device 3");
+  plan.stages[1].ranks = {0};
+  EXPECT_NO_THROW(validate(plan, profile));
+  plan.stages[1].devices = {4};
+  refused("has rank 0 on device 3, and in stage 1 on device 4");
+}
+
+TEST_F(PlanValidate, AcceptsSeveralStagesOfARankWhereOnlyThePlanMatters) {
+  plan.stages[1].ranks = {0};
+  EXPECT_NO_THROW(validate(plan, profile));
+  EXPECT_EQ(plan.ranks(), 1);
+  EXPECT_EQ(stages_of_rank(plan, 0), std::vector<int>({0, 1}));
+  EXPECT_TRUE(has_several_stages_a_rank(plan));
+  EXPECT_FALSE(has_replicas(plan));
+  expect_has(error_of([&] { check_one_stage_a_rank(plan); }),
+             "the plan gives rank 0 the stages 0 and 1, but a rank executes one stage");
+  expect_has(error_of([&] { stages_of_rank(plan, 1); }), "has no stage for rank 1");
 }
 
 TEST_F(PlanValidate, AcceptsReplicasAndAnyOrderOfRanks) {

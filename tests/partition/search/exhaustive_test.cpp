@@ -184,7 +184,7 @@ void compare(const Profile& profile, const PlanOptions& options, Counts& counts)
   const Plan plan = plan_antichain(profile, options);
   ASSERT_NO_THROW(validate(plan, profile));
   ASSERT_EQ(std::llround(plan.bottleneck_s * 1e9), best);
-  ASSERT_EQ(stage_that_does_not_fit(plan, options.cluster), -1);
+  ASSERT_EQ(rank_that_does_not_fit(plan, options.cluster), -1);
   ASSERT_TRUE(plan.proved_optimal());
   ++counts.plans;
   counts.proved += plan.lower_bound_s < plan.bottleneck_s * 1.0000001;

@@ -24,14 +24,15 @@ inline unsigned drawn(int what, int which, int below) {
 
 inline bool drawn_halves(int microbatch) { return drawn(1, microbatch, 3) > 0; }
 
-inline std::vector<Action> random_order(const Seat& seat) {
+inline std::vector<Action> random_order(const std::vector<Seat>& of_rank) {
+  const Seat& seat = of_rank.front();
   const int lead = 1 + int(drawn(2, 0, 3)) * (seat.devices_left - 1) / 2;
   std::vector<std::pair<double, Action>> timed;  // forwards and gradients by their times
   double last = 0;
   for (int m = 0; m < seat.microbatches; ++m) {
     last = std::max(last + 1e-3, m + lead - 0.5 + 0.9 * drawn(3, m, 4));
     if (m % seat.replicas != seat.replica) continue;
-    timed.push_back({m, {Verb::forward, seat.stage, m}});
+    timed.push_back({double(m), {Verb::forward, seat.stage, m}});
     timed.push_back({last, {drawn_halves(m) ? Verb::backward_input : Verb::backward, seat.stage, m}});
   }
   std::stable_sort(timed.begin(), timed.end(), [](auto& a, auto& b) { return a.first < b.first; });

@@ -98,7 +98,8 @@ TEST(StepEstimate, TellsTheStepOfAnyOrderOfForwardsBackwardsAndTheirHalves) {
   EXPECT_GT(late_weights, 1000);
 }
 
-std::vector<Action> impatient(const Seat& seat) {
+std::vector<Action> impatient(const std::vector<Seat>& of_rank) {
+  const Seat& seat = of_rank.front();
   std::vector<Action> order;
   const int ahead = seat.stage + 1;  // of three micro-batches: stage 1 wants more than stage 0 gives
   for (int m = 0; m < ahead; ++m) order.push_back({Verb::forward, seat.stage, m});

@@ -20,6 +20,7 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/looking_sum.h"
+#include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
 
@@ -29,7 +30,7 @@ class LookingRank {
               const Context& context, std::atomic<int>& wrong)
       : plan_(plan),
         actions_(schedule.ranks[size_t(transport.rank())]),
-        slots_(slots(schedule)[size_t(transport.rank())]),
+        slots_(only(slots(schedule)[size_t(transport.rank())])),
         replicas_(stage_of_rank(plan, transport.rank()).ranks),
         channels_(schedule),
         transport_(transport),

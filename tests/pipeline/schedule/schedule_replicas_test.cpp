@@ -6,6 +6,7 @@
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
+#include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
 namespace {
@@ -67,13 +68,13 @@ TEST(Replicas, HoldForAllSmallSizes) {
           const Plan plan = replicated(one_node_each(network), {a, b, 1});
           const Schedule schedule = make_schedule(network, plan, policy, M);
           follow_data(schedule, network, plan, policy != Policy::forward_only);
-          const std::vector<Slots> all = slots(schedule);
+          const std::vector<RankSlots> all = slots(schedule);
           const auto expect_in_flight = [&](int rank, int i, int r, int devices_left) {
             const int mine = (M - i + r - 1) / r;
-            EXPECT_EQ(all[rank].microbatches, policy == Policy::one_f_one_b
-                                                  ? std::min(mine, (devices_left + r - 1) / r)
-                                              : policy == Policy::gpipe ? mine
-                                                                        : 1);
+            EXPECT_EQ(only(all[rank]).microbatches, policy == Policy::one_f_one_b
+                                                        ? std::min(mine, (devices_left + r - 1) / r)
+                                                    : policy == Policy::gpipe ? mine
+                                                                              : 1);
           };
           for (int i = 0; i < a; ++i) expect_in_flight(i, i, a, a + b + 1);
           for (int i = 0; i < b; ++i) expect_in_flight(a + i, i, b, b + 1);
@@ -129,11 +130,11 @@ TEST(Replicas, SlotsCountTheRanksOwnMicrobatches) {
     const Plan plan = randomly_replicated(random, random_plan(random, network, 2 + int(random() % 2)), 3);
     const Schedule schedule =
         make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, 4 + int(random() % 6));
-    const std::vector<Slots> all = slots(schedule);
+    const std::vector<RankSlots> all = slots(schedule);
     for (int r = 0; r < int(all.size()); ++r) {
       const int replicas = int(stage_of_rank(plan, r).ranks.size());
-      for (const auto& [flow, k] : {std::pair(Flow::activation, all[r].sent_activations),
-                                    std::pair(Flow::gradient, all[r].sent_gradients)}) {
+      for (const auto& [flow, k] : {std::pair(Flow::activation, only(all[r]).sent_activations),
+                                    std::pair(Flow::gradient, only(all[r]).sent_gradients)}) {
         if (k == 0) continue;
         EXPECT_LE(k, (schedule.microbatches + replicas - 1) / replicas);
         EXPECT_TRUE(safe(schedule, r, replicas, flow, k));
@@ -149,10 +150,11 @@ TEST(Replicas, TooFewSlotsAreRefused) {
   const Profile network = chain(2);
   const Schedule schedule =
       make_schedule(network, replicated(one_node_each(network), {2, 1}), Policy::one_f_one_b, 8);
-  const std::vector<Slots> enough = slots(schedule);
-  EXPECT_EQ(enough, (std::vector<Slots>{{2, 0, 1, 2, 0}, {2, 0, 1, 2, 0}, {1, 0, 0, 0, 4}}));
-  std::vector<Slots> fewer = enough;
-  --fewer[1].sent_activations;  // its second micro-batch, 3, would take the slot of its first
+  const std::vector<RankSlots> enough = slots(schedule);
+  EXPECT_EQ(enough,
+            (std::vector<RankSlots>{{{0, {2, 0, 1, 2, 0}}}, {{0, {2, 0, 1, 2, 0}}}, {{1, {1, 0, 0, 0, 4}}}}));
+  std::vector<RankSlots> fewer = enough;
+  --fewer[1].at(0).sent_activations;  // its second micro-batch, 3, would take the slot of its first
   expect_error([&] { validate_slots(schedule, fewer); },
                {"rank 1", "0S1:a2>2", "reusing it for micro-batch 3 would wait for rank 2"});
 }

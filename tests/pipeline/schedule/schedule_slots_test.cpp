@@ -6,13 +6,17 @@
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
+#include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
 namespace {
 
 std::vector<Slots> chain_slots(int stages, Policy policy, int microbatches) {
   const Profile network = chain(stages);
-  return slots(make_schedule(network, one_node_each(network), policy, microbatches));
+  std::vector<Slots> all;
+  for (const RankSlots& of_rank : slots(make_schedule(network, one_node_each(network), policy, microbatches)))
+    all.push_back(only(of_rank));
+  return all;
 }
 
 TEST(ScheduleSlots, OneForwardOneBackward) {
@@ -44,7 +48,7 @@ TEST(ScheduleSlots, HeldGradientsWhereTheHalvesAreApart) {
       parse_schedule("microbatches 3\nrank 0: 0L0 0F0 0L1 0F1 0I0 0I1 0L2 0F2 0W0 0I2 0W1 0W2 0U\n", "text");
   const Profile network = chain(1);
   validate(schedule, network, one_node_each(network));
-  EXPECT_EQ(slots(schedule), (std::vector<Slots>{{3, 2, 0, 0, 0}}));
+  EXPECT_EQ(slots(schedule), (std::vector<RankSlots>{{{0, {3, 2, 0, 0, 0}}}}));
 }
 
 TEST(ScheduleSlots, ReceivingAheadTakesMoreOfThem) {
@@ -53,7 +57,7 @@ TEST(ScheduleSlots, ReceivingAheadTakesMoreOfThem) {
   const std::string from = "1F0 1B0 1S0:g2.3>0 1L1 1R1:a2<0 1F1", to = "1L1 1R1:a2<0 1F0 1B0 1S0:g2.3>0 1F1";
   ASSERT_NE(text.find(from), std::string::npos) << text;
   text.replace(text.find(from), from.size(), to);
-  EXPECT_EQ(slots(parse_schedule(text, "text"))[1].microbatches, 2);
+  EXPECT_EQ(only(slots(parse_schedule(text, "text"))[1]).microbatches, 2);
 }
 
 // The definition, carried out: take the peer's recv and everything after it away; what can no longer be
@@ -94,10 +98,10 @@ TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
     const int M = 2 + int(random() % 5);
     const Schedule schedule =
         make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
-    const std::vector<Slots> all = slots(schedule);
+    const std::vector<RankSlots> all = slots(schedule);
     for (int r = 0; r < int(all.size()); ++r)
-      for (const auto& [flow, k] : {std::pair(Flow::activation, all[r].sent_activations),
-                                    std::pair(Flow::gradient, all[r].sent_gradients)}) {
+      for (const auto& [flow, k] : {std::pair(Flow::activation, only(all[r]).sent_activations),
+                                    std::pair(Flow::gradient, only(all[r]).sent_gradients)}) {
         if (k == 0) continue;
         EXPECT_TRUE(safe(schedule, r, flow, k));
         EXPECT_FALSE(k > 1 && safe(schedule, r, flow, k - 1));
@@ -110,11 +114,11 @@ TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
 TEST(ScheduleSlots, TooFewAreRefused) {
   const Profile network = chain(3);
   const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 6);
-  const std::vector<Slots> enough = slots(schedule);
+  const std::vector<RankSlots> enough = slots(schedule);
   validate_slots(schedule, enough);
   const auto refused = [&](int rank, int Slots::*field, std::initializer_list<std::string> words) {
-    std::vector<Slots> fewer = enough;
-    --(fewer[rank].*field);
+    std::vector<RankSlots> fewer = enough;
+    --(fewer[rank].at(rank).*field);
     expect_error([&] { validate_slots(schedule, fewer); }, words);
   };
   refused(0, &Slots::microbatches, {"rank 0", "0L2", "2 slots", "in flight", "3 are needed"});

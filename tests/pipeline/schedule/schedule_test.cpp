@@ -10,6 +10,7 @@
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
+#include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
 namespace {
@@ -70,11 +71,11 @@ TEST(Schedule, HoldsForAllSmallSizes) {
         SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " + std::string(policy.name));
         const Schedule schedule = make_schedule(network, plan, policy, M);
         follow_data(schedule, network, plan, policy.trains);
-        const std::vector<Slots> all = slots(schedule);
+        const std::vector<RankSlots> all = slots(schedule);
         for (int s = 0; s < S; ++s)
-          EXPECT_EQ(all[s].microbatches, policy == Policy::one_f_one_b ? std::min(M, S - s)
-                                         : policy == Policy::gpipe     ? M
-                                                                       : 1);
+          EXPECT_EQ(only(all[s]).microbatches, policy == Policy::one_f_one_b ? std::min(M, S - s)
+                                               : policy == Policy::gpipe     ? M
+                                                                             : 1);
       }
   }
 }
@@ -103,7 +104,7 @@ TEST(Schedule, HoldsForRandomNetworks) {
 TEST(Schedule, LargeOnesAreMadeInTime) {
   const Profile network = chain(64);
   const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 256);
-  EXPECT_EQ(slots(schedule)[0].microbatches, 64);
+  EXPECT_EQ(only(slots(schedule)[0]).microbatches, 64);
 }
 
 TEST(Schedule, RefusesWhatItCannotServe) {
@@ -128,7 +129,8 @@ TEST(Schedule, ARowOfATableIsAPolicy) {
       const Schedule schedule = make_schedule(network, one_node_each(network), each, M);
       EXPECT_EQ(learns(schedule), each.trains);
       for (int s = 0; s < 3; ++s)
-        EXPECT_EQ(slots(schedule)[size_t(s)].microbatches, each.in_flight(M, 3 - s, 1)) << "stage " << s;
+        EXPECT_EQ(only(slots(schedule)[size_t(s)]).microbatches, each.in_flight(M, 3 - s, 1))
+            << "stage " << s;
     }
   }
   EXPECT_EQ(training_policies_in_words(), "1f1b or gpipe");

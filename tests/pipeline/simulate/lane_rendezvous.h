@@ -29,7 +29,7 @@ enum class Host {
 };
 
 // Whether a rank that has come to action `next` has posted the receive, as the runner does: so many buffers
-// ahead of the micro-batches of this rank that are used up.
+// ahead of the micro-batches of this stage that are used up.
 inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
   const Flow flow = recv.message.flow;
   const auto& actions = schedule.ranks[size_t(rank)];
@@ -37,6 +37,7 @@ inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, c
   int before = 0, used_up = 0;
   for (int i = 0; i < int(actions.size()); ++i) {
     const Action& a = actions[size_t(i)];
+    if (a.stage != recv.stage) continue;
     before += a.verb == Verb::forward && a.microbatch < recv.microbatch;
     const bool half = a.verb == (flow == Flow::activation ? Verb::backward_weight : Verb::backward_input);
     used_up += i < next && (training ? a.verb == Verb::backward || half : a.verb == Verb::forward);
@@ -102,7 +103,8 @@ class LaneRendezvous {
   bool ready(int r, int i) const {
     const int next = int(ranks_[size_t(r)].next);
     if (at(r, i).verb == Verb::send) return next > i;
-    if (at(r, i).verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)], r, at(r, i), next);
+    if (at(r, i).verb == Verb::recv)
+      return has_buffer(schedule_, slots_[size_t(r)].at(at(r, i).stage), r, at(r, i), next);
     return next >= i;
   }
 
@@ -200,7 +202,7 @@ class LaneRendezvous {
   const Host host_;
   const LaneOf lane_of_;
   const Partners partners_;
-  const std::vector<Slots> slots_;
+  const std::vector<RankSlots> slots_;
 
   std::vector<Rank> ranks_;
   std::string wrong_;

@@ -83,7 +83,7 @@ class TurnRendezvous {
     const int action = rank.action_of[i], next = int(rank.next);
     const Action& a = actions(r)[size_t(action)];
     if (a.verb == Verb::send) return next > action;
-    if (a.verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)], r, a, next);
+    if (a.verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)].at(a.stage), r, a, next);
     return next >= action;
   }
 
@@ -180,7 +180,7 @@ class TurnRendezvous {
   const Schedule& schedule_;
   const std::vector<std::vector<Turn>> turns_;
   const Host host_;
-  const std::vector<Slots> slots_;
+  const std::vector<RankSlots> slots_;
   std::vector<Rank> ranks_;
   std::string wrong_;
 };
