@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "app/cli/number_text.h"
+#include "app/obtain/schedule.h"
 #include "framework/error.h"
 #include "partition/plan/cut_file.h"
 #include "pipeline/planning/planning.h"

@@ -54,7 +54,8 @@ class PlacementBuilder {
   }
 
  private:
-  // How many of each kind are used, and the node of the last stage: −1 where it does not matter or was not one.
+  // How many of each kind are used, and the node of the last stage: −1 where it does not matter or was not
+  // one.
   struct Used {
     std::vector<int> of_kind;
     int last_node = -1;

@@ -2,8 +2,8 @@
 //
 //   word      = stage letter [micro-batch] [":" message arrow rank]
 //   message   = "a" node                 the output of a node (a number, as in the plan)
-//             | "a" node "." consumer    the same for the stage of this consumer, where the receiving rank has
-//                                        several stages that use it
+//             | "a" node "." consumer    the same for the stage of this consumer, where the receiving rank
+//                                        has several stages that use it
 //             | "g" node "." consumer    its gradient, folded down to this consumer
 //   arrow     = ">" to a rank | "<" from a rank
 //

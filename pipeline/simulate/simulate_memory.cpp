@@ -9,8 +9,8 @@
 //   received activation  output_bytes x (in flight + 1)     receives are posted one micro-batch ahead
 //   received gradient    output_bytes x (received_gradients + 1)
 //   sent gradient        output_bytes x sent_gradients
-//   shared tensor        output_bytes x shared_outputs or shared_gradients, for a tensor that another stage of
-//                        the same rank uses: it is neither sent nor received
+//   shared tensor        output_bytes x shared_outputs or shared_gradients, for a tensor that another stage
+//                        of the same rank uses: it is neither sent nor received
 //   passing tensors      the most bytes that live at once among outputs that are neither kept nor sent (from
 //                        their node's forward to their last consumer's), gradients (from the first consumer's
 //                        backward to their node's), and what the other replicas send of the part of the

@@ -1,7 +1,7 @@
-// Between two steps the ranks agree whether to save or to stop. Each rank adds its status (the signals that it
-// received, and the state of its checkpoint) to the sums that rank 0 gathers at every step's end anyway. Rank
-// 0's answer costs a broadcast, so it comes about five times a second and not after every step. Each answer
-// says after how many steps the next one comes.
+// Between two steps the ranks agree whether to save or to stop. Each rank adds its status (the signals that
+// it received, and the state of its checkpoint) to the sums that rank 0 gathers at every step's end anyway.
+// Rank 0's answer costs a broadcast, so it comes about five times a second and not after every step. Each
+// answer says after how many steps the next one comes.
 #pragma once
 
 #include <chrono>

@@ -15,8 +15,8 @@
 
 namespace antichain {
 
-// `near` carries the tensors of pairs that are direct, `far` those of the others; both over `below`, which must
-// outlive it.
+// `near` carries the tensors of pairs that are direct, `far` those of the others; both over `below`, which
+// must outlive it.
 std::unique_ptr<Transport> make_mixed_transport(Transport& below, std::unique_ptr<CopyingTransport> near,
                                                 std::unique_ptr<MessagesInOrder> far, const PeerPairs&);
 

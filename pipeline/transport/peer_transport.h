@@ -29,8 +29,8 @@ class CopyingTransport : public TransportOver {
   virtual bool begun(MessageKey, int peer) const = 0;
 };
 
-// `below` must outlive it, and so must the context behind both streams. Collective, and so is its end, but for
-// an exception.
+// `below` must outlive it, and so must the context behind both streams. Collective, and so is its end, but
+// for an exception.
 std::unique_ptr<CopyingTransport> make_peer_transport(Transport& below, std::unique_ptr<PeerStream>,
                                                       std::unique_ptr<CopyStream>, const PeerPairs&);
 

@@ -23,7 +23,8 @@ namespace {
 // chain(4) in a V: rank 0 has stages 0 and 3, rank 1 has stages 1 and 2.
 Plan vee(const Profile& network) { return plan_of(network, {{2}, {3}, {4}, {5}}, {0, 1, 1, 0}); }
 
-// As many ranks as stages or fewer: each stage goes to a random one, and now and then to a second one as well.
+// As many ranks as stages or fewer: each stage goes to a random one, and now and then to a second one as
+// well.
 Plan folded(std::mt19937& random, Plan plan) {
   const int stages = int(plan.stages.size()), ranks = 1 + int(random() % unsigned(stages));
   std::vector<int> of_stage(size_t(stages), 0);

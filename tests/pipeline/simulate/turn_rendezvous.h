@@ -1,6 +1,6 @@
-// A stand-in for NCCL as lane_rendezvous.h's, one step nearer to it: all-reduces are the messages that they are
-// made of, and what heads a rank's stream is a group of messages, each of which meets its other half at the
-// head of the peer's stream; the group is done when all of them are.
+// A stand-in for NCCL as lane_rendezvous.h's, one step nearer to it: all-reduces are the messages that they
+// are made of, and what heads a rank's stream is a group of messages, each of which meets its other half at
+// the head of the peer's stream; the group is done when all of them are.
 #pragma once
 
 #include <fmt/format.h>
