@@ -48,7 +48,7 @@ int current_device() {
   return device;
 }
 
-cudnnHandle_t planning_handle() {
+cudnnHandle_t cudnn_planning_handle() {
   return lent_to_this_thread<Planner>().handles.of(current_device(), [] {
     cudnnHandle_t handle = nullptr;
     check_cudnn(cudnnCreate(&handle), "start");
@@ -74,7 +74,7 @@ std::shared_ptr<const ConvolutionPlan> kept_plan(const Convolution& c, Pass pass
   const std::string words = in_words(c, pass, layout, rule, how);
   const std::string key = fmt::format("{} {}", current_device(), words);
   return lent_to_this_thread<Planner>().plans.of(key, [&]() -> std::shared_ptr<const ConvolutionPlan> {
-    const PlanTarget target{.handle = planning_handle()};
+    const PlanTarget target{.handle = cudnn_planning_handle()};
     ExecutionPlan plan = make(target, operation_graph(target, describe(c, pass, layout)), rule);
     forget_errors_of_planning();
     if (prints_plans()) note(fmt::format("plan {} is {}", words, plan.plan ? plan.engine : "not to be had"));
@@ -107,7 +107,7 @@ std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convo
 }
 
 std::vector<NamedPlan> plans_by_cudnn(const Convolution& c, Pass pass, Layout layout, Factors factors) {
-  const PlanTarget target{.handle = planning_handle()};
+  const PlanTarget target{.handle = cudnn_planning_handle()};
   std::vector<NamedPlan> named;
   for (ExecutionPlan& plan : obeying_plans(target, operation_graph(target, describe(c, pass, layout)),
                                            rule_for(c.dtype, factors))) {

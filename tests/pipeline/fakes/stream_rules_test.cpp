@@ -16,6 +16,7 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/fakes/fake_gpu.h"
 #include "tests/pipeline/fakes/fake_ipc.h"
+#include "tests/pipeline/fakes/over_peers.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -33,15 +34,6 @@ TrainingRun train(const TrainingCase& c, int ranks) {
     return test::random_plan(random, network, stages);
   };
   return train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
-}
-
-std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
-  return make_ordered_transport(job, nccl_among(context, job));
-}
-std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context) {
-  auto peers = FakeGpu::the().make_peers(context);
-  const PeerPairs pairs = find_pairs(job, *peers);
-  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
 class StreamsThatWait : public ::testing::Test {

@@ -339,17 +339,15 @@ TEST_P(DeviceReplicas, SkipABadStepTogether) {
   }
 }
 
-using Watched = PassingTransport;
-
 // Lets the device begin when the host comes to its one flush.
-class LetsGo : public Watched {
+class LetsGo : public PassingTransport {
  public:
   LetsGo(std::unique_ptr<Transport> own, CUstream_st* stream, std::vector<int>& flushes)
-      : Watched(*own), own_(std::move(own)), stream_(stream), flushes_(flushes) {}
+      : PassingTransport(*own), own_(std::move(own)), stream_(stream), flushes_(flushes) {}
   void flush() override {
     ++flushes_[size_t(rank())];
     fake_cuda::let_go(stream_);
-    Watched::flush();
+    PassingTransport::flush();
   }
 
  private:
@@ -374,20 +372,20 @@ TEST_P(DeviceReplicas, TheHostDoesNotWaitForTheSum) {
 }
 
 // In host memory, what is sent from is not to be received into before all of it has left: MPI's rule.
-class Strict : public Watched {
+class Strict : public PassingTransport {
  public:
-  Strict(Transport& job, std::atomic<int>& broken) : Watched(job), broken_(broken) {}
+  Strict(Transport& job, std::atomic<int>& broken) : PassingTransport(job), broken_(broken) {}
   void send(MessageKey key, int peer, Tensor t) override {
     leaving_.push_back(t);
-    Watched::send(key, peer, std::move(t));
+    PassingTransport::send(key, peer, std::move(t));
   }
   Ticket recv(MessageKey key, int peer, Tensor into) override {
     for (const Tensor& t : leaving_)
       broken_ += int(t.raw() < into.raw() + into.bytes() && into.raw() < t.raw() + t.bytes());
-    return Watched::recv(key, peer, std::move(into));
+    return PassingTransport::recv(key, peer, std::move(into));
   }
   void flush() override {
-    Watched::flush();
+    PassingTransport::flush();
     leaving_.clear();
   }
 

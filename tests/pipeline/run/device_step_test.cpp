@@ -33,9 +33,6 @@ using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job
 std::unique_ptr<Transport> staged(JobTransport& job, const Context& context) {
   return make_staged_transport(job, cuda::make_copy_stream(context));
 }
-std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
-  return make_ordered_transport(job, nccl_among(context, job));
-}
 
 TrainingRun on_fake_gpu(TrainingCase c, int ranks, Policy policy, unsigned seed,
                         const MakeTransport& over = staged) {

@@ -130,9 +130,9 @@ class Watched : public BatchSource {
 };
 
 // Of each copy to the device: how much had been launched before what it waits for.
-class Recording : public CopiesBetween {
+class RecordingCopies : public CopiesBetween {
  public:
-  Recording(std::unique_ptr<CopyStream> copies, std::vector<int>& after)
+  RecordingCopies(std::unique_ptr<CopyStream> copies, std::vector<int>& after)
       : CopiesBetween(std::move(copies)), after_(after) {}
   Moment computed() override {
     const Moment moment = copies_->computed();
@@ -156,7 +156,7 @@ TEST(DeviceStep, EvaluatesBeforeTheNextBatchComes) {
   FakeGpu& gpu = FakeGpu::the();
   std::vector<int> after;
   gpu.around_copies = [&](std::unique_ptr<CopyStream> copies) {
-    return std::make_unique<Recording>(std::move(copies), after);
+    return std::make_unique<RecordingCopies>(std::move(copies), after);
   };
   Context context(gpu);
   gpu.enter(context);

@@ -22,6 +22,7 @@
 #include "tests/pipeline/fakes/fake_gpu.h"
 #include "tests/pipeline/fakes/fake_ipc.h"
 #include "tests/pipeline/fakes/forgetful_streams.h"
+#include "tests/pipeline/fakes/over_peers.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -32,23 +33,10 @@ namespace {
 
 using fake_cuda::IpcRules;
 
-MakePlan at_random(unsigned seed) {
-  return [seed](const Profile& network, int stages) {
-    std::mt19937 random(seed);
-    return test::random_plan(random, network, stages);
-  };
-}
-
-std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context) {
-  auto peers = FakeGpu::the().make_peers(context);
-  const PeerPairs pairs = find_pairs(job, *peers);
-  return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
-}
-
 TrainingRun on_the_cpu(const TrainingCase& c) {
   return train_on_threads(c, 1, at_random(1), by_policy(Policy::one_f_one_b));
 }
-TrainingRun on_fake_gpu(TrainingCase c, int ranks, Policy policy, unsigned seed) {
+TrainingRun on_peers(TrainingCase c, int ranks, Policy policy, unsigned seed) {
   fake_cuda::reset(seed);
   c.device = FakeGpu::the().name();
   c.over = over_peers;
@@ -80,7 +68,7 @@ TEST_F(PeerStep, TrainsToTheBitsOfTheCpu) {
   const TrainingRun cpu = on_the_cpu(c);
   for (const int ranks : {1, 2, 3, 4})
     for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe})
-      expect_same(on_fake_gpu(c, ranks, policy, unsigned(ranks)), cpu,
+      expect_same(on_peers(c, ranks, policy, unsigned(ranks)), cpu,
                   std::to_string(ranks) + " ranks, " + std::string(policy.name));
 }
 
@@ -89,7 +77,7 @@ TEST_F(PeerStep, TrainsToTheBitsOfTheCpuAsThreadsOfOneProcess) {
   const TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
   const TrainingRun cpu = on_the_cpu(c);
   for (const int ranks : {2, 4})
-    expect_same(on_fake_gpu(c, ranks, Policy::one_f_one_b, unsigned(ranks)), cpu,
+    expect_same(on_peers(c, ranks, Policy::one_f_one_b, unsigned(ranks)), cpu,
                 std::to_string(ranks) + " ranks");
 }
 
@@ -97,7 +85,7 @@ TEST_F(PeerStep, TrainsToTheBitsOfTheCpuAsThreadsOfOneProcess) {
 TEST_F(PeerStep, TrainsToTheBitsOfTheCpuWithAnyNumberOfMicroBatches) {
   for (const int microbatches : {1, 2, 7}) {
     const TrainingCase c{.model = "squeezenet", .microbatches = microbatches, .steps = 2};
-    expect_same(on_fake_gpu(c, 3, Policy::one_f_one_b, 5), on_the_cpu(c), std::to_string(microbatches));
+    expect_same(on_peers(c, 3, Policy::one_f_one_b, 5), on_the_cpu(c), std::to_string(microbatches));
   }
 }
 
@@ -131,7 +119,7 @@ TEST_F(PeerStep, MixedPairsTrainToTheBitsOfTheCpu) {
   };
   for (const int ranks : {2, 3, 4}) {
     Refusing::tries = Between::writes = 0;
-    expect_same(on_fake_gpu(c, ranks, Policy::one_f_one_b, unsigned(ranks) + 1), cpu,
+    expect_same(on_peers(c, ranks, Policy::one_f_one_b, unsigned(ranks) + 1), cpu,
                 std::to_string(ranks) + " ranks");
     EXPECT_EQ(Between::writes > 0, ranks > 2) << ranks;
   }
@@ -150,7 +138,7 @@ TEST_F(PeerStep, NeedsItsWaits) {
   const TrainingRun cpu = on_the_cpu(c);
   const auto is_wrong = [&](unsigned seed) {
     try {
-      const TrainingRun run = on_fake_gpu(c, 3, Policy::one_f_one_b, seed);
+      const TrainingRun run = on_peers(c, 3, Policy::one_f_one_b, seed);
       return run.losses != cpu.losses || run.state != cpu.state;
     } catch (const Error&) {  // what came too early need not even be numbers
       ends_early_ = true;

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "pipeline/cuda/streams.h"
+#include "pipeline/transport/job_transport.h"
+#include "pipeline/transport/ordered_transport.h"
 #include "pipeline/transport/transport.h"
 
 namespace antichain::test {
@@ -14,6 +16,11 @@ inline std::unique_ptr<MessageStream> nccl_among(const Context& context, Job& jo
   for (int rank = 0; rank < job.size(); ++rank)
     if (rank != job.rank()) others.push_back(rank);
   return cuda::make_nccl_stream(context, job, others, [&job] { job.check_job(); });
+}
+
+// Such messages carry the job's tensors, in the order that the plan says.
+inline std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
+  return make_ordered_transport(job, nccl_among(context, job));
 }
 
 }  // namespace antichain::test

@@ -36,7 +36,7 @@ using test::nccl_among;
 
 using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job, const Context&)>;
 
-std::unique_ptr<Transport> over_nccl(JobTransport& job, const Context& context) {
+std::unique_ptr<Transport> over_connected_nccl(JobTransport& job, const Context& context) {
   auto messages = nccl_among(context, job);
   fake::forget_nccl_calls(job.rank());  // that connected them
   return make_ordered_transport(job, std::move(messages));
@@ -93,7 +93,7 @@ void expect_no_wrong_bytes(const MakeTransport& make) {
       EXPECT_EQ(wrong_bytes(RandomRun(seed, replicas), seed, make), 0) << "seed " << seed << ' ' << replicas;
 }
 
-TEST(NcclCalls, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_nccl); }
+TEST(NcclCalls, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_connected_nccl); }
 
 TEST(StagedCopies, NothingIsReadEarlyOrWrittenInUse) { expect_no_wrong_bytes(over_copies); }
 
@@ -121,7 +121,7 @@ std::vector<std::string> halves_of(const std::string& call) {
 TEST(NcclCalls, AreMatched) {
   for (const bool replicas : {false, true}) {
     const RandomRun run(7, replicas);
-    ASSERT_EQ(wrong_bytes(run, 7, over_nccl), 0);
+    ASSERT_EQ(wrong_bytes(run, 7, over_connected_nccl), 0);
     std::map<std::pair<int, int>, std::vector<std::string>> sent, received;
     size_t calls = 0;
     for (int r = 0; r < run.ranks(); ++r) {
@@ -153,7 +153,7 @@ TEST(NcclCalls, AGroupWaitsForComputingAndComputingForIt) {
             [&](JobTransport& job) {
               const Context context(gpu, 1, job.rank());
               const auto compute = cuda::stream_of(context);
-              const auto nccl = over_nccl(job, context);
+              const auto nccl = over_connected_nccl(job, context);
               const int me = job.rank(), peer = 1 - me;
               // The receive is ready before what is sent is computed: the group waits for the later one.
               const std::vector<Turn> turns = {{.sends = false, .key = {peer, 0}, .peer = peer, .group = 1},
@@ -207,7 +207,7 @@ TEST(NcclCalls, ToItselfAreOneGroup) {
   std::fill_n(out.raw(), 100, std::byte(9));
   run_ranks(1, [&](JobTransport& job) {
     const Context context(gpu);
-    const auto nccl = over_nccl(job, context);
+    const auto nccl = over_connected_nccl(job, context);
     const std::vector<Turn> turns = {{.sends = true, .key = {0, 0}, .peer = 0, .group = 1},
                                      {.sends = false, .key = {0, 0}, .peer = 0, .group = 1}};
     nccl->begin_step(turns);
