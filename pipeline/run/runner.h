@@ -1,9 +1,9 @@
-// The runner obeys the schedule: an interpreter, one switch over the verbs.
+// The runner executes the schedule: it is an interpreter with one switch over the verbs.
 //
-// It owns nothing that outlives a step but memory: weights are the Stage's, the order of actions is the
-// Schedule's, bytes travel by the Transport, samples come from a BatchSource. What an action does is the work
-// of one object each: StepMessages, NodeCalls with GradientFolds, ReplicaSum, InputFeed, NumberWatch; the
-// last two come in a kind for host memory and one for devices, which StepDevice makes.
+// It owns only memory beyond a step. Weights belong to the Stage, the order of actions to the Schedule,
+// messages go by the Transport, and samples come from a BatchSource. Each kind of action is the work of one
+// object: StepMessages, NodeCalls with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have
+// one implementation for host memory and one for devices; StepDevice makes them.
 #pragma once
 
 #include <functional>
@@ -32,31 +32,31 @@
 
 namespace antichain {
 
-// Hears of the outputs of the stage's nodes, each right after its forward: valid only until it returns.
+// A NodeWatch is called with each node's output right after its forward; `y` is valid only during the call.
 using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 
 class StageRunner : private NodeObserver {
  public:
   // Everything referred to must outlive the runner. Collective where the transport is ordered: the ranks then
-  // agree on the order of messages, Error when they find different ones. Error for a plan or a schedule that
-  // does not fit the stage.
+  // agree on the order of messages, and it throws Error when they find different ones. It also throws Error
+  // for a plan or a schedule that does not fit the stage.
   StageRunner(Stage&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
 
-  // One step. Collective over the ranks of the schedule. Error when samples can't be had, when a message has
-  // the wrong size, when another rank has ended the job, and whatever the judge throws; the step is then
-  // lost, and so is the runner's transport.
+  // Runs one step. Collective over the ranks of the schedule. Throws Error when samples can't be had, when a
+  // message has the wrong size, when another rank has ended the job, and whatever the judge throws. Then the
+  // step is lost, and the runner's transport can't be used any more.
   StepResult run(const StepInput&, BatchSource&);
 
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
   void set_clock(NodeClock clock) { clock_ = std::move(clock); }
   void set_watch(NodeWatch watch) { watch_ = std::move(watch); }
-  // With a judge, every training step is checked for numbers that are not finite. One that does not decide,
-  // because it ends the job anyway, lets a device update its weights meanwhile and hears after the step. A
-  // runner that evaluates asks none.
+  // With a judge, every training step is checked for numbers that are not finite. A judge with `decides`
+  // false ends the job anyway: a device updates its weights meanwhile, and the judge is asked after the step.
+  // A runner that evaluates asks no judge.
   void set_judge(NumberJudge judge, bool decides = true) {
     if (mode_ == Mode::train) numbers_->set_judge(std::move(judge), decides);
   }
-  // Each action's time is entered there; after a step it runs on as `other`. nullptr: nowhere.
+  // Enters each action's time in the sheet; after a step time counts as `other`. nullptr: there is no sheet.
   void set_time_sheet(TimeSheet* sheet) { sheet_ = sheet; }
   int64_t bytes() const { return memory_.bytes(); }  // of a step's tensors, besides weights and their state
 

@@ -1,5 +1,5 @@
-// What the runner asks of the memory that its stage lives in, besides kernels. In host memory work is done
-// when its call returns, and messages move between nodes. A device with memory of its own is only told to
+// A StepDevice does what depends on where the stage's tensors are, besides kernels. In host memory work is
+// done when its call returns, and messages move between nodes. On a device with its own memory calls only
 // start work, and the host waits for it once, at the step's end.
 #pragma once
 
@@ -26,38 +26,38 @@ class StepDevice {
  public:
   virtual ~StepDevice() = default;
 
-  // Makes the objects that this kind of memory has its own kinds of. What they refer to must outlive them; on
-  // a device they must outlive this one, too, which ends its work first.
+  // These make the objects that differ between host memory and a device. What they refer to must outlive
+  // them. On a device they must outlive this object, too, because it ends its work first.
   virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) = 0;
   virtual std::unique_ptr<NumberWatch> make_numbers(Stage&, const StageMemory&, const WatchedRank&,
                                                     NodeCalls&) = 0;
-  // `clocks_tied`: StepTimes has tied this step's clocks already.
+  // `clocks_tied` says that StepTimes has tied this step's clocks already.
   virtual std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) = 0;
 
-  // What gives stamps of the device's time; nullptr in host memory, where the host's clock does.
+  // Returns what stamps the device's time, or nullptr in host memory, where the host's clock is used.
   virtual DeviceStep* stamps() { return nullptr; }
 
   virtual void begin_step(const StepInput&, bool /*judged*/) {}
   virtual void begin_action(const Action&) {}
   virtual void end_action() {}
-  // Does the work of an action, or has it started. With `by_node` no recording of the action may stand for
-  // it, because somebody listens between nodes or spoils a number there.
+  // Does the work of an action, or starts it on the device. With `by_node` no recording may replace the
+  // calls, because something listens or spoils a number between nodes.
   virtual void start(const Action&, bool by_node, const std::function<void()>& work) = 0;
   virtual void between_nodes() {}
-  // Before the host reads what the step left: messages are delivered first, because waiting for them names
-  // the peer.
+  // Called before the host reads the step's results. On a device it first delivers all messages, because that
+  // wait names the peer.
   virtual void before_reading() {}
-  virtual void before_end() {}  // of the step: tells the watchdog what the host waits for
+  virtual void before_end() {}  // tells the watchdog what the host waits for at the step's end
 
-  // Between two tensors of one size.
+  // Copies between two tensors of one size.
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
-  // Where the step's numbers stand for recorded work; nullptr where kernels are told them in each call.
+  // Returns where recorded work reads the step's numbers, or nullptr where each call passes them.
   virtual const StepNumbers* numbers() const { return nullptr; }
-  // Whether all parameters are updated by one launch.
+  // Returns whether one launch updates all parameters.
   virtual bool updates_at_once() const { return false; }
 };
 
-// For the memory of the context. All must outlive it.
+// Makes the one for the memory of the context. All arguments must outlive it.
 std::unique_ptr<StepDevice> make_step_device(Context&, const Schedule&, Transport&);
 
 }  // namespace antichain

@@ -43,8 +43,7 @@ void StepMessages::list(const Graph& graph) {
   names_ = std::make_shared<const std::map<int, std::string>>(std::move(names));
 }
 
-// Any cluster's times give a safe order; the profile's own link, which all ranks know, is near enough for a
-// good one.
+// The times of any cluster give a safe order. The profile's own link, which all ranks know, gives a good one.
 void StepMessages::agree_on_order(const Profile& profile, const Plan& plan, const std::vector<Turn>& of_sum) {
   const auto order = issue_order(message_order(schedule_, plan, profile, one_link(profile.link)),
                                  int(schedule_.ranks.size()));

@@ -1,5 +1,5 @@
-// The messages of one rank's step: receives are posted as far ahead as their rings of buffers allow, and each
-// message has a name for the watchdog.
+// StepMessages sends and receives the messages of one rank's step. It posts receives as far ahead as their
+// rings of buffers allow, and names each message for the watchdog.
 #pragma once
 
 #include <map>
@@ -19,19 +19,19 @@ class StepMessages {
   // Everything referred to must outlive it.
   StepMessages(const Graph&, const Schedule&, const StageMemory&, Transport&);
 
-  // Channels of the schedule: those of an all-reduce come behind them.
+  // Returns the number of the schedule's channels; those of an all-reduce follow them.
   int channels() const { return channels_.count(); }
 
-  // For a transport that wants messages in one order. `of_sum` are the turns of this rank's all-reduce.
-  // Collective. Error when the ranks find different orders.
+  // Call this where the transport keeps messages in one order. `of_sum` are the turns of this rank's
+  // all-reduce. Collective. Throws Error when the ranks find different orders.
   void agree_on_order(const Profile& profile, const Plan&, const std::vector<Turn>& of_sum);
 
   // Names the messages and posts the first receives.
   void begin_step();
   void send(const Action&);
-  // Until the message has arrived. Messages of one channel are awaited in micro-batch order.
+  // Waits until the message has arrived. Messages of one channel are awaited in micro-batch order.
   void wait(const Action&);
-  // One more received micro-batch of this flow is used up, so further receives may be posted.
+  // Call this when one more received micro-batch of this flow is used up; it may post further receives.
   void release(Flow);
 
  private:

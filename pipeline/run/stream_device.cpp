@@ -54,13 +54,13 @@ void StreamDevice::begin_step(const StepInput& input, bool judged) {
 
 void StreamDevice::begin_action(const Action& action) { step_->begin_range(print(action)); }
 
-// No message moved within the action: its work was short to start.
+// No message moved within the action, because starting its work took little time.
 void StreamDevice::end_action() {
   step_->end_range();
   transport_.progress();
 }
 
-// As a recording, once the device knows the work.
+// Repeats the action's recording, once the device has one.
 void StreamDevice::start(const Action& action, bool by_node, const std::function<void()>& work) {
   if (by_node) return work();
   step_->repeat(int(action.verb) * microbatches_ + action.microbatch, work);

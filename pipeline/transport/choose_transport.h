@@ -1,15 +1,15 @@
-// Which way tensors travel: `--transport auto|mpi|nccl|ipc`. Devices without memory of their own need no
-// choice: the job's transport carries their tensors as it is.
+// This file chooses how tensors travel: `--transport auto|mpi|nccl|ipc`. Devices without memory of their own
+// need no choice, because the job's transport carries their tensors.
 //
-//   auto   as ipc for the pairs that can; NCCL for the others, where every rank is a process with a device of
-//          its own; else as mpi
-//   mpi    the job's transport (MPI, or threads with --local), from page-locked host memory where a device
-//          has its own
-//   nccl   from device to device by NCCL alone, or an Error that says why not
-//   ipc    ranks of one host copy into each other's devices, or an Error that says why not; between hosts as
-//          mpi
+//   auto   is ipc for the pairs that can, and NCCL for the others where every rank is a process with a device
+//          of its own; otherwise it is mpi
+//   mpi    is the job's transport (MPI, or threads with --local), through page-locked host memory where a
+//          device has its own
+//   nccl   is NCCL alone, from device to device, or an Error that says why not
+//   ipc    lets ranks of one host copy into each other's devices, or is an Error that says why not; between
+//          hosts it is mpi
 //
-// Each way is tried before the first step: what fails is said, and the next one taken.
+// Each way is tried before the first step. If one fails, the sentence says so, and the next one is used.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// The choice of the way in which tensors travel, as pure functions of what is known of all ranks: first what
-// is worth a try, then what became of it. Pairs of ranks on one host copy from device to device where they
-// can: that takes no processor of the device, no order, and next to nothing of the host. What pairs are left
-// go by messages, and else through host memory.
+// These pure functions of the facts of all ranks choose how tensors travel: first what is worth trying, then
+// what to use given the results. Pairs of ranks on one host copy from device to device where they can, which
+// takes no processor of the device, no order, and hardly any work of the host. The other pairs use messages,
+// or else host memory.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace antichain {
 
-// What one rank brings to the choice.
+// WayFacts is what one rank contributes to the choice.
 struct WayFacts {
   std::string host, device;  // as DeviceStreams::device names it; empty: tensors are in host memory
   std::string messages_by;   // "NCCL 2.28.9"; empty where there is none
@@ -21,7 +21,7 @@ struct WayFacts {
   std::string process;       // by which threads of one are told; empty: has one of its own
 };
 
-// What is worth a try, and why the others are not: one sentence's end without line breaks, or empty.
+// Ways says what is worth trying, and why the rest is not: the end of a sentence without line breaks, or "".
 struct Ways {
   bool copies = false, messages = false;
   std::string no_copies, no_messages;
@@ -40,8 +40,9 @@ struct WayChoice {
   std::string sentence;  // what was chosen and why, for the log; empty where there was no choice
 };
 
-// `pairs`: who can copy, nullptr where that was not tried; `failure`: why messages could not be had, where
-// they were. Usage Error where `asked` is "ipc" and some pair of a host can't, or "nccl" and messages failed.
+// `pairs` says which ranks can copy, and is nullptr where that was not tried. `failure` says why messages
+// failed, if they did. Throws a usage Error where `asked` is "ipc" and some pair of a host can't copy, or
+// "nccl" and messages failed.
 WayChoice choose_way(std::string_view asked, const Ways&, const PeerPairs* pairs, const std::string& failure);
 
 }  // namespace antichain

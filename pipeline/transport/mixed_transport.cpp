@@ -92,7 +92,7 @@ class MixedTransport : public TransportOver {
 
   bool is_near(int peer) const { return pairs_.direct(rank(), peer); }
 
-  // Begins what can begin, and lets pass what was waiting for that.
+  // Begins what can begin, and lets later turns pass.
   void advance() {
     near_->hand_on();
     std::erase_if(leaving_, [&](const Leaving& l) {
@@ -104,8 +104,9 @@ class MixedTransport : public TransportOver {
 
   const PeerPairs pairs_;
   std::unique_ptr<CopyingTransport> near_;
-  std::unique_ptr<MessagesInOrder> far_;  // ends first: near_'s end serves the others until all are there
-  std::vector<Leaving> leaving_;          // by copies that are still to be begun
+  std::unique_ptr<MessagesInOrder>
+      far_;                       // destroyed first: near_'s end serves the others until all are there
+  std::vector<Leaving> leaving_;  // copies that have not begun
 };
 
 }  // namespace

@@ -1,9 +1,10 @@
-// Copies between the devices of a host, messages in one order between all other pairs, in the same job.
+// This transport copies between the devices of a host, and sends messages in one order between all other
+// pairs of ranks of the same job.
 //
-// The order of messages (pipeline/simulate/message_order.h) stays safe. A copy waits for nothing that has not
-// been issued, so it stands in nobody's way. But a host may have to stand still until a message is done that
-// it has issued: so a copy keeps its place in the order, and what is behind it is not issued before the copy
-// was begun, or on the other side its buffer shown.
+// The order of messages (pipeline/simulate/message_order.h) stays safe. A copy waits only for issued work, so
+// it blocks no other rank. But a host may be blocked until a message that it has issued is done. So a copy
+// keeps its place in the order: later turns are not issued before the copy has begun, or, on the receiver,
+// before its buffer is shared.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@
 
 namespace antichain {
 
-// `near` carries the tensors of pairs that are direct, `far` those of the others; both over `below`, which
+// `near` carries the tensors of pairs that are direct, and `far` those of the others. Both use `below`, which
 // must outlive it.
 std::unique_ptr<Transport> make_mixed_transport(Transport& below, std::unique_ptr<CopyingTransport> near,
                                                 std::unique_ptr<MessagesInOrder> far, const PeerPairs&);

@@ -1,5 +1,5 @@
-// How the watchdogs of MPI ranks hear of each other: each sends its rank's Progress record to all others on a
-// communicator of its own, so that a rank that hangs or is stopped can be named by the others.
+// By heartbeats the watchdogs of MPI ranks learn of each other: each sends its rank's Progress record to all
+// others on a separate communicator, so that the others can name a rank that hangs or is stopped.
 #pragma once
 
 #include <chrono>
@@ -25,7 +25,7 @@ class MpiHeartbeat : public RankStates {
   RankState state(int rank) const override;
   double unheard_s(int rank) const override { return known_[size_t(rank)].unheard_s; }
   std::string host(int rank) const override { return known_[size_t(rank)].host; }
-  // Says good-bye; true once everybody has, and all that was sent is delivered.
+  // Tells the others that this rank leaves. Returns true once all have left and all messages are delivered.
   bool leave() override;
 
  private:

@@ -1,6 +1,6 @@
-// Ranks as MPI processes. Sends are MPI_Isend (MPI_Issend when ANTICHAIN_SYNCHRONOUS_SENDS is set, which
-// proves that nothing relies on MPI's buffering); waits poll, so that sends progress meanwhile and the
-// watchdog's thread gets in.
+// Here ranks are MPI processes. Sends are MPI_Isend, or MPI_Issend when ANTICHAIN_SYNCHRONOUS_SENDS is set,
+// which proves that nothing relies on MPI's buffering. Waits poll, so that sends progress meanwhile and the
+// watchdog's thread can enter MPI.
 #pragma once
 
 #include <memory>
@@ -11,11 +11,11 @@
 
 namespace antichain {
 
-// MPI from begin to end of the program, with its watchdog. An exception that leaves its scope skips
-// everything collective; the program then ends the job with end_job().
+// An MpiSession starts MPI and its watchdog, and ends both with its scope. An exception that leaves the scope
+// skips everything collective; the program then ends the job with end_job().
 class MpiSession {
  public:
-  // Asks for MPI_THREAD_MULTIPLE, because the watchdog talks too; Error when MPI was built without it.
+  // Asks for MPI_THREAD_MULTIPLE, because the watchdog sends messages, too. Throws Error when MPI lacks it.
   explicit MpiSession(double watchdog_s);
   ~MpiSession();
   MpiSession(const MpiSession&) = delete;

@@ -1,4 +1,4 @@
-// What stands in for the mpi_* files in a build without MPI (-DANTICHAIN_MPI=OFF): such a build refuses to be
+// This file replaces the mpi_* files in a build without MPI (-DANTICHAIN_MPI=OFF). Such a build refuses to be
 // one of several processes, and says how to get one that can.
 #include <cstdlib>
 

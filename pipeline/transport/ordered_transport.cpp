@@ -57,13 +57,13 @@ class OrderedTransport : public MessagesInOrder {
     return item.done && messages_->reached(item.done);
   }
 
-  // The device would wait for peers that never come, and who frees memory for the device.
+  // Otherwise the device would wait for peers that never come, and a call that frees memory for the device.
   void give_up() override { messages_->give_up(); }
 
   void progress() override { job().activity().beat(); }
   void serve() override {}
 
-  // What the device was told to give up ends, too, and then looks delivered.
+  // Abandoned messages end, too, and look delivered then; so failure() decides.
   void flush() override {
     ANTICHAIN_CHECK(all_issued(), "every message of the order was sent and received");
     for (Item& item : items_) {
@@ -85,7 +85,7 @@ class OrderedTransport : public MessagesInOrder {
     bool ready = false;
   };
 
-  // The turn's place in the order. Turns are few steps ahead of what was issued, never far.
+  // Returns the turn's place in the order, which is never far ahead of what was issued.
   size_t make_ready(const Turn& turn, Tensor tensor) {
     size_t i = issued_;
     const auto is_it = [&](const Item& item) {
@@ -106,8 +106,8 @@ class OrderedTransport : public MessagesInOrder {
 
   int lane_of(const Item& item) const { return item.turn.lane % messages_->lanes(); }
 
-  // The next turn, or all of its group; and what is ready behind it, one of each lane: those don't wait for
-  // each other, so each ends as if it were alone.
+  // Issues the next turn, or all of its group, and what is ready after it in the other lanes. Lanes don't
+  // wait for each other, so each message ends as if it were alone.
   bool issue() {
     std::vector<bool> taken(size_t(messages_->lanes()));
     size_t end = issued_;
@@ -121,7 +121,7 @@ class OrderedTransport : public MessagesInOrder {
     return true;
   }
 
-  // To the exchange, if all are ready and their lane is not taken.
+  // Adds turns to the exchange, if all are ready and their lane is not taken.
   bool add(size_t first, std::vector<bool>& taken) {
     const std::span<Item> turns = std::span(items_).subspan(first, together(first));
     const bool here = std::ranges::any_of(turns, [](const Item& item) { return !item.elsewhere; });
@@ -152,7 +152,7 @@ class OrderedTransport : public MessagesInOrder {
   std::unique_ptr<MessageStream> messages_;
   std::vector<Item> items_;          // of the step, in the order
   std::vector<MessageHalf> halves_;  // of one exchange
-  size_t issued_ = 0;                // so many from the begin
+  size_t issued_ = 0;                // the number of issued turns
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Which ranks copy into each other's device memory: found out by trying, because containers, divided GPUs and
-// machines without peer access all say so only then. All ranks hold the same answer.
+// PeerPairs says which ranks can copy into each other's device memory. The ranks find out by trying, because
+// containers, divided GPUs and machines without peer access fail only then. All ranks hold the same answer.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ class PeerPairs {
   bool any() const;
   bool all() const;
   bool one_host() const;
-  // Of the pairs on one host: "rank 1 on node7 can't write to rank 0's device (reason)", with how many more
-  // there are; "" where there is none that can't.
+  // Returns the first pair on one host that can't, and how many more there are: "rank 1 on node7 can't write
+  // to rank 0's device (reason)". Returns "" where all pairs can.
   const std::string& exception() const { return exception_; }
 
  private:

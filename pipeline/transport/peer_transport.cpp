@@ -14,7 +14,7 @@
 namespace antichain {
 namespace {
 
-// The small messages, in host memory.
+// A Note is the content of the small messages, which are in host memory.
 struct Note {
   int64_t bytes = 0;  // of the buffer, or of what was sent
   PeerNote peer{};
@@ -31,8 +31,8 @@ Note note_in(const Tensor& message) {
   return note;
 }
 
-// Names below: a tensor, or the note that it has been copied, keeps the direction; the note that shows its
-// buffer goes the other way, where another tensor may have the same name.
+// These are the names in the transport below. A tensor, or the note that it has been copied, goes forth. The
+// note that shares its buffer goes back, where another tensor may have the same name.
 constexpr MessageKey meeting{0, 0};
 MessageKey forth(MessageKey key) { return {2 * key.channel + 1, key.microbatch}; }
 MessageKey back(MessageKey key) { return {2 * key.channel + 2, key.microbatch}; }
@@ -51,7 +51,7 @@ class PeerTransport : public CopyingTransport {
     });
   }
 
-  // While an exception is, peers may be gone, and nobody waits for them.
+  // While an exception is under way, peers may be gone, so this does not wait for them.
   ~PeerTransport() override {
     try {
       if (std::uncaught_exceptions() == 0) end();
@@ -170,11 +170,11 @@ class PeerTransport : public CopyingTransport {
     if (shown.bytes == done.bytes)
       l.copied = peers_->write(l.peer, l.tensor, shown.peer, l.after, done.peer);
     else
-      l.copied = l.after;  // an error, and the receiver's to report
+      l.copied = l.after;  // a wrong size, which the receiver reports
     below_.send(forth(l.key), l.peer, in_message(done));
   }
 
-  // Until every rank is here.
+  // Waits until every rank is here, and goes on copying meanwhile.
   void meet() {
     std::vector<Ticket> coming;
     const auto all_came = [&] {
@@ -198,7 +198,7 @@ class PeerTransport : public CopyingTransport {
     for (int peer = 1; peer < size(); ++peer) below_.send(meeting, peer, in_message({}));
   }
 
-  // What was shown to others is freed when all have closed it.
+  // A shared buffer is freed when all others have closed it.
   void end() {
     flush();
     poll(

@@ -1,14 +1,15 @@
-// Tensors straight from device to device between ranks of one host, by copies into memory that the receiver
-// has shown to the sender (CUDA IPC; between threads just addresses). No order is needed: a copy is begun
-// only when its buffer is known to be free, so nothing in a stream waits for what has not been issued.
+// This transport moves tensors directly from device to device between ranks of one host. The receiver shares
+// its buffer with the sender (by CUDA IPC, or between threads by its address), and the sender copies into it.
+// This needs no order: a copy begins only when its buffer is known to be free, so nothing in a stream waits
+// for work that has not been issued.
 //
-//   recv    the buffer is shown: a small message to the sender, with the moment from which on it is free
-//   send    once the buffer is shown, the copy is begun, and a small message says so to the receiver
-//   wait    until that has come, and computing goes on after the copy: no host waits for a device
-//   flush   until the device has done all copies
+//   recv    shares the buffer in a small message to the sender, with the moment from which it is free
+//   send    begins the copy once the buffer is shared, and tells the receiver in a small message
+//   wait    waits for that message; computing continues after the copy, and no host waits for a device
+//   flush   waits until the device has done all copies
 //
-// Between other ranks (of other hosts, or kept from it by the system) tensors go through host memory as in
-// pipeline/transport/staged_transport.h; there `flush` waits only until the job's transport has them.
+// Between other ranks (on other hosts, or where the system forbids it) tensors go through host memory as in
+// pipeline/transport/staged_transport.h. For these `flush` waits only until the job's transport has them.
 #pragma once
 
 #include <memory>
@@ -22,15 +23,15 @@ namespace antichain {
 class CopyingTransport : public TransportOver {
  public:
   using TransportOver::TransportOver;
-  // Begins every copy that can begin, and waits for nothing. Whether all that goes through host memory has
-  // left the device.
+  // Begins every copy that can begin, and waits for nothing. Returns whether all that goes through host
+  // memory has left the device.
   virtual bool hand_on() = 0;
-  // Whether no copy of this name to the peer is still to be begun.
+  // Returns whether every copy of this name to the peer has begun.
   virtual bool begun(MessageKey, int peer) const = 0;
 };
 
-// `below` must outlive it, and so must the context behind both streams. Collective, and so is its end, but
-// for an exception.
+// `below` and the context behind both streams must outlive it. Collective, and so is the destructor, unless
+// an exception is under way.
 std::unique_ptr<CopyingTransport> make_peer_transport(Transport& below, std::unique_ptr<PeerStream>,
                                                       std::unique_ptr<CopyStream>, const PeerPairs&);
 

@@ -1,4 +1,4 @@
-// One rank alone: a job without peers, so that nothing needs to ask whether there are any.
+// A SoloTransport is a job of one rank, so that no code needs to ask whether there are peers.
 #pragma once
 
 #include <string>

@@ -13,8 +13,8 @@
 namespace antichain {
 namespace {
 
-// Page-locked memory is dear to allocate. What it hands out comes back by itself, from whichever thread lets
-// go of it last.
+// HostBuffers keeps page-locked memory, which is slow to allocate, for reuse. A buffer returns when its last
+// owner, in whichever thread, releases it.
 class HostBuffers : public std::enable_shared_from_this<HostBuffers> {
  public:
   explicit HostBuffers(CopyStream& copies) : copies_(copies) {}
@@ -73,8 +73,8 @@ class ByHostMemory : public StagedTransport {
   void wait(Ticket ticket) override {
     const auto it = arriving_.find(ticket);
     ANTICHAIN_CHECK(it != arriving_.end(), "a receive is posted once and waited for once");
-    // The device comes to the copies by itself: all that they wait for is here. What is not told to the
-    // watchdog as waiting is time of this rank's own.
+    // The copies need only work that this rank has started, so the device reaches them. The watchdog is not
+    // told of a wait, and counts this time as the rank's own.
     while (!leaving_.empty() && !it->second.copied) {
       advance();
       std::this_thread::yield();
@@ -119,7 +119,7 @@ class ByHostMemory : public StagedTransport {
     Moment free, copied;  // the buffer on the device; nullptr until the copy was started
   };
 
-  // All that is to be sent, as soon as its copy is done.
+  // Gives the transport below all that is to be sent, each as soon as its copy is done.
   void hand_over() {
     while (!hand_on()) std::this_thread::yield();
   }
@@ -129,7 +129,7 @@ class ByHostMemory : public StagedTransport {
     a.copied = copies_->to_device(a.host, a.into, a.free);
   }
 
-  // In the order of posting: messages of one name arrive in the order of sending.
+  // Goes in the order of posting, because messages of one name arrive in the order of sending.
   void advance() {
     while (!leaving_.empty() && copies_->reached(leaving_.front().copied)) {
       below_.send(leaving_.front().key, leaving_.front().peer, std::move(leaving_.front().host));
@@ -144,7 +144,7 @@ class ByHostMemory : public StagedTransport {
   std::shared_ptr<HostBuffers> buffers_;
   std::deque<Leaving> leaving_;
   std::map<Ticket, Arriving> arriving_;
-  std::vector<Arriving> landing_;  // copies to the device under way, waited for by nobody here
+  std::vector<Arriving> landing_;  // copies to the device under way, which the host does not wait for
   Ticket last_ticket_ = 0;
 };
 

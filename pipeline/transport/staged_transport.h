@@ -1,15 +1,14 @@
-// Tensors of a device through page-locked host memory and the job's own transport: for ranks that share a
-// device, or have no way from device to device.
+// A StagedTransport moves the tensors of a device through page-locked host memory and the job's own
+// transport. It is for ranks that share a device, or have no way from device to device.
 //
 //   send   device ──copy──> host ──job's send──>
 //   recv           ──job's recv──> host ──copy──> device
 //
-// A send's copy begins when what was computed before is done, a receive's when the message is there and the
-// buffer is free.
+// A send's copy begins when all earlier computing is done, and a receive's copy when the message is there and
+// the buffer is free.
 //
-// The host waits for messages, and never for the device, but where a wait needs its own earlier sends to have
-// left: peers may be waiting for them. Host buffers are used again, by size; in a steady state nothing is
-// allocated.
+// The host waits for messages. It waits for the device only until its own earlier sends have left, because
+// peers may need them. Host buffers are reused by size, so in a steady state nothing is allocated.
 #pragma once
 
 #include <memory>
@@ -22,12 +21,12 @@ namespace antichain {
 class StagedTransport : public TransportOver {
  public:
   using TransportOver::TransportOver;
-  // Begins what can begin and waits for nothing. Whether the job's transport has all that was sent, so that
-  // its memory on the device is free.
+  // Begins what can begin and waits for nothing. Returns whether the job's transport has all that was sent,
+  // so that its memory on the device is free.
   virtual bool hand_on() = 0;
 };
 
-// `below` must outlive it, and so must the context behind `copies`.
+// `below` and the context behind `copies` must outlive it.
 std::unique_ptr<StagedTransport> make_staged_transport(Transport& below, std::unique_ptr<CopyStream> copies);
 
 }  // namespace antichain

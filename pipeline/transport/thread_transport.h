@@ -1,4 +1,4 @@
-// Ranks as threads of one process (`--local N`), one rank alone included.
+// Here ranks are threads of one process (`--local N`); one rank alone is one thread.
 //
 // A send leaves a handle to the tensor in the hub; the receiver copies from the sender's bytes straight into
 // its own, on its own thread, so a message costs one copy and the sender nothing.

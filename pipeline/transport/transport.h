@@ -1,12 +1,10 @@
 // A transport moves tensors between ranks. Sends are posted: `send` returns at once and keeps the tensor
-// until it is delivered. Receives are posted ahead and waited for later. Nobody waits in silence: every wait
-// reports to the watchdog what it waits for.
+// until it is delivered. Receives are posted ahead and waited for later. Every wait tells the watchdog what
+// it waits for.
 //
-// Implementations: ranks as threads (pipeline/transport/thread_transport.h; one rank alone is one thread),
-// and MPI (pipeline/transport/mpi_transport.h). pipeline/transport/solo_transport.h is for code that wants
-// one without any job. Over these, four carry the tensors of a device that has its own memory:
-// pipeline/transport/staged_transport.h, peer_transport.h, ordered_transport.h and, of the last two each
-// where it can, mixed_transport.h.
+// A job's own transport carries tensors in host memory (job_transport.h). Four transports are built on it for
+// devices with their own memory: staged_transport.h, peer_transport.h, ordered_transport.h, and
+// mixed_transport.h, which uses the last two, each where it can.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +27,15 @@ struct MessageKey {
   bool operator==(const MessageKey&) const = default;
 };
 
-// One of a rank's messages in their order: it sends the message to `peer` or receives it from there. Turns of
-// one rank with the same group, which is not 0, stand next to each other in its order and go together, when
-// all of them are ready; a message to itself is two of a group.
+// A Turn is one of a rank's messages in their order: the rank sends it to `peer` or receives it from there.
+// Turns of one rank with the same group, other than 0, are next to each other in its order. They start
+// together, when all of them are ready. A message to itself is two turns of a group.
 struct Turn {
   bool sends = true;  // else it receives
   MessageKey key;
   int peer = 0;
   int group = 0;
-  int lane = 0;  // of messages that may wait for each other: the same at both ends, and in a group
+  int lane = 0;  // messages of one lane may wait for each other; it is the same at both ends and in a group
 };
 
 class Transport {
@@ -50,30 +48,30 @@ class Transport {
   int rank() const { return job_.rank(); }
   int size() const { return job_.size(); }
 
-  // Tensors are in host memory, but where a transport over another one says otherwise.
-  virtual void send(MessageKey, int peer, Tensor) = 0;         // kept until delivered
+  // Tensors are in host memory, unless a transport over another one says otherwise.
+  virtual void send(MessageKey, int peer, Tensor) = 0;         // keeps the tensor until it is delivered
   virtual Ticket recv(MessageKey, int peer, Tensor into) = 0;  // posted
-  virtual void wait(Ticket) = 0;     // once per ticket; Error when the message has another size
-  virtual bool arrived(Ticket) = 0;  // whether the wait would return at once, which is still to be called
+  virtual void wait(Ticket) = 0;     // once per ticket; throws Error when the message has another size
+  virtual bool arrived(Ticket) = 0;  // whether `wait` would return at once; it must still be called
   virtual void progress() {}         // called between the nodes of a stage
-  // Called while the rank waits for its own device: as progress, but for a sign of life where that may wait
-  // for other ranks.
+  // Called while the rank waits for its own device. It does what `progress` does, but gives the watchdog no
+  // sign of life where the device may be waiting for other ranks.
   virtual void serve() { progress(); }
-  virtual void flush() = 0;  // until all own sends are delivered
+  virtual void flush() = 0;  // waits until all own sends are delivered
 
-  // Whether messages go in one order that all ranks keep (pipeline/simulate/message_order.h). If so, each
-  // step begins by telling this rank's part of it; what is sent and received until the next `flush` is
-  // exactly that.
+  // Says whether messages go in one order that all ranks keep (pipeline/simulate/message_order.h). If so,
+  // begin_step() gets this rank's part of the order, and exactly these messages are sent and received until
+  // the next `flush`.
   virtual bool ordered() const { return false; }
   virtual void begin_step(std::span<const Turn>) {}
-  // The lane in which a message between two ranks goes there whose turn asks for `lane`: messages of a rank's
-  // lane go one after the other. Nothing: the message waits for those of its own pair of ranks alone.
+  // Returns the lane that a message between two ranks takes when its turn asks for `lane`. Messages of a
+  // rank's lane go one after the other. Without a lane a message waits only for those of its pair of ranks.
   virtual std::optional<int> lane_between(int /*from*/, int /*to*/, int /*lane*/) const {
     return std::nullopt;
   }
 
-  // An exception ends this rank's step: what is under way is let go of, so that the memory it uses can be
-  // freed. The last call.
+  // Called when an exception ends this rank's step: it abandons all messages under way, so that their memory
+  // can be freed. No call may follow.
   virtual void give_up() {}
 
   // How reports name a message ("activation of node layer2.0.add, micro-batch 3"). Called only when a wait
@@ -83,7 +81,7 @@ class Transport {
 
  protected:
   std::string name_of(MessageKey, int from, int to) const;
-  // Of a receive here.
+  // The Error of a receive on this rank.
   Error wrong_size(MessageKey, int from, int64_t expected_bytes, int64_t got_bytes) const;
 
  private:

@@ -1,5 +1,4 @@
-// A transport over another one: the job's ranks, its control plane and its watchdog stay those of the one
-// below; only the way of tensors differs.
+// A TransportOver uses another transport of the same job, and moves tensors in another way.
 #pragma once
 
 #include <unistd.h>
@@ -25,8 +24,8 @@ class TransportOver : public Transport {
   }
 
  protected:
-  // Asks `done` until it says so, which has to move things on. The watchdog hears whom this waits for, and
-  // what for once the wait has lasted.
+  // Calls `done`, which must make progress, until it returns true. The watchdog learns which rank this waits
+  // for, and what for once the wait has lasted a while.
   template <class Text, class Done>
   void poll(int peer, const Text& what, const Done& done) {
     Progress& activity = job().activity();

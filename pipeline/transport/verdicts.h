@@ -1,5 +1,5 @@
-// What becomes of something that all ranks try at the same time, and that waits for the others meanwhile: who
-// fails tells them at once, so that nobody waits for a rank that has gone on.
+// Verdicts are for something that all ranks try at the same time and that waits for the other ranks. A rank
+// that fails tells them at once, so that none waits for a rank that has gone on.
 #pragma once
 
 #include <vector>
@@ -13,9 +13,9 @@ class Verdicts {
   struct OthersFailed {};
 
   explicit Verdicts(Transport& job);  // collective, and so is `share`
-  // Called while this rank tries: throws OthersFailed once a rank has given its verdict, and it was bad.
+  // Called while this rank tries. Throws OthersFailed once any rank has given a bad verdict.
   void look();
-  // Gives this rank's and waits for everybody's. Whether all are good.
+  // Gives this rank's verdict and waits for all others. Returns whether all are good.
   bool share(bool good);
 
  private:
