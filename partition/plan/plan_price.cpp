@@ -11,7 +11,7 @@ std::vector<int> devices_of(const Plan& plan, const PlanStage& stage) {
   return devices;
 }
 
-StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, int devices_left,
+StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, PipelinePlace at,
                        const Profile& profile, const PlanOptions& options) {
   StagePrice price = {.devices = int(devices.size())};
   double slowest = options.cluster.device(devices[0]).speed;
@@ -36,8 +36,7 @@ StagePrice price_stage(const PlanStage& stage, const std::vector<int>& devices, 
     bytes.weights += cost.param_bytes;
   }
   price.stage_ns = stage_ns(work, gradient, price.devices);
-  price.memory_bytes = memory_bytes(
-      bytes, options.in_flight(options.microbatches, devices_left, price.devices), price.devices);
+  price.memory_bytes = memory_bytes(bytes, options.in_flight(at), price.devices);
   return price;
 }
 
@@ -64,13 +63,15 @@ std::vector<Boundary> boundaries(const Plan& plan, const Profile& profile) {
 std::vector<StagePrice> price(const Plan& plan, const Profile& profile, const PlanOptions& options) {
   std::vector<StagePrice> prices;
   const std::vector<Boundary> after = boundaries(plan, profile);
-  int devices_left = 0;
-  for (const PlanStage& stage : plan.stages) devices_left += int(stage.ranks.size());
+  PipelinePlace at = {.microbatches = options.microbatches, .devices = 0};
+  for (const PlanStage& stage : plan.stages) at.devices += int(stage.ranks.size());
+  at.devices_left = at.devices;
   for (size_t s = 0; s < plan.stages.size(); ++s) {
     std::vector<int> devices = devices_of(plan, plan.stages[s]);
-    prices.push_back(price_stage(plan.stages[s], devices, devices_left, profile, options));
+    at.replicas = int(devices.size());
+    prices.push_back(price_stage(plan.stages[s], devices, at, profile, options));
     prices.back().boundary = after[s];
-    devices_left -= int(devices.size());
+    at.devices_left -= at.replicas;
     if (s + 1 == plan.stages.size()) break;
     const std::vector<int> next = devices_of(plan, plan.stages[s + 1]);
     if (devices.size() == 1 && next == devices) continue;  // nothing leaves the device

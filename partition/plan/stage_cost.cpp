@@ -58,10 +58,10 @@ int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replica
   return replicas * (stage.held + in_flight * stage.kept) + (replicas - 1) * stage.weights;
 }
 
-int one_f_one_b_in_flight(int microbatches, int devices_left, int replicas) {
-  return int(std::min(divide_up(microbatches, replicas), divide_up(devices_left, replicas)));
+int one_f_one_b_in_flight(const PipelinePlace& at) {
+  return int(std::min(divide_up(at.microbatches, at.replicas), divide_up(at.devices_left, at.replicas)));
 }
 
-int all_in_flight(int microbatches, int, int replicas) { return int(divide_up(microbatches, replicas)); }
+int all_in_flight(const PipelinePlace& at) { return int(divide_up(at.microbatches, at.replicas)); }
 
 }  // namespace antichain

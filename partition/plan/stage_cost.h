@@ -46,12 +46,18 @@ struct MemoryParts {
 int64_t memory_bytes(const MemoryParts&, int in_flight, int replicas);
 int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
 
-// How many micro-batches a rank has begun and not finished. The schedule decides it, so planners are handed
-// its rule. `devices_left` counts the devices of this stage and all later ones.
-using InFlight = int (*)(int microbatches, int devices_left, int replicas);
+// What the number of micro-batches that a rank has begun and not finished depends on.
+struct PipelinePlace {
+  int microbatches = 1;  // of the step
+  int devices = 1;       // of all stages
+  int devices_left = 1;  // of this stage and all later ones
+  int replicas = 1;      // of this stage
+};
+// The schedule decides that number, so planners are handed its rule.
+using InFlight = int (*)(const PipelinePlace&);
 // 1F1B: at most as many as there are devices from this stage on, shared by the stage's replicas.
-int one_f_one_b_in_flight(int microbatches, int devices_left, int replicas);
+int one_f_one_b_in_flight(const PipelinePlace&);
 // GPipe: all M, shared by the stage's replicas.
-int all_in_flight(int microbatches, int devices_left, int replicas);
+int all_in_flight(const PipelinePlace&);
 
 }  // namespace antichain

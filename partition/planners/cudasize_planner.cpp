@@ -43,7 +43,7 @@ Plan plan_cudasize(const Profile& profile, const PlanOptions& options) {
   const std::vector<int64_t> capacity = capacities(options.cluster, parts);
   std::vector<int> micro_batches;
   for (int s = 0; s < parts; ++s)
-    micro_batches.push_back(options.in_flight(options.microbatches, parts - s, 1));
+    micro_batches.push_back(options.in_flight({options.microbatches, parts, parts - s, 1}));
   auto fullness = [&](int s, int begin, int end) {
     const MemoryParts bytes{.held = held[end] - held[begin], .kept = kept[end] - kept[begin]};
     return Fullness{memory_bytes(bytes, micro_batches[s], 1), capacity[s]};

@@ -117,7 +117,7 @@ class PlacementBuilder {
     } else {
       move.reduces_between_nodes = false;
     }
-    move.in_flight = options_.in_flight(options_.microbatches, devices_ - total(from), replicas);
+    move.in_flight = options_.in_flight({options_.microbatches, devices_, devices_ - total(from), replicas});
     move.to = add(to);
     moves_.push_back(std::move(move));
   }

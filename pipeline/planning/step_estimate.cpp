@@ -71,8 +71,9 @@ std::vector<std::vector<Action>> StepEstimate::orders_of(const Policy& policy) {
   std::vector<std::vector<Action>> orders;
   for (Rank& rank : ranks_) {
     Stage& stage = stages_[size_t(rank.stage)];
-    orders.push_back(policy.order({{rank.stage, int(orders.size()) - stage.first_rank, stage.replicas,
-                                    int(ranks_.size()) - stage.first_rank, microbatches_}}));
+    orders.push_back(
+        policy.compute_order({{rank.stage, int(orders.size()) - stage.first_rank, stage.replicas,
+                               int(ranks_.size()), int(ranks_.size()) - stage.first_rank, microbatches_}}));
     for (const Action& a : orders.back()) {
       rank.whole += a.verb == Verb::backward;
       rank.halved += a.verb == Verb::backward_input;

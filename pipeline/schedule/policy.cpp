@@ -43,12 +43,8 @@ std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
 // synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as there are
 // devices left: each begins one more than all the next stage may ask for, so that nobody waits forever.
 std::vector<Action> one_f_one_b(const std::vector<Seat>& of_rank) {
-  if (of_rank.size() > 1)
-    throw Error(fmt::format("1f1b is an order for one stage a rank, but the plan gives a rank {} stages",
-                            of_rank.size()),
-                "choose another schedule, or plan with one stage a rank", ExitCode::usage);
   const Seat& seat = of_rank.front();
-  const int lead = one_f_one_b_in_flight(seat.microbatches, seat.devices_left, seat.replicas);
+  const int lead = one_f_one_b_in_flight({seat.microbatches, seat.devices, seat.devices_left, seat.replicas});
   return forwards_ahead(seat, std::min(seat.count(), lead));
 }
 
@@ -70,7 +66,48 @@ std::vector<Action> all_forwards_first(const std::vector<Seat>& of_rank) {
   return order;
 }
 
-int one_in_flight(int, int, int) { return 1; }
+// Forwards as 1F1B with a warm-up of its own, and input halves in place of backwards. A weight half follows
+// each input half as soon as `held` micro-batches are held for theirs; the others come at the end.
+//
+//   ZB-H1, S = 3, M = 4
+//   stage 0  F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3
+//   stage 1  F0 F1 I0 F2 I1 W0 F3 I2 W1 I3 W2 W3
+//   stage 2  F0 I0 F1 I1 F2 I2 W0 F3 I3 W1 W2 W3
+std::vector<Action> weights_later(const Seat& seat, int warm_up, int held) {
+  std::vector<Action> order;
+  int forwards = 0, weights = 0;
+  const auto add = [&](Verb verb, int m) { order.push_back({verb, seat.stage, m}); };
+  while (forwards < std::min(warm_up, seat.microbatches)) add(Verb::forward, forwards++);
+  warm_up = forwards;
+  for (int m = 0; m < seat.microbatches; ++m) {
+    if (forwards < seat.microbatches) add(Verb::forward, forwards++);
+    add(Verb::backward_input, m);
+    if (warm_up + m >= held) add(Verb::backward_weight, weights++);
+  }
+  while (weights < seat.microbatches) add(Verb::backward_weight, weights++);
+  return order;
+}
+
+// As many micro-batches in flight as 1F1B has on its fullest rank, but on every rank.
+std::vector<Action> zero_bubble_h1(const std::vector<Seat>& of_rank) {
+  const Seat& seat = of_rank.front();
+  return weights_later(seat, seat.devices_left - 1, seat.devices - 1);
+}
+int zero_bubble_h1_in_flight(const PipelinePlace& at) { return std::min(at.microbatches, at.devices); }
+
+// About twice as many: then no rank waits from its first forward to its last weight half, where forwards,
+// input halves and weight halves take equal times.
+std::vector<Action> zero_bubble_h2(const std::vector<Seat>& of_rank) {
+  const Seat& seat = of_rank.front();
+  return weights_later(seat, 2 * (seat.devices_left - 1), 2 * (seat.devices - 1));
+}
+int zero_bubble_h2_in_flight(const PipelinePlace& at) {
+  return std::min(at.microbatches, 2 * at.devices - 1);
+}
+
+int one_in_flight(const PipelinePlace&) { return 1; }
+
+constexpr std::string_view qi_2024 = "Qi et al., \"Zero Bubble Pipeline Parallelism\", ICLR 2024";
 
 constexpr Policy table[] = {
     {.name = "1f1b",
@@ -80,9 +117,26 @@ constexpr Policy table[] = {
     {.name = "gpipe",
      .citation = "Huang et al., \"GPipe: Efficient Training of Giant Neural Networks using Pipeline "
                  "Parallelism\", NeurIPS 2019",
+     .several_stages = true,
      .order = all_forwards_first,
      .in_flight = all_in_flight},
-    {.name = "forward-only", .trains = false, .order = forwards, .in_flight = one_in_flight},
+    {.name = "zb-h1",
+     .citation = qi_2024,
+     .halves = true,
+     .replicas = false,
+     .order = zero_bubble_h1,
+     .in_flight = zero_bubble_h1_in_flight},
+    {.name = "zb-h2",
+     .citation = qi_2024,
+     .halves = true,
+     .replicas = false,
+     .order = zero_bubble_h2,
+     .in_flight = zero_bubble_h2_in_flight},
+    {.name = "forward-only",
+     .trains = false,
+     .several_stages = true,
+     .order = forwards,
+     .in_flight = one_in_flight},
 };
 
 constexpr const Policy* find(std::string_view name) {
@@ -96,6 +150,19 @@ constexpr const Policy* find(std::string_view name) {
 constinit const Policy Policy::one_f_one_b = *find("1f1b");
 constinit const Policy Policy::gpipe = *find("gpipe");
 constinit const Policy Policy::forward_only = *find("forward-only");
+
+std::vector<Action> Policy::compute_order(const std::vector<Seat>& of_rank) const {
+  if (of_rank.size() > 1 && !several_stages)
+    throw Error(fmt::format("{} is an order for one stage a rank, but the plan gives a rank {} stages", name,
+                            of_rank.size()),
+                "choose another schedule, or plan with one stage a rank", ExitCode::usage);
+  for (const Seat& seat : of_rank)
+    if (seat.replicas > 1 && !replicas)
+      throw Error(fmt::format("{} is an order for one rank a stage, but stage {} of the plan has {}", name,
+                              seat.stage, seat.replicas),
+                  "choose another schedule, or plan without replicas", ExitCode::usage);
+  return order(of_rank);
+}
 
 std::span<const Policy> policies() { return table; }
 

@@ -16,13 +16,18 @@ struct Seat;
 
 struct Policy {
   std::string_view name;
-  std::string_view citation;  // the work it comes from; empty where there is none
-  bool trains = true;         // whether it has backwards
-  bool halves = false;        // whether it parts any backward into its input and weight halves (I and W)
-  // The forwards and backwards of one rank, in their order. The rank's seats ascend by stage. Error when the
-  // policy has no order for so many.
+  std::string_view citation;    // the work it comes from; empty where there is none
+  bool trains = true;           // whether it has backwards
+  bool halves = false;          // whether it parts any backward into its input and weight halves (I and W)
+  bool replicas = true;         // whether a stage may have several ranks
+  bool several_stages = false;  // whether a rank may have several stages
+  // The order below; compute_order asks for it.
   std::vector<Action> (*order)(const std::vector<Seat>& of_rank) = nullptr;
   InFlight in_flight = nullptr;  // how many micro-batches that order begins before it finishes the first
+
+  // The forwards and backwards of one rank, in their order. The rank's seats ascend by stage. Error when the
+  // policy is not for such a plan.
+  std::vector<Action> compute_order(const std::vector<Seat>& of_rank) const;
 
   bool operator==(const Policy& other) const { return name == other.name; }
 

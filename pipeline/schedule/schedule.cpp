@@ -38,15 +38,16 @@ void check_seats(const Crossing& crossing, int microbatches) {
 }
 
 std::vector<std::vector<Seat>> seats(const std::vector<std::vector<int>>& ranks, int microbatches) {
-  int devices_left = 0;
-  for (const auto& of_stage : ranks) devices_left += int(of_stage.size());
+  int devices = 0;
+  for (const auto& of_stage : ranks) devices += int(of_stage.size());
   std::vector<std::vector<Seat>> seats;
+  int devices_left = devices;
   for (int s = 0; s < int(ranks.size()); ++s) {
     const int replicas = int(ranks[s].size());
     for (int i = 0; i < replicas; ++i) {
       const size_t rank = size_t(ranks[s][i]);
       if (seats.size() <= rank) seats.resize(rank + 1);
-      seats[rank].push_back({s, i, replicas, devices_left, microbatches});
+      seats[rank].push_back({s, i, replicas, devices, devices_left, microbatches});
     }
     devices_left -= replicas;
   }
@@ -64,7 +65,7 @@ Schedule compose(const Crossing& crossing, const Policy& policy, int microbatche
   check_seats(crossing, microbatches);
   Schedule schedule{.microbatches = microbatches};
   for (const std::vector<Seat>& of_rank : seats(crossing.ranks, microbatches)) {
-    schedule.ranks.push_back(add_messages(policy.order(of_rank), crossing));
+    schedule.ranks.push_back(add_messages(policy.compute_order(of_rank), crossing));
     add_updates(schedule.ranks.back(), of_rank);
   }
   return schedule;

@@ -14,7 +14,8 @@ namespace antichain {
 // seat, or several where the plan gives it several stages.
 struct Seat {
   int stage = 0, replica = 0, replicas = 1;
-  int devices_left = 1;  // of this stage and all later ones, counted once a stage
+  int devices = 1;       // of all stages, counted once a stage
+  int devices_left = 1;  // of this stage and all later ones
   int microbatches = 0;  // of the step
   int count() const { return (microbatches - replica + replicas - 1) / replicas; }
   int microbatch(int n) const { return replica + n * replicas; }  // the seat's n-th

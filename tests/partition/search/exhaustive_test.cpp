@@ -122,7 +122,7 @@ class Exhaustive {
       kept += kept_bytes(cost);
       weights += cost.param_bytes;
     }
-    const int64_t all = held + options_.in_flight(options_.microbatches, devices_left, r) * kept;
+    const int64_t all = held + options_.in_flight({options_.microbatches, devices_, devices_left, r}) * kept;
     const int64_t bytes = all + (weights * (r - 1) + r - 1) / r;  // rounded up
     if (memory_) return bytes;
     for (int d : devices)

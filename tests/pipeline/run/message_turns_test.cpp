@@ -13,6 +13,7 @@
 #include "pipeline/simulate/message_order.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/sum_turns.h"
+#include "tests/pipeline/schedule/only.h"
 #include "tests/pipeline/simulate/turn_rendezvous.h"
 
 namespace antichain::test {
@@ -47,13 +48,13 @@ TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
       for (int b = 1; b <= 4; ++b)
         for (const int c : {1, 3})
           for (const int M : {std::max({a, b, c}), 5, 12})
-            for (const Policy& policy : policies()) {
+            for (const Policy& policy : policies_with_replicas()) {
               SCOPED_TRACE(fmt::format("{}, {} and {} replicas, M {}, {}", a, b, c, M, policy.name));
               const Profile network = chain(3, cost);
               const Plan plan = replicated(one_node_each(network), {a, b, c});
               const Schedule schedule = make_schedule(network, plan, policy, M);
-              expect_safe(schedule,
-                          turns_of_all(schedule, plan, network, links[M % policies().size()], a % 2 == 0));
+              expect_safe(schedule, turns_of_all(schedule, plan, network, links[size_t(M) % std::size(links)],
+                                                 a % 2 == 0));
             }
 }
 
@@ -63,7 +64,7 @@ struct RandomCase {
         network(random_network(random, 1 + seed % 4 + 2 + int(random() % 8))),
         plan(randomly_replicated(random, random_plan(random, network, 1 + seed % 4), 4)),
         schedule(make_schedule(network, plan, policies()[seed % 3 == 2], 4 + int(random() % 9))),
-        turns(turns_of_all(schedule, plan, network, links[seed % policies().size()], seed % 2)) {}
+        turns(turns_of_all(schedule, plan, network, links[size_t(seed) % std::size(links)], seed % 2)) {}
 
   // Whether two stages that are not next to each other have a message.
   bool skips() const {

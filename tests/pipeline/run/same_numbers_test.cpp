@@ -1,6 +1,7 @@
 // Promise 1: with a synchronous schedule the same bits come out whatever the cut. Each model is trained for a
 // few steps on one stage; then on more stages, under every schedule, with plans of the planner and with cuts
 // at random places inside blocks, and every loss and every bit of the state afterwards must be the same.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -102,6 +103,15 @@ TEST(SameNumbers, WithBackwardsHalvesApart) {
   for (int stages = 1; stages <= 3; ++stages)
     expect_same(one, train_on_threads(c, stages, by_antichains, halves_apart),
                 std::to_string(stages) + " stages");
+}
+
+TEST(SameNumbers, UnderZeroBubbleSchedules) {
+  const TrainingCase c{.model = "resnet20", .microbatches = 6};
+  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
+  for (const char* name : {"zb-h1", "zb-h2"})
+    for (const int stages : {1, 2, 4})
+      expect_same(one, train_on_threads(c, stages, by_antichains, by_policy(policy(name))),
+                  fmt::format("{} on {} stages", name, stages));
 }
 
 TEST(SameNumbers, InEvaluationOverAnUnevenSet) {

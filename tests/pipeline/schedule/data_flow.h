@@ -65,7 +65,14 @@ class DataFlow {
         forward(rank, s, m);
         return true;
       case Verb::backward:
-        backward(rank, s, m);
+        input_gradients(rank, s, m);
+        weight_gradients(rank, s, m);
+        return true;
+      case Verb::backward_input:
+        input_gradients(rank, s, m);
+        return true;
+      case Verb::backward_weight:
+        weight_gradients(rank, s, m);
         return true;
       case Verb::send:
         send(rank, a);
@@ -77,10 +84,8 @@ class DataFlow {
       case Verb::update:
         step(rank, s, replicas);
         return true;
-      default:
-        ADD_FAILURE() << print(a);
-        return true;
     }
+    return true;
   }
 
   void forward(int rank, int s, int m) {
@@ -97,13 +102,17 @@ class DataFlow {
     }
   }
 
-  void backward(int rank, int s, int m) {
+  void weight_gradients(int rank, int s, int m) {
     ++backwards;
-    EXPECT_EQ(rank_of_.at({s, m}), rank) << s << "B" << m << " far from its forward";
+    EXPECT_TRUE(done_.count({rank, s, m})) << s << "W" << m << " before its input half";
     std::vector<int>& added = weights_[{rank, s}];
     EXPECT_TRUE(added.empty() || added.back() < m) << "weight gradients out of order on rank " << rank;
     EXPECT_FALSE(reduced_.count({rank, s})) << s << "B" << m << " after the all-reduce";
     added.push_back(m);
+  }
+
+  void input_gradients(int rank, int s, int m) {
+    EXPECT_EQ(rank_of_.at({s, m}), rank) << s << "B" << m << " far from its forward";
     for (int n : plan_.stages[s].nodes)
       if (network_.nodes[n].needs_gradient) {
         EXPECT_EQ(fold(rank, s, n, m), descending(n)) << "gradient of node " << n;

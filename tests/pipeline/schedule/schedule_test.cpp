@@ -73,9 +73,7 @@ TEST(Schedule, HoldsForAllSmallSizes) {
         follow_data(schedule, network, plan, policy.trains);
         const std::vector<RankSlots> all = slots(schedule);
         for (int s = 0; s < S; ++s)
-          EXPECT_EQ(only(all[s]).microbatches, policy == Policy::one_f_one_b ? std::min(M, S - s)
-                                               : policy == Policy::gpipe     ? M
-                                                                             : 1);
+          EXPECT_EQ(only(all[s]).microbatches, policy.in_flight({M, S, S - s, 1})) << "stage " << s;
       }
   }
 }
@@ -129,11 +127,11 @@ TEST(Schedule, ARowOfATableIsAPolicy) {
       const Schedule schedule = make_schedule(network, one_node_each(network), each, M);
       EXPECT_EQ(learns(schedule), each.trains);
       for (int s = 0; s < 3; ++s)
-        EXPECT_EQ(only(slots(schedule)[size_t(s)]).microbatches, each.in_flight(M, 3 - s, 1))
+        EXPECT_EQ(only(slots(schedule)[size_t(s)]).microbatches, each.in_flight({M, 3, 3 - s, 1}))
             << "stage " << s;
     }
   }
-  EXPECT_EQ(training_policies_in_words(), "1f1b or gpipe");
+  EXPECT_EQ(training_policies_in_words(), "1f1b, gpipe, zb-h1 or zb-h2");
   expect_error([] { policy("zigzag"); }, {"zigzag", "1f1b", "gpipe"});
 }
 

@@ -58,7 +58,8 @@ struct RandomRun {
     network = random_network(random, S + 2 + int(random() % 8));
     plan = random_plan(random, network, S);
     if (replicas) plan = randomly_replicated(random, plan, 3);
-    schedule = make_schedule(network, plan, policies()[seed % (replicas ? 2 : 3)], 3 + int(random() % 6));
+    schedule = make_schedule(network, plan, policies()[seed % (replicas ? 2 : policies().size())],
+                             3 + int(random() % 6));
   }
   int ranks() const { return int(schedule.ranks.size()); }
 
