@@ -25,7 +25,7 @@ constexpr const char* shared = "that of resnet20, whose blocks it has";
 constexpr Row rows[] = {
     {"alexnet", 64, 0.02, "cosine", 50, 30, measured},
     {"densenet121", 64, 0.02, "cosine", 100, 30, measured},
-    {"inception_v3", 128, 0.01, "cosine", 100, 30, measured},
+    {"inception_v3", 256, 0.015, "cosine", 100, 30, measured},
     {"resnet18", 64, 0.03, "cosine", 200, 30, measured},
     {"resnet20", 128, 0.3, "one-cycle", 0, 10, "from runs of 3 and 10 epochs on CIFAR-10"},
     {"resnet32", 128, 0.3, "one-cycle", 0, 10, shared},
@@ -33,7 +33,7 @@ constexpr Row rows[] = {
     {"resnet56", 128, 0.3, "one-cycle", 0, 10, shared},
     {"resnet101", 64, 0.01, "cosine", 50, 30, measured},
     {"resnext50", 64, 0.01, "cosine", 50, 30, measured},
-    {"resnext101", 64, 0.01, "cosine", 50, 30, "that of resnext50, whose blocks it has"},
+    {"resnext101", 64, 0.01, "cosine", 50, 30, measured},
     {"squeezenet1_0", 128, 0.0015, "cosine", 50, 30, measured},
     {"vgg16", 64, 0.01, "cosine", 50, 30, measured},
 };
