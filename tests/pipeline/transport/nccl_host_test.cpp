@@ -216,12 +216,14 @@ TEST_F(NcclHost, GradientsPassActivationsThatWait) {
                 EXPECT_TRUE(comes([&] { return nccl->arrived(ticket); }));
                 EXPECT_EQ(gradient.raw()[49], std::byte(9));
                 job.barrier();
+                job.barrier();  // rank 1 looks between the two
                 fake::let_go(cuda::stream_of(context));
               } else {
                 const auto ticket = nccl->recv({0, 0}, 0, activation);
                 nccl->send({1, 0}, 0, gradient);
                 job.barrier();
                 EXPECT_EQ(activation.raw()[99], std::byte(0));
+                job.barrier();
                 nccl->wait(ticket);
               }
               nccl->flush();
