@@ -37,15 +37,24 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
 
 std::string simulation_json(const Timeline& timeline, const Plan& plan, const Profile& profile,
                             const Schedule& schedule) {
+  std::vector<double> first_begin_s, last_end_s;
+  for (const Span& span : timeline.spans()) {
+    first_begin_s.push_back(span.first_begin_s);
+    last_end_s.push_back(span.last_end_s);
+  }
   const nlohmann::ordered_json json = {
       {"model", profile.model},
       {"microbatch", profile.microbatch},
       {"microbatches", schedule.microbatches},
       {"ranks", schedule.ranks.size()},
       {"step_s", timeline.step_s},
+      {"span_s", timeline.span_s()},
       {"bubble_share", timeline.bubble_fraction()},
       {"one_device_step_s", one_device_step_s(profile, schedule.microbatches)},
+      {"first_begin_s", first_begin_s},
+      {"last_end_s", last_end_s},
       {"busy_s", timeline.busy_s},
+      {"in_flight", peak_in_flight(schedule)},
       {"peak_memory_bytes", peak_memory_bytes(schedule, plan, profile)},
   };
   return json.dump(2) + "\n";

@@ -107,6 +107,11 @@ std::vector<RankSlots> slots(const Schedule&);
 // Error naming rank, action and slot when so many slots are too few for the schedule.
 void validate_slots(const Schedule&, const std::vector<RankSlots>&);
 
+// The most micro-batches that each rank has in flight at once, from the begin of a forward to the end of the
+// weight half or the whole backward (of the forward, where nothing is learned). On a rank with v stages a
+// micro-batch of one of them counts 1 / v: the unit is the activations of a whole rank.
+std::vector<double> peak_in_flight(const Schedule&);
+
 // What a stage outputs for other stages of its own rank is not sent. These two functions count, in one rank's
 // list, for how many micro-batches the rank holds it at once. An output lives from the stage's forward to the
 // last forward of its `users`, or to their last backward where `rereads` says that one needs it. Its gradient

@@ -170,6 +170,20 @@ std::vector<RankSlots> slots(const Schedule& schedule) {
   return all;
 }
 
+std::vector<double> peak_in_flight(const Schedule& schedule) {
+  const bool training = learns(schedule);
+  std::vector<double> peaks;
+  for (const auto& actions : schedule.ranks) {
+    int alive = 0, most = 0;
+    for (const Action& a : actions) {
+      if (is(a, Verb::forward)) most = std::max(most, ++alive);
+      alive -= training ? is(a, Verb::backward) || is(a, Verb::backward_weight) : is(a, Verb::forward);
+    }
+    peaks.push_back(double(most) / double(std::max<size_t>(1, by_stage(actions).size())));
+  }
+  return peaks;
+}
+
 int shared_outputs(const std::vector<Action>& actions, int stage, const std::vector<int>& users,
                    bool rereads) {
   const std::map<int, Action> last = last_of_each(actions, [&](const Action& a) {

@@ -30,18 +30,6 @@ Timeline timeline_of(const EqualStages& at, const Policy& policy) {
                   one_link({.latency_s = at.message_s}));
 }
 
-double longest_span_s(const Timeline& timeline, int ranks) {
-  double longest_s = 0;
-  for (int r = 0; r < ranks; ++r) {
-    double begin_s = timeline.step_s, end_s = 0;
-    for (const Event& event : timeline.events)
-      if (event.rank == r && computes(event.action.verb))
-        begin_s = std::min(begin_s, event.start_s), end_s = std::max(end_s, event.end_s);
-    longest_s = std::max(longest_s, end_s - begin_s);
-  }
-  return longest_s;
-}
-
 struct Published {
   EqualStages at;  // times in microseconds
   double one_f_one_b, h1, h2;
@@ -61,7 +49,7 @@ TEST(PublishedBubbles, AreMet) {
     const auto rate = [&](double s) { return (s - row.at.busy_s()) / s; };
     EXPECT_NEAR(rate(timeline_of(row.at, policy("1f1b")).step_s), row.one_f_one_b, 1e-4);
     EXPECT_NEAR(rate(timeline_of(row.at, policy("zb-h1")).step_s), row.h1, 1e-4);
-    EXPECT_NEAR(rate(longest_span_s(timeline_of(row.at, policy("zb-h2")), row.at.ranks)), row.h2, 1e-4);
+    EXPECT_NEAR(rate(timeline_of(row.at, policy("zb-h2")).span_s()), row.h2, 1e-4);
   }
 }
 
@@ -76,11 +64,27 @@ TEST(PublishedBubbles, ClosedFormsHold) {
         EXPECT_DOUBLE_EQ(timeline_of(at, policy("1f1b")).step_s, at.busy_s() + (p - 1) * (f + i + w));
         EXPECT_DOUBLE_EQ(timeline_of(at, policy("zb-h1")).step_s, at.busy_s() + (p - 1) * (f + i - w));
         if (m >= 2 * p - 1) {
-          EXPECT_DOUBLE_EQ(longest_span_s(timeline_of(at, policy("zb-h2")), p),
+          EXPECT_DOUBLE_EQ(timeline_of(at, policy("zb-h2")).span_s(),
                            at.busy_s() + std::max(0, (p - 1) * (f + i - 2 * w)));
         }
       }
     }
+}
+
+// In flight, from the begin of a forward to the end of its weight half.
+TEST(PublishedBubbles, MemoryIsWithinTheFormulas) {
+  for (int p = 1; p <= 32; ++p) {
+    const Profile network = chain(p);
+    const auto in_flight = [&](const char* name) {
+      return peak_in_flight(make_schedule(network, one_node_each(network), policy(name), 2 * p));
+    };
+    for (int r = 0; r < p; ++r) {
+      EXPECT_EQ(in_flight("gpipe")[size_t(r)], 2 * p);
+      EXPECT_EQ(in_flight("1f1b")[size_t(r)], p - r);
+      EXPECT_EQ(in_flight("zb-h1")[size_t(r)], p);
+      EXPECT_EQ(in_flight("zb-h2")[size_t(r)], 2 * p - 1);
+    }
+  }
 }
 
 }  // namespace
