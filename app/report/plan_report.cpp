@@ -82,6 +82,7 @@ std::string slowest(const Plan& plan, const PlanFigures& all) {
 }
 
 std::string bound(const Plan& plan) {
+  if (plan.lower_bound_s == 0) return "none is known";
   const char* what = plan.objective == Objective::makespan  ? "a step"
                      : plan.objective == Objective::compute ? "the slowest stage"
                                                             : "the slowest stage or boundary";
@@ -89,6 +90,7 @@ std::string bound(const Plan& plan) {
 }
 
 std::string gap(const Plan& plan) {
+  if (plan.lower_bound_s == 0) return "not known";
   return fmt::format("{:.2f} %: {}", plan.gap() * 100,
                      plan.proved_optimal() ? "proved optimal" : "not proved optimal");
 }

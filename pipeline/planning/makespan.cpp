@@ -258,7 +258,7 @@ class MakespanSearch {
                             grounds_.front()->best->dag->states(), start);
     plan.step_s = best_->step_s;
     const double bound_s =
-        std::max(least_step_s_, makespan_bound_s(profile_, options_, policy_, bottleneck_bound_ns_));
+        std::max(least_step_s_, makespan_bound_s(profile_, options_, policy_.halves, bottleneck_bound_ns_));
     plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);
     return plan;
   }

@@ -91,14 +91,14 @@ double critical_path_s(const Profile& profile, double fastest, bool halves) {
   return (longest_s + 2 * profile.overhead_s) / fastest;
 }
 
-double makespan_bound_s(const Profile& profile, const PlanOptions& options, const Policy& policy,
+double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
                         int64_t bottleneck_ns) {
   const std::vector<double> all = speeds(options);
   const int M = options.microbatches;
   const double steady_ns = (double(bottleneck_ns) - rounded_up_ns(with_updates(profile, M), options, all)) *
                            share_of_slowest(options, all);
   const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
-  const double bound_s = std::max(critical_path_s(profile, all.back(), policy.halves),
+  const double bound_s = std::max(critical_path_s(profile, all.back(), halves),
                                   M * std::max(0.0, steady_ns) / 1e9 + overheads_s);
   return bound_s * (1 - bound_rounding);
 }
@@ -108,14 +108,14 @@ double but_for_rounding(double bound_s, double step_s) {
   return bound_s >= step_s * (1 - 2 * bound_rounding) ? step_s : bound_s;
 }
 
-double makespan_bound_s(const Profile& profile, const PlanOptions& options, const Policy& policy) {
+double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves) {
   PlanOptions free = options;
   free.objective = Objective::compute;
   for (Device& device : free.cluster.devices) device.memory_bytes = 0;
   const Profile with = with_updates(profile, options.microbatches);
   AntichainSearch search(with, free);
   search.best();
-  return makespan_bound_s(profile, options, policy, search.lower_bound_ns());
+  return makespan_bound_s(profile, options, halves, search.lower_bound_ns());
 }
 
 }  // namespace antichain

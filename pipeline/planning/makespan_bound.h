@@ -28,16 +28,16 @@ Profile with_updates(const Profile&, int microbatches);
 struct LongestWays {
   std::vector<double> there_s, back_s;
 };
-// `halves`: of a schedule that parts backwards (Policy::halves).
+// `halves`: the schedule parts backwards into I and W.
 LongestWays longest_ways(const Profile&, bool halves = false);
 
 double critical_path_s(const Profile&, double fastest, bool halves = false);
 
 // `bottleneck_ns`: no plan for these options has a smaller one (objective "compute"), of the network
-// with_updates.
-double makespan_bound_s(const Profile&, const PlanOptions&, const Policy&, int64_t bottleneck_ns);
-// Searches for that bottleneck, without memory limits: a bound for any method's plan.
-double makespan_bound_s(const Profile&, const PlanOptions&, const Policy&);
+// with_updates. `halves` as above.
+double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, int64_t bottleneck_ns);
+// Searches for that bottleneck, without memory limits: a bound for any method's plan and any order that trains.
+double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
 
 // The bound; the step where the two are equal but for the last bits of their sums.
 double but_for_rounding(double bound_s, double step_s);

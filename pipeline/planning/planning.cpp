@@ -86,6 +86,16 @@ void bound_by_search(Plan& plan, const Profile& profile, const PlanOptions& opti
   }
 }
 
+// A schedule from a file is no policy, so the planner has no best step for it. The bound of any order that
+// trains holds where each rank has one stage; no bound is known for an evaluation.
+void bound_step_of(const Schedule& schedule, Plan& plan, const Profile& profile, const PlanOptions& options) {
+  if (!learns(schedule))
+    plan.lower_bound_s = 0;
+  else if (!has_several_stages_a_rank(plan))
+    plan.lower_bound_s =
+        but_for_rounding(makespan_bound_s(profile, options, has_halves(schedule)), plan.step_s);
+}
+
 }  // namespace
 
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
@@ -100,7 +110,7 @@ Plan plan_network(const Profile& profile, const PlanOptions& options, Method met
   plan.step_s = step_s(profile, plan, policy, asked.microbatches, asked.cluster);
   if (by_step)
     plan.lower_bound_s =
-        but_for_rounding(makespan_bound_s(profile, options_behind(plan, asked), policy), plan.step_s);
+        but_for_rounding(makespan_bound_s(profile, options_behind(plan, asked), policy.halves), plan.step_s);
   return plan;
 }
 
@@ -115,7 +125,10 @@ Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& op
   check_memory(plan, asked.cluster);
   plan.step_s = schedule ? simulate(*schedule, plan, profile, asked.cluster).step_s
                          : step_s(profile, plan, policy, asked.microbatches, asked.cluster);
-  bound_by_search(plan, profile, asked, policy);
+  if (schedule && options.objective == Objective::makespan)
+    bound_step_of(*schedule, plan, profile, asked);
+  else
+    bound_by_search(plan, profile, asked, policy);
   return plan;
 }
 

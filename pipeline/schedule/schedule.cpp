@@ -22,6 +22,13 @@ bool learns(const Schedule& schedule) {
   return false;
 }
 
+bool has_halves(const Schedule& schedule) {
+  for (const auto& actions : schedule.ranks)
+    for (const Action& a : actions)
+      if (a.verb == Verb::backward_input) return true;
+  return false;
+}
+
 void check_seats(const Crossing& crossing, int microbatches) {
   if (microbatches < 1)
     throw Error(fmt::format("a schedule of {} micro-batches", microbatches), "give at least 1",

@@ -57,7 +57,8 @@ struct Schedule {
   int microbatches = 0;
   std::vector<std::vector<Action>> ranks;
 };
-bool learns(const Schedule&);  // whether it has backwards: else it evaluates
+bool learns(const Schedule&);      // whether it has backwards: else it evaluates
+bool has_halves(const Schedule&);  // whether any backward is in two actions, I and W
 
 // Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending.
 // Each term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no

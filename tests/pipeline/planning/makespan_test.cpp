@@ -238,7 +238,7 @@ TEST(MakespanBound, HoldsForEveryPlan) {
     const Policy policy = trial % 5 == 0   ? Policy::gpipe
                           : trial % 5 == 1 ? random_policy(unsigned(trial))
                                            : Policy::one_f_one_b;
-    const double bound = makespan_bound_s(network, o, policy),
+    const double bound = makespan_bound_s(network, o, policy.halves),
                  step = step_s(network, plan, policy, M, o.cluster);
     EXPECT_LE(bound, step) << "trial " << trial;
     EXPECT_GT(bound, 0);

@@ -121,6 +121,25 @@ TEST(PricePlan, SaysOfAMadePlanWhatWasSaidAsItWasMade) {
   }
 }
 
+// A schedule from a file may be shorter than the planner's best under a policy: an evaluation is, and zb-h2 is
+// shorter than 1F1B.
+TEST(PlanNetwork, BoundsTheStepOfAGivenScheduleByWhatHoldsForEveryOrder) {
+  const Profile network = chain(8, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
+  const PlanOptions o = options(4, Objective::makespan);
+  const Plan made = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+  const auto priced = [&](const char* name) {
+    return price_plan(network, made, o, Policy::one_f_one_b, make_schedule(network, made, policy(name), 6));
+  };
+  for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2"}) {
+    const Plan plan = priced(name);
+    EXPECT_GT(plan.lower_bound_s, 0) << name;
+    EXPECT_LE(plan.lower_bound_s, plan.step_s) << name;
+    EXPECT_FALSE(plan.proved_optimal()) << name;
+  }
+  EXPECT_LT(priced("zb-h2").step_s, made.step_s);
+  EXPECT_EQ(priced("forward-only").lower_bound_s, 0);
+}
+
 // The second stage is the one that does not fit, and the first needs even more on its larger device.
 TEST(PlanNetwork, SaysTheSmallestMemoryThatWouldDoForTheSplit) {
   Profile network = chain(4, cost);

@@ -120,10 +120,15 @@ class LookingRank {
     });
   }
 
+  // An activation is read until the weight half of its backward, a gradient until the input half.
   void release(const Action& a) {
-    const bool learns = actions_.back().verb == Verb::update;
-    for (auto& [message, r] : receives_)
-      if (learns ? a.verb == Verb::backward : message.flow == Flow::activation) ++r.released;
+    const bool learns = actions_.back().verb == Verb::update, backward = a.verb == Verb::backward;
+    for (auto& [message, r] : receives_) {
+      const Verb last = message.flow == Flow::gradient ? Verb::backward_input
+                        : learns                       ? Verb::backward_weight
+                                                       : Verb::forward;
+      if (a.verb == last || backward) ++r.released;
+    }
     post();
   }
   void post() {
