@@ -36,7 +36,8 @@ double critical_path_s(const Profile&, double fastest, bool halves = false);
 // `bottleneck_ns`: no plan for these options has a smaller one (objective "compute"), of the network
 // with_updates. `halves` as above.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, int64_t bottleneck_ns);
-// Searches for that bottleneck, without memory limits: a bound for any method's plan and any order that trains.
+// Searches for that bottleneck, without memory limits: a bound for any method's plan and any order that
+// trains.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
 
 // The bound; the step where the two are equal but for the last bits of their sums.

@@ -121,8 +121,8 @@ TEST(PricePlan, SaysOfAMadePlanWhatWasSaidAsItWasMade) {
   }
 }
 
-// A schedule from a file may be shorter than the planner's best under a policy: an evaluation is, and zb-h2 is
-// shorter than 1F1B.
+// A schedule from a file may be shorter than the planner's best under a policy: an evaluation is shorter, and
+// so is zb-h2 where the policy is 1F1B.
 TEST(PlanNetwork, BoundsTheStepOfAGivenScheduleByWhatHoldsForEveryOrder) {
   const Profile network = chain(8, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
   const PlanOptions o = options(4, Objective::makespan);
