@@ -19,8 +19,8 @@ struct PlanStage {
   std::vector<int> nodes;    // ascending indices into the profile
   std::vector<int> ranks;    // one rank, or one per replica
   std::vector<int> devices;  // of the cluster, one per rank; empty: rank r has device r
-  int64_t memory_bytes =
-      0;  // of each of its ranks, as planned: weights, gradients, momentum, what is kept in flight
+  // Of each of its ranks, as planned: weights, gradients, what the optimiser keeps, what is kept in flight.
+  int64_t memory_bytes = 0;
 };
 
 struct Plan {

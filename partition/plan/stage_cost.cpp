@@ -44,7 +44,9 @@ int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
   return round_link_ns(2 * ns_per_s * link.seconds(bytes, tensors));
 }
 
-int64_t held_bytes(const NodeCost& cost) { return trained_bytes(cost.param_bytes) + cost.prepared_bytes; }
+int64_t held_bytes(const NodeCost& cost) {
+  return trained_bytes(cost.param_bytes, cost.slot_bytes()) + cost.prepared_bytes;
+}
 
 int64_t kept_bytes(const NodeCost& cost) {
   return cost.stash_bytes + (cost.keeps_output ? cost.output_bytes : 0);

@@ -33,8 +33,12 @@ int64_t gradient_ns(int64_t param_bytes, const Link&, int microbatches);
 int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas);  // rounded up
 int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
 
-// What training holds of so many bytes of weights: the weights, their gradients and their momentum.
-constexpr int64_t trained_bytes(int64_t weight_bytes) { return 3 * weight_bytes; }
+// Returns what training holds of weights: the weights, their gradients, and what the optimiser keeps beside
+// them (its slots).
+template <class Bytes>
+constexpr Bytes trained_bytes(Bytes weights, Bytes slots) {
+  return 2 * weights + slots;
+}
 int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,7 +22,10 @@ struct NodeCost {
   double forward_s = 0, backward_input_s = 0, backward_weight_s = 0;
   double update_s = 0;  // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;
-  int64_t param_bytes = 0;     // one copy of the weights
+  int64_t param_bytes = 0;  // one copy of the weights
+  // What the optimiser keeps beside the weights from step to step. Where a profile does not say it, that is
+  // one more copy of them, which is the momentum of stochastic gradient descent.
+  std::optional<int64_t> optimiser_bytes = {};
   int64_t prepared_bytes = 0;  // weight copies that the engine prepares for its passes, once a step (bf16)
   int64_t stash_bytes = 0;     // what forward keeps for backward besides outputs
   bool keeps_output = false;   // whether some backward re-reads the output
@@ -29,6 +33,7 @@ struct NodeCost {
 
   double backward_s() const { return backward_input_s + backward_weight_s; }
   double compute_s() const { return forward_s + backward_s(); }
+  int64_t slot_bytes() const { return optimiser_bytes.value_or(param_bytes); }
 };
 
 struct ProfileNode {

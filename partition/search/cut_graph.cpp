@@ -35,7 +35,8 @@ void check_sums(const Profile& profile) {
           "node " + node.name + " takes " + std::to_string(cost.compute_s()) + " s, which no plan can add up",
           "check its times in the profile");
     // As often as a formula may count them: what is held once, the rest for every micro-batch of a step.
-    if (!bytes.holds(double(trained_bytes(1)) * double(cost.param_bytes) + double(cost.prepared_bytes) +
+    if (!bytes.holds(trained_bytes(double(cost.param_bytes), double(cost.slot_bytes())) +
+                     double(cost.prepared_bytes) +
                      most_microbatches * (double(cost.stash_bytes) + double(cost.output_bytes))))
       throw Error("node " + node.name + " has more bytes than a plan can add up",
                   "check them in the profile");

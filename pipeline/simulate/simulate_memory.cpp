@@ -1,7 +1,8 @@
 // Computes the peak memory of each rank from the schedule's slots and the profile's bytes. A stage in
 // training holds
 //
-//   weights              param_bytes x 3 + prepared_bytes   weights, gradients, momentum, and copies in bf16
+//   weights              held_bytes: the weights, their gradients, what the optimiser keeps beside them, and
+//                        what the engine prepares of them (copies in bf16)
 //   stash                stash_bytes x in flight
 //   kept or sent output  output_bytes x max(in flight, if some backward re-reads it; sent_activations, if it
 //                        is sent)
@@ -18,8 +19,8 @@
 //                        of memory, and so do the stages of a rank
 //
 // A stage never has more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and
-// no momentum. Kernels' scratch, statistics of single micro-batches and the loader's samples are not
-// included.
+// nothing of the optimiser. Kernels' scratch, statistics of single micro-batches and the loader's samples are
+// not included.
 #include <algorithm>
 #include <numeric>
 #include <set>

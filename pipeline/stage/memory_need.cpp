@@ -18,7 +18,8 @@ int64_t weight_bytes(const Node& node) {
   int64_t bytes = 0;
   for (size_t i = 0; i < node.signature.params.size(); ++i) {
     const ParamSpec& param = node.signature.params[i];
-    bytes += trained_bytes(TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes());
+    const int64_t weights = TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes();
+    bytes += trained_bytes(weights, /*slots=*/weights);
   }
   for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)

@@ -60,6 +60,21 @@ TEST(ProfileJson, SaysHowTensorsWentOverItsLink) {
   EXPECT_EQ(profile_from_json(to_json(profile), "p.json").link_way, profile.link_way);
 }
 
+// It is not said where it is one more copy of the weights, as files from before mean it.
+TEST(ProfileJson, SaysWhatAnOptimiserKeepsOtherThanOneCopyOfTheWeights) {
+  Profile profile = sample_profile();
+  profile.nodes[1].cost.optimiser_bytes = profile.nodes[1].cost.param_bytes;
+  const std::string usual = to_json(profile);
+  EXPECT_EQ(usual, to_json(sample_profile()));
+  EXPECT_EQ(usual.find("optimiser_bytes"), std::string::npos);
+  EXPECT_EQ(profile_from_json(usual, "p.json").nodes[1].cost.slot_bytes(), 3);
+  for (const int64_t bytes : {0, 6}) {
+    profile.nodes[1].cost.optimiser_bytes = bytes;
+    EXPECT_EQ(profile_from_json(to_json(profile), "p.json").nodes[1].cost.slot_bytes(), bytes);
+  }
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["optimiser_bytes"] = -1; }), "optimiser_bytes");
+}
+
 TEST(ProfileJson, ComesBackEqualInEveryField) {
   Profile before = sample_profile(), after = profile_from_json(to_json(before), "profile.json");
   EXPECT_EQ(after.model, before.model);

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "partition/planners/planner.h"
+#include "pipeline/planning/stage_sums.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/trace_events.h"
 #include "tests/expect_error.h"
@@ -139,6 +141,23 @@ TEST(PeakMemory, AddsUpByHand) {
   const auto evaluation =
       peak_memory_bytes(make_schedule(network, plan, Policy::forward_only, 4), plan, network);
   EXPECT_EQ(evaluation, (std::vector<int64_t>{7 + 4 + 4 * 100, 7 + 4 + 2 * 100 + 100}));
+}
+
+// Every formula counts it: the planner's, the search's and the simulator's.
+TEST(PeakMemory, CountsWhatTheOptimiserKeeps) {
+  const auto memory = [](std::optional<int64_t> slots) {
+    const Profile network =
+        chain(2, {.forward_s = 1, .output_bytes = 100, .param_bytes = 8, .optimiser_bytes = slots});
+    const Plan plan = plan_antichain(network, {.stages = 2});
+    return std::tuple(peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 4), plan, network),
+                      plan.stages[0].memory_bytes,
+                      StageAdder(network)(plan.stage_of(int(network.nodes.size())), 2).stages[0].held_bytes);
+  };
+  const auto [by_step, planned, searched] = memory({});
+  EXPECT_EQ(memory(8), std::tuple(by_step, planned, searched));
+  for (const int64_t more : {-8, 8, 24})
+    EXPECT_EQ(memory(8 + more), std::tuple(std::vector<int64_t>{by_step[0] + more, by_step[1] + more},
+                                           planned + more, searched + more));
 }
 
 TEST(PeakMemory, PassingTensorsShareTheirMemory) {
