@@ -14,36 +14,65 @@ std::map<std::string, std::unique_ptr<Backend>, std::less<>>& registry() {
   return backends;
 }
 
-// These are kernels of operators from outside, by device and type of operator.
-using OwnKernels = std::map<std::pair<std::string, std::string>, KernelEntry>;
-OwnKernels& own_kernels() {
-  static OwnKernels kernels;
-  return kernels;
+// What an engine's table has entries for, in the words of its errors.
+struct Kind {
+  const char *entry, *an_entry, *of, *key;
+};
+constexpr Kind kernel = {"kernel", "a kernel", "operator", "type"};
+constexpr Kind update = {"update", "an update", "optimiser", "name"};
+
+// These are entries from outside, by device and by operator type or optimiser.
+template <class Entry>
+std::map<std::pair<std::string, std::string>, Entry>& own_entries() {
+  static std::map<std::pair<std::string, std::string>, Entry> entries;
+  return entries;
+}
+
+template <class Entry>
+void register_own(const Kind& kind, const std::string& device, const std::string& key, Entry entry) {
+  if (!own_entries<Entry>().try_emplace({device, key}, std::move(entry)).second)
+    throw Error(
+        fmt::format("{} of {} '{}' for device '{}' is registered twice", kind.an_entry, kind.of, key, device),
+        fmt::format("give each {} a {} of its own", kind.of, kind.key), ExitCode::usage);
+}
+
+template <class Entry>
+const Entry& find_entry(const Kind& kind, const std::map<std::string, Entry, std::less<>>& table,
+                        const std::string& device, std::string_view key) {
+  const auto shipped = table.find(key);
+  const auto own = own_entries<Entry>().find({device, std::string(key)});
+  const bool is_own = own != own_entries<Entry>().end();
+  if (shipped != table.end() && is_own)
+    throw Error(fmt::format("device '{}' has {} of its own for {} '{}', and another was registered", device,
+                            kind.an_entry, kind.of, key),
+                fmt::format("give the {} from outside another {}", kind.of, kind.key), ExitCode::usage);
+  if (shipped != table.end()) return shipped->second;
+  if (is_own) return own->second;
+  std::vector<std::string_view> known;
+  for (const auto& [name, entry] : table) known.push_back(name);
+  throw Error(fmt::format("device '{}' has no {} for {} '{}'", device, kind.entry, kind.of, key),
+              known.empty() ? "it has none at all; use --device cpu"
+                            : fmt::format("it has {}", fmt::join(known, ", ")));
 }
 
 }  // namespace
 
 void register_kernel(const std::string& device, const std::string& op_type, KernelEntry entry) {
-  if (!own_kernels().try_emplace({device, op_type}, std::move(entry)).second)
-    throw Error(fmt::format("a kernel of operator '{}' for device '{}' is registered twice", op_type, device),
-                "give each operator a type of its own", ExitCode::usage);
+  register_own(kernel, device, op_type, std::move(entry));
+}
+
+void register_update(const std::string& device, const std::string& optimiser, MakeUpdate make) {
+  register_own(update, device, optimiser, std::move(make));
 }
 
 const KernelEntry& Backend::entry(std::string_view op_type) const {
-  const auto shipped = kernels_.find(op_type);
-  const auto own = own_kernels().find({name(), std::string(op_type)});
-  if (shipped != kernels_.end() && own != own_kernels().end())
-    throw Error(
-        fmt::format("device '{}' has a kernel of its own for operator '{}', and another was registered",
-                    name(), op_type),
-        "give the operator from outside another type", ExitCode::usage);
-  if (shipped != kernels_.end()) return shipped->second;
-  if (own != own_kernels().end()) return own->second;
-  std::vector<std::string_view> known;
-  for (const auto& [type, kernel] : kernels_) known.push_back(type);
-  throw Error(fmt::format("device '{}' has no kernel for operator '{}'", name(), op_type),
-              known.empty() ? "it has none at all; use --device cpu"
-                            : fmt::format("it has {}", fmt::join(known, ", ")));
+  return find_entry(kernel, kernels_, name(), op_type);
+}
+
+std::unique_ptr<Update> Backend::make_update(std::shared_ptr<const Optimiser> optimiser,
+                                             const Context& context, std::vector<Trained> trained) const {
+  const MakeUpdate& make = find_entry(update, updates_, name(), optimiser->name());
+  return make(std::move(optimiser), context, std::move(trained));
 }
 
 void Backend::require(Precision precision) const {

@@ -1,4 +1,5 @@
-// A backend is a device type: memory, copies, and a table from operator type to kernels.
+// A backend is a device type: memory, copies, a table from operator type to kernels, and one from optimiser
+// to updates.
 //
 // Backends register by name. "cpu" (oneDNN) is always there; "cuda" is a module loaded at run time. Looking
 // up a backend that is missing throws one clear sentence, so that no header and no logic needs an #ifdef.
@@ -16,6 +17,7 @@
 
 #include "framework/context.h"
 #include "framework/op.h"
+#include "framework/optimiser.h"
 
 namespace antichain {
 
@@ -31,23 +33,6 @@ struct KernelEntry {
   // Returns whether the kernel also carries out an operator with others fused into it (Op::then). An empty
   // function means no.
   std::function<bool(const Op& fused)> fuses = {};
-};
-
-struct Rate;
-struct SgdOptions;
-
-// A parameter and the tensors that its update needs. They are float32, and either all plain or all in one
-// layout. `momentum` may be empty.
-struct Trained {
-  Tensor w, dw, momentum;
-  Tensor rounded;  // a copy of w in a type of fewer bits, written by the update; may be empty
-};
-
-// An Update is one pass of the optimiser over many parameters at once.
-class Update {
- public:
-  virtual ~Update() = default;
-  virtual void run(Context&, const SgdOptions&, const Rate&) const = 0;
 };
 
 class Backend {
@@ -78,22 +63,18 @@ class Backend {
   virtual std::optional<bool> all_finite(const Context&, const Tensor&) const { return std::nullopt; }
   // y += x, same spec. Gradients from all consumers of a tensor are added up this way.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
-  // Runs one pass of stochastic gradient descent over one parameter (framework/sgd.h). `momentum` may be
-  // empty.
-  virtual void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
-                   const Tensor& momentum) const = 0;
-  // Returns the same update for all of these parameters in one launch. Returns nullptr where a launch for
-  // each parameter costs no more.
-  virtual std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>&) const {
-    return nullptr;
-  }
 
   // Throws Error naming the operator, the backend and the operators it has.
   const KernelEntry& entry(std::string_view op_type) const;
+  // Returns the engine's update of these parameters. Throws Error naming the optimiser, the backend and the
+  // optimisers it has.
+  std::unique_ptr<Update> make_update(std::shared_ptr<const Optimiser>, const Context&,
+                                      std::vector<Trained>) const;
   Tensor tensor(const TensorSpec& spec) const { return {spec, allocate(spec.bytes())}; }
 
  protected:
   std::map<std::string, KernelEntry, std::less<>> kernels_;
+  std::map<std::string, MakeUpdate, std::less<>> updates_;  // by the optimiser's name
 };
 
 void register_backend(std::unique_ptr<Backend>);
@@ -101,6 +82,8 @@ void register_backend(std::unique_ptr<Backend>);
 // the program runs (examples/own_operator). Throws Error where a type has two kernels, the engine's own
 // included.
 void register_kernel(const std::string& device, const std::string& op_type, KernelEntry);
+// Registers likewise how the device carries out an optimiser from outside.
+void register_update(const std::string& device, const std::string& optimiser, MakeUpdate);
 // Throws Error listing the registered backends, with the reason why a known module could not be loaded.
 const Backend& backend(std::string_view name);
 // Returns what "auto" means here: the first engine of the table in framework/module.h whose module finds a

@@ -17,6 +17,17 @@ TensorSpec Node::output() const {
   return spec;
 }
 
+TensorSpec Node::param(size_t i) const {
+  const ParamSpec& param = signature.params[i];
+  return {param.shape, param.dtype, i < lowering.params.size() ? lowering.params[i] : Layout::plain};
+}
+
+int64_t param_bytes(const Node& node) {
+  int64_t bytes = 0;
+  for (size_t i = 0; i < node.signature.params.size(); ++i) bytes += node.param(i).bytes();
+  return bytes;
+}
+
 bool Node::keeps(NodeId input) const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (inputs[i] == input && lowering.keeps(i)) return true;

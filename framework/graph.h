@@ -28,10 +28,13 @@ struct Node {
   // The names of the nodes fused into this one, in order; it has the value of the last.
   std::vector<std::string> absorbed = {};
 
-  TensorSpec output() const;  // signature.y in the lowering's layout and precision
+  TensorSpec output() const;         // signature.y in the lowering's layout and precision
+  TensorSpec param(size_t i) const;  // signature.params[i] in the lowering's layout
   Role role() const { return op->role(); }
   bool keeps(NodeId input) const;  // whether backward re-reads that input
 };
+
+int64_t param_bytes(const Node&);  // of one copy of its weights; the layout's padding takes memory too
 
 class Graph {
  public:

@@ -1,4 +1,4 @@
-// A Precision says what a network computes in. Parameters and their gradients, momentum, statistics and
+// A Precision says what a network computes in. Parameters and their gradients, slots, statistics and
 // losses are float32 in every precision ("master weights": Micikevicius et al., "Mixed Precision Training",
 // ICLR 2018). The tensors between nodes and their gradients are stored in the precision's type, which decides
 // the bytes of messages and the factors of products.

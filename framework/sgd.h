@@ -5,9 +5,11 @@
 //   g ← dw + weight_decay · w
 //   v ← momentum · v + g
 //   w ← w − rate · (nesterov ? g + momentum · v : v)
+//
+// v is the slot "momentum". With a momentum of 0 there is no slot, and w ← w − rate · g.
 #pragma once
 
-#include "framework/step_numbers.h"
+#include "framework/optimiser.h"
 
 namespace antichain {
 
@@ -15,17 +17,16 @@ struct SgdOptions {
   float momentum = 0.9f;
   float weight_decay = 5e-4f;
   bool nesterov = true;
-
-  bool operator==(const SgdOptions&) const = default;
 };
 
-// A Rate is a learning rate, or its address in the device's memory, which is read when the update runs.
-struct Rate {
-  Rate(float value) : value(value) {}
-  explicit Rate(const StepNumbers* live) : live(live) {}
+class Sgd : public Optimiser {
+ public:
+  explicit Sgd(const SgdOptions& options) : options(options) {}
+  std::string_view name() const override { return "sgd"; }
+  std::string str() const override;
+  std::vector<std::string> slots(const ParamSpec&) const override;
 
-  float value = 0;
-  const StepNumbers* live = nullptr;
+  const SgdOptions options;
 };
 
 }  // namespace antichain

@@ -112,7 +112,8 @@ void run(const PlanCommandOptions& options) {
     // 2. Measure what the nodes cost here.
     warn_of_crowding(rank);
     const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
-    const Profile profile = obtain_profile(given, options.planning, options.network, graph, rank, tensors);
+    const Profile profile =
+        obtain_profile(given, options.planning, options.network, graph, default_optimiser(), rank, tensors);
     // 3. Make the plan.
     const ComputingBeats beats(rank.job.activity());
     if (rank.prints()) make_plan(options, given, profile, rank.job.size());

@@ -100,8 +100,8 @@ void run(const ProfileOptions& options) {
     warn_of_crowding(rank);
     // 2. Measure.
     const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
-    const Profile profile =
-        measured_profile(options.planning, options.network, graph, rank, tensors, options.seconds);
+    const Profile profile = measured_profile(options.planning, options.network, graph, default_optimiser(),
+                                             rank, tensors, options.seconds);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = tune(graph, rank.context, rank.job.activity());
     // 3. Report.

@@ -108,6 +108,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
   check_same_kernels(rank, options.machine, graph);
+  const std::shared_ptr<const Optimiser> optimiser = optimiser_of(options);
   const PlanningOptions planning = for_ranks(options.planning, job.size());
   const JobStart start = job_start(rank);
   const RunRecord record(options.results, rank);
@@ -128,7 +129,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   });
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
-  const Profile profile = obtain_profile(given, planning, options.network, graph, rank, tensors);
+  const Profile profile = obtain_profile(given, planning, options.network, graph, optimiser, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
   const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
                                   options.network.microbatches, job.size());
@@ -153,7 +154,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   warn_of_crowding(rank);
   const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
   const MemoryNeed need =
-      memory_need(graph, profile, plan, schedule, job.rank(),
+      memory_need(graph, *optimiser, profile, plan, schedule, job.rank(),
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
@@ -165,7 +166,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   });
   // 5. Train, evaluating over the whole test set after each epoch.
   add_plan(facts.setting, plan, profile);
-  Stage stage(graph, stage_of_rank(plan, job.rank()).nodes, rank.context, options.seed);
+  Stage stage(graph, stage_of_rank(plan, job.rank()).nodes, rank.context, options.seed, optimiser);
   if (beginning.checkpoint.empty())
     start_from(initial, options.init, stage, rank);
   else

@@ -42,12 +42,12 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
 
 // Returns the kept profile's text, or "", on all ranks.
 std::string kept_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                         const Context& context, Job& job) {
+                         const Optimiser& optimiser, const Context& context, Job& job) {
   return on_rank_zero(job, [&] {
     std::optional<KeptProfile> kept;
     try {
       kept = ProfileCache(planning.profile_cache)
-                 .find(profile_subject(lowered, context, network.microbatches, job.local_size()));
+                 .find(profile_subject(lowered, optimiser, context, network.microbatches, job.local_size()));
     } catch (const std::exception& error) {
       note(fmt::format("a kept profile is of no use, so it is measured anew: {}", error.what()));
     }
@@ -80,13 +80,14 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
 }
 
 Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
-                         Rank& rank, const ChosenTransport& tensors, double seconds) {
+                         const std::shared_ptr<const Optimiser>& optimiser, Rank& rank,
+                         const ChosenTransport& tensors, double seconds) {
   Context& context = rank.context;
   Job& job = rank.job;
   check_available_memory(job, MemoryOf::profiling,
-                         profiling_need(lowered, context.backend(), network.microbatches),
+                         profiling_need(lowered, *optimiser, context.backend(), network.microbatches),
                          device_memory(context));
-  MeasureOptions options{.microbatches = network.microbatches};
+  MeasureOptions options{.optimiser = optimiser, .microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   const double usual_s = options.budget_s;
   if (seconds > 0) options.budget_s = seconds;
@@ -109,7 +110,7 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   if (!worth_keeping(starved_share, options.budget_s, usual_s)) return profile;
   try {
     ProfileCache(planning.profile_cache)
-        .keep(profile_subject(lowered, context, network.microbatches, job.local_size()), profile);
+        .keep(profile_subject(lowered, *optimiser, context, network.microbatches, job.local_size()), profile);
   } catch (const std::exception& error) {  // a run does not need the cache
     note(fmt::format("the measured profile is not kept: {}", error.what()));
   }
@@ -117,15 +118,16 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
 }
 
 Profile obtain_profile(const GivenFiles& given, const PlanningOptions& planning,
-                       const NetworkOptions& network, const Graph& lowered, Rank& rank,
+                       const NetworkOptions& network, const Graph& lowered,
+                       const std::shared_ptr<const Optimiser>& optimiser, Rank& rank,
                        const ChosenTransport& tensors) {
   if (!planning.profile_file.empty()) {
     Profile profile = given_profile(given, planning, lowered);
     note_another_way(profile, planning, rank, tensors);
     return profile;
   }
-  const std::string kept = kept_profile(planning, network, lowered, rank.context, rank.job);
-  if (kept.empty()) return measured_profile(planning, network, lowered, rank, tensors);
+  const std::string kept = kept_profile(planning, network, lowered, *optimiser, rank.context, rank.job);
+  if (kept.empty()) return measured_profile(planning, network, lowered, optimiser, rank, tensors);
   Profile profile = profile_from_json(kept, "the kept profile of rank 0");
   profile.link = measure_link(tensors.over(rank.job), rank.context);
   profile.link_way = profile.link.bytes_per_s > 0 ? tensors.way() : "";

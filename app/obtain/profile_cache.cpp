@@ -42,6 +42,12 @@ std::string engine_of(const Backend& device) {
   return all;
 }
 
+int64_t all_slot_bytes(const Optimiser& optimiser, const Graph& graph) {
+  int64_t bytes = 0;
+  for (const Node& node : graph) bytes += slot_bytes(optimiser, node);
+  return bytes;
+}
+
 double age_of(const fs::path& file) {
   const auto age = fs::file_time_type::clock::now() - fs::last_write_time(file);
   return std::max(0.0, std::chrono::duration<double>(age).count());
@@ -55,8 +61,8 @@ bool fits(const Profile& kept, const ProfileSubject& s) {
 
 }  // namespace
 
-ProfileSubject profile_subject(const Graph& lowered, const Context& context, int microbatches,
-                               int ranks_at_once) {
+ProfileSubject profile_subject(const Graph& lowered, const Optimiser& optimiser, const Context& context,
+                               int microbatches, int ranks_at_once) {
   std::string program = fmt::format("{} {}", version(), revision());
   if (const char* graphs = std::getenv("ANTICHAIN_CUDA_GRAPHS"))
     program += fmt::format(", graphs {}", graphs);
@@ -64,6 +70,7 @@ ProfileSubject profile_subject(const Graph& lowered, const Context& context, int
           .graph_hash = lowered.hash(),
           .device = context.backend().description(),
           .engine = engine_of(context.backend()),
+          .optimiser = fmt::format("{}, {} bytes", optimiser.name(), all_slot_bytes(optimiser, lowered)),
           .program = std::move(program),
           .microbatch = lowered.microbatch(),
           .microbatches = profiled_microbatches(context.backend(), microbatches),
@@ -88,9 +95,9 @@ bool worth_keeping(double starved_share, double measured_for_s, double usual_s) 
 ProfileCache::ProfileCache(const std::string& option) : folder_(folder_of(option)) {}
 
 std::string ProfileCache::file(const ProfileSubject& s) const {
-  const std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}", s.model, s.graph_hash,
-                                      s.device, s.engine, s.program, s.microbatch, s.microbatches, s.threads,
-                                      s.ranks_at_once, s.cores, s.cores_of_host);
+  const std::string all = fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {}", s.model, s.graph_hash,
+                                      s.device, s.engine, s.optimiser, s.program, s.microbatch,
+                                      s.microbatches, s.threads, s.ranks_at_once, s.cores, s.cores_of_host);
   return fs::path(folder_) / fmt::format("{}-{}-{:016x}.json", s.model, s.microbatch, hash_bytes(all));
 }
 

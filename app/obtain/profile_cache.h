@@ -18,13 +18,15 @@ struct ProfileSubject {
   std::string model, graph_hash;  // the hash covers sizes, precision, layouts
   std::string device;             // the processor's or GPU's name, with its libraries' versions
   std::string engine;             // what selects the device's kernels: instruction set, library, modes
+  std::string optimiser;          // its name, and how many bytes it keeps
   std::string program;            // our own version and revision
   int microbatch = 0;             // samples
   int microbatches = 0;           // in a measured step
   int threads = 1, ranks_at_once = 1;
   int cores = 1, cores_of_host = 1;  // that the process may use; of the whole host
 };
-ProfileSubject profile_subject(const Graph& lowered, const Context&, int microbatches, int ranks_at_once);
+ProfileSubject profile_subject(const Graph& lowered, const Optimiser&, const Context&, int microbatches,
+                               int ranks_at_once);
 
 struct KeptProfile {
   Profile profile;

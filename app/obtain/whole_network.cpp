@@ -27,9 +27,10 @@ Schedule fitting_schedule(const Graph& graph, const Profile& profile, const Plan
                           Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
   Schedule schedule = make_schedule(profile, plan, policy, microbatches);
-  check_available_memory(rank.job, MemoryOf::whole_network,
-                         step_need(graph, profile, plan, schedule, rank.job.rank(), mode),
-                         device_memory(rank.context));
+  check_available_memory(
+      rank.job, MemoryOf::whole_network,
+      step_need(graph, *default_optimiser(), profile, plan, schedule, rank.job.rank(), mode),
+      device_memory(rank.context));
   return schedule;
 }
 

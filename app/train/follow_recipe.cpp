@@ -22,10 +22,6 @@ std::string course(const std::string& schedule, int64_t warmup_steps) {
   return warmup_steps == 0 ? schedule : counted(warmup_steps, "step") + " of warm-up, then " + schedule;
 }
 
-std::string update_rule(const SgdOptions& sgd) {
-  return fmt::format("momentum {}, weight decay {}", sgd.momentum, sgd.weight_decay);
-}
-
 }  // namespace
 
 void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
@@ -47,7 +43,6 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
 
 std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
   const Recipe recipe = recipe_of(o.network.model);
-  const TrainOptions training = train_options(o, batches);
   const RateCourse rate = rate_course(o, batches);
   const bool scaled = o.rate.peak == peak_for(recipe, o.network.batch) && o.network.batch != recipe.batch;
   const std::string proportion =
@@ -58,7 +53,7 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
   return hanging("Recipe", 10,
                  fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak,
                              proportion, course(o.rate.schedule, rate.options.warmup_steps), length,
-                             update_rule(training.sgd), o.network.model, but));
+                             optimiser_of(o)->str(), o.network.model, but));
 }
 
 WatchedRun watched_run(const TrainCommandOptions& o) {
@@ -70,7 +65,7 @@ WatchedRun watched_run(const TrainCommandOptions& o) {
 
 std::string describe(const Recipe& r) {
   return fmt::format("batch {}, rate {:g}, {}, {}, {} ({})", r.batch, r.rate.peak,
-                     course(r.rate.schedule, r.rate.warmup_steps), update_rule(r.sgd),
+                     course(r.rate.schedule, r.rate.warmup_steps), Sgd(r.sgd).str(),
                      counted(r.epochs, "epoch"), r.source);
 }
 

@@ -59,8 +59,10 @@ std::string find_checkpoint(const CheckpointCommandOptions& o) {
               "name a folder that --checkpoint was given, or one of the folders step-… in it");
 }
 
-// Lists the tensors that differ between the network and the checkpoint.
-std::vector<std::string> tensor_differences(const Manifest& manifest, const Graph& graph) {
+// Lists the tensors that differ between the run and the checkpoint. A slot that the run's optimiser does not
+// keep is no difference: older checkpoints have one for a momentum of 0, too.
+std::vector<std::string> tensor_differences(const Manifest& manifest, const Graph& graph,
+                                            const Optimiser& optimiser) {
   Facts there, here;
   const auto text = [](const CheckpointTensor& t) {
     return fmt::format("{} of {}", t.is_float ? "float32" : "int64",
@@ -68,7 +70,11 @@ std::vector<std::string> tensor_differences(const Manifest& manifest, const Grap
   };
   for (const CheckpointFile& file : manifest.files)
     for (const CheckpointTensor& t : file.tensors) there["the tensor " + t.path] = text(t);
-  for (const CheckpointTensor& t : checkpoint_tensors(graph)) here["the tensor " + t.path] = text(t);
+  for (const CheckpointTensor& t : checkpoint_tensors(graph, optimiser))
+    here["the tensor " + t.path] = text(t);
+  std::erase_if(there, [&](const auto& fact) {
+    return fact.first.find('/') != std::string::npos && !here.contains(fact.first);
+  });
   return differences(there, here);
 }
 
@@ -136,13 +142,13 @@ void check_position(const TrainPosition& p, int64_t steps_per_epoch, const std::
         "take an older checkpoint; a manifest can't be edited");
 }
 
-void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph,
+void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph, const Optimiser& optimiser,
                    const std::string& checkpoint) {
   std::vector<std::string> all = differences(completed(m.model, run.model, checkpoint), run.model);
   Facts there = completed(m.recipe, run.recipe, checkpoint), here = run.recipe;
   for (const char* own : {length, course_length}) there.erase(own), here.erase(own);
   for (std::string& sentence : differences(there, here)) all.push_back(std::move(sentence));
-  if (all.empty()) all = tensor_differences(m, graph);
+  if (all.empty()) all = tensor_differences(m, graph, optimiser);
   if (!all.empty())
     throw Error(fmt::format("{} does not belong to this run: {}", checkpoint, some(all)),
                 "resume with the options it was trained with");
@@ -222,7 +228,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
     refuse_foreign(folder, checkpoint);
     if (checkpoint.empty()) return std::string();
     const std::string text = read_manifest(checkpoint);
-    check_belongs(manifest_from_json(text, checkpoint), run, graph, checkpoint);
+    check_belongs(manifest_from_json(text, checkpoint), run, graph, *optimiser_of(o), checkpoint);
     return checkpoint + '\0' + text;
   });
   if (found.empty()) return beginning;

@@ -154,9 +154,13 @@ RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) 
   return course;
 }
 
-TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
+std::shared_ptr<const Optimiser> optimiser_of(const TrainCommandOptions& o) {
   SgdOptions sgd = o.sgd;
   sgd.nesterov = o.nesterov;
+  return std::make_shared<Sgd>(sgd);
+}
+
+TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
   const RateCourse course = rate_course(o, batches_per_epoch);
   const LearningRate schedule(course.options);
   return {
@@ -164,7 +168,6 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .epochs = o.epochs,
       .steps = o.steps,
       .seed = o.seed,
-      .sgd = sgd,
       .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),

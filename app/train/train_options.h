@@ -53,6 +53,7 @@ struct RateCourse {
 };
 RateCourse rate_course(const TrainCommandOptions&, int64_t batches_per_epoch);
 
+std::shared_ptr<const Optimiser> optimiser_of(const TrainCommandOptions&);
 TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
 
 }  // namespace antichain

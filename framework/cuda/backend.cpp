@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
-
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
 #include "framework/cuda/update.h"
@@ -34,34 +32,11 @@ Error taken(int device, int local_rank, int devices) {
                   devices));
 }
 
-// Keeps in the device's memory the parts of the parameters, and keeps alive the tensors that they belong to.
-class UpdateOfParts : public Update {
- public:
-  UpdateOfParts(const Backend& backend, const Context& context, const std::vector<Trained>& trained)
-      : trained_(trained), count_(0) {
-    const std::vector<Part> parts = parts_of(trained);
-    const TensorSpec spec{{int64_t(parts.size() * sizeof(Part))}, DType::u8};
-    const Tensor host = Tensor::host(spec);
-    std::memcpy(host.raw(), parts.data(), size_t(spec.bytes()));
-    parts_ = backend.tensor(spec);
-    backend.copy(context, host, parts_);
-    count_ = int64_t(parts.size());
-  }
-
-  void run(Context& context, const SgdOptions& options, const Rate& rate) const override {
-    if (count_ > 0) update(stream_of(context), options, rate, parts_.data<Part>(), count_);
-  }
-
- private:
-  const std::vector<Trained> trained_;
-  Tensor parts_;
-  int64_t count_;
-};
-
 class CudaBackend : public Backend {
  public:
   explicit CudaBackend(BackendOptions options) : name_(options.name), libraries_(options.libraries) {
     kernels_ = std::move(options.operators);
+    updates_ = updates();
   }
 
   std::string name() const override { return name_; }
@@ -155,17 +130,6 @@ class CudaBackend : public Backend {
       return cuda::add(stream_of(context), x.data<Bf16>(), y.data<Bf16>(), x.elements());
     ANTICHAIN_CHECK(x.dtype() == DType::f32, "what is added up is float32 or bf16");
     cuda::add(stream_of(context), x.data<float>(), y.data<float>(), x.elements());
-  }
-
-  void sgd(Context& context, const SgdOptions& options, const Rate& rate, const Tensor& w, const Tensor& dw,
-           const Tensor& momentum) const override {
-    cuda::sgd(stream_of(context), options, rate, w.data<float>(), dw.data<float>(),
-              momentum ? momentum.data<float>() : nullptr, w.elements());
-  }
-
-  std::unique_ptr<Update> update_of(const Context& context,
-                                    const std::vector<Trained>& trained) const override {
-    return std::make_unique<UpdateOfParts>(*this, context, trained);
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "framework/cuda/descend.h"
 #include "framework/cuda/passes.h"
 
 namespace antichain::cuda {
@@ -29,17 +28,6 @@ void find(Stream stream, const T* values, int64_t count, int* found) {
 
 void add(Stream stream, const float* x, float* y, int64_t count) { add_numbers(stream, x, y, count); }
 void add(Stream stream, const Bf16* x, Bf16* y, int64_t count) { add_numbers(stream, x, y, count); }
-
-void sgd(Stream stream, const SgdOptions& options, const Rate& given, float* w, const float* dw, float* v,
-         int64_t count) {
-  const bool has_momentum = v != nullptr;
-  for_elements(
-      stream, count,
-      [=] ANTICHAIN_DEVICE(Index, float gradient, float& weight, float& momentum) {
-        descend(options, now(given), has_momentum, weight, gradient, momentum);
-      },
-      read(dw), update(w), update(v));
-}
 
 void find_non_finite(Stream stream, const float* values, int64_t count, int* found) {
   find(stream, values, count, found);

@@ -1,19 +1,16 @@
 // Element-wise passes over device memory that every stage needs whatever its operators are: gradient sums,
-// the optimiser, and the search for infinities and NaN.
+// and the search for infinities and NaN.
 #pragma once
 
 #include <cstdint>
 
 #include "framework/bf16.h"
 #include "framework/cuda/resources.h"
-#include "framework/sgd.h"
 
 namespace antichain::cuda {
 
 void add(Stream, const float* x, float* y, int64_t count);  // y += x
 void add(Stream, const Bf16* x, Bf16* y, int64_t count);
-// `momentum` may be nullptr.
-void sgd(Stream, const SgdOptions&, const Rate&, float* w, const float* dw, float* momentum, int64_t count);
 // Sets *found to 1 where a number is infinite or NaN; otherwise leaves it.
 void find_non_finite(Stream, const float* values, int64_t count, int* found);
 void find_non_finite(Stream, const double* values, int64_t count, int* found);

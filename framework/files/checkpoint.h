@@ -1,6 +1,7 @@
 // A checkpoint is a folder: one HDF5 file per stage, and manifest.json, which says what run they belong to,
 // where it stands, and the hash of every file. What the files hold is independent of the plan: parameters and
-// buffers in plain layout by their full names, momentum in the group "momentum" under the same names.
+// buffers in plain layout by their full names, an optimiser's slots in groups of their names ("momentum")
+// under the same names.
 // docs/reliability.md has the format; framework/files/checkpoint_folder.h reads and writes the folders.
 #pragma once
 

@@ -30,7 +30,7 @@ Weights read_checkpoint_weights(const std::string& path) {
   for (const CheckpointFile& file : manifest.files) {
     std::vector<std::string> names;
     for (const CheckpointTensor& tensor : file.tensors)
-      if (tensor.path.find('/') == std::string::npos) names.push_back(tensor.path);  // others are momentum
+      if (tensor.path.find('/') == std::string::npos) names.push_back(tensor.path);  // others are slots
     const std::string bytes = read_checkpoint_file(checkpoint, file);
     for (NamedTensor& tensor : read_hdf5(bytes, names, checkpoint + "/" + file.name))
       weights.add(std::move(tensor));

@@ -9,7 +9,7 @@
 
 namespace antichain {
 
-// Returns parameters and buffers, without momentum, of a checkpoint (RUN/step-…) or of the newest whole one
+// Returns parameters and buffers, without slots, of a checkpoint (RUN/step-…) or of the newest whole one
 // of a folder of them (RUN). Throws Damaged when a file is not what was written, Error when there is none.
 Weights read_checkpoint_weights(const std::string& path);
 

@@ -7,15 +7,12 @@
 #include <fstream>
 
 #include "framework/error.h"
-#include "framework/sgd.h"
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/cpu_isa.h"
 
 namespace antichain {
 namespace {
-
-constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
@@ -46,22 +43,6 @@ std::string usual_name(const std::string& isa) {
   return isa == "avx" ? "AVX" : isa == "sse41" ? "SSE4.1" : "other instructions";
 }
 
-// Updates w, dw and v element by element, so that neither threads nor vector width change a bit. The compiler
-// removes `has_v` without momentum from the loop.
-template <bool has_v, bool nesterov>
-void sgd_pass(const SgdOptions& o, float rate, int64_t n, float* w, const float* dw, float* v) {
-#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
-  for (int64_t i = 0; i < n; ++i) {
-    const float g = dw[i] + o.weight_decay * w[i];
-    float step = g;
-    if constexpr (has_v) {
-      v[i] = o.momentum * v[i] + g;
-      step = nesterov ? g + o.momentum * v[i] : v[i];
-    }
-    w[i] -= rate * step;
-  }
-}
-
 // A kernel that waits for a thread which never comes would wait forever.
 void check_team(int wanted) {
   if (wanted == 1) return;
@@ -79,7 +60,10 @@ void check_team(int wanted) {
 
 class CpuBackend : public Backend {
  public:
-  explicit CpuBackend(cpu::Operators operators) { kernels_ = std::move(operators); }
+  CpuBackend(cpu::Operators operators, cpu::Updates updates) {
+    kernels_ = std::move(operators);
+    updates_ = std::move(updates);
+  }
 
   std::string name() const override { return "cpu"; }
   std::string description() const override {
@@ -115,26 +99,12 @@ class CpuBackend : public Backend {
     ANTICHAIN_CHECK(x.spec() == y.spec(), "add takes two tensors of one form");
     with_type(x.dtype(), [&]<class T>() { cpu::accumulate(x.data<T>(), y.data<T>(), x.elements()); });
   }
-
-  void sgd(Context&, const SgdOptions& o, const Rate& rate, const Tensor& w, const Tensor& dw,
-           const Tensor& momentum) const override {
-    float *weights = w.data<float>(), *v = momentum.data<float>();
-    const float* gradient = dw.data<float>();
-    if (!momentum)
-      sgd_pass<false, false>(o, rate.value, w.elements(), weights, gradient, nullptr);
-    else if (o.nesterov)
-      sgd_pass<true, true>(o, rate.value, w.elements(), weights, gradient, v);
-    else
-      sgd_pass<true, false>(o, rate.value, w.elements(), weights, gradient, v);
-  }
 };
 
 }  // namespace
 
-std::unique_ptr<Backend> cpu::make_backend(Operators operators) {
-  return std::make_unique<CpuBackend>(std::move(operators));
+void register_cpu_backend() {
+  register_backend(std::make_unique<CpuBackend>(cpu::operators(), cpu::updates()));
 }
-
-void register_cpu_backend() { register_backend(cpu::make_backend(cpu::operators())); }
 
 }  // namespace antichain

@@ -19,8 +19,8 @@ namespace cpu {
 
 using Operators = std::map<std::string, KernelEntry, std::less<>>;
 Operators operators();
-// The backend "cpu" with these operators.
-std::unique_ptr<Backend> make_backend(Operators);
+using Updates = std::map<std::string, MakeUpdate, std::less<>>;
+Updates updates();
 
 KernelEntry conv2d_entry();
 KernelEntry linear_entry();

@@ -1,6 +1,7 @@
-// The table of the operators that the "cpu" backend has.
+// The tables of the operators and of the optimisers that the "cpu" backend has.
 #include "layers/cpu/backend.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/cpu/updates.h"
 
 namespace antichain::cpu {
 
@@ -20,5 +21,7 @@ Operators operators() {
           {"reorder", reorder_entry()},
           {"softmax_cross_entropy", softmax_cross_entropy_entry()}};
 }
+
+Updates updates() { return {{"sgd", one_by_one(sgd)}}; }
 
 }  // namespace antichain::cpu

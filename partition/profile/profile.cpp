@@ -6,17 +6,6 @@
 namespace antichain {
 namespace {
 
-// Weights live in the operator's layout, and its padding takes memory too.
-int64_t param_bytes(const Node& node) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < node.signature.params.size(); ++i) {
-    const ParamSpec& param = node.signature.params[i];
-    Layout layout = i < node.lowering.params.size() ? node.lowering.params[i] : Layout::plain;
-    bytes += TensorSpec{param.shape, param.dtype, layout}.bytes();
-  }
-  return bytes;
-}
-
 int64_t sum_of_bytes(const std::vector<TensorSpec>& specs) {
   int64_t bytes = 0;
   for (const TensorSpec& spec : specs) bytes += spec.bytes();
@@ -34,7 +23,7 @@ bool keeps_output(const Graph& graph, NodeId id) {
   return false;
 }
 
-ProfileNode profile_node(const Graph& graph, NodeId id) {
+ProfileNode profile_node(const Graph& graph, NodeId id, const Optimiser& optimiser) {
   const Node& node = graph[id];
   ProfileNode priced;
   priced.name = node.name;
@@ -45,6 +34,7 @@ ProfileNode profile_node(const Graph& graph, NodeId id) {
   priced.needs_gradient = graph.needs_gradient(id);
   priced.cost.output_bytes = node.output().bytes();
   priced.cost.param_bytes = param_bytes(node);
+  priced.cost.optimiser_bytes = slot_bytes(optimiser, node);
   priced.cost.prepared_bytes = sum_of_bytes(node.lowering.prepared);
   priced.cost.stash_bytes = stash_bytes(node);
   priced.cost.keeps_output = keeps_output(graph, id);
@@ -68,14 +58,15 @@ std::vector<std::vector<int>> Profile::consumers() const {
   return consumers;
 }
 
-Profile unpriced(const Graph& lowered, const std::string& device) {
+Profile unpriced(const Graph& lowered, const std::string& device, const Optimiser& optimiser) {
   Profile profile;
   profile.model = lowered.model();
   profile.graph_hash = lowered.hash();
   profile.device = device;
   profile.precision = lowered.precision();
   profile.microbatch = lowered.microbatch();
-  for (NodeId id = 0; id < lowered.size(); ++id) profile.nodes.push_back(profile_node(lowered, id));
+  for (NodeId id = 0; id < lowered.size(); ++id)
+    profile.nodes.push_back(profile_node(lowered, id, optimiser));
   return profile;
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "framework/graph.h"
+#include "framework/optimiser.h"
 
 namespace antichain {
 
@@ -75,7 +76,7 @@ struct Profile {
 };
 
 // Returns the graph's nodes with all static costs. All times are zero.
-Profile unpriced(const Graph& lowered, const std::string& device);
+Profile unpriced(const Graph& lowered, const std::string& device, const Optimiser& = *default_optimiser());
 
 std::string to_json(const Profile&);
 // Throws Error with `origin` (a file name) and the field for malformed JSON, unknown or missing fields,

@@ -66,10 +66,11 @@ Plan whole_model(const Profile& profile) {
 // A Bench runs steps of one model on one rank.
 class Bench {
  public:
-  Bench(const Graph& graph, Context& context, const Profile& profile, int microbatches)
+  Bench(const Graph& graph, const std::shared_ptr<const Optimiser>& optimiser, Context& context,
+        const Profile& profile, int microbatches)
       : plan_(whole_model(profile)),
         schedule_(make_schedule(profile, plan_, Policy::one_f_one_b, microbatches)),
-        stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0),
+        stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0, optimiser),
         runner_(stage_, profile, plan_, schedule_, Mode::train, alone_) {}
 
   StageRunner& runner() { return runner_; }
@@ -133,7 +134,8 @@ double largest(Job& job, double mine) {
 // In host memory a node takes as long as its call.
 void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
                    const MeasureOptions& options) {
-  Bench bench(graph, context, profile, profiled_microbatches(context.backend(), options.microbatches));
+  Bench bench(graph, options.optimiser, context, profile,
+              profiled_microbatches(context.backend(), options.microbatches));
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
   std::vector<double> overhead;
   double in_nodes = 0;
@@ -175,7 +177,8 @@ void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& 
 void measure_device(const Graph& graph, Context& context, Profile& profile, Job& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
-  Bench bench(graph, context, profile, profiled_microbatches(context.backend(), options.microbatches));
+  Bench bench(graph, options.optimiser, context, profile,
+              profiled_microbatches(context.backend(), options.microbatches));
   // Numbers are checked as in training, where steps continue without waiting for the result.
   bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   DeviceTimes times(bench.microbatches());
@@ -214,17 +217,18 @@ int profiled_microbatches(const Backend& device, int of_run) {
   return std::min(of_run, device.host_memory() ? 2 : 8);
 }
 
-MemoryNeed profiling_need(const Graph& lowered, const Backend& device, int of_run) {
-  const Profile profile = unpriced(lowered, "");
+MemoryNeed profiling_need(const Graph& lowered, const Optimiser& optimiser, const Backend& device,
+                          int of_run) {
+  const Profile profile = unpriced(lowered, "", optimiser);
   const Plan plan = whole_model(profile);
   const Schedule schedule =
       make_schedule(profile, plan, Policy::one_f_one_b, profiled_microbatches(device, of_run));
-  return step_need(lowered, profile, plan, schedule, 0);
+  return step_need(lowered, optimiser, profile, plan, schedule, 0);
 }
 
 Profile measure(const Graph& lowered, Context& context, Transport& transport, const MeasureOptions& options) {
   Job& job = transport.job();
-  Profile profile = unpriced(lowered, context.backend().description());
+  Profile profile = unpriced(lowered, context.backend().description(), *options.optimiser);
   profile.threads = context.threads();
   profile.ranks_at_once = job.local_size();
   job.activity().doing("measuring the model's nodes");

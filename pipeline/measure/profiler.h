@@ -16,6 +16,7 @@
 namespace antichain {
 
 struct MeasureOptions {
+  std::shared_ptr<const Optimiser> optimiser = default_optimiser();  // the run's
   int microbatches = 1;  // in the run; with more than one, weight gradients are timed accumulating
   double budget_s = 3;   // about how long to measure, after the warm-up
   int min_repeats = 5, max_repeats = 50;
@@ -29,7 +30,7 @@ struct MeasureOptions {
 int profiled_microbatches(const Backend&, int of_run);
 
 // Returns what each rank allocates while it measures: the whole network, whatever stage it will run.
-MemoryNeed profiling_need(const Graph& lowered, const Backend&, int microbatches_of_run);
+MemoryNeed profiling_need(const Graph& lowered, const Optimiser&, const Backend&, int microbatches_of_run);
 
 // Collective; every rank gets the same profile. Times are medians over the repeats. The link is measured
 // between neighbouring ranks, over the transport that carries tensors in training.

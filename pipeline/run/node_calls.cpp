@@ -139,7 +139,7 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
 }
 
 void NodeCalls::update() {
-  const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate);
+  const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate, input_->step);
   const bool at_once = device_.updates_at_once() && !timer_->listens();
   for (NodeId id : stage_.nodes()) {
     NodeState& state = stage_[id];
@@ -151,10 +151,10 @@ void NodeCalls::update() {
       timer_->around_rest(id, Verb::update, 0,
                           [&] { state.kernel->absorb(context_, statistics, state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
-      timer_->around(id, Verb::update, 0, [&] { stage_.update(id, input_->sgd, rate); });
+      timer_->around(id, Verb::update, 0, [&] { stage_.update(id, rate); });
     device_.between_nodes();
   }
-  if (at_once) stage_.update(input_->sgd, rate);
+  if (at_once) stage_.update(rate);
 }
 
 }  // namespace antichain

@@ -20,7 +20,7 @@
 namespace antichain {
 
 // Hears right before a training step's update whether this rank's numbers are finite. If it answers false,
-// weights, momentum and buffers stay as they are. Every rank calls it once a step, so it may ask the others.
+// weights, slots and buffers stay as they are. Every rank calls it once a step, so it may ask the others.
 using NumberJudge = std::function<bool(const NumberReport&)>;
 
 // Which rank of the job is watched, and what it sends.

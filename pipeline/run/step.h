@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "framework/sgd.h"
 #include "framework/tensor.h"
 #include "pipeline/run/non_finite.h"
 #include "pipeline/schedule/timeline.h"
@@ -40,7 +39,6 @@ struct StepInput {
   uint64_t step = 0, seed = 0;
   int batch = 0;   // samples: the loss divides by it
   float rate = 0;  // learning rate
-  SgdOptions sgd;
   bool traced = false;
 };
 

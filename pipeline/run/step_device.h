@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "framework/context.h"
-#include "framework/sgd.h"
 #include "pipeline/device/device_step.h"
 #include "pipeline/run/input_feed.h"
 #include "pipeline/run/node_timer.h"

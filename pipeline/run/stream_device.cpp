@@ -46,7 +46,7 @@ std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool
 }
 
 void StreamDevice::begin_step(const StepInput& input, bool judged) {
-  const Recorded now{input.batch, input.seed, input.sgd, judged, context_.workspace(0)};
+  const Recorded now{input.batch, input.seed, judged, context_.workspace(0)};
   if (now != recorded_) step_->forget_recorded();
   recorded_ = now;
   step_->set({input.step, input.rate});

@@ -33,7 +33,6 @@ class StreamDevice final : public StepDevice {
   struct Recorded {  // what recorded work was told, besides the step numbers
     int batch = 0;
     uint64_t seed = 0;
-    SgdOptions sgd;
     bool judged = false;
     const std::byte* workspace = nullptr;
     bool operator==(const Recorded&) const = default;

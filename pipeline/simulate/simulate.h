@@ -37,8 +37,8 @@ double step_s(const Profile&, const Plan&, const Policy&, int microbatches, cons
 double one_device_step_s(const Profile&, int microbatches);
 
 // Returns the peak bytes per rank, from the schedule's slots (the formula is in
-// pipeline/simulate/simulate_memory.cpp). They include weights, gradients, what the optimiser keeps, the stash and
-// outputs kept for backward, and received and sent tensors, but no scratch memory of kernels.
+// pipeline/simulate/simulate_memory.cpp). They include weights, gradients, what the optimiser keeps, the
+// stash and outputs kept for backward, and received and sent tensors, but no scratch memory of kernels.
 std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profile&);
 
 // Draws rank x time, one character a cell. A forward is its micro-batch's last digit, a backward a letter (a

@@ -14,13 +14,8 @@ namespace {
 // as its kernels first run.
 constexpr int64_t library_bytes = 3 << 20;
 
-int64_t weight_bytes(const Node& node) {
-  int64_t bytes = 0;
-  for (size_t i = 0; i < node.signature.params.size(); ++i) {
-    const ParamSpec& param = node.signature.params[i];
-    const int64_t weights = TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes();
-    bytes += trained_bytes(weights, /*slots=*/weights);
-  }
+int64_t weight_bytes(const Node& node, const Optimiser& optimiser) {
+  int64_t bytes = trained_bytes(param_bytes(node), slot_bytes(optimiser, node));
   for (const TensorSpec& spec : node.lowering.prepared) bytes += spec.bytes();
   for (const ParamSpec& buffer : node.signature.buffers)
     bytes += TensorSpec{buffer.shape, buffer.dtype}.bytes();
@@ -33,9 +28,7 @@ int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
   for (const NodeId id : nodes) {
     const Node& node = graph[id];
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
-      const ParamSpec& param = node.signature.params[i];
-      const TensorSpec own{param.shape, param.dtype, node.lowering.params[i]},
-          plain{param.shape, param.dtype};
+      const TensorSpec own = node.param(i), plain{own.shape, own.dtype};
       most = std::max(most, own.bytes() + (own.layout == Layout::plain ? 0 : plain.bytes()));
     }
   }
@@ -51,25 +44,25 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 }  // namespace
 
-MemoryNeed step_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& schedule,
-                     int rank, Mode mode) {
+MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& network, const Plan& plan,
+                     const Schedule& schedule, int rank, Mode mode) {
   const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
   MemoryNeed need{.activations =
                       StageMemory::bytes_needed(graph, nodes, network, plan, schedule, rank, mode)};
   need.code = library_bytes;
   for (const NodeId id : nodes) {
-    need.weights += weight_bytes(graph[id]);
+    need.weights += weight_bytes(graph[id], optimiser);
     need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
     need.code += graph[id].lowering.code_bytes;
   }
   return need;
 }
 
-MemoryNeed memory_need(const Graph& graph, const Profile& network, const Plan& plan, const Schedule& training,
-                       int rank, int64_t image_bytes) {
+MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Profile& network,
+                       const Plan& plan, const Schedule& training, int rank, int64_t image_bytes) {
   const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
   const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
-  MemoryNeed need = step_need(graph, network, plan, training, rank);
+  MemoryNeed need = step_need(graph, optimiser, network, plan, training, rank);
   need.evaluation = StageMemory::bytes_needed(graph, nodes, network, plan, evaluation, rank, Mode::evaluate);
   need.copy = copy_bytes(graph, nodes);
   if (reads_images(graph, nodes))  // one loader for training, one for evaluation

@@ -11,7 +11,7 @@
 namespace antichain {
 
 struct MemoryNeed {
-  int64_t weights = 0;      // parameters, their gradients and momentum; what is prepared of them; buffers
+  int64_t weights = 0;      // parameters, their gradients and slots; what is prepared of them; buffers
   int64_t activations = 0;  // of a training step: StageMemory
   int64_t evaluation = 0;   // of an evaluation's, which stays beside it
   int64_t scratch = 0;      // of the largest kernel
@@ -27,10 +27,10 @@ struct MemoryNeed {
 };
 
 // Of the rank that has stage `rank` of the plan: for steps alone, on samples that are there.
-MemoryNeed step_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule&, int rank,
-                     Mode = Mode::train);
+MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
+                     const Schedule&, int rank, Mode = Mode::train);
 // And for all that `antichain train` does besides. `image_bytes` of one decoded image.
-MemoryNeed memory_need(const Graph& lowered, const Profile& network, const Plan&, const Schedule& training,
-                       int rank, int64_t image_bytes);
+MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
+                       const Schedule& training, int rank, int64_t image_bytes);
 
 }  // namespace antichain

@@ -1,5 +1,9 @@
 #include "pipeline/stage/stage.h"
 
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
 #include "framework/error.h"
 #include "pipeline/stage/parts.h"
 
@@ -9,16 +13,14 @@ int64_t gradient_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
   int64_t bytes = 0;
   for (const NodeId id : nodes) {
     const Node& node = graph[id];
-    for (size_t i = 0; i < node.signature.params.size(); ++i) {
-      const ParamSpec& param = node.signature.params[i];
-      bytes += part_room(TensorSpec{param.shape, param.dtype, node.lowering.params[i]}.bytes());
-    }
+    for (size_t i = 0; i < node.signature.params.size(); ++i) bytes += part_room(node.param(i).bytes());
   }
   return bytes;
 }
 
-Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed)
-    : graph_(lowered), nodes_(std::move(nodes)), context_(context) {
+Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
+             std::shared_ptr<const Optimiser> optimiser)
+    : graph_(lowered), nodes_(std::move(nodes)), context_(context), optimiser_(std::move(optimiser)) {
   const Backend& backend = context.backend();
   for (NodeId id : nodes_) {
     const Node& node = graph_[id];
@@ -30,7 +32,9 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
     state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
       state.params.push_back(draw(node, node.signature.params[i], node.lowering.params[i], seed));
-      state.momentum.push_back(backend.tensor(state.params.back().spec()));
+      std::vector<Tensor>& slots = state.slots.emplace_back();
+      for (size_t n = optimiser_->slots(node.signature.params[i]).size(); n > 0; --n)
+        slots.push_back(backend.tensor(state.params.back().spec()));
     }
     for (const ParamSpec& buffer : node.signature.buffers)
       state.buffers.push_back(draw(node, buffer, Layout::plain, seed));
@@ -54,15 +58,21 @@ void Stage::lay_out_gradients() {
   ANTICHAIN_CHECK(begin == bytes, "every parameter has its part");
 }
 
+std::vector<Trained> Stage::trained(NodeId id) const {
+  const NodeState& state = state_.at(id);
+  std::vector<Trained> all;
+  for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
+    all.push_back({state.params[i], state.gradients[i], state.slots[i], {}});
+    if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
+      all.back().rounded = state.prepared[i];
+  }
+  return all;
+}
+
 void Stage::plan_update() {
   std::vector<Trained> all;
-  for (const auto& [id, state] : state_)
-    for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
-      all.push_back({state.params[i], state.gradients[i], state.momentum[i], {}});
-      if (graph_[id].lowering.prepared_rounded && i < state.prepared.size())
-        all.back().rounded = state.prepared[i];
-    }
-  at_once_ = context_.backend().update_of(context_, all);
+  for (const NodeId id : nodes_) std::ranges::copy(trained(id), std::back_inserter(all));
+  at_once_ = context_.backend().make_update(optimiser_, context_, std::move(all));
 }
 
 void Stage::prepare() {
@@ -83,22 +93,22 @@ Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint
   return value;
 }
 
-void Stage::update(NodeId id, const SgdOptions& sgd, const Rate& rate) {
-  NodeState& state = state_.at(id);
-  for (size_t i = 0; i < state.params.size(); ++i)
-    context_.backend().sgd(context_, sgd, rate, state.params[i], state.gradients[i], state.momentum[i]);
-  prepare(state);
+void Stage::update(NodeId id, const Rate& rate) {
+  std::unique_ptr<Update>& update = of_nodes_[id];
+  if (!update) update = context_.backend().make_update(optimiser_, context_, trained(id));
+  update->run(context_, rate);
+  prepare_after_update(id);
 }
 
-void Stage::update(const SgdOptions& sgd, const Rate& rate) {
-  if (at_once_) at_once_->run(context_, sgd, rate);
-  for (const NodeId id : nodes_) {
-    if (!graph_.needs_gradient(id)) continue;
-    if (!at_once_)
-      update(id, sgd, rate);
-    else if (!graph_[id].lowering.prepared_rounded)
-      prepare(state_.at(id));
-  }
+void Stage::update(const Rate& rate) {
+  at_once_->run(context_, rate);
+  for (const NodeId id : nodes_)
+    if (graph_.needs_gradient(id)) prepare_after_update(id);
+}
+
+// The update itself has written what is only rounded.
+void Stage::prepare_after_update(NodeId id) {
+  if (!graph_[id].lowering.prepared_rounded) prepare(state_.at(id));
 }
 
 void Stage::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {

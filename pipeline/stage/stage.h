@@ -12,16 +12,16 @@
 
 #include "framework/backend.h"
 #include "framework/graph.h"
-#include "framework/sgd.h"
 
 namespace antichain {
 
 // Everything of one node that outlives a step. Tensors are in the device's memory and the lowering's layouts.
-// params, gradients and momentum go by the index of Signature::params, buffers by that of Signature::buffers,
-// prepared by that of Lowering::prepared.
+// params, gradients and slots go by the index of Signature::params, a parameter's slots by the optimiser's
+// order, buffers by the index of Signature::buffers, prepared by that of Lowering::prepared.
 struct NodeState {
   std::unique_ptr<Kernel> kernel;
-  std::vector<Tensor> params, gradients, momentum, buffers;
+  std::vector<Tensor> params, gradients, buffers;
+  std::vector<std::vector<Tensor>> slots;
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
 };
 
@@ -31,12 +31,14 @@ int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
 class Stage {
  public:
   // `nodes` are ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank
-  // they live. Error when the backend has no kernel for an operator, or no memory. The graph and the context
-  // must outlive the stage.
-  Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed);
+  // they live. Error when the backend has no kernel for an operator, no update for the optimiser, or no
+  // memory. The graph and the context must outlive the stage.
+  Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
+        std::shared_ptr<const Optimiser> = default_optimiser());
 
   const Graph& graph() const { return graph_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }
+  const Optimiser& optimiser() const { return *optimiser_; }
   bool owns(NodeId id) const { return state_.contains(id); }
   NodeState& operator[](NodeId id) { return state_.at(id); }
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
@@ -45,9 +47,9 @@ class Stage {
   const Tensor& gradients() const { return gradients_; }
 
   // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
-  void update(NodeId id, const SgdOptions&, const Rate&);
-  // Of all nodes, at once where the device has a way.
-  void update(const SgdOptions&, const Rate&);
+  void update(NodeId id, const Rate&);
+  // The same pass over the parameters of all nodes at once.
+  void update(const Rate&);
   // Has every kernel prepare its parameters: for whoever sets their values otherwise.
   void prepare();
 
@@ -58,15 +60,19 @@ class Stage {
  private:
   void prepare(NodeState&);
   void lay_out_gradients();
+  std::vector<Trained> trained(NodeId) const;
   void plan_update();
+  void prepare_after_update(NodeId);
   Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;
 
   const Graph& graph_;
   std::vector<NodeId> nodes_;
   Context& context_;
+  const std::shared_ptr<const Optimiser> optimiser_;
   std::map<NodeId, NodeState> state_;
   Tensor gradients_;
-  std::unique_ptr<Update> at_once_;  // of all parameters; nullptr: node by node
+  std::unique_ptr<Update> at_once_;                     // of all parameters
+  std::map<NodeId, std::unique_ptr<Update>> of_nodes_;  // made when they are first asked for
 };
 
 }  // namespace antichain

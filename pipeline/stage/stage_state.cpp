@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 
@@ -13,32 +14,41 @@
 namespace antichain {
 namespace {
 
-constexpr const char* momentum_group = "momentum";
+std::string path_of(const std::string& group, const std::string& name) {
+  return group.empty() ? name : group + "/" + name;
+}
 
 struct Entry {
-  std::string name, group;  // the group of momentum, else ""
+  std::string name, group;  // the slot's name, else ""
   const ParamSpec* spec = nullptr;
   Tensor value;  // the stage's own
-  std::string path() const { return group.empty() ? name : group + "/" + name; }
+  std::string path() const { return path_of(group, name); }
 };
 
-// `visit` for each tensor of the network's state: of the entry and, for parameters, of its momentum.
+// Calls visit(entry, slot's name or "", its index) for each tensor of the network's state: the entry itself
+// and, of a parameter, its slots.
 template <class Visit>
-void for_each_tensor(const Graph& graph, const Visit& visit) {
+void for_each_tensor(const Graph& graph, const Optimiser& optimiser, const Visit& visit) {
   for (const StateEntry& entry : state_entries(graph)) {
-    visit(entry, "");
-    if (!entry.buffer) visit(entry, momentum_group);
+    visit(entry, std::string(), size_t(0));
+    if (entry.buffer) continue;
+    const std::vector<std::string> slots = optimiser.slots(*entry.spec);
+    for (size_t slot = 0; slot < slots.size(); ++slot) visit(entry, slots[slot], slot);
   }
 }
 
 std::vector<Entry> entries(Stage& stage) {
   std::vector<Entry> all;
-  for_each_tensor(stage.graph(), [&](const StateEntry& e, const char* group) {
+  const auto visit = [&](const StateEntry& e, const std::string& group, size_t slot) {
     if (!stage.owns(e.node)) return;
-    NodeState& state = stage[e.node];
-    const auto& tensors = e.buffer ? state.buffers : *group ? state.momentum : state.params;
-    all.push_back({e.name, group, e.spec, tensors[size_t(e.index)]});
-  });
+    const NodeState& state = stage[e.node];
+    const auto i = size_t(e.index);
+    const Tensor& value = e.buffer        ? state.buffers[i]
+                          : group.empty() ? state.params[i]
+                                          : state.slots[i][slot];
+    all.push_back({e.name, group, e.spec, value});
+  };
+  for_each_tensor(stage.graph(), stage.optimiser(), visit);
   return all;
 }
 
@@ -89,10 +99,10 @@ void set(const Entry& entry, const NamedTensor& tensor, const Context& context, 
 
 }  // namespace
 
-std::vector<CheckpointTensor> checkpoint_tensors(const Graph& graph) {
+std::vector<CheckpointTensor> checkpoint_tensors(const Graph& graph, const Optimiser& optimiser) {
   std::vector<CheckpointTensor> all;
-  for_each_tensor(graph, [&](const StateEntry& e, const char* group) {
-    all.push_back(as_written(*group ? group + ("/" + e.name) : e.name, *e.spec));
+  for_each_tensor(graph, optimiser, [&](const StateEntry& e, const std::string& group, size_t) {
+    all.push_back(as_written(path_of(group, e.name), *e.spec));
   });
   return all;
 }
@@ -140,12 +150,19 @@ void StateCopy::write_hdf5(const Context& context, const std::function<void(std:
       all, [&](size_t i) { return plain(items_[i]).data<float>(); }, sink);
 }
 
-int64_t state_bytes(const Stage& stage) {
-  int64_t sum = 0;
-  for (const NodeId id : stage.nodes())
-    for (const auto* tensors : {&stage[id].params, &stage[id].momentum, &stage[id].buffers})
-      for (const Tensor& tensor : *tensors) sum += tensor.bytes();
-  return sum;
+StateBytes state_bytes(const Stage& stage) {
+  StateBytes bytes;
+  const auto add = [&](const std::vector<Tensor>& tensors) {
+    for (const Tensor& tensor : tensors) {
+      bytes.all += tensor.bytes();
+      bytes.largest = std::max(bytes.largest, tensor.bytes());
+    }
+  };
+  for (const NodeId id : stage.nodes()) {
+    add(stage[id].params), add(stage[id].buffers);
+    for (const std::vector<Tensor>& slots : stage[id].slots) add(slots);
+  }
+  return bytes;
 }
 
 void restore(Stage& stage, const std::string& checkpoint, const Manifest& manifest) {

@@ -1,6 +1,6 @@
-// All that a stage has to remember between two steps: parameters and buffers by name, momentum as
-// "momentum/NAME". As files have it (plain layout), and as a copy in host memory that is taken in a moment
-// and put into files later.
+// This is all that a stage has to remember between two steps: parameters and buffers by name, and the
+// optimiser's slots as "SLOT/NAME". It is there as files have it (plain layout), and as a copy in host memory
+// that is taken in a moment and put into files later.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 namespace antichain {
 
 // What a checkpoint of this network has, over all stages.
-std::vector<CheckpointTensor> checkpoint_tensors(const Graph&);
+std::vector<CheckpointTensor> checkpoint_tensors(const Graph&, const Optimiser&);
 
 // A cut through the stage's state: tensors that stay as they are while training goes on.
 class StateCopy {
@@ -35,8 +35,11 @@ class StateCopy {
   std::vector<Item> items_;
 };
 
-// Bytes of a stage's state: what one copy takes, and one file.
-int64_t state_bytes(const Stage&);
+// Bytes of a stage's state: what one copy takes, and one file; and of its largest tensor.
+struct StateBytes {
+  int64_t all = 0, largest = 0;
+};
+StateBytes state_bytes(const Stage&);
 
 // Sets the stage's state from the files of a checkpoint: those that have any of it are read, and checked
 // before anything is used. Damaged, or Error when a tensor is missing or has another shape.

@@ -16,10 +16,8 @@ constexpr double guessed_bytes_per_s = 50e6;  // until a checkpoint was measured
 
 }  // namespace
 
-// The copy, and the largest tensor once more in plain layout: it has its momentum, so it is half of the state
-// at most.
-int64_t checkpoint_memory_bytes(int64_t state_bytes) {
-  return state_bytes + state_bytes / 2 + (int64_t(16) << 20);
+int64_t checkpoint_memory_bytes(const StateBytes& state) {
+  return state.all + state.largest + (int64_t(16) << 20);
 }
 
 Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
@@ -45,7 +43,7 @@ bool Checkpointer::due_now() const {
 
 double Checkpointer::cost_s() const {
   if (!on()) return 0;
-  return last_s_ > 0 ? last_s_ : double(state_bytes_) * job_.size() / guessed_bytes_per_s;
+  return last_s_ > 0 ? last_s_ : double(state_bytes_.all) * job_.size() / guessed_bytes_per_s;
 }
 
 bool Checkpointer::has(int64_t step) const {

@@ -79,7 +79,7 @@ class Checkpointer {
   Stage& stage_;
   Job& job_;
   const Listener listener_;
-  const int64_t state_bytes_;
+  const StateBytes state_bytes_;
 
   std::string newest_;  // path
   TrainPosition newest_position_;
@@ -103,7 +103,8 @@ class Checkpointer {
   double last_s_ = 0;
 };
 
-// Host memory that checkpoints take besides training, at most: a copy of the state, and one tensor of it.
-int64_t checkpoint_memory_bytes(int64_t state_bytes);
+// Host memory that checkpoints take besides training, at most: a copy of the state, and its largest tensor
+// once more in plain layout.
+int64_t checkpoint_memory_bytes(const StateBytes&);
 
 }  // namespace antichain

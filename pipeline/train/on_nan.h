@@ -2,9 +2,9 @@
 //
 //   abort    The job ends with ExitCode::not_a_number, and names the first number that is not finite. This
 //            costs no messages: a rank that finds nothing updates without asking.
-//   skip     No rank updates in that step: weights, momentum and buffers stay as they are. All ranks agree
+//   skip     No rank updates in that step: weights, slots and buffers stay as they are. All ranks agree
 //            before any of them updates. Too many such steps in a row end the job.
-//   rewind   As skip, and every rank goes back to the last checkpoint: its weights, momentum and buffers.
+//   rewind   As skip, and every rank goes back to the last checkpoint: its weights, slots and buffers.
 //            Training goes on with the batch after the bad one, so the batches in between are not seen again
 //            (Chowdhery et al., "PaLM: Scaling Language Modeling with Pathways", JMLR 2023, section 5.1).
 #pragma once

@@ -125,7 +125,6 @@ class Trainer {
                                      .seed = options_.seed,
                                      .batch = options_.batch,
                                      .rate = rate,
-                                     .sgd = options_.sgd,
                                      .traced = traced},
                                     train_samples_);
     job_.activity().doing("waiting for the other ranks to end the step");

@@ -40,6 +40,26 @@ TEST(Backend, AKernelFromOutsideIsFoundAndNeverHidesAnother) {
   expect_error([&] { stand_in.entry("blocked"); }, {"stand-in", "blocked", "another type"});
 }
 
+class Resting : public Optimiser {
+ public:
+  std::string_view name() const override { return "resting"; }
+  std::string str() const override { return "leaves all as it is"; }
+  std::vector<std::string> slots(const ParamSpec&) const override { return {}; }
+};
+
+TEST(Backend, AnUpdateIsFoundByItsOptimisersName) {
+  const test::StandInBackend stand_in;
+  const Context context(stand_in);
+  const auto resting = std::make_shared<Resting>();
+  expect_error([&] { stand_in.make_update(resting, context, {}); },
+               {"device 'stand-in' has no update for optimiser 'resting'"});
+  const MakeUpdate make = one_by_one([](Context&, const Optimiser&, const Rate&, const Trained&) {});
+  register_update("stand-in", "resting", make);
+  EXPECT_NE(stand_in.make_update(resting, context, {}), nullptr);
+  expect_error([&] { register_update("stand-in", "resting", make); },
+               {"an update of optimiser 'resting'", "stand-in", "a name of its own"});
+}
+
 TEST(Context, WorkspaceGrowsAndIsReused) {
   const test::StandInBackend stand_in;
   Context context(stand_in);

@@ -61,8 +61,6 @@ class StandInBackend : public Backend {
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
   void copy(const Context&, const Tensor&, const Tensor&) const override {}
   void add(Context&, const Tensor&, const Tensor&) const override {}
-  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor&, const Tensor&,
-           const Tensor&) const override {}
 };
 
 }  // namespace antichain::test

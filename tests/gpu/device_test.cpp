@@ -1,5 +1,5 @@
-// What a CUDA device promises beside its operators: the optimiser's bits, and the look for numbers that are
-// none.
+// Tests what a CUDA device promises beside its operators: sums in bf16, the search for numbers that are none,
+// and the same convolution by every engine.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "framework/bf16.h"
-#include "framework/sgd.h"
 #include "layers/cpu/backend.h"
 #include "tests/layers/alternatives_check.h"
 #include "tests/layers/device_memory.h"
@@ -38,23 +37,6 @@ Tensor as_bf16(const Tensor& t) {
   const Tensor rounded = Tensor::host({t.shape(), DType::bf16});
   for (int64_t i = 0; i < t.elements(); ++i) rounded.data<Bf16>()[i] = Bf16(t.data<float>()[i]);
   return rounded;
-}
-
-TEST_F(Device, UpdatesWeightsAsTheCpuDoes) {
-  Context theirs(cpu());
-  for (const bool nesterov : {false, true})
-    for (const bool momentum : {false, true}) {
-      const Tensor w = random_tensor(1001, 1), dw = random_tensor(1001, 2), v = random_tensor(1001, 3);
-      const Tensor there_w = there(w), there_dw = there(dw), there_v = there(v);
-      const SgdOptions options{.nesterov = nesterov};
-      device_->sgd(*context_, options, 0.1f, there_w, there_dw, momentum ? there_v : Tensor());
-      cpu().sgd(theirs, options, 0.1f, w, dw, momentum ? v : Tensor());
-      const Tensor result = here(there_w), velocity = here(there_v);
-      for (int64_t i = 0; i < 1001; ++i) {  // the same operations without contraction: the same bits
-        EXPECT_EQ(result.data<float>()[i], w.data<float>()[i]);
-        EXPECT_EQ(velocity.data<float>()[i], v.data<float>()[i]);
-      }
-    }
 }
 
 // Gradients of activations in bf16: each sum is rounded to nearest, ties to even.

@@ -162,7 +162,7 @@ TEST_P(FiveSteps, StayBesideDoublePrecision) {
     GTEST_SKIP() << "takes minutes: set ANTICHAIN_LARGE_TESTS=1";
   const Graph graph = network(*c);
   const auto train = [&](const Backend& backend, int steps) {
-    return train_graph(graph, backend, start(*c, graph, 0), {}, rate, steps);
+    return train_graph(graph, backend, start(*c, graph, 0), default_optimiser(), rate, steps);
   };
   const GraphTraining before = train(reference::backend(), 0), right = train(reference::backend(), 5);
   const GraphTraining ours = train(engine(), 5);

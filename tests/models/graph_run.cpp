@@ -69,15 +69,16 @@ class GraphRun {
     return {.logits = numbers(context_, loss.x[0]), .losses = losses(), .gradients = by_name(&Memory::dw)};
   }
 
-  GraphTraining train(const SgdOptions& sgd, float rate, int steps) && {
+  GraphTraining train(const std::shared_ptr<const Optimiser>& optimiser, float rate, int steps) && {
     GraphTraining result;
+    const std::unique_ptr<Update> trained = make_update(optimiser);
     for (int step = 0; step <= steps; ++step) {
       forward();
       const std::vector<double> all = losses();
       result.losses.push_back(std::accumulate(all.begin(), all.end(), 0.0) / double(all.size()));
       if (step == steps) break;
       backward();
-      update(sgd, rate);
+      update(*trained, rate);
     }
     result.weights = by_name(&Memory::params);
     return result;
@@ -87,7 +88,7 @@ class GraphRun {
   struct Memory {
     std::unique_ptr<Kernel> kernel;
     Tensor y, dy;
-    std::vector<Tensor> x, params, prepared, buffers, dw, momentum, stash, statistics;
+    std::vector<Tensor> x, params, prepared, buffers, dw, stash, statistics;
   };
 
   void forward() {
@@ -97,12 +98,20 @@ class GraphRun {
     for (NodeId id = graph_.size() - 1; id >= 0; --id) backward(id);
   }
 
-  void update(const SgdOptions& sgd, float rate) {
-    for (Memory& m : nodes_)
+  std::unique_ptr<Update> make_update(const std::shared_ptr<const Optimiser>& optimiser) const {
+    std::vector<Trained> all;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Memory& m = nodes_[size_t(id)];
       for (size_t i = 0; i < m.params.size(); ++i) {
-        if (m.momentum.size() <= i) m.momentum.push_back(backend_.tensor(m.params[i].spec()));
-        backend_.sgd(context_, sgd, rate, m.params[i], m.dw[i], m.momentum[i]);
+        all.push_back({m.params[i], m.dw[i], {}, {}});
+        for (size_t n = optimiser->slots(graph_[id].signature.params[i]).size(); n > 0; --n)
+          all.back().slots.push_back(backend_.tensor(m.params[i].spec()));
       }
+    }
+    return backend_.make_update(optimiser, context_, std::move(all));
+  }
+  void update(const Update& update, float rate) {
+    update.run(context_, rate);
     for (Memory& m : nodes_) prepare(m);
   }
 
@@ -222,8 +231,8 @@ GraphResults run_graph(const Graph& graph, const Backend& backend, const Start& 
 }
 
 GraphTraining train_graph(const Graph& graph, const Backend& backend, const Start& start,
-                          const SgdOptions& sgd, float rate, int steps) {
-  return GraphRun(graph, backend, start).train(sgd, rate, steps);
+                          const std::shared_ptr<const Optimiser>& optimiser, float rate, int steps) {
+  return GraphRun(graph, backend, start).train(optimiser, rate, steps);
 }
 
 }  // namespace antichain

@@ -4,12 +4,13 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "framework/graph.h"
-#include "framework/sgd.h"
+#include "framework/optimiser.h"
 
 namespace antichain {
 
@@ -30,7 +31,7 @@ struct GraphTraining {
   std::vector<double> losses;                          // means: before each step, and after the last
   std::map<std::string, std::vector<double>> weights;  // after it, by full parameter name, plain layout
 };
-GraphTraining train_graph(const Graph& graph, const Backend&, const Start&, const SgdOptions&, float rate,
-                          int steps);
+GraphTraining train_graph(const Graph& graph, const Backend&, const Start&,
+                          const std::shared_ptr<const Optimiser>&, float rate, int steps);
 
 }  // namespace antichain

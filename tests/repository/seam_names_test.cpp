@@ -1,7 +1,9 @@
 // A seam holds where code below it does not ask for one of what lies above by its name: the pipeline knows no
-// operator and no input of a network, and only the table of engines knows which come in modules.
+// operator, no input of a network and no optimiser, and only the table of engines knows which come in
+// modules.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,6 +34,7 @@ std::vector<std::string> files_that_say(const std::string& folder, const std::ve
         if (code_of(line).find('"' + literal + '"') != std::string::npos)
           found.push_back(name + ": \"" + literal + "\"");
   }
+  std::ranges::sort(found);
   return found;
 }
 
@@ -40,6 +43,14 @@ using Found = std::vector<std::string>;
 TEST(SeamNames, ThePipelineNamesNoOperatorAndNoInput) {
   EXPECT_EQ(files_that_say("pipeline", {"conv2d", "batch_norm", "linear", "relu", "images", "labels"}),
             Found{});
+}
+
+TEST(SeamNames, NothingBetweenTheOptionsAndTheEnginesNamesAnOptimiser) {
+  for (const char* folder : {"data", "partition", "pipeline"})
+    EXPECT_EQ(files_that_say(folder, {"framework/sgd.h", "momentum", "sgd"}), Found{}) << folder;
+  EXPECT_EQ(files_that_say("framework", {"momentum", "sgd"}),
+            (Found{"framework/cuda/update.cpp: \"sgd\"", "framework/sgd.cpp: \"momentum\"",
+                   "framework/sgd.h: \"sgd\""}));
 }
 
 TEST(SeamNames, OnlyTheTableOfEnginesNamesTheModuleOfADevice) {

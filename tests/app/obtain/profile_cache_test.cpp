@@ -88,6 +88,7 @@ TEST_F(Caches, FindNothingForAnotherSubject) {
       {"cores", [](auto& s) { s.cores = 2; }},
       {"the host's cores", [](auto& s) { s.cores_of_host = 2; }},
       {"program", [](auto& s) { s.program = "1.0 abd"; }},
+      {"optimiser", [](auto& s) { s.optimiser = "sgd, 0 bytes"; }},
       {"graph", [](auto& s) { s.graph_hash = "i"; }},
       {"model", [](auto& s) { s.model = "n"; }},
       {"micro-batch", [](auto& s) { s.microbatch = 64; }},
@@ -146,7 +147,7 @@ TEST_F(Caches, AreAskedBeforeAnythingIsMeasured) {
   Context context(backend("cpu"), 1);
   const NetworkOptions network{.batch = 2, .microbatches = 2};
   const Graph graph = lower(make_model("resnet20", {.microbatch = 1}), backend("cpu"));
-  const ProfileSubject resnet20 = profile_subject(graph, context, 2, 1);
+  const ProfileSubject resnet20 = profile_subject(graph, *default_optimiser(), context, 2, 1);
   SoloTransport alone;
   const PlanningOptions planning{.profile_cache = path("cache")};
   const ProfileCache cache(planning.profile_cache);
@@ -154,7 +155,7 @@ TEST_F(Caches, AreAskedBeforeAnythingIsMeasured) {
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();
     Rank rank{alone, context};
-    const Profile profile = obtain_profile({}, planning, network, graph, rank, {});
+    const Profile profile = obtain_profile({}, planning, network, graph, default_optimiser(), rank, {});
     std::fflush(stdout);
     said = ::testing::internal::GetCapturedStdout() + ::testing::internal::GetCapturedStderr();
     return profile;

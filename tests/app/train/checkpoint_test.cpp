@@ -243,6 +243,21 @@ TEST_F(Checkpoints, OlderOnesThatSayLessAreTaken) {
   EXPECT_THAT(other.err, HasSubstr("does not say its dropout: it is taken to be 0.1, as here"));
 }
 
+// A momentum of 0 keeps no slot. Checkpoints from before have one all the same, and are taken.
+TEST_F(Checkpoints, ASlotThatIsNotKeptIsLeftOut) {
+  ASSERT_EQ(run(std::string(train_small) + "--steps 1 --momentum 0 --checkpoint plain").code, 0);
+  const std::string plain = fmt::format("plain/step-{:012}", 1);
+  for (const CheckpointFile& file :
+       manifest_from_json(read_file(path(plain + "/manifest.json")), plain).files)
+    for (const CheckpointTensor& tensor : file.tensors) EXPECT_THAT(tensor.path, Not(HasSubstr("/")));
+  EXPECT_EQ(run(std::string(train_small) + "--steps 2 --momentum 0 --resume " + plain).code, 0);
+  refused("--steps 2 --resume " + plain, 3, "momentum is 0 in the");
+
+  reseal(step(4), [](Manifest& m) { m.recipe["momentum"] = "0"; });
+  const ProgramRun older = resume("--momentum 0 --resume " + step(4));
+  EXPECT_EQ(older.code, 0) << older.err;
+}
+
 TEST_F(Checkpoints, WhatContradictsItselfIsRefusedHoweverItIsSealed) {
   const std::vector<std::function<void(TrainPosition&)>> forgeries = {
       [](TrainPosition& p) { p.batch = 3; },                 // an epoch has three: 0 to 2

@@ -26,22 +26,12 @@ std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) { return 
 
 namespace {
 
-class UpdateOnHost : public Update {
- public:
-  explicit UpdateOnHost(const std::vector<Trained>& trained)
-      : trained_(trained), parts_(cuda::parts_of(trained)) {}
-  void run(Context&, const SgdOptions& options, const Rate& rate) const override {
-    cuda::update(nullptr, options, rate, parts_.data(), int64_t(parts_.size()));
-  }
-
- private:
-  const std::vector<Trained> trained_;
-  const std::vector<cuda::Part> parts_;
-};
-
 class CudaOnHost : public Backend {
  public:
-  CudaOnHost() { kernels_ = cuda::operators(cuda::Factors::exact); }
+  CudaOnHost() {
+    kernels_ = cuda::operators(cuda::Factors::exact);
+    updates_ = cuda::updates();
+  }
   std::string name() const override { return "cuda_on_host"; }
   std::string description() const override { return "the CUDA engine's kernels as loops of the host"; }
   void require(Precision) const override {}
@@ -58,14 +48,6 @@ class CudaOnHost : public Backend {
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     with_type(x.dtype(), [&]<class T>() { cuda::add(nullptr, x.data<T>(), y.data<T>(), x.elements()); });
-  }
-  void sgd(Context&, const SgdOptions& o, const Rate& rate, const Tensor& w, const Tensor& dw,
-           const Tensor& momentum) const override {
-    cuda::sgd(nullptr, o, rate, w.data<float>(), dw.data<float>(),
-              momentum ? momentum.data<float>() : nullptr, w.elements());
-  }
-  std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>& trained) const override {
-    return std::make_unique<UpdateOnHost>(trained);
   }
 };
 

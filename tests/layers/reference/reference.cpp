@@ -7,6 +7,17 @@
 namespace antichain::reference {
 namespace {
 
+void sgd(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
+  const SgdOptions& o = static_cast<const Sgd&>(optimiser).options;
+  for (int64_t i = 0; i < t.w.elements(); ++i) {
+    double& weight = t.w.data<double>()[i];
+    const double g = t.dw.data<double>()[i] + o.weight_decay * weight;
+    double v = g;
+    if (!t.slots.empty()) v = t.slots[0].data<double>()[i] = o.momentum * t.slots[0].data<double>()[i] + g;
+    weight -= rate.value * (o.nesterov ? g + o.momentum * v : v);
+  }
+}
+
 class ReferenceBackend : public Backend {
  public:
   ReferenceBackend() {
@@ -23,6 +34,7 @@ class ReferenceBackend : public Backend {
                 {"max_pool", pool()},
                 {"relu", relu()},
                 {"softmax_cross_entropy", softmax_cross_entropy()}};
+    updates_ = {{"sgd", one_by_one(sgd)}};
   }
 
   std::string name() const override { return "reference"; }
@@ -33,16 +45,6 @@ class ReferenceBackend : public Backend {
   }
   void add(Context&, const Tensor& x, const Tensor& y) const override {
     for (int64_t i = 0; i < y.elements(); ++i) y.data<double>()[i] += x.data<double>()[i];
-  }
-  void sgd(Context&, const SgdOptions& o, const Rate& rate, const Tensor& w, const Tensor& dw,
-           const Tensor& momentum) const override {
-    for (int64_t i = 0; i < w.elements(); ++i) {
-      double& weight = w.data<double>()[i];
-      const double g = dw.data<double>()[i] + o.weight_decay * weight;
-      double v = g;
-      if (momentum) v = momentum.data<double>()[i] = o.momentum * momentum.data<double>()[i] + g;
-      weight -= rate.value * (o.nesterov ? g + o.momentum * v : v);
-    }
   }
 };
 

@@ -4,7 +4,6 @@
 
 #include "framework/cuda/backend.h"
 #include "framework/cuda/check.h"
-#include "framework/cuda/descend.h"
 #include "framework/cuda/elementwise.h"
 #include "framework/cuda/update.h"
 #include "tests/pipeline/fakes/fake_cuda.h"
@@ -16,8 +15,8 @@ namespace antichain {
 // The passes of framework/cuda, as loops that go into a stream.
 namespace cuda {
 
-// framework/cuda/update.cu, compiled for the host.
-void update_now(Stream, const SgdOptions&, const Rate&, const Part*, int64_t);
+// framework/cuda/sgd.cu, compiled for the host.
+void sgd_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 
 namespace {
 
@@ -47,15 +46,8 @@ void find_non_finite(Stream s, const Bf16* v, int64_t count, int* found) {
       if (!(float(v[i]) - float(v[i]) == 0)) *found = 1;
   });
 }
-void sgd(Stream stream, const SgdOptions& options, const Rate& rate, float* w, const float* dw, float* v,
-         int64_t count) {
-  test::fake_cuda::launch(stream, [=] {
-    float none = 0;
-    for (int64_t i = 0; i < count; ++i) descend(options, now(rate), v, w[i], dw[i], v ? v[i] : none);
-  });
-}
-void update(Stream stream, const SgdOptions& options, const Rate& rate, const Part* parts, int64_t count) {
-  test::fake_cuda::launch(stream, [=] { update_now(nullptr, options, rate, parts, count); });
+void sgd(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
+  test::fake_cuda::launch(stream, [=, &optimiser] { sgd_now(nullptr, optimiser, rate, parts, count); });
 }
 
 }  // namespace cuda

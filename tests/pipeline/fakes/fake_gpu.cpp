@@ -77,7 +77,7 @@ DropoutKey now(DropoutKey key) {
   if (key.live) key.step = key.live->step;
   return key;
 }
-Rate now(const Rate& rate) { return rate.live ? Rate(rate.live->rate) : rate; }
+Rate now(const Rate& rate) { return rate.live ? Rate(rate.live->rate, rate.live->step) : rate; }
 
 class LateKernel : public Kernel {
  public:
@@ -133,15 +133,16 @@ class LateKernel : public Kernel {
 
 class LateUpdate : public Update {
  public:
-  explicit LateUpdate(std::vector<Trained> trained) : trained_(std::move(trained)) {}
-  void run(Context& context, const SgdOptions& options, const Rate& rate) const override {
-    launch(context, double(trained_.size()) * seconds("sgd"), [this, &context, options, rate] {
-      for (const Trained& t : trained_) cpu().sgd(context, options, now(rate), t.w, t.dw, t.momentum);
-    });
+  LateUpdate(std::unique_ptr<Update> update, size_t parameters)
+      : update_(std::move(update)), parameters_(parameters) {}
+  void run(Context& context, const Rate& rate) const override {
+    launch(context, double(parameters_) * seconds("update"),
+           [this, &context, rate] { update_->run(context, now(rate)); });
   }
 
  private:
-  const std::vector<Trained> trained_;
+  const std::unique_ptr<Update> update_;
+  const size_t parameters_;
 };
 
 const std::vector<const char*> FakeGpu::operators = {"adaptive_average_pool",
@@ -168,6 +169,12 @@ FakeGpu::FakeGpu() {
     };
     kernels_[type] = entry;
   }
+  updates_["sgd"] = [](std::shared_ptr<const Optimiser> optimiser, const Context& context,
+                       std::vector<Trained> trained) {
+    const size_t parameters = trained.size();
+    return std::make_unique<LateUpdate>(cpu().make_update(std::move(optimiser), context, std::move(trained)),
+                                        parameters);
+  };
 }
 
 FakeGpu& FakeGpu::the() {
@@ -227,17 +234,5 @@ void FakeGpu::copy(const Context& context, const Tensor& from, const Tensor& to)
 void FakeGpu::add(Context& context, const Tensor& x, const Tensor& y) const {
   launch(context, seconds("add"), [&context, x = unowned(x), y = unowned(y)] { cpu().add(context, x, y); });
 }
-void FakeGpu::sgd(Context& context, const SgdOptions& options, const Rate& rate, const Tensor& w,
-                  const Tensor& dw, const Tensor& momentum) const {
-  launch(context, seconds("sgd"),
-         [&context, options, rate, w = unowned(w), dw = unowned(dw), v = unowned(momentum)] {
-           cpu().sgd(context, options, now(rate), w, dw, v);
-         });
-}
-
-std::unique_ptr<Update> FakeGpu::update_of(const Context&, const std::vector<Trained>& trained) const {
-  return std::make_unique<LateUpdate>(trained);
-}
-
 }  // namespace test
 }  // namespace antichain

@@ -40,16 +40,14 @@ class FakeGpu : public Backend {
   std::shared_ptr<void> open(int local_rank) const override;
   void copy(const Context&, const Tensor& from, const Tensor& to) const override;
   void add(Context&, const Tensor& x, const Tensor& y) const override;
-  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor& w, const Tensor& dw,
-           const Tensor& momentum) const override;
-  std::unique_ptr<Update> update_of(const Context&, const std::vector<Trained>&) const override;
 
   int copies() const { return copies_; }           // that the host waited for
   CUstream_st* stream() const { return stream_; }  // of the context opened last
   // Puts something of the test's between the runner and the copies.
   std::function<std::unique_ptr<CopyStream>(std::unique_ptr<CopyStream>)> around_copies;
   // How long work takes on a device that keeps time, asked when the host starts it: "conv2d forward", "conv2d
-  // input" and "conv2d weight" (the halves of a backward), "sgd", "add", else "". Empty: nothing does.
+  // input" and "conv2d weight" (the halves of a backward), "update" (of one parameter), "add", else "". Where
+  // it is empty, nothing takes time.
   std::function<double(const std::string& work)> takes_s;
   std::function<std::unique_ptr<PeerStream>(std::unique_ptr<PeerStream>)> around_peers;
   std::unique_ptr<PeerStream> make_peers(const Context&) const;

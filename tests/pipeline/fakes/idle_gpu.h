@@ -28,10 +28,6 @@ class IdleGpu : public Backend {
   void add(Context&, const Tensor&, const Tensor&) const override {
     check_failed("add", "nothing is added here");
   }
-  void sgd(Context&, const SgdOptions&, const Rate&, const Tensor&, const Tensor&,
-           const Tensor&) const override {
-    check_failed("sgd", "nothing is learned here");
-  }
 };
 
 }  // namespace antichain::test

@@ -46,7 +46,7 @@ const std::map<std::string, double> table_ms = {{"conv2d forward", 2},
                                                 {"reorder forward", 0.3},
                                                 {"reorder input", 0.35},
                                                 {"add", 0.25},
-                                                {"sgd", 0.15},
+                                                {"update", 0.15},
                                                 {"softmax_cross_entropy forward", 0.6},
                                                 {"softmax_cross_entropy input", 0.45}};
 
@@ -119,7 +119,7 @@ std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
 }
 
 std::string work_of(const Graph& graph, const Heard& h) {
-  if (h.verb == Verb::update) return "sgd";
+  if (h.verb == Verb::update) return "update";
   const std::string type(graph[h.id].op->type());
   return type + (h.verb == Verb::forward          ? " forward"
                  : h.verb == Verb::backward_input ? " input"
@@ -209,7 +209,7 @@ TEST_F(DeviceProfile, NodesAddUpToTheActionsThatRan) {
     const bool wants_dx = graph[id].inputs[0] != graph.find("images") && type != "input";
     if (wants_dx && graph.needs_gradient(graph[id].inputs[0])) action_s += of_table_s(type + " input");
     if (!graph[id].signature.params.empty()) action_s += of_table_s(type + " weight");
-    update_s += of_table_s("sgd") * double(graph[id].signature.params.size());
+    update_s += of_table_s("update") * double(graph[id].signature.params.size());
   }
   action_s += of_table_s("add");  // the fold
   EXPECT_TRUE(in_one_of_20([&] {

@@ -75,12 +75,12 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         Transport& transport = own ? *own : job;
         const Graph graph =
             lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
-        const Profile network = priced_by_flops(unpriced(graph, device.description()));
+        const Profile network = priced_by_flops(unpriced(graph, device.description(), *c.optimiser));
         const Plan plan = make_plan(network, ranks);
         validate(plan, network);
         const Schedule schedule = make_schedule(network, plan, c.microbatches);
         validate(schedule, network, plan);
-        Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed);
+        Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed, c.optimiser);
         Recorder recorder(run, c);
         TrainOptions options{
             .batch = batch,

@@ -46,6 +46,7 @@ struct TrainingCase {
   std::string device = "cpu";
   bool device_augments = true;
   double watchdog_s = 120;
+  std::shared_ptr<const Optimiser> optimiser = default_optimiser();
 };
 
 // Lowers the model, lets `plan` cut it for so many ranks and `schedule` order it, and runs.

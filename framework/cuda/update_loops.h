@@ -1,0 +1,58 @@
+// Runs an optimiser's rule over the parts of parameters: four numbers at a time, and what is left over one by
+// one. A rule is
+//
+//   void operator()(const StepNumbers&, float& w, float dw, float (&slots)[n]) const
+//
+// for one number and its slots. It has the same operations in the same order as on the CPU; neither contracts
+// a · b + c.
+#pragma once
+
+#include "framework/cuda/arrays.h"
+#include "framework/cuda/update.h"
+
+namespace antichain::cuda {
+
+ANTICHAIN_ANYWHERE inline StepNumbers now(const Rate& rate) {
+  return rate.live ? *rate.live : StepNumbers{rate.step, rate.value};
+}
+
+// Takes `width` numbers at once, the i-th such pack of the part, of a parameter with `kept` slots.
+template <int width, int kept, class Rule>
+ANTICHAIN_ANYWHERE void update_pack(const Rule& rule, const StepNumbers& step, const Part& part, Index i) {
+  using Floats = Pack<width, float>;
+  Floats w = reinterpret_cast<const Floats*>(part.w)[i];
+  const Floats dw = reinterpret_cast<const Floats*>(part.dw)[i];
+  Floats slots[most_slots] = {};
+  ANTICHAIN_UNROLL
+  for (int s = 0; s < kept; ++s) slots[s] = reinterpret_cast<const Floats*>(part.slots[s])[i];
+  ANTICHAIN_UNROLL
+  for (int k = 0; k < width; ++k) {
+    float own[most_slots];
+    for (int s = 0; s < kept; ++s) own[s] = slots[s].numbers[k];
+    rule(step, w.numbers[k], dw.numbers[k], own);
+    for (int s = 0; s < kept; ++s) slots[s].numbers[k] = own[s];
+  }
+  reinterpret_cast<Floats*>(part.w)[i] = w;
+  ANTICHAIN_UNROLL
+  for (int s = 0; s < kept; ++s) reinterpret_cast<Floats*>(part.slots[s])[i] = slots[s];
+  if (!part.rounded) return;
+  Pack<width, Bf16> rounded;
+  for (int k = 0; k < width; ++k) rounded.numbers[k] = Bf16(w.numbers[k]);
+  reinterpret_cast<Pack<width, Bf16>*>(part.rounded)[i] = rounded;
+}
+
+template <int kept, class Rule>
+void update_parts(Stream stream, const Rule& rule, const Rate& given, const Part* parts, int64_t count) {
+  constexpr Index workers = 256;  // of a part: neighbours read neighbours
+  constexpr int width = 4;        // numbers that a worker takes at a time: 16 bytes
+  for_each(stream, count * workers, [=] ANTICHAIN_DEVICE(Index i) {
+    const Part part = parts[i / workers];
+    const StepNumbers step = now(given);
+    const Index worker = i % workers, wide = part.count / width;
+    for (Index j = worker; j < wide; j += workers) update_pack<width, kept>(rule, step, part, j);
+    for (Index j = wide * width + worker; j < part.count; j += workers)
+      update_pack<1, kept>(rule, step, part, j);
+  });
+}
+
+}  // namespace antichain::cuda

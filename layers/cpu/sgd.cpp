@@ -1,0 +1,42 @@
+// Runs stochastic gradient descent (framework/sgd.h) over one parameter.
+#include "framework/sgd.h"
+
+#include "framework/error.h"
+#include "layers/cpu/updates.h"
+
+namespace antichain::cpu {
+namespace {
+
+constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
+
+// Updates w, dw and v element by element, so that neither threads nor vector width change a bit. The compiler
+// removes `has_v` without momentum from the loop.
+template <bool has_v, bool nesterov>
+void pass(const SgdOptions& o, float rate, int64_t n, float* w, const float* dw, float* v) {
+#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
+  for (int64_t i = 0; i < n; ++i) {
+    const float g = dw[i] + o.weight_decay * w[i];
+    float step = g;
+    if constexpr (has_v) {
+      v[i] = o.momentum * v[i] + g;
+      step = nesterov ? g + o.momentum * v[i] : v[i];
+    }
+    w[i] -= rate * step;
+  }
+}
+
+}  // namespace
+
+void sgd(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
+  const SgdOptions& options = static_cast<const Sgd&>(optimiser).options;
+  float* const w = t.w.data<float>();
+  const float* const dw = t.dw.data<float>();
+  if (t.slots.empty())
+    pass<false, false>(options, rate.value, t.w.elements(), w, dw, nullptr);
+  else if (options.nesterov)
+    pass<true, true>(options, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
+  else
+    pass<true, false>(options, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
+}
+
+}  // namespace antichain::cpu
