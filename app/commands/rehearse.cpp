@@ -53,7 +53,7 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
     planning.stages = ranks;
   task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);
-  check_one_stage_a_rank(task.plan);
+  check_replicas_have_one_stage(task.plan);
   task.schedule =
       obtain_training_schedule(given, o.schedule.schedule, task.profile, task.plan, o.microbatches);
   task.time_scale = o.time_scale > 0

@@ -66,7 +66,7 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
     return to_json(plan, profile);
   });
   const Plan plan = plan_from_json(text, "the plan of rank 0");
-  check_one_stage_a_rank(plan);
+  check_replicas_have_one_stage(plan);
   if (plan.ranks() != ranks) {
     throw Error(fmt::format("the plan is for {}, but the job has {}", counted(plan.ranks(), "rank"), ranks),
                 fmt::format("start it with mpirun -n {0} or --local {0}, or plan for {1}", plan.ranks(),
@@ -166,7 +166,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   });
   // 5. Train, evaluating over the whole test set after each epoch.
   add_plan(facts.setting, plan, profile);
-  Stage stage(graph, stage_of_rank(plan, job.rank()).nodes, rank.context, options.seed, optimiser);
+  Stage stage(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
   if (beginning.checkpoint.empty())
     start_from(initial, options.init, stage, rank);
   else

@@ -148,6 +148,16 @@ std::vector<int> stages_of_rank(const Plan& plan, int rank) {
   return own;
 }
 
+std::vector<int> nodes_of_rank(const Plan& plan, int rank) {
+  std::vector<int> nodes;
+  for (const int s : stages_of_rank(plan, rank)) {
+    const std::vector<int>& of_stage = plan.stages[size_t(s)].nodes;
+    nodes.insert(nodes.end(), of_stage.begin(), of_stage.end());
+  }
+  std::ranges::sort(nodes);
+  return nodes;
+}
+
 const PlanStage& stage_of_rank(const Plan& plan, int rank) {
   const std::vector<int> own = stages_of_rank(plan, rank);
   if (own.size() > 1)
@@ -158,8 +168,16 @@ const PlanStage& stage_of_rank(const Plan& plan, int rank) {
   return plan.stages[size_t(own.front())];
 }
 
-void check_one_stage_a_rank(const Plan& plan) {
-  for (int rank = 0; rank < plan.ranks(); ++rank) stage_of_rank(plan, rank);
+void check_replicas_have_one_stage(const Plan& plan) {
+  for (size_t s = 0; s < plan.stages.size(); ++s) {
+    const std::vector<int>& ranks = plan.stages[s].ranks;
+    const auto has_others = [&](int rank) { return stages_of_rank(plan, rank).size() > 1; };
+    if (const auto rank = std::ranges::find_if(ranks, has_others); ranks.size() > 1 && rank != ranks.end())
+      throw Error(fmt::format("stage {} of the plan has {} replicas, but its rank {} has {} stages", s,
+                              ranks.size(), *rank, stages_of_rank(plan, *rank).size()),
+                  "give replicas no other stage, or every stage one rank; simulate takes plans like this one",
+                  ExitCode::usage);
+  }
 }
 
 bool has_replicas(const Plan& plan) {

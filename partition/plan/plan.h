@@ -49,10 +49,13 @@ struct Plan {
 
 // The stages a rank works on, ascending. Error when the plan has none for it.
 std::vector<int> stages_of_rank(const Plan&, int rank);
+// The nodes of these stages, ascending. Error when the plan has none for the rank.
+std::vector<int> nodes_of_rank(const Plan&, int rank);
 // The only stage a rank works on. Error when the plan has none for it, or several.
 const PlanStage& stage_of_rank(const Plan&, int rank);
-// Error as stage_of_rank for the first rank with several stages: what trains or rehearses calls this first.
-void check_one_stage_a_rank(const Plan&);
+// Error naming the stage that has replicas although one of their ranks has other stages, too: what trains or
+// rehearses calls this first.
+void check_replicas_have_one_stage(const Plan&);
 bool has_replicas(const Plan&);               // whether any stage has several ranks
 bool has_several_stages_a_rank(const Plan&);  // whether any rank has several stages
 

@@ -57,26 +57,27 @@ Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& s
       plan_(of_this_job(plan, schedule, transport)),
       transport_(transport),
       options_(options),
-      seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
       actions_(schedule.ranks[size_t(transport.rank())]),
       seconds_(plan, profile, cluster),
       channels_(schedule),
       time_(transport),
       names_(std::make_shared<std::map<int, std::string>>()) {
-  for (const Verb verb :
-       {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::update})
-    node_ends_[verb] = node_ends(verb);
+  for (const int stage : stages_of_rank(plan, transport.rank()))
+    for (const Verb verb :
+         {Verb::forward, Verb::backward, Verb::backward_input, Verb::backward_weight, Verb::update})
+      node_ends_[{stage, verb}] = node_ends(stage, verb);
   for (int r = 0; r < int(schedule.ranks.size()); ++r)
     for (const Action& a : schedule.ranks[size_t(r)])
       if (a.verb == Verb::send)
         reduce_channel_ = std::max(reduce_channel_, channels_(r, a.peer, a.message) + 1);
-  lay_out(slots(schedule)[size_t(transport.rank())].at(seat_.stage));
+  lay_out(slots(schedule)[size_t(transport.rank())]);
   for (const Action& a : actions_) label(a);
 }
 
-void Rehearsal::lay_out(const Slots& slots) {
+void Rehearsal::lay_out(const RankSlots& of_stages) {
   for (const Action& a : actions_) {
     if (a.verb != Verb::send && a.verb != Verb::recv) continue;
+    const Slots& slots = of_stages.at(a.stage);
     const bool activation = a.message.flow == Flow::activation;
     const int64_t bytes = profile_.nodes[size_t(a.message.tensor)].cost.output_bytes;
     const int64_t sent = options_.true_payload || bytes <= largest_true_bytes ? bytes : token_bytes;
@@ -91,20 +92,18 @@ void Rehearsal::lay_out(const Slots& slots) {
     Receive& receive = receives_[route];
     if (receive.ring.empty()) receive.ring = buffers(slots.receive_ring(a.message.flow), sent);
     receive.channel = channels_(a.peer, transport_.rank(), a.message);
-    receive.message = a.message;
-    receive.peer = a.peer;
-    receive.microbatches.push_back(a.microbatch);
+    receive.actions.push_back(a);
   }
-  for (auto& [route, receive] : receives_) receive.tickets.resize(receive.microbatches.size());
+  for (auto& [route, receive] : receives_) receive.tickets.resize(receive.actions.size());
 }
 
 // Returns when the stage's nodes end, in the order in which the runner executes them. The last is the
 // action's simulated end. Nodes shorter than a nap are combined.
-std::vector<double> Rehearsal::node_ends(Verb verb) const {
+std::vector<double> Rehearsal::node_ends(int stage, Verb verb) const {
   const int rank = transport_.rank();
-  const double all_s = seconds_(rank, seat_.stage, verb) * options_.time_scale;
+  const double all_s = seconds_(rank, stage, verb) * options_.time_scale;
   const double factor = options_.time_scale / cluster_.device(plan_.device_of(rank)).speed;
-  std::vector<int> order = plan_.stages[size_t(seat_.stage)].nodes;
+  std::vector<int> order = plan_.stages[size_t(stage)].nodes;
   if (category_of(verb) == "backward") std::ranges::reverse(order);
   std::vector<double> ends;
   double end_s = 0;
@@ -170,7 +169,7 @@ void Rehearsal::begin_step() {
                        key.microbatch);
   });
   for (auto& [route, receive] : receives_) receive.posted = receive.awaited = 0;
-  released_ = {{Flow::activation, 0}, {Flow::gradient, 0}};
+  released_.clear();
   link_free_s_.clear();
   post_receives();
   transport_.job().barrier();
@@ -203,7 +202,7 @@ void Rehearsal::execute(size_t index) {
 
 void Rehearsal::compute(const Action& action) {
   const double begin_s = time_.here_s();
-  for (const double end_s : node_ends_.at(action.verb)) {
+  for (const double end_s : node_ends_.at({action.stage, action.verb})) {
     time_.sleep_until(begin_s + end_s);
     transport_.progress();
   }
@@ -214,7 +213,7 @@ void Rehearsal::compute(const Action& action) {
 void Rehearsal::send(const Action& a) {
   const int me = transport_.rank();
   const Buffers& buffers = sends_.at({a.message, a.peer});
-  const Tensor& tensor = buffers.at(turn(a.microbatch));
+  const Tensor& tensor = buffers.at(turn(a));
   const Link& link = cluster_.link(plan_.device_of(me), plan_.device_of(a.peer));
   double& free_s = link_free_s_[a.peer];
   free_s = std::max(free_s, time_.here_s()) +
@@ -225,9 +224,9 @@ void Rehearsal::send(const Action& a) {
 
 void Rehearsal::wait(const Action& a) {
   Receive& receive = receives_.at({a.message, a.peer});
-  ANTICHAIN_CHECK(receive.awaited < receive.posted && receive.microbatches[receive.awaited] == a.microbatch,
+  ANTICHAIN_CHECK(receive.awaited < receive.posted && receive.actions[receive.awaited] == a,
                   "receives are awaited in micro-batch order");
-  time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a.microbatch))));
+  time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a))));
 }
 
 // The all-reduce begins when the last replica has arrived and takes as long as the simulator says.
@@ -237,7 +236,7 @@ void Rehearsal::reduce(const Action& action) {
   const Tensor mine = buffers(1, 0)[0];
   write_postmark(mine, {.delivered_s = last_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
   std::vector<std::pair<Transport::Ticket, Tensor>> others;
-  for (const int peer : plan_.stages[size_t(seat_.stage)].ranks) {
+  for (const int peer : plan_.stages[size_t(action.stage)].ranks) {
     if (peer == me) continue;
     const Tensor theirs = buffers(1, 0)[0];
     others.push_back({transport_.recv({reduce_channel_, 0}, peer, theirs), theirs});
@@ -247,22 +246,25 @@ void Rehearsal::reduce(const Action& action) {
   time_.sleep_until(last_s + options_.time_scale * seconds_(me, action));
 }
 
-int Rehearsal::turn(int microbatch) const { return microbatch / seat_.replicas; }
+int Rehearsal::turn(const Action& a) const {
+  return a.microbatch / int(plan_.stages[size_t(a.stage)].ranks.size());
+}
 
 // A receive may be posted as soon as the buffer's previous micro-batch has been consumed.
 void Rehearsal::post_receives() {
   for (auto& [route, r] : receives_)
-    for (; r.posted < r.microbatches.size(); ++r.posted) {
-      const int m = r.microbatches[r.posted], n = turn(m);
-      if (n >= released_.at(r.message.flow) + int(r.ring.size())) break;
-      r.tickets[r.posted] = transport_.recv({r.channel, m}, r.peer, r.at(n));
+    for (; r.posted < r.actions.size(); ++r.posted) {
+      const Action& a = r.actions[r.posted];
+      const int n = turn(a);
+      if (n >= released_[{a.stage, a.message.flow}] + int(r.ring.size())) break;
+      r.tickets[r.posted] = transport_.recv({r.channel, a.microbatch}, a.peer, r.at(n));
     }
 }
 
 void Rehearsal::release(const Action& a) {
   if (!computes(a.verb) || a.verb == Verb::forward) return;
-  if (a.verb != Verb::backward_weight) released_[Flow::gradient] = turn(a.microbatch) + 1;
-  if (a.verb != Verb::backward_input) released_[Flow::activation] = turn(a.microbatch) + 1;
+  if (a.verb != Verb::backward_weight) released_[{a.stage, Flow::gradient}] = turn(a) + 1;
+  if (a.verb != Verb::backward_input) released_[{a.stage, Flow::activation}] = turn(a) + 1;
   post_receives();
 }
 

@@ -61,17 +61,17 @@ class Rehearsal {
     const Tensor& at(int n) const { return ring[size_t(n) % ring.size()]; }
   };
   struct Receive : Buffers {
-    Message message;
-    int peer = 0;
-    std::vector<int> microbatches;  // in the schedule's order
+    std::vector<Action> actions;  // one for each micro-batch, in the schedule's order
     size_t posted = 0, awaited = 0;
     std::vector<Transport::Ticket> tickets;
   };
   using Route = std::pair<Message, int>;  // with the peer
+  using Work = std::pair<int, Verb>;      // of a stage
+  using Use = std::pair<int, Flow>;       // by a stage
 
-  void lay_out(const Slots&);
+  void lay_out(const RankSlots&);
   double await(Transport::Ticket, const Tensor&);
-  std::vector<double> node_ends(Verb) const;
+  std::vector<double> node_ends(int stage, Verb) const;
   void label(const Action&);
   void begin_step();
   void execute(size_t index);
@@ -81,7 +81,8 @@ class Rehearsal {
   void reduce(const Action&);
   void post_receives();
   void release(const Action&);
-  int turn(int microbatch) const;  // the micro-batch's index among those of this rank
+  // The micro-batch's index among those of the action's seat.
+  int turn(const Action&) const;
   Timeline collect(const std::vector<double>& times);
 
   const Profile& profile_;
@@ -90,16 +91,15 @@ class Rehearsal {
   const Plan& plan_;
   Transport& transport_;
   const RehearseOptions options_;
-  const Seat seat_;
   const std::vector<Action>& actions_;  // this rank's
   const ActionSeconds seconds_;
   const Channels channels_;
   RehearsalTime time_;
-  std::map<Verb, std::vector<double>> node_ends_;  // seconds after the action's beginning
+  std::map<Work, std::vector<double>> node_ends_;  // seconds after the action's beginning
   std::map<Route, Buffers> sends_;
   std::map<Route, Receive> receives_;
   std::map<int, double> link_free_s_;  // by receiver
-  std::map<Flow, int> released_;       // number of turns whose received tensors are consumed
+  std::map<Use, int> released_;        // number of turns whose received tensors are consumed
   int reduce_channel_ = 0;
   double begin_s_ = 0, wall_s_ = 0;
   std::vector<std::string> labels_;

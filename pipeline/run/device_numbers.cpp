@@ -32,9 +32,8 @@ class DeviceNumbers::Gathering {
   std::vector<Tensor> tensors_;
 };
 
-DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, Stage& stage, const StageMemory& memory,
-                             WatchedRank rank)
-    : step_(step), copies_(copies), stage_(stage), memory_(memory), place_(std::move(rank)) {
+DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, Stage& stage, WatchedRank rank)
+    : step_(step), copies_(copies), stage_(stage), place_(std::move(rank)) {
   for (const NodeId id : stage.nodes()) {
     if (stage.graph()[id].role() != Role::loss) continue;
     const TensorSpec spec = stage.graph()[id].output();
@@ -43,24 +42,24 @@ DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, Stage& stage,
   }
 }
 
-DeviceNumbers::Look DeviceNumbers::at_statistics(int m, int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_statistics(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, true);
-  for (const auto& [id, rings] : memory_.statistics)
+  for (const auto& [id, rings] : own.memory->statistics)
     for (const Ring& ring : rings)
       found.add(ring[m], {.microbatch = m, .node = id, .what = NonFinite::What::statistics});
   return found.done();
 }
 
-DeviceNumbers::Look DeviceNumbers::at_outputs(int m, int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_outputs(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, false);
-  for (const NodeId id : place_.sent)
-    found.add(memory_.output.at(id)[m], {.microbatch = m, .node = id, .what = NonFinite::What::output});
+  for (const NodeId id : own.sent)
+    found.add(own.memory->output.at(id)[m], {.microbatch = m, .node = id, .what = NonFinite::What::output});
   return found.done();
 }
 
-DeviceNumbers::Look DeviceNumbers::at_sent_gradients(int m, int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_sent_gradients(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, false);
-  for (const auto& [message, ring] : memory_.sent) {
+  for (const auto& [message, ring] : own.memory->sent) {
     const std::vector<NodeId>& inputs = stage_.graph()[message.consumer].inputs;
     const auto input = std::ranges::find(inputs, message.tensor) - inputs.begin();
     found.add(ring[m], {.microbatch = m,
@@ -74,11 +73,11 @@ DeviceNumbers::Look DeviceNumbers::at_sent_gradients(int m, int& marks) {
 
 // `place` holds what all places of this look share. With `largest_rank` 1 only the gradients of vectors are
 // checked.
-DeviceNumbers::Look DeviceNumbers::at_weight_gradients(NonFinite place, int largest_rank, bool bad,
-                                                       int& marks) {
+DeviceNumbers::Look DeviceNumbers::at_weight_gradients(const std::vector<NodeId>& nodes, NonFinite place,
+                                                       int largest_rank, bool bad, int& marks) {
   Gathering found(*this, marks, bad);
   place.what = NonFinite::What::weight_gradient;
-  for (const NodeId id : stage_.nodes())
+  for (const NodeId id : nodes)
     for (size_t i = 0; i < stage_[id].gradients.size(); ++i) {
       if (stage_[id].gradients[i].shape().rank() > largest_rank) continue;
       place.node = id, place.index = int(i);
@@ -90,13 +89,16 @@ DeviceNumbers::Look DeviceNumbers::at_weight_gradients(NonFinite place, int larg
 void DeviceNumbers::prepare_looks() {
   using Phase = NonFinite::Phase;
   int marks = 0;
-  for (int m = 0; m < place_.microbatches; ++m) {
-    statistics_.push_back(at_statistics(m, marks));
-    outputs_.push_back(at_outputs(m, marks));
-    sent_.push_back(at_sent_gradients(m, marks));
-    vectors_.push_back(at_weight_gradients({.microbatch = m, .phase = Phase::backward}, 1, false, marks));
-  }
-  gradients_ = at_weight_gradients({.phase = Phase::update}, Shape::max_rank, true, marks);
+  for (const auto& [index, own] : place_.stages)
+    for (int m = 0; m < place_.microbatches; ++m) {
+      Looks& looks = looks_[index];
+      looks.statistics.push_back(at_statistics(own, m, marks));
+      looks.outputs.push_back(at_outputs(own, m, marks));
+      looks.sent.push_back(at_sent_gradients(own, m, marks));
+      looks.vectors.push_back(
+          at_weight_gradients(own.nodes, {.microbatch = m, .phase = Phase::backward}, 1, false, marks));
+    }
+  gradients_ = at_weight_gradients(stage_.nodes(), {.phase = Phase::update}, Shape::max_rank, true, marks);
 
   const TensorSpec spec{{std::max(marks, 1)}, DType::i32};
   marks_ = stage_.context().backend().tensor(spec);
@@ -106,7 +108,7 @@ void DeviceNumbers::prepare_looks() {
 void DeviceNumbers::begin_step() {
   loss_ = correct_ = 0;
   report_ = {};
-  updated_ = true;
+  forget();
   read_ = false;
   noted_.clear();
   if (!judged()) return;
@@ -116,22 +118,25 @@ void DeviceNumbers::begin_step() {
 
 void DeviceNumbers::add_loss(NodeId id, int m, const Tensor& y) { step_.copy(y, losses_.at(id)[size_t(m)]); }
 
-void DeviceNumbers::forward_started(int m) {
-  for (const auto& [id, losses] : losses_) noted_.push_back({id, m});
+void DeviceNumbers::forward_started(int stage, int m) {
+  for (const auto& [id, losses] : losses_)
+    if (std::ranges::binary_search(place_.stages.at(stage).nodes, id)) noted_.push_back({id, m});
 }
 
 void DeviceNumbers::take(const Look& look) {
   if (!look.places.empty()) step_.look(look.at, marks_, look.first);
 }
 
-void DeviceNumbers::look_at_forward(int m) {
-  take(statistics_[size_t(m)]);
-  take(outputs_[size_t(m)]);
+void DeviceNumbers::look_at_forward(int stage, int m) {
+  const Looks& looks = looks_.at(stage);
+  take(looks.statistics[size_t(m)]);
+  take(looks.outputs[size_t(m)]);
 }
 
-void DeviceNumbers::look_at_backward(int m, Verb half) {
-  if (half != Verb::backward_weight) take(sent_[size_t(m)]);
-  take(vectors_[size_t(m)]);
+void DeviceNumbers::look_at_backward(int stage, int m, Verb half) {
+  const Looks& looks = looks_.at(stage);
+  if (half != Verb::backward_weight) take(looks.sent[size_t(m)]);
+  take(looks.vectors[size_t(m)]);
 }
 
 void DeviceNumbers::look_at_gradients() { take(gradients_); }
@@ -185,8 +190,9 @@ void DeviceNumbers::read_marks() {
       report_.note(look.places[i]);
     }
   };
-  for (const std::vector<Look>* looks : {&statistics_, &outputs_, &sent_, &vectors_})
-    for (const Look& look : *looks) find(look);
+  for (const auto& [stage, looks] : looks_)
+    for (const std::vector<Look>* kind : {&looks.statistics, &looks.outputs, &looks.sent, &looks.vectors})
+      for (const Look& look : *kind) find(look);
   find(gradients_);
 }
 

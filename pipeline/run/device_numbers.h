@@ -20,12 +20,12 @@ namespace antichain {
 class DeviceNumbers final : public NumberWatch {
  public:
   // Everything referred to must outlive it.
-  DeviceNumbers(DeviceStep&, CopyStream&, Stage&, const StageMemory&, WatchedRank);
+  DeviceNumbers(DeviceStep&, CopyStream&, Stage&, WatchedRank);
 
   void begin_step() override;
   // This only starts work on the device, so that it can be recorded; the same holds for the checks.
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
-  void forward_started(int microbatch) override;
+  void forward_started(int stage, int microbatch) override;
   // Waits for the device.
   void finish(StepResult&) override;
 
@@ -41,8 +41,8 @@ class DeviceNumbers final : public NumberWatch {
     int microbatch = 0;
   };
   class Gathering;
-  void look_at_forward(int microbatch) override;
-  void look_at_backward(int microbatch, Verb half) override;
+  void look_at_forward(int stage, int microbatch) override;
+  void look_at_backward(int stage, int microbatch, Verb half) override;
   void look_at_gradients() override;
   bool is_asked_before_update() const override { return decides_; }
   bool ask() override;
@@ -51,20 +51,23 @@ class DeviceNumbers final : public NumberWatch {
   void read_losses();
   void read_marks();
   void prepare_looks();
-  Look at_statistics(int microbatch, int& marks);
-  Look at_outputs(int microbatch, int& marks);
-  Look at_sent_gradients(int microbatch, int& marks);
-  Look at_weight_gradients(NonFinite place, int largest_rank, bool bad, int& marks);
+  Look at_statistics(const WatchedStage&, int microbatch, int& marks);
+  Look at_outputs(const WatchedStage&, int microbatch, int& marks);
+  Look at_sent_gradients(const WatchedStage&, int microbatch, int& marks);
+  Look at_weight_gradients(const std::vector<NodeId>&, NonFinite place, int largest_rank, bool bad,
+                           int& marks);
   void take(const Look&);
 
   DeviceStep& step_;
   CopyStream& copies_;
   Stage& stage_;
-  const StageMemory& memory_;
   const WatchedRank place_;
   std::map<NodeId, std::vector<Tensor>> losses_;  // page-locked, by micro-batch
   std::vector<Noted> noted_;
-  std::vector<Look> statistics_, outputs_, sent_, vectors_;  // by micro-batch; empty until they are wanted
+  struct Looks {  // at one stage, by micro-batch
+    std::vector<Look> statistics, outputs, sent, vectors;
+  };
+  std::map<int, Looks> looks_;  // by stage; empty until they are wanted
   Look gradients_;
   Tensor marks_, marks_here_;  // on the device, page-locked
   double loss_ = 0, correct_ = 0;

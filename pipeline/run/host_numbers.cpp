@@ -12,23 +12,24 @@ namespace antichain {
 
 class HostNumbers::Locator final : public NodeObserver {
  public:
-  explicit Locator(HostNumbers& numbers) : numbers_(numbers) {}
-  void after_forward(NodeId id, int m, const Tensor&) override { numbers_.check_output(id, m); }
+  Locator(HostNumbers& numbers, const StageMemory& memory) : numbers_(numbers), memory_(memory) {}
+  void after_forward(NodeId id, int m, const Tensor&) override { numbers_.check_output(memory_, id, m); }
   void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) override {
-    numbers_.check_gradients(id, m, dx, dw);
+    numbers_.check_gradients(memory_, id, m, dx, dw);
   }
 
  private:
   HostNumbers& numbers_;
+  const StageMemory& memory_;
 };
 
-HostNumbers::HostNumbers(Stage& stage, const StageMemory& memory, WatchedRank rank, NodeCalls& calls)
-    : stage_(stage), context_(stage.context()), memory_(memory), place_(std::move(rank)), calls_(calls) {}
+HostNumbers::HostNumbers(Stage& stage, WatchedRank rank)
+    : stage_(stage), context_(stage.context()), place_(std::move(rank)) {}
 
 void HostNumbers::begin_step() {
   loss_ = correct_ = 0;
   report_ = {};
-  updated_ = true;
+  forget();
   located_forward_ = located_backward_ = false;
 }
 
@@ -46,30 +47,32 @@ void HostNumbers::finish(StepResult& result) {
   result.updated = updated_;
 }
 
-void HostNumbers::look_at_forward(int m) {
+void HostNumbers::look_at_forward(int stage, int m) {
+  const WatchedStage& own = place_.stages.at(stage);
   bool bad = !std::isfinite(loss_), spoilt = false;
-  for (const auto& [id, rings] : memory_.statistics)
+  for (const auto& [id, rings] : own.memory->statistics)
     for (const Ring& ring : rings) bad = bad || !all_finite(context_, ring[m]);
-  for (const NodeId id : place_.sent) spoilt = spoilt || !all_finite(context_, memory_.output.at(id)[m]);
+  for (const NodeId id : own.sent) spoilt = spoilt || !all_finite(context_, own.memory->output.at(id)[m]);
   report_.bad = report_.bad || bad;
   if ((!bad && !spoilt) || located_forward_) return;
   located_forward_ = true;
-  Locator locator(*this);
-  calls_.forward_again(m, locator);
+  Locator locator(*this, *own.memory);
+  own.calls->forward_again(m, locator);
 }
 
-void HostNumbers::look_at_backward(int m, Verb half) {
+void HostNumbers::look_at_backward(int stage, int m, Verb half) {
   if (located_backward_) return;
+  const WatchedStage& own = place_.stages.at(stage);
   bool spoilt = false;
-  for (const auto& [message, ring] : memory_.sent)
+  for (const auto& [message, ring] : own.memory->sent)
     if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, ring[m]);
-  for (const NodeId id : stage_.nodes())
+  for (const NodeId id : own.nodes)
     for (const Tensor& dw : stage_[id].gradients)
       if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
   if (!spoilt) return;
   located_backward_ = true;
-  Locator locator(*this);
-  calls_.backward_again(m, half, locator);
+  Locator locator(*this, *own.memory);
+  own.calls->backward_again(m, half, locator);
 }
 
 // If nobody could place a bad gradient before, it is blamed on the last node, where backward begins.
@@ -88,15 +91,15 @@ void HostNumbers::look_at_gradients() {
   }
 }
 
-void HostNumbers::check_output(NodeId id, int m) {
+void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
   const NodeState& state = stage_[id];
   NonFinite found{.microbatch = m, .node = id, .rank = place_.rank};
-  const auto statistics = memory_.statistics.find(id);
-  const bool output_finite = all_finite(context_, memory_.output.at(id)[m]);
-  const bool statistics_finite = statistics == memory_.statistics.end() ||
-                                 std::ranges::all_of(statistics->second, [&](const Ring& ring) {
-                                   return all_finite(context_, ring[m]);
-                                 });
+  const auto statistics = memory.statistics.find(id);
+  const bool output_finite = all_finite(context_, memory.output.at(id)[m]);
+  const bool statistics_finite =
+      statistics == memory.statistics.end() || std::ranges::all_of(statistics->second, [&](const Ring& ring) {
+        return all_finite(context_, ring[m]);
+      });
   if (output_finite && statistics_finite) return;
   found.what = output_finite ? NonFinite::What::statistics : NonFinite::What::output;
   for (size_t i = state.params.size(); i-- > 0;) {
@@ -107,7 +110,8 @@ void HostNumbers::check_output(NodeId id, int m) {
   report_.note(found);
 }
 
-void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) {
+void HostNumbers::check_gradients(const StageMemory& memory, NodeId id, int m, std::span<const Tensor> dx,
+                                  std::span<const Tensor> dw) {
   const auto note = [&](NonFinite::What what, size_t index) {
     report_.note({.microbatch = m,
                   .phase = NonFinite::Phase::backward,
@@ -120,7 +124,7 @@ void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, 
     if (!all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
     if (dx[i] &&
-        (!all_finite(context_, dx[i]) || !all_finite(context_, memory_.contributions.at(id)[i].sum[m])))
+        (!all_finite(context_, dx[i]) || !all_finite(context_, memory.contributions.at(id)[i].sum[m])))
       note(NonFinite::What::input_gradient, i);
 }
 

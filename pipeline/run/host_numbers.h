@@ -12,12 +12,10 @@
 
 namespace antichain {
 
-class NodeCalls;
-
 class HostNumbers final : public NumberWatch {
  public:
   // Everything referred to must outlive it.
-  HostNumbers(Stage&, const StageMemory&, WatchedRank, NodeCalls&);
+  HostNumbers(Stage&, WatchedRank);
 
   void begin_step() override;
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
@@ -25,18 +23,17 @@ class HostNumbers final : public NumberWatch {
 
  private:
   class Locator;  // observes the second run
-  void look_at_forward(int microbatch) override;
-  void look_at_backward(int microbatch, Verb half) override;
+  void look_at_forward(int stage, int microbatch) override;
+  void look_at_backward(int stage, int microbatch, Verb half) override;
   void look_at_gradients() override;
   bool ask() override { return judge_(report_); }
-  void check_output(NodeId, int microbatch);
-  void check_gradients(NodeId, int microbatch, std::span<const Tensor> dx, std::span<const Tensor> dw);
+  void check_output(const StageMemory&, NodeId, int microbatch);
+  void check_gradients(const StageMemory&, NodeId, int microbatch, std::span<const Tensor> dx,
+                       std::span<const Tensor> dw);
 
   Stage& stage_;
   Context& context_;
-  const StageMemory& memory_;
   const WatchedRank place_;
-  NodeCalls& calls_;
   double loss_ = 0, correct_ = 0;
   NumberReport report_;
   bool located_forward_ = false, located_backward_ = false;  // in this step: the first micro-batch counts

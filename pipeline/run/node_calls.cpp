@@ -19,15 +19,19 @@ std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId 
 
 }  // namespace
 
-NodeCalls::NodeCalls(Stage& stage, const StageMemory& memory, const Seat& seat, Mode mode, StepDevice& device)
+NodeCalls::NodeCalls(Stage& stage, std::vector<NodeId> nodes, const StageMemory& memory, const Seat& seat,
+                     Mode mode, StepDevice& device)
     : stage_(stage),
+      nodes_(std::move(nodes)),
       graph_(stage.graph()),
       context_(stage.context()),
       memory_(memory),
       seat_(seat),
       mode_(mode),
       device_(device),
-      folds_(context_, memory, device) {}
+      folds_(context_, memory, device) {
+  if (mode == Mode::train && device.updates_at_once()) at_once_ = stage.make_update(nodes_);
+}
 
 void NodeCalls::begin_step(const StepInput& input, NodeTimer& timer, const Spoil& spoil) {
   input_ = &input;
@@ -41,7 +45,7 @@ DropoutKey NodeCalls::dropout_key(int m) const {
 }
 
 void NodeCalls::forward(int m, NodeObserver& observer) {
-  for (NodeId id : stage_.nodes()) {
+  for (NodeId id : nodes_) {
     const Node& node = graph_[id];
     NodeState& state = stage_[id];
     std::vector<Tensor> x;
@@ -68,7 +72,7 @@ void NodeCalls::forward(int m, NodeObserver& observer) {
 
 void NodeCalls::backward(int m, Verb half, NodeObserver& observer) {
   const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
-  for (auto id = stage_.nodes().rbegin(); id != stage_.nodes().rend(); ++id) {
+  for (auto id = nodes_.rbegin(); id != nodes_.rend(); ++id) {
     if (graph_.needs_gradient(*id) || graph_[*id].role() == Role::loss)
       backward_node(*id, m, halves, observer);
     device_.between_nodes();
@@ -140,8 +144,8 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
 
 void NodeCalls::update() {
   const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate, input_->step);
-  const bool at_once = device_.updates_at_once() && !timer_->listens();
-  for (NodeId id : stage_.nodes()) {
+  const bool at_once = at_once_ && !timer_->listens();
+  for (NodeId id : nodes_) {
     NodeState& state = stage_[id];
     const size_t count = graph_[id].signature.statistics.size();
     std::vector<std::vector<Tensor>> statistics;
@@ -154,7 +158,7 @@ void NodeCalls::update() {
       timer_->around(id, Verb::update, 0, [&] { stage_.update(id, rate); });
     device_.between_nodes();
   }
-  if (at_once) stage_.update(rate);
+  if (at_once) stage_.update(nodes_, *at_once_, rate);
 }
 
 }  // namespace antichain

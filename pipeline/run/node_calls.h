@@ -20,8 +20,8 @@ namespace antichain {
 
 class NodeCalls {
  public:
-  // Everything referred to must outlive it.
-  NodeCalls(Stage&, const StageMemory&, const Seat&, Mode, StepDevice&);
+  // Of the nodes of one of the rank's stages, ascending. Everything else that is referred to must outlive it.
+  NodeCalls(Stage&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&);
 
   // The timer, the input and the spoil must live until the step ends.
   void begin_step(const StepInput&, NodeTimer&, const Spoil&);
@@ -46,6 +46,7 @@ class NodeCalls {
   void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, NodeObserver&);
 
   Stage& stage_;
+  const std::vector<NodeId> nodes_;
   const Graph& graph_;
   Context& context_;
   const StageMemory& memory_;
@@ -53,6 +54,7 @@ class NodeCalls {
   const Mode mode_;
   StepDevice& device_;
   GradientFolds folds_;
+  std::unique_ptr<Update> at_once_;  // of all parameters of the nodes, where the device has such a launch
   const StepInput* input_ = nullptr;
   NodeTimer* timer_ = nullptr;
   const Spoil* spoil_ = nullptr;

@@ -8,8 +8,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "framework/graph.h"
 #include "framework/tensor.h"
@@ -23,10 +25,19 @@ namespace antichain {
 // weights, slots and buffers stay as they are. Every rank calls it once a step, so it may ask the others.
 using NumberJudge = std::function<bool(const NumberReport&)>;
 
-// Which rank of the job is watched, and what it sends.
+class NodeCalls;
+struct StageMemory;
+
+// One of the stages of the rank that is watched.
+struct WatchedStage {
+  std::vector<NodeId> nodes;  // ascending
+  const StageMemory* memory = nullptr;
+  NodeCalls* calls = nullptr;
+  std::set<NodeId> sent;  // nodes whose outputs leave the stage for another rank
+};
 struct WatchedRank {
   int rank = 0, microbatches = 1;
-  std::set<NodeId> sent;  // nodes whose outputs leave the stage
+  std::map<int, WatchedStage> stages;  // by their indices in the plan
 };
 
 class NumberWatch {
@@ -45,18 +56,19 @@ class NumberWatch {
   virtual void begin_step() = 0;
   // The losses and hits of a micro-batch, N x 2, right after they are computed.
   virtual void add_loss(NodeId, int microbatch, const Tensor& y) = 0;
-  void check_forward(int microbatch) {
-    if (judged()) look_at_forward(microbatch);
+  void check_forward(int stage, int microbatch) {
+    if (judged()) look_at_forward(stage, microbatch);
   }
-  void check_backward(int microbatch, Verb half) {
-    if (judged()) look_at_backward(microbatch, half);
+  void check_backward(int stage, int microbatch, Verb half) {
+    if (judged()) look_at_backward(stage, microbatch, half);
   }
-  virtual void forward_started(int /*microbatch*/) {}  // its losses are on their way
+  virtual void forward_started(int /*stage*/, int /*microbatch*/) {}  // its losses are on their way
 
   // Looks at all gradients of weights; false where the judge, who is asked, forbids the update. `asks` is
-  // called before the judge is.
+  // called before the judge is. The updates of the rank's stages come after all its backwards, so the answer
+  // to the first of them holds for the others.
   bool allows_update(const std::function<void()>& asks) {
-    if (!judged()) return true;
+    if (!judged() || std::exchange(looked_, true)) return updated_;
     look_at_gradients();
     if (!is_asked_before_update()) return true;
     asks();
@@ -66,8 +78,13 @@ class NumberWatch {
   virtual void finish(StepResult&) = 0;
 
  protected:
-  virtual void look_at_forward(int microbatch) = 0;
-  virtual void look_at_backward(int microbatch, Verb half) = 0;
+  // Forgets the step before; to be called by begin_step.
+  void forget() {
+    updated_ = true;
+    looked_ = false;
+  }
+  virtual void look_at_forward(int stage, int microbatch) = 0;
+  virtual void look_at_backward(int stage, int microbatch, Verb half) = 0;
   virtual void look_at_gradients() = 0;
   virtual bool is_asked_before_update() const { return true; }
   virtual bool ask() = 0;  // brings the report up to date
@@ -75,6 +92,7 @@ class NumberWatch {
   NumberJudge judge_;
   bool decides_ = true;
   bool updated_ = true;  // what the judge said
+  bool looked_ = false;  // at the gradients of this step
 };
 
 }  // namespace antichain

@@ -2,17 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "framework/error.h"
 #include "pipeline/run/action_text.h"
 
 namespace antichain {
 namespace {
 
-// The nodes whose outputs leave the stage.
-std::set<NodeId> sent_nodes(const std::vector<Action>& actions) {
+// The nodes whose outputs leave the stage for another rank.
+std::set<NodeId> sent_nodes(const std::vector<Action>& actions, int stage) {
   std::set<NodeId> sent;
   for (const Action& a : actions)
-    if (a.verb == Verb::send && a.message.flow == Flow::activation) sent.insert(a.message.tensor);
+    if (a.stage == stage && a.verb == Verb::send && a.message.flow == Flow::activation)
+      sent.insert(a.message.tensor);
   return sent;
 }
 
@@ -24,20 +27,24 @@ StageRunner::StageRunner(Stage& stage, const Profile& profile, const Plan& plan,
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
-      seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
       memory_(stage, profile, plan, schedule, transport.rank(), mode),
       messages_(stage.graph(), schedule, memory_, transport),
-      device_(make_step_device(stage.context(), schedule, transport)),
-      calls_(stage, memory_, seat_, mode, *device_) {
-  if (mode == Mode::train && seat_.replicas > 1)
-    sum_.emplace(stage, memory_, stage_of_rank(plan, transport.rank()).ranks, seat_, messages_.channels());
+      device_(make_step_device(stage.context(), schedule, transport)) {
+  WatchedRank watched{.rank = transport.rank(), .microbatches = schedule.microbatches};
+  for (const Seat& seat : seats_of(plan, transport.rank(), schedule.microbatches)) {
+    const StageMemory& memory = memory_.of(seat.stage);
+    const std::vector<NodeId>& nodes = plan.stages[size_t(seat.stage)].nodes;
+    const auto [calls, added] = calls_.try_emplace(seat.stage, stage, nodes, memory, seat, mode, *device_);
+    watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own_actions(), seat.stage)};
+    feeds_[seat.stage] = device_->make_feed(graph_, memory, seat);
+    if (mode == Mode::train && seat.replicas > 1)
+      sum_.emplace(stage, memory, plan.stages[size_t(seat.stage)].ranks, seat, messages_.channels());
+  }
+  numbers_ = device_->make_numbers(stage, watched);
   for (const Action& a : own_actions())
     labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
   if (transport.ordered())
     messages_.agree_on_order(profile, plan, sum_ ? sum_->turns() : std::vector<Turn>());
-  feed_ = device_->make_feed(graph_, memory_, seat_);
-  numbers_ = device_->make_numbers(
-      stage, memory_, {transport.rank(), schedule.microbatches, sent_nodes(own_actions())}, calls_);
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
@@ -57,19 +64,19 @@ StepResult StageRunner::take_step(const StepInput& input, BatchSource& source) {
 
 void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   spoil_.set(numbers_->judged() ? poison_for(transport_.rank(), int64_t(input.step)) : std::nullopt);
-  feed_->begin_step(source);
+  for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
   numbers_->begin_step();
   messages_.begin_step();
   times_.emplace(transport_.rank(), input.traced, device_->stamps(), sheet_);
   timer_.reset();  // that of a step that failed
   timer_ = clock_ ? device_->make_timer(clock_, input.traced || sheet_) : std::make_unique<NodeTimer>();
   device_->begin_step(input, numbers_->judged());
-  calls_.begin_step(input, *timer_, spoil_);
+  for (auto& [stage, calls] : calls_) calls.begin_step(input, *timer_, spoil_);
 }
 
 StepResult StageRunner::end_step(BatchSource& source) {
   StepResult result;
-  feed_->load_next(source);
+  for (const auto& [stage, feed] : feeds_) feed->load_next(source);
   transport_.job().activity().doing("delivering the last tensors of the step");
   times_->spend(Spent::transfer);
   transport_.flush();
@@ -84,24 +91,25 @@ StepResult StageRunner::end_step(BatchSource& source) {
 // One action, with all that watches, times and feeds it.
 void StageRunner::act(size_t index, BatchSource& source) {
   const Action& action = own_actions()[index];
+  InputFeed& feed = *feeds_.at(action.stage);
   transport_.job().activity().doing(labels_[index]);
   device_->begin_action(action);
   times_->start(action);
-  if (action.verb == Verb::update) feed_->end_use();
+  if (action.verb == Verb::update) feed.end_use();
   execute(action, source);
   timer_->let_go();
   times_->end();
   device_->end_action();
-  if (feed_->loads_ahead() && action.verb == Verb::forward) {
+  if (feed.loads_ahead() && action.verb == Verb::forward) {
     times_->spend(Spent::data);
-    feed_->load_ahead(source);
+    feed.load_ahead(source);
   }
 }
 
 void StageRunner::execute(const Action& action, BatchSource& source) {
   switch (action.verb) {
     case Verb::load:
-      return feed_->load(action.microbatch, source);
+      return feeds_.at(action.stage)->load(action.microbatch, source);
     case Verb::recv:
       return messages_.wait(action);
     case Verb::forward:
@@ -130,18 +138,18 @@ void StageRunner::start(const Action& action, const std::function<void()>& nodes
 
 void StageRunner::forward(const Action& action) {
   start(
-      action, [&] { calls_.forward(action.microbatch, *this); },
-      [&] { numbers_->check_forward(action.microbatch); });
-  numbers_->forward_started(action.microbatch);
-  if (mode_ == Mode::evaluate) messages_.release(Flow::activation);
+      action, [&] { calls_.at(action.stage).forward(action.microbatch, *this); },
+      [&] { numbers_->check_forward(action.stage, action.microbatch); });
+  numbers_->forward_started(action.stage, action.microbatch);
+  if (mode_ == Mode::evaluate) messages_.release(action.stage, Flow::activation);
 }
 
 void StageRunner::backward(const Action& action) {
   start(
-      action, [&] { calls_.backward(action.microbatch, action.verb, *this); },
-      [&] { numbers_->check_backward(action.microbatch, action.verb); });
-  if (action.verb != Verb::backward_weight) messages_.release(Flow::gradient);
-  if (action.verb != Verb::backward_input) messages_.release(Flow::activation);
+      action, [&] { calls_.at(action.stage).backward(action.microbatch, action.verb, *this); },
+      [&] { numbers_->check_backward(action.stage, action.microbatch, action.verb); });
+  if (action.verb != Verb::backward_weight) messages_.release(action.stage, Flow::gradient);
+  if (action.verb != Verb::backward_input) messages_.release(action.stage, Flow::activation);
 }
 
 void StageRunner::update(const Action& action) {
@@ -152,7 +160,7 @@ void StageRunner::update(const Action& action) {
   });
   if (!allowed) return;
   times_->spend(Spent::update);
-  device_->start(action, by_node(), [&] { calls_.update(); });
+  device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
 }
 
 void StageRunner::after_forward(NodeId id, int m, const Tensor& y) {

@@ -1,17 +1,17 @@
 // The runner executes the schedule: it is an interpreter with one switch over the verbs.
 //
-// It owns only memory beyond a step. Weights belong to the Stage, the order of actions to the Schedule,
-// messages go by the Transport, and samples come from a BatchSource. Each kind of action is the work of one
-// object: StepMessages, NodeCalls with GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have
-// one implementation for host memory and one for devices; StepDevice makes them.
+// It owns only memory beyond a step. A rank may have several stages; each action says its own. Weights belong
+// to the Stage, the order of actions to the Schedule, messages go by the Transport, and samples come from a
+// BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls with GradientFolds,
+// ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host memory and one for
+// devices; StepDevice makes them.
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "pipeline/run/input_feed.h"
@@ -37,7 +37,8 @@ using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 
 class StageRunner : private NodeObserver {
  public:
-  // Everything referred to must outlive the runner. Collective where the transport is ordered: the ranks then
+  // `stage` has the nodes of all stages of this rank. Everything referred to must outlive the runner, but not
+  // the plan. Collective where the transport is ordered: the ranks then
   // agree on the order of messages, and it throws Error when they find different ones. It also throws Error
   // for a plan or a schedule that does not fit the stage.
   StageRunner(Stage&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
@@ -79,8 +80,7 @@ class StageRunner : private NodeObserver {
   const Schedule& schedule_;
   const Mode mode_;
   Transport& transport_;
-  const Seat seat_;
-  StageMemory memory_;
+  RankMemory memory_;
   StepMessages messages_;
   std::optional<ReplicaSum> sum_;    // where the stage has replicas
   std::vector<std::string> labels_;  // of the actions, for the watchdog
@@ -91,10 +91,10 @@ class StageRunner : private NodeObserver {
   std::optional<StepTimes> times_;  // of the step under way
 
   // The device is destroyed before what its work reads, and the timer, which uses it, before the device.
-  std::unique_ptr<InputFeed> feed_;
+  std::map<int, std::unique_ptr<InputFeed>> feeds_;  // by stage
+  std::map<int, NodeCalls> calls_;                   // by stage
   std::unique_ptr<NumberWatch> numbers_;
   std::unique_ptr<StepDevice> device_;
-  NodeCalls calls_;
   std::unique_ptr<NodeTimer> timer_;
 };
 

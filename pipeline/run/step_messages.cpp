@@ -16,7 +16,7 @@
 
 namespace antichain {
 
-StepMessages::StepMessages(const Graph& graph, const Schedule& schedule, const StageMemory& memory,
+StepMessages::StepMessages(const Graph& graph, const Schedule& schedule, const RankMemory& memory,
                            Transport& transport)
     : schedule_(schedule),
       actions_(schedule.ranks[size_t(transport.rank())]),
@@ -34,7 +34,7 @@ void StepMessages::list(const Graph& graph) {
     if (a.verb != Verb::recv) continue;
     const int channel = channels_(a.peer, me, a.message);
     names[channel] = describe(a.message, graph);
-    receive(a.message).arrivals.push_back({a.peer, {channel, a.microbatch}});
+    receive(a.message, a.stage).arrivals.push_back({a.peer, {channel, a.microbatch}});
   }
   for (const auto& [channel, name] : {std::pair(SumChannel::gradients, "gradients of a replica"),
                                       std::pair(SumChannel::sums, "gradients of all replicas"),
@@ -65,22 +65,23 @@ void StepMessages::begin_step() {
 }
 
 void StepMessages::send(const Action& a) {
-  const Tensor& tensor = a.message.flow == Flow::activation
-                             ? memory_.output.at(a.message.tensor)[a.microbatch]
-                             : memory_.sent.at(a.message)[a.microbatch];
+  const StageMemory& memory = memory_.of(a.stage);
+  const Tensor& tensor = a.message.flow == Flow::activation ? memory.output.at(a.message.tensor)[a.microbatch]
+                                                            : memory.sent.at(a.message)[a.microbatch];
   transport_.send({channels_(transport_.rank(), a.peer, a.message), a.microbatch}, a.peer, tensor);
 }
 
-StepMessages::Receive& StepMessages::receive(const Message& message) {
+StepMessages::Receive& StepMessages::receive(const Message& message, int stage) {
   const auto it = std::ranges::find(receives_, message, &Receive::message);
   if (it != receives_.end()) return *it;
+  const StageMemory& memory = memory_.of(stage);
   const Ring& ring =
-      message.flow == Flow::activation ? memory_.output.at(message.tensor) : memory_.received.at(message);
-  return receives_.emplace_back(Receive{.message = message, .ring = &ring});
+      message.flow == Flow::activation ? memory.output.at(message.tensor) : memory.received.at(message);
+  return receives_.emplace_back(Receive{.message = message, .stage = stage, .ring = &ring});
 }
 
 void StepMessages::wait(const Action& a) {
-  Receive& r = receive(a.message);
+  Receive& r = receive(a.message, a.stage);
   ANTICHAIN_CHECK(r.awaited < r.posted && r.arrivals[r.awaited].key.microbatch == a.microbatch,
                   "receives are awaited in micro-batch order");
   transport_.wait(r.arrivals[r.awaited++].ticket);
@@ -95,9 +96,9 @@ void StepMessages::post_receives() {
     }
 }
 
-void StepMessages::release(Flow flow) {
+void StepMessages::release(int stage, Flow flow) {
   for (Receive& r : receives_)
-    if (r.message.flow == flow) ++r.released;
+    if (r.stage == stage && r.message.flow == flow) ++r.released;
   post_receives();
 }
 

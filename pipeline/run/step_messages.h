@@ -17,7 +17,7 @@ namespace antichain {
 class StepMessages {
  public:
   // Everything referred to must outlive it.
-  StepMessages(const Graph&, const Schedule&, const StageMemory&, Transport&);
+  StepMessages(const Graph&, const Schedule&, const RankMemory&, Transport&);
 
   // Returns the number of the schedule's channels; those of an all-reduce follow them.
   int channels() const { return channels_.count(); }
@@ -31,8 +31,9 @@ class StepMessages {
   void send(const Action&);
   // Waits until the message has arrived. Messages of one channel are awaited in micro-batch order.
   void wait(const Action&);
-  // Call this when one more received micro-batch of this flow is used up; it may post further receives.
-  void release(Flow);
+  // Call this when one more micro-batch that the stage received of this flow is used up; it may post further
+  // receives.
+  void release(int stage, Flow);
 
  private:
   struct Arrival {
@@ -42,17 +43,18 @@ class StepMessages {
   };
   struct Receive {  // the receives of one message, in all micro-batches
     Message message;
+    int stage = 0;  // that receives it
     const Ring* ring = nullptr;
     size_t posted = 0, awaited = 0, released = 0;
     std::vector<Arrival> arrivals;  // in micro-batch order, each from the replica whose turn it was
   };
   void list(const Graph&);
-  Receive& receive(const Message&);
+  Receive& receive(const Message&, int stage);
   void post_receives();
 
   const Schedule& schedule_;
   const std::vector<Action>& actions_;  // of this rank
-  const StageMemory& memory_;
+  const RankMemory& memory_;
   Transport& transport_;
   const Channels channels_;
   std::shared_ptr<const std::map<int, std::string>> names_;  // by channel

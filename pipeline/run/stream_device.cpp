@@ -35,9 +35,8 @@ std::unique_ptr<InputFeed> StreamDevice::make_feed(const Graph& graph, const Sta
                                       });
 }
 
-std::unique_ptr<NumberWatch> StreamDevice::make_numbers(Stage& stage, const StageMemory& memory,
-                                                        const WatchedRank& rank, NodeCalls&) {
-  return std::make_unique<DeviceNumbers>(*step_, *copies_, stage, memory, rank);
+std::unique_ptr<NumberWatch> StreamDevice::make_numbers(Stage& stage, const WatchedRank& rank) {
+  return std::make_unique<DeviceNumbers>(*step_, *copies_, stage, rank);
 }
 
 std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool clocks_tied) {
@@ -63,7 +62,9 @@ void StreamDevice::end_action() {
 // Repeats the action's recording, once the device has one.
 void StreamDevice::start(const Action& action, bool by_node, const std::function<void()>& work) {
   if (by_node) return work();
-  step_->repeat(int(action.verb) * microbatches_ + action.microbatch, work);
+  constexpr int verbs = int(Verb::update) + 1;
+  step_->repeat((action.stage * verbs + int(action.verb)) * (microbatches_ + 1) + action.microbatch + 1,
+                work);
 }
 
 void StreamDevice::before_end() {

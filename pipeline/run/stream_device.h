@@ -14,8 +14,7 @@ class StreamDevice final : public StepDevice {
   StreamDevice(Context&, int microbatches, Transport&);
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
-  std::unique_ptr<NumberWatch> make_numbers(Stage&, const StageMemory&, const WatchedRank&,
-                                            NodeCalls&) override;
+  std::unique_ptr<NumberWatch> make_numbers(Stage&, const WatchedRank&) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
   DeviceStep* stamps() override { return step_.get(); }
 

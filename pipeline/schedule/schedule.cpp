@@ -61,11 +61,16 @@ std::vector<std::vector<Seat>> seats(const std::vector<std::vector<int>>& ranks,
   return seats;
 }
 
-Seat seat_of(const Plan& plan, int rank, int microbatches) {
-  stage_of_rank(plan, rank);  // or there is no such rank, or it has several
+std::vector<Seat> seats_of(const Plan& plan, int rank, int microbatches) {
+  stages_of_rank(plan, rank);  // or there is no such rank
   std::vector<std::vector<int>> ranks;
   for (const PlanStage& stage : plan.stages) ranks.push_back(stage.ranks);
-  return seats(ranks, microbatches)[size_t(rank)].front();
+  return seats(ranks, microbatches)[size_t(rank)];
+}
+
+Seat seat_of(const Plan& plan, int rank, int microbatches) {
+  stage_of_rank(plan, rank);  // or it has several
+  return seats_of(plan, rank, microbatches).front();
 }
 
 Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {

@@ -21,6 +21,8 @@ struct Seat {
   int microbatch(int n) const { return replica + n * replicas; }  // the seat's n-th
 };
 
+// The seats of a rank, ascending by stage. Error when the plan gives it none.
+std::vector<Seat> seats_of(const Plan&, int rank, int microbatches);
 // The only seat of a rank. Error when the plan gives it none, or several.
 Seat seat_of(const Plan&, int rank, int microbatches);
 

@@ -214,6 +214,11 @@ class Validator {
     for (int m = 0; m < schedule_.microbatches; ++m)
       if (crossing_.rank_of(s, m) == rank)
         must_precede(rank, adds_weights(s, m), replicated ? reduce : update);
+    // Whether a rank may update is asked once a step, when all its gradients are there.
+    for (int other = 0; other < stages_; ++other)
+      for (int m = 0; other != s && m < schedule_.microbatches; ++m)
+        if (crossing_.rank_of(other, m) == rank)
+          must_precede(rank, adds_weights(other, m), update, ": a rank updates after all its backwards");
   }
 
   // Sent after the action that produces it, received before the action that uses it, by both, every

@@ -46,11 +46,9 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& network, const Plan& plan,
                      const Schedule& schedule, int rank, Mode mode) {
-  const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
-  MemoryNeed need{.activations =
-                      StageMemory::bytes_needed(graph, nodes, network, plan, schedule, rank, mode)};
+  MemoryNeed need{.activations = RankMemory::bytes_needed(graph, network, plan, schedule, rank, mode)};
   need.code = library_bytes;
-  for (const NodeId id : nodes) {
+  for (const NodeId id : nodes_of_rank(plan, rank)) {
     need.weights += weight_bytes(graph[id], optimiser);
     need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
     need.code += graph[id].lowering.code_bytes;
@@ -60,10 +58,10 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
 
 MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Profile& network,
                        const Plan& plan, const Schedule& training, int rank, int64_t image_bytes) {
-  const std::vector<NodeId>& nodes = stage_of_rank(plan, rank).nodes;
+  const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
   MemoryNeed need = step_need(graph, optimiser, network, plan, training, rank);
-  need.evaluation = StageMemory::bytes_needed(graph, nodes, network, plan, evaluation, rank, Mode::evaluate);
+  need.evaluation = RankMemory::bytes_needed(graph, network, plan, evaluation, rank, Mode::evaluate);
   need.copy = copy_bytes(graph, nodes);
   if (reads_images(graph, nodes))  // one loader for training, one for evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;

@@ -12,7 +12,7 @@ namespace antichain {
 
 struct MemoryNeed {
   int64_t weights = 0;      // parameters, their gradients and slots; what is prepared of them; buffers
-  int64_t activations = 0;  // of a training step: StageMemory
+  int64_t activations = 0;  // of a training step: RankMemory
   int64_t evaluation = 0;   // of an evaluation's, which stays beside it
   int64_t scratch = 0;      // of the largest kernel
   int64_t images = 0;       // micro-batches decoded ahead
@@ -26,7 +26,7 @@ struct MemoryNeed {
   }
 };
 
-// Of the rank that has stage `rank` of the plan: for steps alone, on samples that are there.
+// Of this rank of the plan: for steps alone, on samples that are there.
 MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
                      const Schedule&, int rank, Mode = Mode::train);
 // And for all that `antichain train` does besides. `image_bytes` of one decoded image.

@@ -42,7 +42,6 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
   }
   lay_out_gradients();
   prepare();
-  plan_update();
 }
 
 void Stage::lay_out_gradients() {
@@ -69,10 +68,10 @@ std::vector<Trained> Stage::trained(NodeId id) const {
   return all;
 }
 
-void Stage::plan_update() {
+std::unique_ptr<Update> Stage::make_update(const std::vector<NodeId>& nodes) const {
   std::vector<Trained> all;
-  for (const NodeId id : nodes_) std::ranges::copy(trained(id), std::back_inserter(all));
-  at_once_ = context_.backend().make_update(optimiser_, context_, std::move(all));
+  for (const NodeId id : nodes) std::ranges::copy(trained(id), std::back_inserter(all));
+  return context_.backend().make_update(optimiser_, context_, std::move(all));
 }
 
 void Stage::prepare() {
@@ -95,14 +94,14 @@ Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint
 
 void Stage::update(NodeId id, const Rate& rate) {
   std::unique_ptr<Update>& update = of_nodes_[id];
-  if (!update) update = context_.backend().make_update(optimiser_, context_, trained(id));
+  if (!update) update = make_update({id});
   update->run(context_, rate);
   prepare_after_update(id);
 }
 
-void Stage::update(const Rate& rate) {
-  at_once_->run(context_, rate);
-  for (const NodeId id : nodes_)
+void Stage::update(const std::vector<NodeId>& nodes, const Update& at_once, const Rate& rate) {
+  at_once.run(context_, rate);
+  for (const NodeId id : nodes)
     if (graph_.needs_gradient(id)) prepare_after_update(id);
 }
 

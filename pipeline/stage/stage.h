@@ -1,6 +1,6 @@
-// A stage is what a rank owns of the model between steps: the kernels of its nodes, their weights, gradients,
-// optimiser state and buffers. What lives within a step is in StageMemory; who does what when is in the
-// Schedule.
+// A Stage is what a rank owns of the model between steps: the kernels of its nodes, their weights, gradients,
+// optimiser state and buffers. Where the plan gives the rank several stages, it holds the nodes of all. What
+// lives within a step is in RankMemory; who does what when is in the Schedule.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +48,9 @@ class Stage {
 
   // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
   void update(NodeId id, const Rate&);
-  // The same pass over the parameters of all nodes at once.
-  void update(const Rate&);
+  // The same pass over the parameters of several nodes at once: what make_update made for these nodes.
+  void update(const std::vector<NodeId>& nodes, const Update&, const Rate&);
+  std::unique_ptr<Update> make_update(const std::vector<NodeId>& nodes) const;
   // Has every kernel prepare its parameters: for whoever sets their values otherwise.
   void prepare();
 
@@ -61,7 +62,6 @@ class Stage {
   void prepare(NodeState&);
   void lay_out_gradients();
   std::vector<Trained> trained(NodeId) const;
-  void plan_update();
   void prepare_after_update(NodeId);
   Tensor draw(const Node&, const ParamSpec&, Layout, uint64_t seed) const;
 
@@ -71,7 +71,6 @@ class Stage {
   const std::shared_ptr<const Optimiser> optimiser_;
   std::map<NodeId, NodeState> state_;
   Tensor gradients_;
-  std::unique_ptr<Update> at_once_;                     // of all parameters
   std::map<NodeId, std::unique_ptr<Update>> of_nodes_;  // made when they are first asked for
 };
 

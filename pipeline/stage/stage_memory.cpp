@@ -1,6 +1,7 @@
 #include "pipeline/stage/stage_memory.h"
 
 #include <algorithm>
+#include <list>
 #include <set>
 #include <utility>
 
@@ -12,31 +13,37 @@ namespace antichain {
 
 // Two passes over the same description: first every tensor asks for a ring of its own or for room in the
 // arena, then the arena is laid out and the rings that live in it are made.
-class StageMemory::Builder {
+class RankMemory::StageBuilder {
  public:
-  // Without a backend, bytes are counted and tensors stay empty.
-  Builder(StageMemory& memory, const Graph& graph, const std::vector<NodeId>& nodes, const Backend* backend,
-          const Profile& network, const Plan& plan, const Schedule& schedule, int rank, Mode mode)
-      : memory_(memory),
+  // Without a backend, bytes are counted and tensors stay empty. `stages` has the rank's earlier ones.
+  StageBuilder(RankMemory& rank, const Graph& graph, const Backend* backend, const Profile& network,
+               const Plan& plan, const Crossing& crossing, const std::vector<Action>& of_rank,
+               const Slots& slots, const Seat& seat, bool train)
+      : rank_(rank),
+        memory_(rank.stages_[seat.stage]),
         graph_(graph),
-        nodes_(nodes),
+        nodes_(plan.stages[size_t(seat.stage)].nodes),
         backend_(backend),
         network_(network),
+        crossing_(crossing),
         stage_of_(plan.stage_of(graph_.size())),
-        actions_(schedule.ranks[rank]),
-        seat_(seat_of(plan, rank, schedule.microbatches)),
-        slots_(slots(schedule)[rank].at(seat_.stage)),
-        train_(mode == Mode::train) {
-    for (size_t i = 0; i < nodes.size(); ++i) position_[nodes[i]] = int(i);
+        of_rank_(of_rank),
+        seat_(seat),
+        slots_(slots),
+        train_(train) {
+    for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = int(i);
     end_ = 2 * int(position_.size()) + 1;
-    for (const Action& a : actions_) {
+    for (const Action& a : of_rank_) {
+      own_stages_.insert(a.stage);
+      if (a.stage != here()) continue;
       split_ = split_ || a.verb == Verb::backward_weight;
       if (a.verb == Verb::send && a.message.flow == Flow::activation) sent_.insert(a.message.tensor);
       if (a.verb == Verb::recv && a.message.flow == Flow::activation) received_.insert(a.message.tensor);
     }
+    own_stages_.erase(here());
   }
 
-  void build() {
+  void ask() {
     outputs();
     if (train_) {
       stashes();
@@ -44,7 +51,16 @@ class StageMemory::Builder {
       gradients();
       terms();
     }
-    lay_out_arena();
+    layout_ = lay_out(lifetimes_);
+  }
+  int64_t arena_bytes() const { return layout_.bytes; }
+
+  void place(const Tensor& arena) {
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      const auto& [ring, spec] = requests_[i];
+      *ring = Ring({part_of(arena, layout_.offsets[i], spec)});
+    }
+    for (const auto& [copy, original] : sums_) *copy = *original;
   }
 
  private:
@@ -57,7 +73,7 @@ class StageMemory::Builder {
     std::vector<Tensor> buffers;
     for (int i = 0; i < std::clamp(size, 1, seat_.count()); ++i)
       buffers.push_back(backend_ ? backend_->tensor(spec) : Tensor(spec, nullptr));
-    memory_.bytes_ += spec.bytes() * int64_t(buffers.size());
+    rank_.bytes_ += spec.bytes() * int64_t(buffers.size());
     return Ring(std::move(buffers), seat_.replicas);
   }
 
@@ -72,6 +88,18 @@ class StageMemory::Builder {
     return (local(id) && graph_[id].lowering.keeps_y) || std::ranges::any_of(graph_.consumers(id), rereads);
   }
 
+  // For how many micro-batches other stages of the rank hold this stage's output at once.
+  int shared(NodeId id) const {
+    std::vector<int> users;
+    bool rereads = false;
+    for (const NodeId c : graph_.consumers(id))
+      if (own_stages_.contains(stage_of_[size_t(c)])) {
+        users.push_back(stage_of_[size_t(c)]);
+        rereads = rereads || (train_ && graph_[c].keeps(id));
+      }
+    return shared_outputs(of_rank_, here(), users, rereads);
+  }
+
   void outputs() {
     std::set<NodeId> used(nodes_.begin(), nodes_.end());
     for (NodeId id : nodes_) used.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
@@ -80,12 +108,14 @@ class StageMemory::Builder {
       Ring& ring = memory_.output[id];
       if (received_.contains(id)) {
         ring = own_ring(spec, slots_.receive_ring(Flow::activation));
+      } else if (!local(id) && graph_[id].role() != Role::input) {
+        ring = rank_.stages_.at(stage_of_[size_t(id)]).output.at(id);
       } else if (!local(id)) {
         // A loaded input. To a device, the next micro-batch's is copied meanwhile.
         ring = own_ring(spec, slots_.microbatches + int(backend_ && !backend_->host_memory()));
-      } else if (kept(id) || sent_.contains(id)) {
-        ring = own_ring(spec, std::max(kept(id) ? slots_.microbatches : 0,
-                                       sent_.contains(id) ? slots_.sent_activations : 0));
+      } else if (const int held = shared(id); kept(id) || sent_.contains(id) || held > 0) {
+        ring = own_ring(spec, std::max({kept(id) ? slots_.microbatches : 0,
+                                        sent_.contains(id) ? slots_.sent_activations : 0, held}));
       } else {
         in_arena(ring, spec, forward_at(id), last_use(id));
       }
@@ -117,7 +147,7 @@ class StageMemory::Builder {
     std::vector<Tensor> blocks;
     for (int m = 0; m < seat_.microbatches; ++m)
       blocks.push_back(backend_ ? backend_->tensor({{bytes}, DType::u8}) : Tensor());
-    memory_.bytes_ += seat_.microbatches * bytes;
+    rank_.bytes_ += seat_.microbatches * bytes;
     int64_t begin = 0;
     for (NodeId id : nodes_)
       for (const TensorSpec& spec : graph_[id].signature.statistics) {
@@ -139,14 +169,15 @@ class StageMemory::Builder {
   }
 
   void gradients() {
-    for (const Action& a : actions_) {
-      if (a.message.flow != Flow::gradient) continue;
+    for (const Action& a : of_rank_) {
+      if (a.stage != here() || a.message.flow != Flow::gradient) continue;
       const TensorSpec spec = graph_[std::max(a.message.tensor, 0)].output();
       if (a.verb == Verb::send && !memory_.sent.contains(a.message))
         memory_.sent[a.message] = own_ring(spec, slots_.sent_gradients);
       if (a.verb == Verb::recv && !memory_.received.contains(a.message))
         memory_.received[a.message] = own_ring(spec, slots_.receive_ring(Flow::gradient));
     }
+    for (const Route& route : crossing_.gradients) shared_gradient(route);
     for (NodeId id : nodes_)
       if (graph_.needs_gradient(id)) output_gradient(id);
     for (NodeId id : nodes_) memory_.contributions[id].resize(graph_[id].inputs.size());
@@ -154,6 +185,15 @@ class StageMemory::Builder {
     for (NodeId id : nodes_) tensors.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
     for (NodeId tensor : tensors)
       if (graph_.needs_gradient(tensor)) fold(tensor);
+  }
+
+  // Between two stages of the rank: the earlier one, which is laid out first, holds the gradient.
+  void shared_gradient(const Route& route) {
+    if (route.to_stage == here() && own_stages_.contains(route.from_stage))
+      memory_.received[route.message] = own_ring(graph_[route.message.tensor].output(),
+                                                 shared_gradients(of_rank_, here(), {route.from_stage}));
+    if (route.from_stage == here() && own_stages_.contains(route.to_stage))
+      memory_.sent[route.message] = rank_.stages_.at(route.to_stage).received.at(route.message);
   }
 
   void output_gradient(NodeId id) {
@@ -224,27 +264,17 @@ class StageMemory::Builder {
     }
   }
 
-  void lay_out_arena() {
-    const ArenaLayout layout = lay_out(lifetimes_);
-    memory_.bytes_ += layout.bytes;
-    if (!backend_) return;
-    memory_.arena_ = backend_->tensor({{std::max<int64_t>(layout.bytes, 64)}, DType::u8});
-    for (size_t i = 0; i < requests_.size(); ++i) {
-      const auto& [ring, spec] = requests_[i];
-      *ring = Ring({part_of(memory_.arena_, layout.offsets[i], spec)});
-    }
-    for (const auto& [copy, original] : sums_) *copy = *original;
-  }
+  int here() const { return seat_.stage; }
 
-  int here() const { return stage_of_[nodes_.front()]; }
-
+  RankMemory& rank_;
   StageMemory& memory_;
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   const Backend* backend_;
   const Profile& network_;
+  const Crossing& crossing_;
   const std::vector<int> stage_of_;
-  const std::vector<Action>& actions_;
+  const std::vector<Action>& of_rank_;
   const Seat seat_;
   const Slots slots_;
   const bool train_;
@@ -252,23 +282,52 @@ class StageMemory::Builder {
   int end_ = 0;
   std::map<NodeId, int> position_;
   std::set<NodeId> sent_, received_;
+  std::set<int> own_stages_;  // the rank's others
   std::vector<std::pair<Ring*, TensorSpec>> requests_;
   std::vector<Lifetime> lifetimes_;
+  ArenaLayout layout_;
   std::vector<std::pair<Ring*, Ring*>> sums_;
 };
 
-StageMemory::StageMemory(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
-                         int rank, Mode mode) {
-  Builder(*this, stage.graph(), stage.nodes(), &stage.context().backend(), network, plan, schedule, rank,
-          mode)
-      .build();
+class RankMemory::Builder {
+ public:
+  Builder(RankMemory& memory, const Graph& graph, const Backend* backend, const Profile& network,
+          const Plan& plan, const Schedule& schedule, int rank, Mode mode)
+      : memory_(memory), backend_(backend), crossing_(crossing_of(network, plan)) {
+    const RankSlots slots = antichain::slots(schedule)[size_t(rank)];
+    for (const Seat& seat : seats_of(plan, rank, schedule.microbatches))
+      stages_.emplace_back(memory, graph, backend, network, plan, crossing_, schedule.ranks[size_t(rank)],
+                           slots.at(seat.stage), seat, mode == Mode::train);
+  }
+
+  void build() {
+    int64_t arena_bytes = 0;
+    for (StageBuilder& stage : stages_) {
+      stage.ask();
+      arena_bytes = std::max(arena_bytes, stage.arena_bytes());
+    }
+    memory_.bytes_ += arena_bytes;
+    if (!backend_) return;
+    memory_.arena_ = backend_->tensor({{std::max<int64_t>(arena_bytes, 64)}, DType::u8});
+    for (StageBuilder& stage : stages_) stage.place(memory_.arena_);
+  }
+
+ private:
+  RankMemory& memory_;
+  const Backend* backend_;
+  const Crossing crossing_;
+  std::list<StageBuilder> stages_;  // ascending
+};
+
+RankMemory::RankMemory(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+                       int rank, Mode mode) {
+  Builder(*this, stage.graph(), &stage.context().backend(), network, plan, schedule, rank, mode).build();
 }
 
-int64_t StageMemory::bytes_needed(const Graph& graph, const std::vector<NodeId>& nodes,
-                                  const Profile& network, const Plan& plan, const Schedule& schedule,
-                                  int rank, Mode mode) {
-  StageMemory memory;
-  Builder(memory, graph, nodes, nullptr, network, plan, schedule, rank, mode).build();
+int64_t RankMemory::bytes_needed(const Graph& graph, const Profile& network, const Plan& plan,
+                                 const Schedule& schedule, int rank, Mode mode) {
+  RankMemory memory;
+  Builder(memory, graph, nullptr, network, plan, schedule, rank, mode).build();
   return memory.bytes();
 }
 

@@ -60,34 +60,45 @@ struct OutputGradient {
   bool starts = false;                  // the sum is still empty: no consumer is local
 };
 
-class StageMemory {
- public:
-  // Of this rank of the plan. Error when the schedule's slots can't be had, when a node that needs a gradient
-  // has no loss behind it, or when the device has no memory left. The stage must outlive it.
-  StageMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
-
-  // Per node of the graph: outputs of own nodes, loaded inputs, received activations.
+// The tensors of one stage of a rank. What another stage of the same rank uses is the same ring in both.
+struct StageMemory {
+  // Per node of the graph: outputs of own nodes, loaded inputs, received activations, and outputs of the
+  // rank's earlier stages.
   std::map<NodeId, Ring> output;
   std::map<NodeId, std::vector<Ring>> stash, statistics;
   std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
   std::map<NodeId, OutputGradient> gradient;                  // per own node
-  std::map<Message, Ring> sent, received;                     // gradients; activations live in `output`
+  // Gradients; activations live in `output`. Where both stages are the rank's own, nothing travels: what the
+  // later stage "sent" is what the earlier one "received".
+  std::map<Message, Ring> sent, received;
 
   // Where the stage has replicas: the statistics of all nodes by micro-batch of the step, those of other
   // replicas' too; and room for what they send of the part of the gradients that this one adds up
   // (pipeline/run/replica_sum.h).
   std::vector<Tensor> all_statistics;
   std::vector<Ring> terms;
+};
 
+// The memory of all stages of one rank. They take turns in one arena, because they compute one after the
+// other.
+class RankMemory {
+ public:
+  // Of this rank of the plan. Error when the schedule's slots can't be had, when a node that needs a gradient
+  // has no loss behind it, or when the device has no memory left. The stage must outlive it.
+  RankMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
+
+  const StageMemory& of(int stage) const { return stages_.at(stage); }
   int64_t bytes() const { return bytes_; }
 
-  // What bytes() would be for a stage of these nodes, found by the same layout without allocating anything.
-  static int64_t bytes_needed(const Graph&, const std::vector<NodeId>& nodes, const Profile& network,
-                              const Plan&, const Schedule&, int rank, Mode);
+  // What bytes() would be for this rank of the plan, found by the same layout without allocating anything.
+  static int64_t bytes_needed(const Graph&, const Profile& network, const Plan&, const Schedule&, int rank,
+                              Mode);
 
  private:
-  StageMemory() = default;
+  RankMemory() = default;
   class Builder;
+  class StageBuilder;
+  std::map<int, StageMemory> stages_;
   int64_t bytes_ = 0;
   Tensor arena_;
 };

@@ -43,7 +43,7 @@ class Trainer {
         options_(options),
         observer_(observer),
         schedule_(schedule),
-        seat_(seat_of(plan, transport.rank(), schedule.microbatches)),
+        seat_(seats_of(plan, transport.rank(), schedule.microbatches).front()),
         evaluation_(make_schedule(profile, plan, Policy::forward_only, schedule.microbatches)),
         training_(stage, profile, plan, schedule, Mode::train, transport),
         testing_(stage, profile, plan, evaluation_, Mode::evaluate, transport),
@@ -278,7 +278,7 @@ class Trainer {
   const TrainOptions& options_;
   TrainObserver& observer_;
   const Schedule& schedule_;
-  const Seat seat_;
+  const Seat seat_;  // of the rank's first stage; where it has several, all take every micro-batch
   const Schedule evaluation_;
   StageRunner training_, testing_;
   LoaderSource train_samples_, test_samples_;

@@ -105,7 +105,7 @@ TEST_F(PlanValidate, AcceptsSeveralStagesOfARankWhereOnlyThePlanMatters) {
   EXPECT_EQ(stages_of_rank(plan, 0), std::vector<int>({0, 1}));
   EXPECT_TRUE(has_several_stages_a_rank(plan));
   EXPECT_FALSE(has_replicas(plan));
-  expect_has(error_of([&] { check_one_stage_a_rank(plan); }),
+  expect_has(error_of([&] { stage_of_rank(plan, 0); }),
              "the plan gives rank 0 the stages 0 and 1, but a rank executes one stage");
   expect_has(error_of([&] { stages_of_rank(plan, 1); }), "has no stage for rank 1");
 }

@@ -200,7 +200,8 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
     gpu.enter(context);
     const std::unique_ptr<Transport> transport = over(job, context);
     Stage stage(graph, plan.stages[0].nodes, context, 0);
-    const StageMemory memory(stage, network, plan, schedule, job.rank(), Mode::train);
+    const RankMemory of_rank(stage, network, plan, schedule, job.rank(), Mode::train);
+    const StageMemory& memory = of_rank.of(0);
     const Seat seat = seat_of(plan, job.rank(), microbatches);
     const ReplicaSum sum(stage, memory, plan.stages[0].ranks, seat, 5);
 

@@ -1,6 +1,7 @@
 // A step on a device with memory of its own, on stand-ins (fake_gpu.h): the runner's device side and the very
 // code of pipeline/cuda. It gives the CPU's bits, waits once a step, and what is not waited for shows.
 // Nothing here runs on a device.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,6 +71,22 @@ TEST(DeviceStep, TrainsReplicasToTheBitsOfTheCpuOverNccl) {
   c.device = FakeGpu::the().name();
   c.over = over_nccl;
   expect_same(train_on_threads(c, 5, plan, by_policy(Policy::one_f_one_b)), cpu, "3 and 2 replicas");
+}
+
+// A rank with several stages has their inputs, losses and recordings apart.
+TEST(DeviceStep, TrainsSeveralStagesARankToTheBitsOfTheCpu) {
+  const TrainingCase cpu_case{.model = "resnet20", .steps = 3, .epoch = true};
+  const TrainingRun cpu = train_on_threads(cpu_case, 1, at_random(1), by_policy(Policy::one_f_one_b));
+  for (const MakeTransport& over : {MakeTransport(staged), MakeTransport(over_nccl)})
+    for (const std::vector<int>& ranks : {std::vector<int>{0, 1, 0, 1}, {0, 1, 2, 2, 1, 0}}) {
+      fake_cuda::reset(unsigned(ranks.size()));
+      TrainingCase c = cpu_case;
+      c.device = FakeGpu::the().name();
+      c.over = over;
+      const TrainingRun run = train_on_threads(c, *std::ranges::max_element(ranks) + 1,
+                                               placed(at_random(1), ranks), by_policy(Policy::gpipe));
+      expect_same(run, cpu, fmt::format("{} stages", ranks.size()));
+    }
 }
 
 // A mean of many images, dropout and two losses besides what ResNet has: few micro-batches, many of them,

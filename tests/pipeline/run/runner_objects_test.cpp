@@ -27,29 +27,29 @@ Message activation(const TwoStages& two) { return {Flow::activation, two.graph.f
 
 TEST(StepMessages, AreReceivedAsFarAheadAsThereAreBuffers) {
   TwoStages two;
-  StepMessages messages(two.graph, two.schedule, two.memory, two.transport);
+  StepMessages messages(two.graph, two.schedule, two.of_rank, two.transport);
   EXPECT_EQ(messages.channels(), 2) << "an activation, and the sum of its consumers' gradients";
   const int ring = two.memory.output.at(two.graph.find("relu")).size();
   ASSERT_EQ(ring, 2);
   messages.begin_step();
   EXPECT_EQ(two.transport.noted, (std::vector<std::string>{"recv 0", "recv 1"}));
   messages.wait({.verb = Verb::recv, .stage = 1, .microbatch = 0, .message = activation(two), .peer = 0});
-  messages.release(Flow::gradient);  // the rank receives none
+  messages.release(1, Flow::gradient);  // the rank receives none
   EXPECT_EQ(two.transport.noted.back(), "wait 0");
-  messages.release(Flow::activation);
+  messages.release(1, Flow::activation);
   EXPECT_EQ(two.transport.noted.back(), "recv 2");
 }
 
 TEST(StepMessages, AreAwaitedInOrderOnly) {
   TwoStages two;
-  StepMessages messages(two.graph, two.schedule, two.memory, two.transport);
+  StepMessages messages(two.graph, two.schedule, two.of_rank, two.transport);
   messages.begin_step();
   EXPECT_THROW(messages.wait({Verb::recv, 1, 1, activation(two), 0}), Error);
 }
 
 TEST(StepMessages, HaveNamesThatSayTheNode) {
   TwoStages two;
-  StepMessages messages(two.graph, two.schedule, two.memory, two.transport);
+  StepMessages messages(two.graph, two.schedule, two.of_rank, two.transport);
   messages.begin_step();
   const int channel = Channels(two.schedule)(0, 1, activation(two));
   EXPECT_EQ(two.transport.name({channel, 3}), "activation of node relu, micro-batch 3");
@@ -95,8 +95,10 @@ class HostNumbersOfAStage : public ::testing::Test {
     numbers.begin_step();
   }
   TwoStages two;
-  NodeCalls calls{two.stage, two.memory, two.seat, Mode::train, *two.device};
-  HostNumbers numbers{two.stage, two.memory, {1, 4, {}}, calls};
+  NodeCalls calls{two.stage, two.stage.nodes(), two.memory, two.seat, Mode::train, *two.device};
+  HostNumbers numbers{
+      two.stage,
+      {.rank = 1, .microbatches = 4, .stages = {{1, {two.stage.nodes(), &two.memory, &calls, {}}}}}};
   const StepInput input{.batch = 8};
   NodeTimer timer;
   Spoil spoil;
@@ -118,7 +120,7 @@ TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
   calls.forward(0, nobody);
   const NodeId loss = two.graph.find("loss");
   numbers.add_loss(loss, 0, two.memory.output.at(loss)[0]);
-  numbers.check_forward(0);
+  numbers.check_forward(1, 0);
   EXPECT_FALSE(numbers.allows_update([] {}));
   ASSERT_TRUE(heard.first);
   EXPECT_EQ(heard.first->node, conv);
@@ -135,7 +137,7 @@ TEST_F(HostNumbersOfAStage, FindTheNodeOfABadGradientAndLeaveGradientsAsTheyAre)
   calls.backward(0, Verb::backward, nobody);
   const NodeId conv = two.graph.find("conv2");
   const float before = two.stage[two.graph.find("linear")].gradients[0].data<float>()[0];
-  numbers.check_backward(0, Verb::backward);
+  numbers.check_backward(1, 0, Verb::backward);
   EXPECT_FALSE(numbers.allows_update([] {}));
   ASSERT_TRUE(heard.first);
   EXPECT_EQ(heard.first->node, two.graph.find("linear"));

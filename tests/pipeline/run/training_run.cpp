@@ -80,7 +80,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         validate(plan, network);
         const Schedule schedule = make_schedule(network, plan, c.microbatches);
         validate(schedule, network, plan);
-        Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, c.seed, c.optimiser);
+        Stage stage(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser);
         Recorder recorder(run, c);
         TrainOptions options{
             .batch = batch,
@@ -123,6 +123,14 @@ MakePlan at_random(unsigned seed) {
   return [seed](const Profile& network, int stages) {
     std::mt19937 random(seed);
     return random_plan(random, network, stages);
+  };
+}
+
+MakePlan placed(MakePlan cut, std::vector<int> rank_of_stage) {
+  return [cut = std::move(cut), ranks = std::move(rank_of_stage)](const Profile& network, int) {
+    Plan plan = cut(network, int(ranks.size()));
+    for (size_t s = 0; s < ranks.size(); ++s) plan.stages[s].ranks = {ranks[s]};
+    return plan;
   };
 }
 

@@ -60,6 +60,9 @@ Plan by_antichains(const Profile&, int stages);
 // Cuts the network at random places, inside blocks too (random_plan).
 MakePlan at_random(unsigned seed);
 
+// Cuts the network into as many stages as there are numbers, and gives stage i to the rank of the i-th.
+MakePlan placed(MakePlan cut, std::vector<int> rank_of_stage);
+
 // A schedule by policy.
 MakeSchedule by_policy(Policy);
 

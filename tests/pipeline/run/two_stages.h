@@ -66,7 +66,8 @@ struct TwoStages {
   NotingTransport transport;
   Context context{backend("cpu")};
   Stage stage{graph, plan.stages[1].nodes, context, 0};
-  StageMemory memory{stage, network, plan, schedule, 1, Mode::train};
+  RankMemory of_rank{stage, network, plan, schedule, 1, Mode::train};
+  const StageMemory& memory = of_rank.of(1);
   Seat seat = seat_of(plan, 1, 4);
   std::unique_ptr<StepDevice> device = make_step_device(context, schedule, transport);
 };
