@@ -62,10 +62,10 @@ Cluster cluster_of(const PlanningOptions& planning, Cluster cluster, int devices
   return cluster;
 }
 
-int default_stages(const Replicas& replicas, const std::vector<std::string>& cuts, const Cluster& cluster,
-                   int ranks) {
+int default_stages(const Replicas& replicas, const std::vector<std::string>& cuts, int chunks,
+                   const Cluster& cluster, int ranks) {
   if (!replicas.of_stage.empty()) return int(replicas.of_stage.size());
-  if (!cuts.empty()) return int(cuts.size()) + 1;
+  if (!cuts.empty()) return (int(cuts.size()) + chunks) / chunks;  // rounded up
   return cluster.devices.empty() ? ranks : int(cluster.devices.size());
 }
 
@@ -82,9 +82,14 @@ Plan read_plan(const PlanningOptions& planning, const GivenFiles& given, const P
   return plan;
 }
 
-// --stages counts devices for a method that distributes them itself.
+// --stages counts devices for a method that distributes them itself, and where a rank has several stages.
 void check_stages(const Plan& plan, const PlanningOptions& planning) {
-  const int has = parse_replicas(planning.replicas).automatic ? plan.ranks() : int(plan.stages.size());
+  const bool by_device = parse_replicas(planning.replicas).automatic || has_several_stages_a_rank(plan);
+  const int stages = int(plan.stages.size()), has = by_device ? plan.ranks() : stages;
+  if (planning.chunks > 0 && planning.chunks * plan.ranks() != stages)
+    throw Error(fmt::format("{} is a plan of {} on {}, but --chunks {} is asked for", planning.plan_file,
+                            counted(stages, "stage"), counted(plan.ranks(), "rank"), planning.chunks),
+                "leave out --chunks, or plan again", ExitCode::usage);
   if (planning.stages == 0 || planning.at_most || planning.stages == has) return;
   throw Error(fmt::format("{} is a plan of {}, but --stages {} is asked for", planning.plan_file,
                           counted(has, "stage"), planning.stages),
@@ -110,22 +115,25 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   PlanTask task{.method = method(planning.method), .schedule = schedule};
   PlanOptions& options = task.options;
   if (is_training_policy(schedule)) task.policy = policy(schedule);
-  options.in_flight = task.policy.in_flight;
   options.objective = objective(planning.objective);
   options.at_most = planning.at_most;
   options.microbatches = microbatches;
   options.max_states = planning.max_states;
   options.replicas = parse_replicas(planning.replicas);
   // 1. Find the number of stages.
+  options.chunks = planning.chunks > 0 ? planning.chunks : default_chunks(task.policy.placement);
+  if (planning.plan_file.empty()) check_chunks(task.policy.placement, options.chunks, task.policy.name);
   const Cluster cluster = planning.cluster_file.empty()
                               ? one_link(profile.link)
                               : cluster_from_json(given.cluster, planning.cluster_file);
   if (given.cuts.empty()) options.cuts = parse_names(planning.cuts);
-  options.stages =
-      planning.stages > 0 ? planning.stages : default_stages(options.replicas, options.cuts, cluster, ranks);
+  options.stages = planning.stages > 0
+                       ? planning.stages
+                       : default_stages(options.replicas, options.cuts, options.chunks, cluster, ranks);
   if (!given.cuts.empty()) {
     const std::vector<CutLine> lines = parse_cuts(given.cuts, planning.cuts);
-    options.cuts = choose_cut_line(lines, profile, options.stages, options.at_most).last_nodes;
+    options.cuts =
+        choose_cut_line(lines, profile, options.stages * options.chunks, options.at_most).last_nodes;
   }
   // 2. Find the devices.
   const int devices =

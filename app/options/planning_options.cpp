@@ -14,7 +14,7 @@
 namespace antichain {
 namespace {
 
-constexpr int most_devices = 1024;
+constexpr int most_devices = 1024, most_chunks = 64;
 constexpr int64_t most_bytes = int64_t(1) << 50;
 
 std::vector<std::string> split(const std::string& list) {
@@ -49,9 +49,14 @@ void add_files(CLI::App& app, PlanningOptions& o) {
 
 void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
   CLI::Option* stages = app.add_option("--stages", o.stages,
-                                       "stages to cut the network into; with --replicas auto, devices "
-                                       "[one per device of the cluster, else one per rank]");
+                                       "stages to cut the network into; with --replicas auto or several "
+                                       "stages a rank, devices [one per device of the cluster, else one "
+                                       "per rank]");
   in_group(check_whole(stages, 1, most_devices), "N");
+  CLI::Option* chunks = app.add_option("--chunks", o.chunks,
+                                       "stages a rank, where the schedule has several: 2 or more for "
+                                       "interleaved, 2 for the V-shaped ones [2]");
+  in_group(check_whole(chunks, 1, most_chunks), "N");
   app.add_flag("--at-most", o.at_most, "or fewer, where that is better")->group("Planning");
   CLI::Option* method =
       app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(method_names(), ", ")));

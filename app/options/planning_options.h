@@ -18,6 +18,7 @@ struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
   int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
+  int chunks = 0;  // stages a rank; 0: as many as the schedule has
   bool at_most = false;
   std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
   std::string replicas = "off";                       // or auto, or a count for every stage

@@ -21,6 +21,7 @@ struct Replicas {
 struct PlanOptions {
   int stages = 1;        // with automatic replicas (and for data-parallel): devices
   bool at_most = false;  // or fewer
+  int chunks = 1;        // stages a rank; planners of partition/ give each rank one
   Cluster cluster;       // its devices in excess of what is asked for are left out, the best choice of them
   Objective objective = Objective::compute_or_transfer;
   Replicas replicas;

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "partition/profile/cluster.h"
 #include "partition/profile/profile.h"
@@ -53,12 +54,12 @@ int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
 // What the number of micro-batches that a rank has begun and not finished depends on.
 struct PipelinePlace {
   int microbatches = 1;  // of the step
-  int devices = 1;       // of all stages
+  int devices = 1;       // of all stages, each counted once a stage
   int devices_left = 1;  // of this stage and all later ones
   int replicas = 1;      // of this stage
 };
 // The schedule decides that number, so planners are handed its rule.
-using InFlight = int (*)(const PipelinePlace&);
+using InFlight = std::function<int(const PipelinePlace&)>;
 // 1F1B: at most as many as there are devices from this stage on, shared by the stage's replicas.
 int one_f_one_b_in_flight(const PipelinePlace&);
 // GPipe: all M, shared by the stage's replicas.

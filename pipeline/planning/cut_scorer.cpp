@@ -1,9 +1,11 @@
 #include "pipeline/planning/cut_scorer.h"
-#include "pipeline/schedule/policy.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
+
+#include "pipeline/planning/chunks.h"
 
 namespace antichain {
 namespace {
@@ -55,13 +57,25 @@ bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
   return true;
 }
 
+// Where each rank has one stage, ranks are numbered stage by stage.
+Ranks CutScorer::ranks_of(const Cuts& cuts) const {
+  if (options_.chunks > 1) return ranks_of_stages(options_, policy_, int(cuts.moves.size()));
+  Ranks ranks;
+  for (const std::vector<int>& crew : placements_.devices(cuts.moves)) {
+    ranks.of_stage.emplace_back(crew.size());
+    std::iota(ranks.of_stage.back().begin(), ranks.of_stage.back().end(), int(ranks.device.size()));
+    ranks.device.insert(ranks.device.end(), crew.begin(), crew.end());
+  }
+  return ranks;
+}
+
 StepEstimate& CutScorer::estimate_of(const Cuts& cuts) {
   std::vector<int> key;
   for (const Move* move : cuts.moves) key.push_back(int(move - placements_.moves().data()));
   const auto found = estimates_.find(key);
   if (found != estimates_.end()) return found->second;
   if (estimates_.size() >= most_estimates) estimates_.clear();
-  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, placements_.devices(cuts.moves),
+  StepEstimate estimate(policy_, options_.microbatches, options_.cluster, ranks_of(cuts),
                         profile_.overhead_s);
   spent_ += 40 * estimate.actions();
   return estimates_.emplace(std::move(key), std::move(estimate)).first->second;

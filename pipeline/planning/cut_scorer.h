@@ -34,7 +34,8 @@ struct Score {
 
 class CutScorer {
  public:
-  // Keeps references to all.
+  // Keeps references to all. The options are those of the plan; the search may have been asked for one device
+  // a stage (pipeline/planning/chunks.h).
   CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
   // nullopt when a stage is empty or does not fit its devices, states are not nested, or a replica has no
@@ -51,6 +52,7 @@ class CutScorer {
   const Bits& down_set(int state);
   void find_stages(const Cuts&);
   bool fits(const StageSums&, const Cuts&) const;
+  Ranks ranks_of(const Cuts&) const;
   StepEstimate& estimate_of(const Cuts&);
 
   const Profile& profile_;

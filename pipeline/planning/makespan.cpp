@@ -15,6 +15,7 @@
 #include "partition/planners/planner.h"
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/all_cuts.h"
+#include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/schedule/policy.h"
@@ -102,7 +103,7 @@ class MakespanSearch {
     const int devices = options_.stages;
     const bool few = first.best->dag->states() <= few_states;
     if (options_.at_most && options_.replicas.of_stage.empty()) {
-      const int most = options_.replicas.off() ? std::min(devices, nodes_) : devices;
+      const int most = options_.replicas.off() ? std::min(devices, nodes_ / options_.chunks) : devices;
       for (int fewer = few ? 1 : most; fewer <= most; ++fewer)
         try_from(variant(fewer, Objective::compute), fewer == most);
       if (links) try_from(variant(most, Objective::compute_or_transfer), true);
@@ -141,11 +142,11 @@ class MakespanSearch {
   const Ground& start_from(const PlanOptions& options, bool near) {
     grounds_.push_back(std::make_unique<Ground>());
     Ground& ground = *grounds_.back();
-    ground.options = options;
+    ground.options = one_device_a_stage(options, policy_);
     ground.search = std::make_unique<AntichainSearch>(priced_, ground.options);
     ground.best = ground.search->best();
-    ground.score = std::make_unique<CutScorer>(profile_, ground.options, policy_, *ground.best->dag,
-                                               *ground.best->placements);
+    ground.score =
+        std::make_unique<CutScorer>(profile_, options_, policy_, *ground.best->dag, *ground.best->placements);
     add_start(ground, ground.best->cuts);
     if (!near) return ground;
     const bool dear = ground.best->dag->states() > few_states && !options.replicas.off();
@@ -200,7 +201,8 @@ class MakespanSearch {
 
   void try_all(Ground& ground) {
     const int stages = int(ground.found[0].cuts.moves.size());
-    if (policy_.halves || known_.count(stages) > 0 || !AllCuts::possible(options_, *ground.score, stages))
+    if (policy_.halves || options_.chunks > 1 || known_.count(stages) > 0 ||
+        !AllCuts::possible(options_, *ground.score, stages))
       return;
     const AllCuts all(profile_, ground.options, *ground.best->dag, stages);
     Known& known = known_[stages];
@@ -224,7 +226,8 @@ class MakespanSearch {
 
   void add(const Ground& ground) {
     const Solution solution = {ground.best->dag, ground.best->placements, ground.found[0].cuts, 0};
-    consider(ground.search->plan(solution, std::chrono::steady_clock::now()));
+    consider(
+        on_its_ranks(ground.search->plan(solution, std::chrono::steady_clock::now()), options_, policy_));
   }
 
   // A method that refuses, for whatever it can not do, is no candidate.
@@ -234,7 +237,8 @@ class MakespanSearch {
       if (options.replicas.automatic && method != Method::pipedream && method != Method::data_parallel)
         options.replicas = {};
       if (options.replicas.off() && method == Method::data_parallel) return;
-      const Plan plan = planner(method)(profile_, options);
+      const Plan plan =
+          on_its_ranks(planner(method)(profile_, one_device_a_stage(options, policy_)), options_, policy_);
       if (rank_that_does_not_fit(plan, options.cluster) < 0) consider(plan);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -254,9 +258,10 @@ class MakespanSearch {
   }
 
   Plan finish(std::chrono::steady_clock::time_point start) {
-    Plan plan = finish_plan(profile_, options_, best_->stages, Method::antichain,
-                            grounds_.front()->best->dag->states(), start);
+    Plan plan = finish_plan(profile_, on_so_many(options_, policy_, best_->ranks()), best_->stages,
+                            Method::antichain, grounds_.front()->best->dag->states(), start);
     plan.step_s = best_->step_s;
+    if (options_.chunks > 1) return plan;  // with the bound that needs no search
     const double bound_s =
         std::max(least_step_s_, makespan_bound_s(profile_, options_, policy_.halves, bottleneck_bound_ns_));
     plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);

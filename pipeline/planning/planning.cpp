@@ -10,6 +10,7 @@
 #include "partition/plan/finish_plan.h"
 #include "partition/planners/planner.h"
 #include "partition/search/antichain_search.h"
+#include "pipeline/planning/chunks.h"
 #include "pipeline/planning/makespan.h"
 #include "pipeline/planning/makespan_bound.h"
 #include "pipeline/schedule/policy.h"
@@ -22,6 +23,15 @@ void check_trains(const Policy& policy) {
   if (policy.trains) return;
   throw Error(fmt::format("plans are for training, and the schedule {} has no backwards", policy.name),
               "choose " + training_policies_in_words(), ExitCode::usage);
+}
+
+// What the policy can't be planned with, before anything is searched.
+void check_ranks(const Policy& policy, const PlanOptions& options) {
+  policy.check_microbatches(options.microbatches, options.stages);
+  if (options.chunks > 1 && !options.replicas.off())
+    throw Error(fmt::format("the schedule {} has {} stages a rank, and replicas were asked for, too",
+                            policy.name, options.chunks),
+                "leave out --replicas, or choose a schedule of one stage a rank", ExitCode::usage);
 }
 
 void check_memory(const Plan& plan, const Cluster& cluster) {
@@ -51,16 +61,25 @@ PlanOptions options_behind(const Plan& plan, PlanOptions options) {
 // time, fewer bytes are not always better than more even stages.
 Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   const auto start = std::chrono::steady_clock::now();
-  AntichainSearch search(profile, options);
+  const PlanOptions by_stage = one_device_a_stage(options, policy);
+  AntichainSearch search(profile, by_stage);
   const Solution best = search.best();
-  Plan chosen = search.plan(best, start);
-  const auto step = [&](const Plan& plan) {
-    return step_s(profile, plan, policy, options.microbatches, options.cluster);
+  const auto plan_of = [&](const Solution& solution) {
+    Plan plan = on_its_ranks(search.plan(solution, start), options, policy);
+    plan.step_s = step_s(profile, plan, policy, options.microbatches, options.cluster);
+    return plan;
   };
-  chosen.step_s = step(chosen);
-  Plan even = search.plan(search.near(best, TieRule::most_even, 0), start);
-  even.step_s = step(even);
+  const Plan chosen = plan_of(best), even = plan_of(search.near(best, TieRule::most_even, 0));
   return even.step_s < chosen.step_s ? even : chosen;
+}
+
+// A planner priced each stage as one with a device of its own.
+Plan priced_by_rank(const Plan& plan, const Profile& profile, const PlanOptions& options,
+                    const Policy& policy) {
+  Plan priced = finish_plan(profile, on_so_many(options, policy, plan.ranks()), plan.stages, plan.method,
+                            plan.states, {});
+  priced.planning_s = plan.planning_s;
+  return priced;
 }
 
 // What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
@@ -100,15 +119,18 @@ void bound_step_of(const Schedule& schedule, Plan& plan, const Profile& profile,
 
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
   check_trains(policy);
+  check_ranks(policy, options);
   const bool by_step = options.objective == Objective::makespan;
-  PlanOptions asked = options;
-  asked.in_flight = policy.in_flight;
-  if (by_step && method == Method::antichain) return plan_makespan(profile, asked, policy);
-  Plan plan = method == Method::antichain ? plan_by_bottleneck(profile, asked, policy)
-                                          : planner(method)(profile, asked);
+  const PlanOptions asked = on_so_many(options, policy, options.stages);
+  Plan plan;
+  if (method != Method::antichain)
+    plan = on_its_ranks(planner(method)(profile, one_device_a_stage(asked, policy)), asked, policy);
+  else
+    plan = by_step ? plan_makespan(profile, asked, policy) : plan_by_bottleneck(profile, asked, policy);
+  if (asked.chunks > 1) plan = priced_by_rank(plan, profile, asked, policy);
   check_memory(plan, asked.cluster);
   plan.step_s = step_s(profile, plan, policy, asked.microbatches, asked.cluster);
-  if (by_step)
+  if (by_step && method != Method::antichain && asked.chunks == 1)
     plan.lower_bound_s =
         but_for_rounding(makespan_bound_s(profile, options_behind(plan, asked), policy.halves), plan.step_s);
   return plan;
@@ -118,13 +140,15 @@ Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& op
                 const std::optional<Schedule>& schedule) {
   check_trains(policy);
   PlanOptions asked = options_for(given, options);
-  asked.in_flight = policy.in_flight;
+  asked.chunks = std::max(1, int(given.stages.size()) / given.ranks());
+  const double predicted_s = schedule ? simulate(*schedule, given, profile, asked.cluster).step_s
+                                      : step_s(profile, given, policy, asked.microbatches, asked.cluster);
+  asked = on_so_many(asked, policy, given.ranks());
   const auto start = std::chrono::steady_clock::now();
   Plan plan = finish_plan(profile, asked, given.stages, given.method, 0, start);
   plan.planning_s = 0;
+  plan.step_s = predicted_s;
   check_memory(plan, asked.cluster);
-  plan.step_s = schedule ? simulate(*schedule, plan, profile, asked.cluster).step_s
-                         : step_s(profile, plan, policy, asked.microbatches, asked.cluster);
   if (schedule && options.objective == Objective::makespan)
     bound_step_of(*schedule, plan, profile, asked);
   else

@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <span>
 
 #include "framework/error.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/policy.h"
-#include "pipeline/schedule/schedule_passes.h"
 
 namespace antichain {
 namespace {
@@ -34,61 +35,66 @@ Link best_of(const Link& a, const Link& b) {
 
 }  // namespace
 
-StepEstimate::StepEstimate(const Policy& policy, int microbatches, const Cluster& cluster,
-                           const std::vector<std::vector<int>>& crews, double overhead_s)
-    : microbatches_(microbatches), overhead_s_(overhead_s), tensors_(crews.size()), gradients_(crews.size()) {
-  std::vector<int> devices;
-  for (const std::vector<int>& crew : crews) {
-    add_ranks(crew, cluster);
-    devices.insert(devices.end(), crew.begin(), crew.end());
-  }
-  for (int a : devices)
-    for (int b : devices) links_.push_back(cluster.link(a, b));
-  for (const std::vector<int>& from : crews)
-    for (const std::vector<int>& to : crews) {
-      Link best = cluster.link(from[0], to[0]);
+StepEstimate::StepEstimate(const Policy& policy, int microbatches, const Cluster& cluster, const Ranks& ranks,
+                           double overhead_s)
+    : microbatches_(microbatches),
+      overhead_s_(overhead_s),
+      ranks_(ranks.device.size()),
+      tensors_(ranks.of_stage.size()),
+      gradients_(ranks.of_stage.size()) {
+  for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].speed = cluster.device(ranks.device[r]).speed;
+  for (int a : ranks.device)
+    for (int b : ranks.device) links_.push_back(cluster.link(a, b));
+  for (const std::vector<int>& of_stage : ranks.of_stage) add_stage(of_stage, ranks.device, cluster);
+  for (const std::vector<int>& from : ranks.of_stage)
+    for (const std::vector<int>& to : ranks.of_stage) {
+      const auto link = [&](int a, int b) { return links_[size_t(a) * ranks_.size() + size_t(b)]; };
+      Link best = link(from[0], to[0]);
       for (int a : from)
-        for (int b : to) best = best_of(best, cluster.link(a, b));
-      fastest_link_.push_back(best);
+        for (int b : to) best = best_of(best, link(a, b));
+      fastest_link_.push_back(from == to ? Link{} : best);
     }
-  list_turns(policy);
+  list_turns(orders_of(policy, ranks.of_stage), policy);
 }
 
-void StepEstimate::add_ranks(const std::vector<int>& crew, const Cluster& cluster) {
-  ANTICHAIN_CHECK(int(crew.size()) <= microbatches_, "every replica has a micro-batch");
-  Stage stage = {.first_rank = int(ranks_.size()),
-                 .replicas = int(crew.size()),
+void StepEstimate::add_stage(const std::vector<int>& ranks, const std::vector<int>& devices,
+                             const Cluster& cluster) {
+  ANTICHAIN_CHECK(int(ranks.size()) <= microbatches_, "every replica has a micro-batch");
+  std::vector<int> own;
+  for (int rank : ranks) own.push_back(devices[size_t(rank)]);
+  Stage stage = {.first_seat = int(seats_.size()),
+                 .replicas = int(ranks.size()),
                  .fastest = 0,
-                 .reduce_link = &cluster.link(crew)};
-  for (int d : crew) {
-    ranks_.push_back({.stage = int(stages_.size()), .speed = cluster.device(d).speed});
-    stage.fastest = std::max(stage.fastest, ranks_.back().speed);
+                 .reduce_link = &cluster.link(own)};
+  for (int rank : ranks) {
+    ranks_[size_t(rank)].seats.push_back(int(seats_.size()));
+    seats_.push_back({.stage = int(stages_.size()), .rank = rank});
+    stage.fastest = std::max(stage.fastest, ranks_[size_t(rank)].speed);
   }
   stages_.push_back(stage);
 }
 
-std::vector<std::vector<Action>> StepEstimate::orders_of(const Policy& policy) {
-  std::vector<std::vector<Action>> orders;
-  for (Rank& rank : ranks_) {
-    Stage& stage = stages_[size_t(rank.stage)];
-    orders.push_back(
-        policy.compute_order({{rank.stage, int(orders.size()) - stage.first_rank, stage.replicas,
-                               int(ranks_.size()), int(ranks_.size()) - stage.first_rank, microbatches_}}));
-    for (const Action& a : orders.back()) {
-      rank.whole += a.verb == Verb::backward;
-      rank.halved += a.verb == Verb::backward_input;
-      rank.late_weights = a.verb == Verb::backward_weight ? rank.late_weights + 1 : 0;
+ComputeOrders StepEstimate::orders_of(const Policy& policy, const std::vector<std::vector<int>>& ranks) {
+  ComputeOrders orders = policy.compute_orders(seats(ranks, microbatches_));
+  for (size_t r = 0; r < ranks_.size(); ++r) {
+    const std::vector<int>& own = ranks_[r].seats;
+    for (const Action& a : orders[r].actions) {
+      Seat& seat = seats_[size_t(seat_of(a.stage, a.microbatch))];
+      seat.whole += a.verb == Verb::backward;
+      seat.halved += a.verb == Verb::backward_input;
+      seat.late_weights = a.verb == Verb::backward_weight ? seat.late_weights + 1 : 0;
+      stages_[size_t(a.stage)].halves = stages_[size_t(a.stage)].halves || seat.halved > 0;
     }
-    rank.lead = lead_of(orders.back());
-    stage.halves = stage.halves || rank.halved > 0;
+    if (own.size() == 1) seats_[size_t(own.front())].lead = lead_of(orders[r].actions);
   }
   return orders;
 }
 
 // As if every stage needed the one before: then each turn comes after all that any cut can make it wait for.
-void StepEstimate::list_turns(const Policy& policy) {
-  const std::vector<std::vector<Action>> orders = orders_of(policy);
+void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy) {
   std::vector<size_t> done(orders.size(), 0);
+  std::vector<std::vector<size_t>::const_iterator> pair;
+  for (const ComputeOrder& order : orders) pair.push_back(order.pairs.begin());
   std::vector<char> forward(stages_.size() * size_t(microbatches_), 0), backward = forward;
   const auto cell = [&](int s, int m) { return size_t(s) * size_t(microbatches_) + size_t(m); };
   const auto ready = [&](const Action& a) {
@@ -98,19 +104,28 @@ void StepEstimate::list_turns(const Policy& policy) {
   };
   for (bool moved = true; moved;) {
     moved = false;
-    for (size_t r = 0; r < orders.size(); ++r)
-      for (; done[r] < orders[r].size() && ready(orders[r][done[r]]); ++done[r], moved = true) {
-        const Action& a = orders[r][done[r]];
+    for (size_t r = 0; r < orders.size(); ++r) {
+      const std::vector<Action>& actions = orders[r].actions;
+      for (; done[r] < actions.size() && ready(actions[done[r]]); ++done[r], moved = true) {
+        const Action& a = actions[done[r]];
+        Turn turn = {seat_of(a.stage, a.microbatch), a.stage, a.microbatch, a.verb};
+        if (pair[r] != orders[r].pairs.end() && *pair[r] == done[r]) {
+          const Action& partner = actions[done[r] + 1];
+          if (!ready(partner)) break;
+          turn.pair_stage = partner.stage, turn.pair_microbatch = partner.microbatch;
+          ++pair[r];
+        }
         if (a.verb != Verb::backward_weight)
           (a.verb == Verb::forward ? forward : backward)[cell(a.stage, a.microbatch)] = 1;
-        turns_.push_back({int(r), a.stage, a.microbatch, a.verb});
+        turns_.push_back(turn);
       }
+    }
   }
   for (size_t r = 0; r < orders.size(); ++r)
-    if (done[r] < orders[r].size())
+    if (done[r] < orders[r].actions.size())
       throw Error(fmt::format("plans can't be searched for the schedule {}: where every stage needs the one "
                               "before it, rank {} waits forever in {}",
-                              policy.name, r, print(orders[r][done[r]])),
+                              policy.name, r, print(orders[r].actions[done[r]])),
                   "choose " + training_policies_in_words());
 }
 
@@ -139,38 +154,55 @@ void StepEstimate::set(const StageSums& sums) {
     stage.gradient_s = stage.halves ? (sum.backward_input_s + overhead_s_) / stage.fastest : stage.backward_s;
     stage.update_s = sum.update_s / stage.fastest;
     stage.reduce_s = all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link);
-    for (int i = stage.first_rank; i < stage.first_rank + stage.replicas; ++i) {
-      Rank& rank = ranks_[size_t(i)];
-      rank.forward_s = (sum.forward_s + overhead_s_) / rank.speed;
-      rank.backward_s = (sum.backward_s + overhead_s_) / rank.speed;
-      rank.input_s = (sum.backward_input_s + overhead_s_) / rank.speed;
-      rank.weight_s = (sum.backward_weight_s + overhead_s_) / rank.speed;
+    for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
+      Seat& seat = seats_[size_t(i)];
+      const double speed = rank_of(seat).speed;
+      seat.forward_s = (sum.forward_s + overhead_s_) / speed;
+      seat.backward_s = (sum.backward_s + overhead_s_) / speed;
+      seat.input_s = (sum.backward_input_s + overhead_s_) / speed;
+      seat.weight_s = (sum.backward_weight_s + overhead_s_) / speed;
     }
   }
 }
 
-double StepEstimate::Rank::seconds(Verb verb) const {
+double StepEstimate::Seat::seconds(Verb verb) const {
   if (verb == Verb::forward) return forward_s;
   if (verb == Verb::backward) return backward_s;
   return verb == Verb::backward_input ? input_s : weight_s;
 }
 
+double StepEstimate::Seat::busy_s(bool with_late_weights) const {
+  const double all_s = whole * (forward_s + backward_s) + halved * (forward_s + input_s + weight_s);
+  return all_s - (with_late_weights ? 0 : late_weights * weight_s);
+}
+
+double StepEstimate::arrived_s(const std::vector<Wires>& wires, int stage, int microbatch,
+                               double now_s) const {
+  for (const Wire& wire : wires[size_t(stage)].in)
+    now_s = std::max(now_s, there_s_[wire.arrivals + size_t(microbatch)]);
+  return now_s;
+}
+
 void StepEstimate::take(const Turn& turn) {
-  Rank& rank = ranks_[size_t(turn.rank)];
+  const Seat& seat = seats_[size_t(turn.seat)];
+  Rank& rank = rank_of(seat);
   if (turn.verb == Verb::backward_weight) {  // its gradients came and went with the input half
-    rank.now_s += rank.weight_s;
+    rank.now_s += seat.weight_s;
     return;
   }
-  const Wires& wires = (turn.verb == Verb::forward ? tensors_ : gradients_)[size_t(turn.stage)];
-  double now_s = rank.now_s;
-  for (const Wire& wire : wires.in)
-    now_s = std::max(now_s, there_s_[wire.arrivals + size_t(turn.microbatch)]);
-  now_s += rank.seconds(turn.verb);
+  const std::vector<Wires>& wires = turn.verb == Verb::forward ? tensors_ : gradients_;
+  double now_s = arrived_s(wires, turn.stage, turn.microbatch, rank.now_s);
+  if (turn.pair_stage >= 0) now_s = arrived_s(gradients_, turn.pair_stage, turn.pair_microbatch, now_s);
+  now_s += seat.seconds(turn.verb);
   rank.now_s = now_s;
-  for (const Wire& wire : wires.out) {
-    const size_t pair = size_t(turn.rank) * ranks_.size() + size_t(rank_of(wire.stage, turn.microbatch));
+  for (const Wire& wire : wires[size_t(turn.stage)].out) {
+    const int to = seats_[size_t(seat_of(wire.stage, turn.microbatch))].rank;
+    double& there_s = there_s_[wire.arrivals + size_t(turn.microbatch)];
+    there_s = now_s;
+    if (to == seat.rank) continue;  // nothing is sent
+    const size_t pair = size_t(seat.rank) * ranks_.size() + size_t(to);
     free_s_[pair] = std::max(free_s_[pair], now_s) + links_[pair].seconds(wire.bytes, wire.messages);
-    there_s_[wire.arrivals + size_t(turn.microbatch)] = free_s_[pair];
+    there_s = free_s_[pair];
   }
 }
 
@@ -178,12 +210,14 @@ void StepEstimate::take(const Turn& turn) {
 double StepEstimate::finish() {
   double last_s = 0;
   for (const Stage& stage : stages_) {
-    double met_s = 0, slowest = stage.fastest;
-    for (int i = stage.first_rank; i < stage.first_rank + stage.replicas; ++i) {
-      met_s = std::max(met_s, ranks_[size_t(i)].now_s);
-      slowest = std::min(slowest, ranks_[size_t(i)].speed);
+    const auto seats = std::span(seats_).subspan(size_t(stage.first_seat), size_t(stage.replicas));
+    double met_s = 0;
+    for (const Seat& seat : seats) met_s = std::max(met_s, rank_of(seat).now_s);
+    for (const Seat& seat : seats) {
+      Rank& rank = rank_of(seat);
+      rank.now_s = met_s + stage.reduce_s + stage.update_s * stage.fastest / rank.speed;
+      last_s = std::max(last_s, rank.now_s);
     }
-    last_s = std::max(last_s, met_s + stage.reduce_s + stage.update_s * stage.fastest / slowest);
   }
   return last_s;
 }
@@ -199,13 +233,21 @@ double StepEstimate::step_s() {
 // waiting.
 double StepEstimate::busy_s(const Stage& stage, bool late_weights) const {
   double longest_s = 0;
-  for (int i = stage.first_rank; i < stage.first_rank + stage.replicas; ++i) {
-    const Rank& rank = ranks_[size_t(i)];
-    const double all_s = rank.whole * (rank.forward_s + rank.backward_s) +
-                         rank.halved * (rank.forward_s + rank.input_s + rank.weight_s);
-    longest_s = std::max(longest_s, all_s - (late_weights ? 0 : rank.late_weights * rank.weight_s));
-  }
+  for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i)
+    longest_s = std::max(longest_s, seats_[size_t(i)].busy_s(late_weights));
   return longest_s;
+}
+
+// A rank's work on all its stages, from the first moment at which any of them can begin.
+double StepEstimate::rank_s(const Rank& rank) const {
+  double start_s = std::numeric_limits<double>::infinity(), busy_s = 0;
+  for (int i : rank.seats) {
+    const Seat& seat = seats_[size_t(i)];
+    const Stage& stage = stages_[size_t(seat.stage)];
+    start_s = std::min(start_s, stage.start_s);
+    busy_s += seat.busy_s(true) + stage.reduce_s + stage.update_s * stage.fastest / rank.speed;
+  }
+  return start_s + busy_s;
 }
 
 // To the next stage and back, the messages only; negative when not both ways are taken.
@@ -218,15 +260,15 @@ double StepEstimate::neighbour_s(size_t s) const {
 
 // The same, as round trips to each of the later stages; 0 where the orders do not alternate.
 double StepEstimate::trips_s(size_t s) const {
-  const Rank& rank = ranks_[size_t(stages_[s].first_rank)];
-  const int M = rank.whole, w = rank.lead;
+  const Seat& seat = seats_[size_t(stages_[s].first_seat)];
+  const int M = seat.whole, w = seat.lead;
   double longest_s = 0, trip_s = 0;
   for (size_t e = s; e < stages_.size() && stages_[e].replicas == 1; ++e) {
-    const int v = ranks_[size_t(stages_[e].first_rank)].lead, advance = w - v + 1;
+    const int v = seats_[size_t(stages_[e].first_seat)].lead, advance = w - v + 1;
     if (w == 0 || v == 0 || advance < 1) break;
     trip_s += stages_[e].forward_s + stages_[e].backward_s;
     const int trips = M > w ? (M - 1 - w) / advance + 1 : 0, rest = M - 1 - trips * advance;
-    longest_s = std::max(longest_s, (v - 1) * rank.forward_s + (trips + 1) * trip_s + rest * rank.backward_s);
+    longest_s = std::max(longest_s, (v - 1) * seat.forward_s + (trips + 1) * trip_s + rest * seat.backward_s);
     const double messages_s = neighbour_s(e);
     if (messages_s < 0) break;
     trip_s += messages_s;
@@ -250,6 +292,14 @@ const std::vector<double>& StepEstimate::at_least_s() {
     }
     at_least_s_[s] = std::max(stage.start_s + std::max(busy_s(stage, false), trips_s(s)) + stage.tail_s,
                               stage.start_s + busy_s(stage, true) + update_s);
+  }
+  for (const Rank& rank : ranks_) {
+    if (rank.seats.size() == 1) continue;
+    const double least_s = rank_s(rank);
+    for (int i : rank.seats) {
+      double& of_stage_s = at_least_s_[size_t(seats_[size_t(i)].stage)];
+      of_stage_s = std::max(of_stage_s, least_s);
+    }
   }
   return at_least_s_;
 }

@@ -3,7 +3,8 @@
 // then simulated.
 //
 // All messages of a micro-batch from one stage to another are posted at the same moment, so they are one
-// message here. Who computes what in which order comes from the policy, whatever its order of F, B, I and W;
+// message here. (Where a rank has several stages, those to two of them may be posted in turn: then the estimate
+// is close, not equal.) Who computes what in which order comes from the policy, whatever its order of F, B, I and W;
 // it is asked once, not once a cut.
 //
 // Most cuts can be ruled out without playing the step through. Each stage has to wait for its first input and
@@ -16,6 +17,8 @@
 // also has to wait for later stages. The forward of j + w follows the backward of j; on a later stage, with v
 // in flight, the backward of j follows the forward of j + v − 1. So from one backward of this stage it takes
 // a round trip to that stage to the backward w − v + 1 later, if no stage between the two has replicas.
+//
+// Where a rank has several stages, the step is no shorter than all their work and updates either.
 #pragma once
 
 #include <vector>
@@ -26,13 +29,18 @@
 
 namespace antichain {
 
+// Who is where: the ranks of each stage, and the device of each rank. A stage with replicas has several ranks;
+// then each of them has this stage only.
+struct Ranks {
+  std::vector<std::vector<int>> of_stage;
+  std::vector<int> device;
+};
+
 class StepEstimate {
  public:
-  // `crews`: the devices of each stage, in the order of its ranks; ranks are numbered stage by stage.
-  // `overhead_s` is the profile's. At least as many micro-batches as any crew has devices. Error where the
+  // `overhead_s` is the profile's. At least as many micro-batches as any stage has ranks. Error where the
   // policy's orders deadlock when every stage needs the one before it.
-  StepEstimate(const Policy&, int microbatches, const Cluster&, const std::vector<std::vector<int>>& crews,
-               double overhead_s);
+  StepEstimate(const Policy&, int microbatches, const Cluster&, const Ranks&, double overhead_s);
 
   // What the calls below are about.
   void set(const StageSums&);
@@ -43,20 +51,27 @@ class StepEstimate {
 
  private:
   struct Turn {
-    int rank = 0, stage = 0, microbatch = 0;
+    int seat = 0, stage = 0, microbatch = 0;
     Verb verb = Verb::forward;
+    // Of the backward that a forward forms a fused pair with.
+    int pair_stage = -1, pair_microbatch = -1;
   };
-  struct Rank {
-    int stage = 0;
-    double speed = 1;
+  // A rank's place in a stage.
+  struct Seat {
+    int stage = 0, rank = 0;
     int whole = 0, halved = 0;  // micro-batches by their backwards: B; I and W
     int late_weights = 0;       // W after the last gradient
     int lead = 0;               // forwards before the first backward, where the two then alternate; else 0
-    double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, now_s = 0;
+    double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0;
     double seconds(Verb) const;
+    double busy_s(bool late_weights) const;
+  };
+  struct Rank {
+    double speed = 1, now_s = 0;
+    std::vector<int> seats;  // ascending by stage
   };
   struct Stage {
-    int first_rank = 0, replicas = 1;
+    int first_seat = 0, replicas = 1;
     double fastest = 1;
     const Link* reduce_link = nullptr;
     // On the fastest of its devices; the all-reduce is the same on any. gradient_s: B, or I where there is
@@ -75,22 +90,26 @@ class StepEstimate {
     std::vector<Wire> in, out;
   };
 
-  void add_ranks(const std::vector<int>& crew, const Cluster&);
-  std::vector<std::vector<Action>> orders_of(const Policy&);
-  void list_turns(const Policy&);
+  void add_stage(const std::vector<int>& ranks, const std::vector<int>& devices, const Cluster&);
+  ComputeOrders orders_of(const Policy&, const std::vector<std::vector<int>>& ranks);
+  void list_turns(const ComputeOrders&, const Policy&);
   void lay(std::vector<Wires>&, int from, int to, int messages, int64_t bytes);
+  double arrived_s(const std::vector<Wires>&, int stage, int microbatch, double now_s) const;
   void take(const Turn&);
   double finish();
   double busy_s(const Stage&, bool late_weights) const;
+  double rank_s(const Rank&) const;
   double trips_s(size_t stage) const;
   double neighbour_s(size_t stage) const;
-  int rank_of(int stage, int microbatch) const {
-    return stages_[size_t(stage)].first_rank + microbatch % stages_[size_t(stage)].replicas;
+  int seat_of(int stage, int microbatch) const {
+    return stages_[size_t(stage)].first_seat + microbatch % stages_[size_t(stage)].replicas;
   }
+  Rank& rank_of(const Seat& seat) { return ranks_[size_t(seat.rank)]; }
 
   const int microbatches_;
   const double overhead_s_;
   std::vector<Stage> stages_;
+  std::vector<Seat> seats_;  // stage by stage
   std::vector<Rank> ranks_;
   std::vector<Link> links_;                 // rank x rank
   std::vector<Link> fastest_link_;          // stage x stage

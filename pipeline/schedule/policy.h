@@ -8,26 +8,34 @@
 #include <vector>
 
 #include "partition/plan/stage_cost.h"
-#include "pipeline/schedule/schedule.h"
+#include "pipeline/schedule/compute_order.h"
+#include "pipeline/schedule/placement.h"
 
 namespace antichain {
 
-struct Seat;
-
 struct Policy {
   std::string_view name;
-  std::string_view citation;    // the work it comes from; empty where there is none
-  bool trains = true;           // whether it has backwards
-  bool halves = false;          // whether it parts any backward into its input and weight halves (I and W)
-  bool replicas = true;         // whether a stage may have several ranks
-  bool several_stages = false;  // whether a rank may have several stages
-  // The order below; compute_order asks for it.
-  std::vector<Action> (*order)(const std::vector<Seat>& of_rank) = nullptr;
-  InFlight in_flight = nullptr;  // how many micro-batches that order begins before it finishes the first
+  std::string_view citation;  // the work it comes from; empty where there is none
+  bool trains = true;         // whether it has backwards
+  bool halves = false;        // whether it parts any backward into its input and weight halves (I and W)
+  bool replicas = true;       // whether a stage may have several ranks
+  Placement placement = Placement::one_stage;
+  // The order below; compute_orders asks for it.
+  ComputeOrders (*orders)(const Seats&) = nullptr;
+  // How many micro-batches of a stage that order begins before it finishes the first. Where there is no such
+  // rule, the order is made and they are counted.
+  int (*in_flight)(const PipelinePlace&) = nullptr;
+  // The least number of micro-batches, from this one on, that the order can take; none where it takes any.
+  int (*next_microbatches)(int microbatches, int ranks) = nullptr;
 
-  // The forwards and backwards of one rank, in their order. The rank's seats ascend by stage. Error when the
-  // policy is not for such a plan.
-  std::vector<Action> compute_order(const std::vector<Seat>& of_rank) const;
+  // The forwards and backwards of every rank, in their order. Error when the policy is not for such a plan or
+  // number of micro-batches.
+  ComputeOrders compute_orders(const Seats&) const;
+  // Error when the order does not take so many micro-batches on so many ranks: it names the next number.
+  void check_microbatches(int microbatches, int ranks) const;
+  // The same rule for planners: in_flight, or counted for the stages of these ranks with `chunks` stages
+  // each.
+  InFlight in_flight_on(int ranks, int chunks, int microbatches) const;
 
   bool operator==(const Policy& other) const { return name == other.name; }
 

@@ -44,24 +44,24 @@ void check_seats(const Crossing& crossing, int microbatches) {
           ExitCode::usage);
 }
 
-std::vector<std::vector<Seat>> seats(const std::vector<std::vector<int>>& ranks, int microbatches) {
-  int devices = 0;
-  for (const auto& of_stage : ranks) devices += int(of_stage.size());
-  std::vector<std::vector<Seat>> seats;
-  int devices_left = devices;
-  for (int s = 0; s < int(ranks.size()); ++s) {
-    const int replicas = int(ranks[s].size());
-    for (int i = 0; i < replicas; ++i) {
+Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches) {
+  Seats seats;
+  for (size_t s = ranks.size(); s-- > 0;) {
+    for (size_t i = 0; i < ranks[s].size(); ++i) {
       const size_t rank = size_t(ranks[s][i]);
       if (seats.size() <= rank) seats.resize(rank + 1);
-      seats[rank].push_back({s, i, replicas, devices, devices_left, microbatches});
+      seats[rank].insert(seats[rank].begin(), {int(s), int(i), int(ranks[s].size()), 0, 0, microbatches});
     }
-    devices_left -= replicas;
+    const auto seated = [](const RankSeats& of_rank) { return !of_rank.empty(); };
+    const int devices_left = int(std::ranges::count_if(seats, seated));
+    for (const int rank : ranks[s]) seats[size_t(rank)].front().devices_left = devices_left;
   }
+  for (RankSeats& of_rank : seats)
+    for (Seat& seat : of_rank) seat.devices = int(seats.size());
   return seats;
 }
 
-std::vector<Seat> seats_of(const Plan& plan, int rank, int microbatches) {
+RankSeats seats_of(const Plan& plan, int rank, int microbatches) {
   stages_of_rank(plan, rank);  // or there is no such rank
   std::vector<std::vector<int>> ranks;
   for (const PlanStage& stage : plan.stages) ranks.push_back(stage.ranks);
@@ -76,9 +76,11 @@ Seat seat_of(const Plan& plan, int rank, int microbatches) {
 Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {
   check_seats(crossing, microbatches);
   Schedule schedule{.microbatches = microbatches};
-  for (const std::vector<Seat>& of_rank : seats(crossing.ranks, microbatches)) {
-    schedule.ranks.push_back(add_messages(policy.compute_order(of_rank), crossing));
-    add_updates(schedule.ranks.back(), of_rank);
+  const Seats seats = antichain::seats(crossing.ranks, microbatches);
+  const ComputeOrders orders = policy.compute_orders(seats);
+  for (size_t r = 0; r < seats.size(); ++r) {
+    schedule.ranks.push_back(add_messages(orders[r], crossing));
+    add_updates(schedule.ranks.back(), seats[r]);
   }
   return schedule;
 }

@@ -104,7 +104,7 @@ Crossing crossing_of(const Profile& profile, const Plan& plan) {
   return crossing;
 }
 
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing& crossing) {
+std::vector<Action> add_messages(const ComputeOrder& order, const Crossing& crossing) {
   struct Messages {
     std::vector<Route> in, out;
   };
@@ -112,29 +112,39 @@ std::vector<Action> add_messages(const std::vector<Action>& compute, const Cross
     Messages activations, gradients;
   };
   std::map<int, OfStage> stages;
-  for (const Action& action : compute) stages.try_emplace(action.stage);
+  for (const Action& action : order.actions) stages.try_emplace(action.stage);
   for (auto& [stage, messages] : stages)
     for (const auto& [routes, own] : {std::pair(&crossing.activations, &messages.activations),
                                       std::pair(&crossing.gradients, &messages.gradients)})
       *own = {touching(*routes, &Route::to_stage, stage), touching(*routes, &Route::from_stage, stage)};
   const Messages none;
-  std::vector<Action> all;
-  for (const Action& action : compute) {
-    const auto [stage, m] = std::pair(action.stage, action.microbatch);
-    const bool forward = action.verb == Verb::forward;
-    const OfStage& own = stages.at(stage);
+  const auto messages_of = [&](const Action& a) -> const Messages& {
     // The weight half needs nothing: its gradients came and went with the input half.
-    const Messages& messages = forward                                ? own.activations
-                               : action.verb == Verb::backward_weight ? none
-                                                                      : own.gradients;
-    if (forward && crossing.loads[stage]) all.push_back({Verb::load, stage, m});
-    for (const Route& route : messages.in)
-      if (!crossing.stays(route, m))
-        all.push_back({Verb::recv, stage, m, route.message, crossing.rank_of(route.from_stage, m)});
+    if (a.verb == Verb::backward_weight) return none;
+    return a.verb == Verb::forward ? stages.at(a.stage).activations : stages.at(a.stage).gradients;
+  };
+  std::vector<Action> all;
+  const auto add = [&](Verb verb, const Route& route, const Action& a, int peer_stage) {
+    if (!crossing.stays(route, a.microbatch))
+      all.push_back({verb, a.stage, a.microbatch, route.message, crossing.rank_of(peer_stage, a.microbatch)});
+  };
+  const auto add_inputs = [&](const Action& a) {
+    if (a.verb == Verb::forward && crossing.loads[a.stage])
+      all.push_back({Verb::load, a.stage, a.microbatch});
+    for (const Route& route : messages_of(a).in) add(Verb::recv, route, a, route.from_stage);
+  };
+  auto pair = order.pairs.begin();
+  bool second = false;  // of a pair: its inputs are there
+  for (size_t i = 0; i < order.actions.size(); ++i) {
+    const Action& action = order.actions[i];
+    if (!second) add_inputs(action);
+    second = pair != order.pairs.end() && *pair == i;
+    if (second) {
+      add_inputs(order.actions.at(i + 1));
+      ++pair;
+    }
     all.push_back(action);
-    for (const Route& route : messages.out)
-      if (!crossing.stays(route, m))
-        all.push_back({Verb::send, stage, m, route.message, crossing.rank_of(route.to_stage, m)});
+    for (const Route& route : messages_of(action).out) add(Verb::send, route, action, route.to_stage);
   }
   return all;
 }

@@ -1,5 +1,5 @@
 // The passes that make_schedule composes, and what a cut asks to be sent: shared with the validator and the
-// simulator. Pass 1, the order in which a rank computes, is Policy::order.
+// simulator. Pass 1, the order in which a rank computes, is Policy::orders.
 #pragma once
 
 #include <vector>
@@ -7,24 +7,6 @@
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
-
-// A seat is a rank's place in a stage: it says which micro-batches of the stage the rank does. Replicas of a
-// stage take turns (1F1B-RR of Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN
-// Training", SOSP 2019): replica i does the micro-batches i, i + replicas, i + 2 replicas, … A rank has one
-// seat, or several where the plan gives it several stages.
-struct Seat {
-  int stage = 0, replica = 0, replicas = 1;
-  int devices = 1;       // of all stages, counted once a stage
-  int devices_left = 1;  // of this stage and all later ones
-  int microbatches = 0;  // of the step
-  int count() const { return (microbatches - replica + replicas - 1) / replicas; }
-  int microbatch(int n) const { return replica + n * replicas; }  // the seat's n-th
-};
-
-// The seats of a rank, ascending by stage. Error when the plan gives it none.
-std::vector<Seat> seats_of(const Plan&, int rank, int microbatches);
-// The only seat of a rank. Error when the plan gives it none, or several.
-Seat seat_of(const Plan&, int rank, int microbatches);
 
 // One tensor or gradient that crosses the cut, once every micro-batch.
 struct Route {
@@ -68,12 +50,10 @@ Crossing crossing_of(const Profile& profile, const Plan&);
 
 // Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
 void check_seats(const Crossing&, int microbatches);
-// The seats of every rank, those of each ascending by stage. `ranks` are those of every stage.
-std::vector<std::vector<Seat>> seats(const std::vector<std::vector<int>>& ranks, int microbatches);
 
-// Pass 2: puts loads and recvs right before the compute action that needs them, sends right after the one
-// that produces the tensor.
-std::vector<Action> add_messages(const std::vector<Action>& compute, const Crossing&);
+// Pass 2: puts loads and recvs right before the compute action (or fused pair) that needs them, sends right
+// after the one that produces the tensor.
+std::vector<Action> add_messages(const ComputeOrder&, const Crossing&);
 
 // Pass 3: one update of each seat's stage at the end, when there is anything to learn from; before the
 // updates, replicas add up their gradients.

@@ -81,12 +81,22 @@ TEST(PlanTask, HowManyStages) {
   EXPECT_EQ(replicated.options.cluster.devices.size(), 6u) << "as many with a limit as there is use for";
 }
 
-TEST(PlanTask, TheScheduleSaysWhatIsInFlight) {
+TEST(PlanTask, TheScheduleIsAPolicyOrOneFOneB) {
   EXPECT_EQ(task_of({}).policy, Policy::one_f_one_b);
-  EXPECT_EQ(task_of({}).options.in_flight, one_f_one_b_in_flight);
   EXPECT_EQ(task_of({}, {}, chain(), "gpipe").policy, Policy::gpipe);
-  EXPECT_EQ(task_of({}, {}, chain(), "gpipe").options.in_flight, all_in_flight);
   EXPECT_EQ(task_of({}, {}, chain(), "some.schedule").policy, Policy::one_f_one_b);
+}
+
+TEST(PlanTask, TheScheduleSaysHowManyStagesARankHas) {
+  EXPECT_EQ(task_of({}).options.chunks, 1);
+  EXPECT_EQ(task_of({.stages = 2}, {}, chain(), "interleaved").options.chunks, 2);
+  EXPECT_EQ(task_of({.stages = 2, .chunks = 3}, {}, chain(), "interleaved").options.chunks, 3);
+  EXPECT_EQ(task_of({.stages = 2}, {}, chain(), "zb-v").options.chunks, 2);
+  EXPECT_EQ(task_of({.stages = 2}, {}, chain(), "zb-v").options.stages, 2) << "the number of devices";
+  EXPECT_EQ(task_of({.method = "handsplit", .cuts = "a,b,c"}, {}, chain(), "v-min").options.stages, 2);
+  expect_error([] { task_of({.chunks = 3}, {}, chain(), "zb-v"); }, {"zb-v", "2 stages a rank", "3"});
+  expect_error([] { task_of({.chunks = 1}, {}, chain(), "interleaved"); }, {"interleaved", "or more"});
+  expect_error([] { task_of({.chunks = 2}); }, {"1f1b", "--chunks 2"});
 }
 
 TEST(PlanTask, CutsAreNamesOrAFile) {

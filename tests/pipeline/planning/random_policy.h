@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/schedule/orders/each_rank.h"
 #include "pipeline/schedule/policy.h"
-#include "pipeline/schedule/schedule_passes.h"
 
 namespace antichain::test {
 
@@ -24,7 +24,7 @@ inline unsigned drawn(int what, int which, int below) {
 
 inline bool drawn_halves(int microbatch) { return drawn(1, microbatch, 3) > 0; }
 
-inline std::vector<Action> random_order(const std::vector<Seat>& of_rank) {
+inline std::vector<Action> random_order(const RankSeats& of_rank) {
   const Seat& seat = of_rank.front();
   const int lead = 1 + int(drawn(2, 0, 3)) * (seat.devices_left - 1) / 2;
   std::vector<std::pair<double, Action>> timed;  // forwards and gradients by their times
@@ -54,7 +54,10 @@ inline std::vector<Action> random_order(const std::vector<Seat>& of_rank) {
 
 inline Policy random_policy(unsigned seed) {
   random_order_seed = seed;
-  return {.name = "random", .halves = true, .order = random_order, .in_flight = all_in_flight};
+  return {.name = "random",
+          .halves = true,
+          .orders = orders::each_rank<random_order>,
+          .in_flight = all_in_flight};
 }
 
 }  // namespace antichain::test

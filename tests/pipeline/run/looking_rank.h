@@ -20,7 +20,6 @@
 #include "tests/pipeline/fakes/fake_cuda.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/looking_sum.h"
-#include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
 
@@ -30,8 +29,8 @@ class LookingRank {
               const Context& context, std::atomic<int>& wrong)
       : plan_(plan),
         actions_(schedule.ranks[size_t(transport.rank())]),
-        slots_(only(slots(schedule)[size_t(transport.rank())])),
-        replicas_(stage_of_rank(plan, transport.rank()).ranks),
+        slots_(slots(schedule)[size_t(transport.rank())]),
+        replicas_(plan.stages[size_t(stages_of_rank(plan, transport.rank()).front())].ranks),
         channels_(schedule),
         transport_(transport),
         device_(context.backend()),
@@ -44,31 +43,35 @@ class LookingRank {
     turns_ =
         turns_of(issue[size_t(me())], actions_, channels_, me(), sum_ ? sum_->turns() : std::vector<Turn>());
     for (const Action& a : actions_) {
-      const bool activation = a.message.flow == Flow::activation;
-      if (a.verb == Verb::recv) receives_[a.message].actions.push_back(a);
-      if (a.verb == Verb::send && !sends_.contains(target(a)))
-        sends_[target(a)] = ring(activation ? slots_.sent_activations : slots_.sent_gradients);
+      if (a.verb == Verb::recv) receives_[{a.stage, a.message}].actions.push_back(a);
+      if (a.verb != Verb::send || sends_.contains(target(a))) continue;
+      const Slots& own = slots_.at(a.stage);
+      sends_[target(a)] =
+          ring(a.stage, a.message.flow == Flow::activation ? own.sent_activations : own.sent_gradients);
     }
-    for (auto& [message, r] : receives_) r.ring = ring(slots_.receive_ring(message.flow));
+    for (auto& [of, r] : receives_) r.ring = ring(of.first, slots_.at(of.first).receive_ring(of.second.flow));
   }
 
   void step(int number) {
     number_ = number;
     transport_.begin_step(turns_);
-    for (auto& [message, r] : receives_) r.released = 0, r.awaited = 0, r.tickets.clear();
+    for (auto& [of, r] : receives_) r.released = 0, r.awaited = 0, r.tickets.clear();
     post();
     std::vector<Action> needed;
     for (size_t i = 0; i < actions_.size(); ++i) {
       const Action& a = actions_[i];
       if (a.verb == Verb::recv) {
-        Receive& r = receives_.at(a.message);
+        Receive& r = receives_.at({a.stage, a.message});
         transport_.wait(r.tickets.at(r.awaited++));
         needed.push_back(a);
       } else if (computes(a.verb)) {
         std::vector<Action> sent;
         for (size_t s = i + 1; s < actions_.size() && actions_[s].verb == Verb::send; ++s)
           sent.push_back(actions_[s]);
-        compute(std::exchange(needed, {}), sent);
+        const auto used = std::stable_partition(needed.begin(), needed.end(),
+                                                [&](const Action& recv) { return !uses(a, recv); });
+        compute({used, needed.end()}, sent);
+        needed.erase(used, needed.end());
         release(a);
       } else if (a.verb == Verb::send) {
         transport_.send({channel(a), a.microbatch}, a.peer, slot(sends_.at(target(a)), a));
@@ -88,16 +91,19 @@ class LookingRank {
     std::vector<Transport::Ticket> tickets;
   };
   using Target = std::pair<Message, int>;  // and the first rank of the stage it goes to
+  using Source = std::pair<int, Message>;  // and the stage that receives it
 
   int me() const { return transport_.rank(); }
   int channel(const Action& a) const {
     return a.verb == Verb::send ? channels_(me(), a.peer, a.message) : channels_(a.peer, me(), a.message);
   }
   Target target(const Action& send) const {
-    return {send.message, stage_of_rank(plan_, send.peer).ranks.front()};
+    const std::vector<int> stages = stages_of_rank(plan_, send.peer);
+    return {send.message, stages.size() > 1 ? send.peer : plan_.stages[size_t(stages.front())].ranks.front()};
   }
-  std::vector<Tensor> ring(int size) const {
-    const int own = int(std::ranges::count(actions_, Verb::forward, &Action::verb));
+  std::vector<Tensor> ring(int stage, int size) const {
+    const int own = int(std::ranges::count_if(
+        actions_, [=](const Action& a) { return a.verb == Verb::forward && a.stage == stage; }));
     std::vector<Tensor> buffers;
     for (int i = 0; i < std::clamp(size, 1, own); ++i) buffers.push_back(device_.tensor({{300}, DType::i32}));
     return buffers;
@@ -109,7 +115,7 @@ class LookingRank {
 
   void compute(const std::vector<Action>& needed, const std::vector<Action>& sent) {
     std::vector<std::pair<Tensor, int>> in, out;
-    for (const Action& a : needed) in.push_back({slot(receives_.at(a.message).ring, a), value(a)});
+    for (const Action& a : needed) in.push_back({slot(receives_.at({a.stage, a.message}).ring, a), value(a)});
     for (const Action& a : sent) out.push_back({slot(sends_.at(target(a)), a), value(a)});
     test::fake_cuda::launch(stream_, [in, out, this] {
       std::this_thread::sleep_for(std::chrono::microseconds(20));
@@ -120,19 +126,26 @@ class LookingRank {
     });
   }
 
+  // Of a fused pair, what the backward needs is there before the forward as well.
+  static bool uses(const Action& a, const Action& recv) {
+    return a.stage == recv.stage && a.microbatch == recv.microbatch &&
+           (a.verb == Verb::forward) == (recv.message.flow == Flow::activation);
+  }
+
   // An activation is read until the weight half of its backward, a gradient until the input half.
   void release(const Action& a) {
     const bool learns = actions_.back().verb == Verb::update, backward = a.verb == Verb::backward;
-    for (auto& [message, r] : receives_) {
-      const Verb last = message.flow == Flow::gradient ? Verb::backward_input
-                        : learns                       ? Verb::backward_weight
-                                                       : Verb::forward;
+    for (auto& [of, r] : receives_) {
+      if (of.first != a.stage) continue;
+      const Verb last = of.second.flow == Flow::gradient ? Verb::backward_input
+                        : learns                         ? Verb::backward_weight
+                                                         : Verb::forward;
       if (a.verb == last || backward) ++r.released;
     }
     post();
   }
   void post() {
-    for (auto& [message, r] : receives_)
+    for (auto& [of, r] : receives_)
       while (r.tickets.size() < r.actions.size() && r.tickets.size() < r.released + r.ring.size()) {
         const Action& a = r.actions[r.tickets.size()];
         r.tickets.push_back(transport_.recv({channel(a), a.microbatch}, a.peer, slot(r.ring, a)));
@@ -141,8 +154,8 @@ class LookingRank {
 
   const Plan& plan_;
   const std::vector<Action>& actions_;
-  const Slots slots_;
-  const std::vector<int> replicas_;  // of its stage
+  const RankSlots slots_;
+  const std::vector<int> replicas_;  // of its stage; only itself where it has several
   const Channels channels_;
   Transport& transport_;
   const Backend& device_;
@@ -150,7 +163,7 @@ class LookingRank {
   std::atomic<int>& wrong_;
   std::optional<LookingSum> sum_;
   std::vector<Turn> turns_;
-  std::map<Message, Receive> receives_;
+  std::map<Source, Receive> receives_;
   std::map<Target, std::vector<Tensor>> sends_;
   int number_ = 0;
 };

@@ -163,7 +163,7 @@ TEST(Replicas, TooFewSlotsAreRefused) {
 TEST(Replicas, WithoutAMicrobatchAreRefused) {
   const Profile network = chain(2);
   const Plan plan = replicated(one_node_each(network), {1, 4});
-  for (const Policy& policy : policies())
+  for (const Policy& policy : policies_with_replicas())
     expect_error([&] { make_schedule(network, plan, policy, 3); },
                  {"stage 1", "4 replicas", "3 micro-batches", "rank 4 would have nothing to do"});
 }

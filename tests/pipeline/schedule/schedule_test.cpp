@@ -10,6 +10,7 @@
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/schedule/data_flow.h"
+#include "tests/pipeline/schedule/fitting.h"
 #include "tests/pipeline/schedule/only.h"
 
 namespace antichain::test {
@@ -63,19 +64,23 @@ TEST(Schedule, StagesMayHaveTheirRanksInAnyOrder) {
 // For all S ≤ 8, M ≤ 24: make_schedule validates what it returns; here an interpreter of its own follows the
 // data, and no stage has more micro-batches in flight than the policy's row says, and some moment as many.
 TEST(Schedule, HoldsForAllSmallSizes) {
-  for (int S = 1; S <= 8; ++S) {
-    const Profile network = chain(S);
-    const Plan plan = one_node_each(network);
-    for (int M = 1; M <= 24; ++M)
-      for (const Policy& policy : policies()) {
+  for (int S = 1; S <= 8; ++S)
+    for (const Policy& policy : policies()) {
+      const ChainOfRanks of(policy, S);
+      const int stages = int(of.plan.stages.size());
+      for (int M = 1; M <= 24; ++M) {
+        if (fitting(policy, M, S) != M) continue;
         SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " + std::string(policy.name));
-        const Schedule schedule = make_schedule(network, plan, policy, M);
-        follow_data(schedule, network, plan, policy.trains);
+        const Schedule schedule = make_schedule(of.network, of.plan, policy, M);
+        follow_data(schedule, of.network, of.plan, policy.trains);
         const std::vector<RankSlots> all = slots(schedule);
-        for (int s = 0; s < S; ++s)
-          EXPECT_EQ(only(all[s]).microbatches, policy.in_flight({M, S, S - s, 1})) << "stage " << s;
+        const InFlight in_flight = policy.in_flight_on(S, stages / S, M);
+        for (int s = 0; s < stages; ++s)
+          EXPECT_EQ(all[size_t(of.plan.stages[size_t(s)].ranks[0])].at(s).microbatches,
+                    in_flight({M, stages, stages - s, 1}))
+              << "stage " << s;
       }
-  }
+    }
 }
 
 TEST(Schedule, HoldsForRandomNetworks) {
@@ -84,13 +89,15 @@ TEST(Schedule, HoldsForRandomNetworks) {
   for (int trial = 0; trial < 600; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
     const Profile network = random_network(random, 4 + int(random() % 14));
-    const Plan plan = random_plan(random, network, 1 + int(random() % 5));
+    const Policy& policy = policies()[trial % policies().size()];
+    const int chunks = chunks_of(policy), ranks = 1 + int(random() % (chunks == 1 ? 5 : 2));
+    const Plan plan = on_ranks_of(policy, random_plan(random, network, ranks * chunks));
     const auto stage_of = plan.stage_of(int(network.nodes.size()));
     for (const auto& consumers : network.consumers())
       for (size_t i = 1; i < consumers.size(); ++i)
         crossing_orders += stage_of[consumers[i]] < stage_of[consumers[i - 1]];
-    const Policy& policy = policies()[trial % policies().size()];
-    const Schedule schedule = make_schedule(network, plan, policy, 1 + int(random() % 9));
+    const int microbatches = fitting(policy, 1 + int(random() % 9), ranks);
+    const Schedule schedule = make_schedule(network, plan, policy, microbatches);
     follow_data(schedule, network, plan, policy.trains);
     const std::string text = print(schedule);
     EXPECT_EQ(print(parse_schedule(text, "text")), text);
@@ -114,6 +121,27 @@ TEST(Schedule, RefusesWhatItCannotServe) {
                {"stage 1", "2 replicas", "1 micro-batch:", "rank 2"});
 }
 
+TEST(Schedule, APlanHasToFitThePlacement) {
+  const Profile network = chain(4);
+  const Plan one_each = one_node_each(network);
+  const Plan loop = one_node_each(network, {0, 1, 0, 1}), vee = one_node_each(network, {0, 1, 1, 0});
+  const Plan other_way = one_node_each(network, {1, 0, 0, 1});
+  const auto make = [&](const char* name, const Plan& plan, int M) {
+    return [&network, &plan, name, M] { make_schedule(network, plan, policy(name), M); };
+  };
+  EXPECT_NO_THROW(make("interleaved", loop, 4)());
+  EXPECT_NO_THROW(make("zb-v", other_way, 4)()) << "ranks are in any order";
+  expect_error(make("1f1b", loop, 4), {"1f1b is an order for one stage a rank", "rank 0 2 stages"});
+  expect_error(make("interleaved", vee, 4), {"interleaved", "rank 0 of 2 the stages 0 and 3"});
+  expect_error(make("interleaved", one_each, 4), {"two or more stages a rank", "rank 0 of 4 the stage 0"});
+  expect_error(make("v-half", loop, 4), {"v-half", "rank 0 of 2 the stages 0 and 2"});
+  expect_error(make("interleaved", loop, 3),
+               {"interleaved", "3 micro-batches on 2 ranks", "--microbatches 4"});
+  expect_error(make("dualpipe-v", vee, 3), {"dualpipe-v", "3 micro-batches on 2 ranks", "--microbatches 4"});
+  const Plan replicas = replicated(one_each, {2, 1, 1, 1});
+  expect_error(make("zb-v", replicas, 4), {"zb-v is an order for one rank a stage", "stage 0"});
+}
+
 TEST(Schedule, ARowOfATableIsAPolicy) {
   for (const Policy& each : policies()) {
     SCOPED_TRACE(std::string(each.name));
@@ -122,16 +150,13 @@ TEST(Schedule, ARowOfATableIsAPolicy) {
     EXPECT_EQ(std::ranges::count(training_policies(), each.name), each.trains);
     EXPECT_EQ(std::ranges::count(policies(), each), 1) << "a name of its own";
     EXPECT_EQ(each.citation.empty(), !each.trains) << "what one may train by comes from somewhere";
-    const Profile network = chain(3);
-    for (int M = 1; M <= 7; ++M) {
-      const Schedule schedule = make_schedule(network, one_node_each(network), each, M);
-      EXPECT_EQ(learns(schedule), each.trains);
-      for (int s = 0; s < 3; ++s)
-        EXPECT_EQ(only(slots(schedule)[size_t(s)]).microbatches, each.in_flight({M, 3, 3 - s, 1}))
-            << "stage " << s;
-    }
+    const ChainOfRanks of(each, 3);
+    const Schedule schedule = make_schedule(of.network, of.plan, each, 6);
+    EXPECT_EQ(learns(schedule), each.trains);
+    EXPECT_EQ(has_halves(schedule), each.halves);
   }
-  EXPECT_EQ(training_policies_in_words(), "1f1b, gpipe, zb-h1 or zb-h2");
+  EXPECT_EQ(training_policies_in_words(),
+            "1f1b, gpipe, zb-h1, zb-h2, interleaved, zb-v, v-half, v-min or dualpipe-v");
   expect_error([] { policy("zigzag"); }, {"zigzag", "1f1b", "gpipe"});
 }
 

@@ -1,0 +1,34 @@
+// Plans and numbers of micro-batches that a policy takes.
+#pragma once
+
+#include "pipeline/schedule/policy.h"
+#include "tests/pipeline/planning/networks.h"
+
+namespace antichain::test {
+
+inline int chunks_of(const Policy& policy) { return default_chunks(policy.placement); }
+
+// The same stages, each on the rank that the policy's placement gives it; so many of them as there are ranks
+// times chunks.
+inline Plan on_ranks_of(const Policy& policy, Plan plan) {
+  const int stages = int(plan.stages.size()), ranks = stages / chunks_of(policy);
+  for (int s = 0; s < stages && chunks_of(policy) > 1; ++s)
+    plan.stages[size_t(s)].ranks = {position_of_stage(policy.placement, s, ranks)};
+  return plan;
+}
+
+// The least number that the policy takes, from this one on.
+inline int fitting(const Policy& policy, int microbatches, int ranks) {
+  return policy.next_microbatches ? policy.next_microbatches(microbatches, ranks) : microbatches;
+}
+
+// A chain with one node for each stage of so many ranks.
+struct ChainOfRanks {
+  ChainOfRanks(const Policy& policy, int ranks,
+               NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1})
+      : network(chain(ranks * chunks_of(policy), cost)), plan(on_ranks_of(policy, one_node_each(network))) {}
+  Profile network;
+  Plan plan;
+};
+
+}  // namespace antichain::test
