@@ -97,7 +97,8 @@ void plan_a_profile(const PlanCommandOptions& options) {
   check_writable(options.outputs());
   if (rank_hint() > 0) return;  // under mpirun rank 0 plans
   const GivenFiles given = read_given_files(options.planning, options.schedule.schedule);
-  make_plan(options, given, read_profile(given.profile, options.planning.profile_file), 1);
+  make_plan(options, given,
+            read_profile(given.profile, options.planning.profile_file, options.planning.backward_split), 1);
 }
 
 void run(const PlanCommandOptions& options) {

@@ -46,7 +46,7 @@ struct Task {
 
 Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ranks,
                const std::optional<Plan>& plan) {
-  Task task{.profile = read_profile(given.profile, o.planning.profile_file)};
+  Task task{.profile = read_profile(given.profile, o.planning.profile_file, o.planning.backward_split)};
   PlanningOptions planning = o.planning;
   if (planning.stages == 0 && planning.plan_file.empty() && planning.cluster_file.empty() &&
       planning.cuts.empty() && parse_replicas(planning.replicas).of_stage.empty())
@@ -148,7 +148,8 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
       const Task mine = make_task(o, given, job.size(), {});
       return to_json(mine.plan, mine.profile);
     });
-    shared = plan_from_json(text, "the plan of rank 0", read_profile(given.profile, o.planning.profile_file));
+    shared = plan_from_json(text, "the plan of rank 0",
+                            read_profile(given.profile, o.planning.profile_file, o.planning.backward_split));
   }
   const Task task = make_task(o, given, job.size(), shared);
   const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster);

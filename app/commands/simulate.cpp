@@ -12,6 +12,7 @@
 #include "app/options/options.h"
 #include "app/report/plan_report.h"
 #include "app/report/report.h"
+#include "app/report/schedule_comparison.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/profile/read_profile.h"
@@ -25,6 +26,7 @@ struct SimulateOptions {
   PlanningOptions planning;
   ScheduleOptions schedule;
   int microbatches = default_microbatches, width = 0;  // 0: the terminal's
+  bool compare = false;
   std::string json_file, trace_file, schedule_file;
 };
 
@@ -32,7 +34,8 @@ void write_results(const SimulateOptions& options, const Profile& profile, const
                    const Schedule& schedule, const Timeline& timeline) {
   if (!options.json_file.empty())
     write_output(options.json_file, simulation_json(timeline, plan, profile, schedule));
-  if (!options.schedule_file.empty()) write_output(options.schedule_file, print(schedule));
+  if (!options.schedule_file.empty())
+    write_output(options.schedule_file, schedule_text(schedule, options.schedule_file));
   if (!options.trace_file.empty())
     write_output(options.trace_file,
                  to_chrome_trace(to_trace(timeline, profile), "predicted: " + profile.model));
@@ -43,16 +46,33 @@ bool says_how_many_stages(const PlanningOptions& o) {
          !parse_replicas(o.replicas).of_stage.empty();
 }
 
+// Every schedule has a plan of its own.
+void check_comparison(const SimulateOptions& o) {
+  if (!o.planning.plan_file.empty())
+    throw Error("--compare-schedules plans for every schedule, but --plan gives one plan",
+                "leave out one of them", ExitCode::usage);
+  if (!o.json_file.empty() || !o.trace_file.empty() || !o.schedule_file.empty())
+    throw Error("--compare-schedules prints a table, and has no one schedule to write to a file",
+                "write the files without it, one --schedule at a time", ExitCode::usage);
+}
+
+void compare(const SimulateOptions& options, const GivenFiles& given, const Profile& profile) {
+  begin_answer();
+  fmt::print("{}", compare_schedules(options.planning, given, profile, options.microbatches, 1));
+}
+
 void run(const SimulateOptions& options) {
   const PlanningOptions& planning = options.planning;
   check(planning);
   if (!says_how_many_stages(planning))
     throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
+  if (options.compare) check_comparison(options);
   check_writable({options.json_file, options.trace_file, options.schedule_file});
   if (rank_hint() > 0) return;  // under mpirun rank 0 simulates
   // 1. Get the network's costs and the plan.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
-  const Profile profile = read_profile(given.profile, planning.profile_file);
+  const Profile profile = read_profile(given.profile, planning.profile_file, planning.backward_split);
+  if (options.compare) return compare(options, given, profile);
   const PlanTask task =
       plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
   const Plan plan = obtain_plan(planning, given, profile, task);
@@ -82,6 +102,10 @@ void add_simulate(CLI::App& app) {
       ->description("the prices (of antichain profile --json, or graph.txt)");
   add_schedule_option(command, options->schedule);
   add_microbatches_option(command, options->microbatches, "Schedule");
+  command
+      .add_flag("--compare-schedules", options->compare,
+                "plan and simulate every schedule, and print them side by side")
+      ->group("Schedule");
   CLI::Option* width = command.add_option("--width", options->width,
                                           "of the drawn grid, in characters [the terminal's, else 80]");
   check_whole(width, 40, 1000)->type_name("N")->group("Output");
@@ -89,7 +113,8 @@ void add_simulate(CLI::App& app) {
   add_output_option(command, "--trace", options->trace_file,
                     "write the predicted step for ui.perfetto.dev or chrome://tracing");
   add_output_option(command, "--write-schedule", options->schedule_file,
-                    "write the schedule as text, for --schedule");
+                    "write the schedule, for --schedule: as text, or as FILE.csv in the compute-only form of "
+                    "PyTorch's torch.distributed.pipelining");
   command.callback([options] { run(*options); });
 }
 

@@ -139,6 +139,10 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   const int devices =
       planning.plan_file.empty() ? task.devices() : devices_of(read_plan(planning, given, profile));
   options.cluster = cluster_of(planning, cluster, devices);
+  if (profile.ids_are_names && task.policy.halves)
+    task.backward_split = fmt::format(
+        "Backward times of PipeDream's profile: {:.4g} % for the weight half, where there is one\n",
+        planning.backward_split * 100);
   task.link = fmt::format("{} ({})", words(options.cluster), origin(planning, profile));
   return task;
 }

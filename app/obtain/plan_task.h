@@ -15,6 +15,7 @@ struct PlanTask {
   Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
   std::string schedule = "1f1b";        // as asked for: a policy or a file
   std::string link;                     // its speed, and where that comes from
+  std::string backward_split;  // a line about it, where the schedule has halves that were not measured
 
   int devices() const;  // that a plan may use
 };

@@ -74,7 +74,7 @@ void note_another_way(const Profile& profile, const PlanningOptions& planning, c
 }  // namespace
 
 Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, const Graph& lowered) {
-  const Profile profile = read_profile(given.profile, planning.profile_file);
+  const Profile profile = read_profile(given.profile, planning.profile_file, planning.backward_split);
   check_subject(profile, planning.profile_file, lowered);
   return profile;
 }

@@ -8,6 +8,10 @@
 
 namespace antichain {
 
+// Returns the text for a schedule file: the CSV of PyTorch's pipelining where its name ends in .csv, else our
+// own.
+std::string schedule_text(const Schedule&, const std::string& file);
+
 // Returns the given schedule, validated, else that of the policy `name`.
 Schedule obtain_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
                          int microbatches);

@@ -43,6 +43,10 @@ void add_files(CLI::App& app, PlanningOptions& o) {
                           "use this profile (of antichain profile --json, or PipeDream's graph.txt), measure "
                           "nothing"),
            "FILE");
+  CLI::Option* split = app.add_option("--backward-split", o.backward_split,
+                                      "of a backward time of PipeDream's graph.txt, the share that is the "
+                                      "weight half's, at nodes with more than 10,000 bytes of parameters");
+  in_group(check_number(split, 0, 1), "SHARE")->capture_default_str();
   in_group(app.add_option("--plan", o.plan_file, "use this plan (of antichain plan --json, edited or not)"),
            "FILE");
 }

@@ -9,6 +9,7 @@
 #include "app/cli/cli_forward.h"
 #include "partition/plan/method.h"
 #include "partition/plan/plan_options.h"
+#include "partition/profile/pipedream_profile.h"
 
 namespace antichain {
 
@@ -23,6 +24,7 @@ struct PlanningOptions {
   std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
   std::string replicas = "off";                       // or auto, or a count for every stage
   std::string cuts;                                   // node names, or the name of a file
+  double backward_split = default_weight_share;       // of PipeDream's graph.txt
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the cluster or the profile says
   int64_t memory_bytes = -1;                          // negative: as the cluster says; 0: unlimited
   int64_t max_states = PlanOptions().max_states;

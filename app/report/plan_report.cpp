@@ -8,6 +8,7 @@
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
 #include "framework/printable.h"
+#include "pipeline/simulate/simulate.h"
 
 namespace antichain {
 namespace {
@@ -95,6 +96,15 @@ std::string gap(const Plan& plan) {
                      plan.proved_optimal() ? "proved optimal" : "not proved optimal");
 }
 
+// The more stages there are, the less even they are.
+std::string uneven_chunks(const Plan& plan, const Profile& profile, const PlanTask& task) {
+  if (!has_several_stages_a_rank(plan) || plan.step_s <= 0 || task.policy.name != task.schedule) return "";
+  const double even_s =
+      even_step_s(profile, plan, task.policy, task.options.microbatches, task.options.cluster);
+  return labelled("Uneven stages", fmt::format("cost {} ms of it: with equal times it would take {} ms",
+                                               milliseconds(plan.step_s - even_s), milliseconds(even_s)));
+}
+
 }  // namespace
 
 std::string subject(const Profile& profile) {
@@ -123,7 +133,8 @@ std::string ranges(const std::vector<int>& numbers) {
 std::string describe(const PlanTask& task) {
   return fmt::format("Objective {}, {} under {}\nLink {}\n", name_of(task.options.objective),
                      counted(task.options.microbatches, "micro-batch", "micro-batches"), task.policy.name,
-                     task.link);
+                     task.link) +
+         task.backward_split;
 }
 
 std::string describe(const Plan& plan, const Profile& profile, const PlanTask& task) {
@@ -151,7 +162,7 @@ std::string describe_step(const Plan& plan, const Profile& profile, const PlanTa
   if (plan.step_s > 0)
     text += fmt::format(", speedup over {} {:.2f}", one_device(task.options.cluster),
                         speedup(plan.step_s, profile, task.options));
-  return labelled("Predicted step", text);
+  return labelled("Predicted step", text) + uneven_chunks(plan, profile, task);
 }
 
 }  // namespace antichain

@@ -66,6 +66,7 @@ const auto options = std::to_array<TrainOption>({
     {"plan", last_bits},  // by its replicas
     {"stages", speed},
     {"at-most", speed},
+    {"backward-split", speed},
     {"chunks", speed},
     {"method", last_bits},  // by its replicas
     {"objective", speed},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -93,7 +94,10 @@ bool is_unused_item(const Network& network, int n) {
   return network.consumers[n].empty() && network.nodes[n].description.starts_with("__getitem__");
 }
 
-ProfileNode profile_node(const GraphText::Node& line, bool input) {
+// A node with fewer bytes of parameters has biases or scales, whose gradients are sums along the way.
+constexpr int64_t few_parameters = 10'000;
+
+ProfileNode profile_node(const GraphText::Node& line, bool input, double weight_share) {
   ProfileNode node;
   node.name = line.id;
   node.op = line.description.substr(0, line.description.find('('));
@@ -104,8 +108,12 @@ ProfileNode profile_node(const GraphText::Node& line, bool input) {
   cost.keeps_output = true;
   if (input) return node;  // its times are those of loading data, which no stage computes
   cost.forward_s = double(line[GraphText::forward_time]) / 1e9;
-  cost.backward_input_s = double(line[GraphText::backward_time]) / 1e9;
   cost.param_bytes = line[GraphText::parameter_size];
+  const int64_t backward_ns = line[GraphText::backward_time];
+  const int64_t weight_ns =
+      cost.param_bytes > few_parameters ? std::llround(double(backward_ns) * weight_share) : 0;
+  cost.backward_input_s = double(backward_ns - weight_ns) / 1e9;
+  cost.backward_weight_s = double(weight_ns) / 1e9;
   cost.flops = pipedream_flops(line.description, cost.output_bytes / int64_t(sizeof(float)));
   return node;
 }
@@ -133,7 +141,7 @@ std::string content_hash(const Network& network, const std::vector<int>& order) 
 
 }  // namespace
 
-Profile profile_from_pipedream(const std::string& text, const std::string& origin) {
+Profile profile_from_pipedream(const std::string& text, const std::string& origin, double weight_share) {
   const Network network = network_of(parse_graph_text(text, origin), origin);
   const std::vector<int> order = topological_order(network, origin);
   Profile profile;
@@ -145,7 +153,7 @@ Profile profile_from_pipedream(const std::string& text, const std::string& origi
   for (int n : order) {
     if (is_unused_item(network, n)) continue;
     index[n] = int(profile.nodes.size());
-    profile.nodes.push_back(profile_node(network.nodes[n], is_input(network, n)));
+    profile.nodes.push_back(profile_node(network.nodes[n], is_input(network, n), weight_share));
     for (int input : network.inputs[n]) profile.nodes.back().inputs.push_back(index[input]);
     std::sort(profile.nodes.back().inputs.begin(), profile.nodes.back().inputs.end());
   }

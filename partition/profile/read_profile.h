@@ -3,12 +3,15 @@
 
 #include <string>
 
+#include "partition/profile/pipedream_profile.h"
 #include "partition/profile/profile.h"
 
 namespace antichain {
 
 // Reads our own JSON when the first non-blank character is a brace, else PipeDream's graph.txt. Throws the
 // Errors of those readers.
-Profile read_profile(const std::string& text, const std::string& origin);
+// `weight_share` is for PipeDream's (partition/profile/pipedream_profile.h).
+Profile read_profile(const std::string& text, const std::string& origin,
+                     double weight_share = default_weight_share);
 
 }  // namespace antichain

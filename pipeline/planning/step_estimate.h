@@ -3,9 +3,9 @@
 // then simulated.
 //
 // All messages of a micro-batch from one stage to another are posted at the same moment, so they are one
-// message here. (Where a rank has several stages, those to two of them may be posted in turn: then the estimate
-// is close, not equal.) Who computes what in which order comes from the policy, whatever its order of F, B, I and W;
-// it is asked once, not once a cut.
+// message here. Where a rank has several stages, messages to two of them may be posted in turn; then the
+// estimate is close, not equal. Who computes what in which order comes from the policy, whatever its order of
+// F, B, I and W; it is asked once, not once a cut.
 //
 // Most cuts can be ruled out without playing the step through. Each stage has to wait for its first input and
 // to do its work; and when its last gradient has gone, that has to reach the first stage:
@@ -29,8 +29,8 @@
 
 namespace antichain {
 
-// Who is where: the ranks of each stage, and the device of each rank. A stage with replicas has several ranks;
-// then each of them has this stage only.
+// Who is where: the ranks of each stage, and the device of each rank. A stage with replicas has several
+// ranks; then each of them has this stage only.
 struct Ranks {
   std::vector<std::vector<int>> of_stage;
   std::vector<int> device;

@@ -73,16 +73,20 @@ Seat seat_of(const Plan& plan, int rank, int microbatches) {
   return seats_of(plan, rank, microbatches).front();
 }
 
-Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {
-  check_seats(crossing, microbatches);
+Schedule complete(const ComputeOrders& orders, const Crossing& crossing, const Seats& seats,
+                  int microbatches) {
   Schedule schedule{.microbatches = microbatches};
-  const Seats seats = antichain::seats(crossing.ranks, microbatches);
-  const ComputeOrders orders = policy.compute_orders(seats);
   for (size_t r = 0; r < seats.size(); ++r) {
     schedule.ranks.push_back(add_messages(orders[r], crossing));
     add_updates(schedule.ranks.back(), seats[r]);
   }
   return schedule;
+}
+
+Schedule compose(const Crossing& crossing, const Policy& policy, int microbatches) {
+  check_seats(crossing, microbatches);
+  const Seats seats = antichain::seats(crossing.ranks, microbatches);
+  return complete(policy.compute_orders(seats), crossing, seats, microbatches);
 }
 
 Schedule make_schedule(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches) {

@@ -10,7 +10,9 @@
 
 #include <compare>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "partition/plan/plan.h"
@@ -71,6 +73,8 @@ std::vector<FoldTerm> gradient_fold(const Profile& profile, const std::vector<in
 
 std::string print(const Action&);
 std::string print(const Schedule&);  // one line a rank, after a header line
+// Nothing when the word is no action.
+std::optional<Action> parse_action(std::string_view word);
 // Error with origin, line and word.
 Schedule parse_schedule(const std::string& text, const std::string& origin);
 

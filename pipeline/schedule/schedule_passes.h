@@ -59,6 +59,8 @@ std::vector<Action> add_messages(const ComputeOrder&, const Crossing&);
 // updates, replicas add up their gradients.
 void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank);
 
+// Passes 2 and 3.
+Schedule complete(const ComputeOrders&, const Crossing&, const Seats&, int microbatches);
 // All passes, without the validator.
 Schedule compose(const Crossing&, const Policy&, int microbatches);
 

@@ -121,8 +121,9 @@ const Letter* find_letter(std::optional<char> c) {
   return nullptr;
 }
 
-// Nothing when the text is no action.
-std::optional<Action> read_action(std::string_view text) {
+}  // namespace
+
+std::optional<Action> parse_action(std::string_view text) {
   Reader word(text);
   Action action;
   const auto into = [](int& field, std::optional<int> value) { return value && ((field = *value), true); };
@@ -139,6 +140,8 @@ std::optional<Action> read_action(std::string_view text) {
   }
   return word.empty() ? std::optional(action) : std::nullopt;
 }
+
+namespace {
 
 // Reads a schedule line by line; every error names the place.
 class Parser {
@@ -196,7 +199,7 @@ class Parser {
   }
 
   Action read_word(const std::string& word) const {
-    const std::optional<Action> action = read_action(word);
+    const std::optional<Action> action = parse_action(word);
     if (!action) fail(word, "not an action such as 0F3, 0S3:a17>1, 0R3:g17.21<1 or 0U");
     if (action->microbatch >= schedule_.microbatches)
       fail(word, fmt::format("there are {} micro-batches, counted from 0", schedule_.microbatches));

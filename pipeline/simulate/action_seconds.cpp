@@ -48,4 +48,11 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
   }
 }
 
+void ActionSeconds::make_even() {
+  ByVerb mean{};
+  for (const ByVerb& s : of_stage_)
+    for (size_t verb = 0; verb < mean.size(); ++verb) mean[verb] += s[verb] / double(of_stage_.size());
+  for (ByVerb& s : of_stage_) s = mean;
+}
+
 }  // namespace antichain

@@ -14,6 +14,8 @@ class ActionSeconds {
  public:
   // Throws Error when the plan names a device that the cluster lacks.
   ActionSeconds(const Plan&, const Profile&, const Cluster&);
+  // Gives every stage the mean times of all, which a cut into equal stages would have.
+  void make_even();
   // Loads, sends and recvs take 0; a reduce takes 0 where the stage has one rank.
   double operator()(int rank, int stage, Verb verb) const {
     const double s = of_stage_[size_t(stage)][size_t(verb)];

@@ -68,6 +68,14 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
   check_all_reached(schedule, walk(schedule, partners, visit, meet));
 }
 
+double last_end_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
+                  const Cluster& cluster, const ActionSeconds& seconds) {
+  double last_s = 0;
+  interpret(compose(crossing_of(profile, plan), policy, microbatches), plan, profile, cluster, seconds,
+            [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
+  return last_s;
+}
+
 }  // namespace
 
 Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& profile,
@@ -90,11 +98,14 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& pro
 
 double step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
               const Cluster& cluster) {
-  double last_s = 0;
-  interpret(compose(crossing_of(profile, plan), policy, microbatches), plan, profile, cluster,
-            ActionSeconds(plan, profile, cluster),
-            [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
-  return last_s;
+  return last_end_s(profile, plan, policy, microbatches, cluster, ActionSeconds(plan, profile, cluster));
+}
+
+double even_step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
+                   const Cluster& cluster) {
+  ActionSeconds seconds(plan, profile, cluster);
+  seconds.make_even();
+  return last_end_s(profile, plan, policy, microbatches, cluster, seconds);
 }
 
 double one_device_step_s(const Profile& profile, int microbatches) {

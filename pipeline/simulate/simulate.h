@@ -33,6 +33,10 @@ Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&);
 // Planners use it to compare plans. It validates nothing: the plan must be valid.
 double step_s(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&);
 
+// Returns what step_s would be if all stages took equal times, with the same messages: the difference is what
+// the uneven cut costs.
+double even_step_s(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&);
+
 // Returns the step time of all micro-batches on one device, without messages and bubble.
 double one_device_step_s(const Profile&, int microbatches);
 

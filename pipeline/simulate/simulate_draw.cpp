@@ -1,10 +1,14 @@
-// Draws a timeline as text: one row a rank, one character a cell of time.
+// Draws a timeline as text: one row a rank, one character a cell of time. Where a rank has two stages, the
+// actions of the second have marks of their own.
 //
 // A cell shows the action that takes most of it, or '.' when the rank idles for most of it.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <set>
 
 #include "pipeline/simulate/simulate.h"
 
@@ -13,26 +17,47 @@ namespace {
 
 constexpr int least_width = 40;
 
-char glyph(const Action& action) {
-  const int digit = std::max(action.microbatch, 0) % 10;
+// Which of its rank's stages an action is of: every second one is drawn by other marks.
+class OddStages {
+ public:
+  explicit OddStages(const Timeline& timeline) {
+    for (const Event& event : timeline.events) stages_[event.rank].insert(event.action.stage);
+  }
+  bool operator()(const Event& event) const {
+    const std::set<int>& own = stages_.at(event.rank);
+    return std::distance(own.begin(), own.find(event.action.stage)) % 2 == 1;
+  }
+  bool any() const {
+    return std::ranges::any_of(stages_, [](const auto& of_rank) { return of_rank.second.size() > 1; });
+  }
+
+ private:
+  std::map<int, std::set<int>> stages_;  // per rank
+};
+
+constexpr std::array<std::string_view, 10> raised_digits = {"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+
+// One character; nothing for what is not drawn.
+std::string glyph(const Action& action, bool odd_stage) {
+  const int digit = std::max(action.microbatch, 0) % 10, letter = digit + (odd_stage ? 10 : 0);
   switch (action.verb) {
     case Verb::forward:
-      return char('0' + digit);
+      return odd_stage ? std::string(raised_digits[size_t(digit)]) : std::string(1, char('0' + digit));
     case Verb::backward:
     case Verb::backward_input:
-      return char('a' + digit);
+      return std::string(1, char('a' + letter));
     case Verb::backward_weight:
-      return char('A' + digit);
+      return std::string(1, char('A' + letter));
     case Verb::reduce:
-      return '=';
+      return "=";
     case Verb::update:
-      return '#';
+      return "#";
     case Verb::load:
     case Verb::recv:
     case Verb::send:
       break;
   }
-  return 0;  // not drawn
+  return "";
 }
 
 // A Row holds one rank's cells. Events come in order and do not overlap, so at most one of them takes most of
@@ -40,30 +65,29 @@ char glyph(const Action& action) {
 class Row {
  public:
   Row(int cells, double cell_s)
-      : text_(cells, '.'), most_s_(cells, 0), idle_s_(cells, cell_s), cell_s_(cell_s) {}
+      : marks_(cells, "."), most_s_(cells, 0), idle_s_(cells, cell_s), cell_s_(cell_s) {}
 
-  void add(const Event& event) {
-    const char c = glyph(event.action);
-    if (c == 0 || cell_s_ <= 0) return;
-    const int first = std::clamp(int(event.start_s / cell_s_), 0, int(text_.size()) - 1);
-    for (int cell = first; cell < int(text_.size()) && cell * cell_s_ < event.end_s; ++cell) {
+  void add(const Event& event, bool odd_stage) {
+    const std::string mark = glyph(event.action, odd_stage);
+    if (mark.empty() || cell_s_ <= 0) return;
+    const int first = std::clamp(int(event.start_s / cell_s_), 0, int(marks_.size()) - 1);
+    for (int cell = first; cell < int(marks_.size()) && cell * cell_s_ < event.end_s; ++cell) {
       const double inside_s =
           std::min(event.end_s, (cell + 1) * cell_s_) - std::max(event.start_s, cell * cell_s_);
       idle_s_[cell] -= inside_s;
-      if (inside_s > most_s_[cell]) most_s_[cell] = inside_s, text_[cell] = c;
+      if (inside_s > most_s_[cell]) most_s_[cell] = inside_s, marks_[cell] = mark;
     }
   }
 
   std::string text() const {
-    std::string text = text_;
+    std::string text;
     const double half = 0.5 * cell_s_;
-    for (size_t cell = 0; cell < text.size(); ++cell)
-      if (idle_s_[cell] > half) text[cell] = '.';
+    for (size_t cell = 0; cell < marks_.size(); ++cell) text += idle_s_[cell] > half ? "." : marks_[cell];
     return text;
   }
 
  private:
-  std::string text_;
+  std::vector<std::string> marks_;
   std::vector<double> most_s_, idle_s_;
   double cell_s_;
 };
@@ -90,14 +114,22 @@ std::string axis(int cells, double cell_s) {
 }
 
 // Entries are separated by three blanks. An entry that does not fit begins another line.
-std::string legend(const Timeline& timeline, size_t margin, size_t width) {
+std::string legend(const Timeline& timeline, bool odd_stages, size_t margin, size_t width) {
   const auto has = [&](Verb verb) {
     return std::any_of(timeline.events.begin(), timeline.events.end(),
                        [&](const Event& e) { return e.action.verb == verb; });
   };
   std::vector<std::string> marks = {"0-9 forward of micro-batch m mod 10"};
-  if (has(Verb::backward)) marks.emplace_back("a-j its backward");
-  if (has(Verb::backward_input)) marks.insert(marks.end(), {"a-j its input half", "A-J its weight half"});
+  if (has(Verb::backward))
+    marks.emplace_back(has(Verb::backward_input) ? "a-j its backward or input half" : "a-j its backward");
+  else if (has(Verb::backward_input))
+    marks.emplace_back("a-j its input half");
+  if (has(Verb::backward_weight)) marks.emplace_back("A-J its weight half");
+  if (odd_stages) {
+    std::string others = "⁰-⁹ k-t";
+    if (has(Verb::backward_weight)) others += " K-T";
+    marks.push_back(others + " the same on the rank's second stage");
+  }
   if (has(Verb::reduce)) marks.emplace_back("= all-reduce");
   if (has(Verb::update)) marks.emplace_back("# update");
   marks.emplace_back(". idle");
@@ -120,15 +152,16 @@ std::string draw(const Timeline& timeline, int ranks, int width) {
   const int cells = std::max(width, least_width) - margin - 2;
   const double cell_s = timeline.step_s / cells;
 
+  const OddStages odd(timeline);
   std::vector<Row> rows(ranks, Row(cells, cell_s));
   for (const Event& event : timeline.events)
-    if (event.rank < ranks) rows[event.rank].add(event);
+    if (event.rank < ranks) rows[event.rank].add(event, odd(event));
 
   std::string text;
   for (int r = 0; r < ranks; ++r)
     text += fmt::format("{:<{}}|{}|\n", fmt::format("rank {}", r), margin, rows[r].text());
   if (cell_s > 0) text += std::string(margin, ' ') + axis(cells + 2, cell_s) + "\n";
-  return text + legend(timeline, size_t(margin), size_t(std::max(width, least_width)));
+  return text + legend(timeline, odd.any(), size_t(margin), size_t(std::max(width, least_width)));
 }
 
 }  // namespace antichain

@@ -5,9 +5,9 @@
 // a micro-batch costs each rank: F, I and W of two chunks. The distance between a chunk's F and its I decides
 // how many micro-batches are in flight.
 //
-//   V-Half, p = 4, one micro-batch: k = 3 where p is even
+//   V-Half, p = 4, one micro-batch; W is in free units
 //   unit    0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25
-//   rank 0  F0                            F1          I1                               I0    (W in free units)
+//   rank 0  F0                            F1          I1                               I0
 //   rank 1        F0                   F1                   I1                      I0
 //   rank 2              F0          F1                            I1             I0
 //   rank 3                    F0 F1                                     I1 I0

@@ -25,6 +25,7 @@
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/schedule/fitting.h"
 #include "tests/pipeline/transport/nccl_among.h"
 
 namespace antichain::test {
@@ -87,6 +88,22 @@ TEST(DeviceStep, TrainsSeveralStagesARankToTheBitsOfTheCpu) {
                                                placed(at_random(1), ranks), by_policy(Policy::gpipe));
       expect_same(run, cpu, fmt::format("{} stages", ranks.size()));
     }
+}
+
+TEST(DeviceStep, TrainsToTheBitsOfTheCpuUnderEverySchedule) {
+  const TrainingCase cpu_case{.model = "resnet20", .microbatches = 6, .steps = 2};
+  const TrainingRun cpu = train_on_threads(cpu_case, 1, at_random(1), by_policy(Policy::one_f_one_b));
+  for (const Policy& policy : policies()) {
+    if (!policy.trains) continue;
+    for (const MakeTransport& over : {MakeTransport(staged), MakeTransport(over_nccl)}) {
+      fake_cuda::reset(3);
+      TrainingCase c = cpu_case;
+      c.device = FakeGpu::the().name();
+      c.over = over;
+      expect_same(train_on_threads(c, 3, for_policy(policy, 3), by_policy(policy)), cpu,
+                  std::string(policy.name));
+    }
+  }
 }
 
 // A mean of many images, dropout and two losses besides what ResNet has: few micro-batches, many of them,

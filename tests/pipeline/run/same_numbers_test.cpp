@@ -105,15 +105,6 @@ TEST(SameNumbers, WithBackwardsHalvesApart) {
                 std::to_string(stages) + " stages");
 }
 
-TEST(SameNumbers, UnderZeroBubbleSchedules) {
-  const TrainingCase c{.model = "resnet20", .microbatches = 6};
-  const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
-  for (const char* name : {"zb-h1", "zb-h2"})
-    for (const int stages : {1, 2, 4})
-      expect_same(one, train_on_threads(c, stages, by_antichains, by_policy(policy(name))),
-                  fmt::format("{} on {} stages", name, stages));
-}
-
 TEST(SameNumbers, InEvaluationOverAnUnevenSet) {
   // Without batch norm a higher rate ends in infinities.
   const TrainingCase c{.model = "squeezenet1_0", .epoch = true, .rate = 0.005f};

@@ -22,6 +22,14 @@ inline int fitting(const Policy& policy, int microbatches, int ranks) {
   return policy.next_microbatches ? policy.next_microbatches(microbatches, ranks) : microbatches;
 }
 
+// A random cut into as many stages as so many ranks have under the policy, each on its rank.
+inline auto for_policy(const Policy& policy, unsigned seed) {
+  return [&policy, seed](const Profile& network, int ranks) {
+    std::mt19937 random(seed);
+    return on_ranks_of(policy, random_plan(random, network, ranks * chunks_of(policy)));
+  };
+}
+
 // A chain with one node for each stage of so many ranks.
 struct ChainOfRanks {
   ChainOfRanks(const Policy& policy, int ranks,

@@ -60,7 +60,7 @@ struct RandomRun {
     plan = random_plan(random, network, S);
     if (replicas) plan = randomly_replicated(random, plan, 3);
     const Policy& policy = policies()[seed % (replicas ? 2 : policies().size())];
-    if (chunks_of(policy) > 1) plan = on_ranks_of(policy, random_plan(random, network, S / 2 * 2));
+    if (chunks_of(policy) > 1) plan = on_ranks_of(policy, random_plan(random, network, S / 2 * 2 + 2));
     schedule = make_schedule(network, plan, policy, fitting(policy, 3 + int(random() % 6), plan.ranks()));
   }
   int ranks() const { return int(schedule.ranks.size()); }

@@ -1,0 +1,108 @@
+#include "app/report/schedule_comparison.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "app/cli/number_text.h"
+#include "app/cli/table.h"
+#include "app/obtain/plan_task.h"
+#include "app/report/plan_figures.h"
+#include "app/report/plan_report.h"
+#include "framework/error.h"
+#include "pipeline/simulate/simulate.h"
+
+namespace antichain {
+namespace {
+
+struct Row {
+  PlanTask task;
+  Plan plan;
+  double step_s = 0, span_s = 0, bubble = 0;
+  int64_t memory_bytes = 0;  // of the fullest rank
+  int64_t messages = 0;
+};
+
+// --chunks is for the policies that leave it open.
+PlanningOptions options_for(const Policy& policy, PlanningOptions options) {
+  if (policy.placement != Placement::loop) options.chunks = 0;
+  return options;
+}
+
+int64_t messages_of(const Schedule& schedule) {
+  int64_t sends = 0;
+  for (const std::vector<Action>& actions : schedule.ranks)
+    sends += std::ranges::count(actions, Verb::send, &Action::verb);
+  return sends;
+}
+
+Row row_of(const Profile& profile, PlanTask task) {
+  Row row{.task = std::move(task)};
+  row.plan = make_plan(profile, row.task);
+  const Schedule schedule = make_schedule(profile, row.plan, row.task.policy, row.task.options.microbatches);
+  const Timeline timeline = simulate(schedule, row.plan, profile, row.task.options.cluster);
+  row.step_s = timeline.step_s;
+  row.span_s = timeline.span_s();
+  row.bubble = timeline.bubble_fraction();
+  const std::vector<int64_t> memory = peak_memory_bytes(schedule, row.plan, profile);
+  row.memory_bytes = *std::ranges::max_element(memory);
+  row.messages = messages_of(schedule);
+  return row;
+}
+
+std::vector<std::string> cells(const Row& row, const Profile& profile, bool best) {
+  return {fmt::format("{} {}", best ? "*" : " ", row.task.policy.name),
+          std::to_string(int(row.plan.stages.size())),
+          milliseconds(row.step_s),
+          milliseconds(row.span_s),
+          percent(row.bubble),
+          fmt::format("{:.2f}", speedup(row.step_s, profile, row.task.options)),
+          mebibytes(row.memory_bytes),
+          std::to_string(row.messages)};
+}
+
+}  // namespace
+
+std::string compare_schedules(const PlanningOptions& planning, const GivenFiles& given,
+                              const Profile& profile, int microbatches, int ranks) {
+  using enum Table::Align;
+  std::vector<Row> rows;
+  std::string refusals;
+  std::optional<Error> refusal;
+  for (const Policy& policy : policies()) {
+    if (!policy.trains) continue;
+    try {
+      rows.push_back(row_of(profile, plan_task(options_for(policy, planning), given, profile,
+                                               std::string(policy.name), microbatches, ranks)));
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+      refusal = error;
+      refusals += hanging(std::string(policy.name), 15, error.what());
+    }
+  }
+  if (rows.empty()) throw Error(*refusal);
+  const auto best = std::ranges::min_element(rows, {}, &Row::step_s);
+  Table table({{"  schedule", left},
+               {"stages"},
+               {"step\nms"},
+               {"span\nms"},
+               {"bubble\n%"},
+               {"speedup"},
+               {"peak memory\nMiB"},
+               {"messages"}});
+  for (const Row& row : rows)
+    table.add(cells(row, profile, &row == &*best), &row == &*best ? Style::good : Style::plain);
+  const std::string heading =
+      fmt::format("Schedules for {} on {}", subject(profile), counted(rows.front().plan.ranks(), "device"));
+  return fmt::format("{}\n{}\nLink {}\n\n{}\n{}{}{}", styled(Style::heading, heading),
+                     counted(microbatches, "micro-batch", "micro-batches"), rows.front().task.link,
+                     table.str(), hanging("", 0, "*: the shortest step"),
+                     hanging("", 0,
+                             "span: the longest time from a rank's first action to its last; peak memory: of "
+                             "the fullest rank; messages: in one step"),
+                     refusals);
+}
+
+}  // namespace antichain

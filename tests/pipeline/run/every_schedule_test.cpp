@@ -1,0 +1,47 @@
+// Promise 1 for schedules: the same bits under every policy, on every number of ranks. The first model is a
+// chain of blocks; the others have branches, whose gradients fold in one order wherever they are cut.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "pipeline/schedule/policy.h"
+#include "tests/pipeline/run/expect_same.h"
+#include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/schedule/fitting.h"
+
+namespace antichain::test {
+namespace {
+
+constexpr int microbatches = 12;  // all policies take them on 1 to 4 ranks
+
+class EverySchedule : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
+  const std::string_view model = GetParam();
+  TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = microbatches, .rate = 0.01f};
+  c.steps = model == "resnet20" || model == "squeezenet1_0" ? 3 : 1;
+  const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
+  unsigned seed = 0;
+  for (const Policy& policy : policies()) {
+    if (!policy.trains) continue;
+    for (int ranks = 1; ranks <= 4; ++ranks)
+      expect_same(train_on_threads(c, ranks, for_policy(policy, ++seed), by_policy(policy)), one,
+                  fmt::format("{} on {} ranks", policy.name, ranks));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, EverySchedule,
+                         ::testing::Values("resnet20", "squeezenet1_0", "densenet121", "inception_v3"));
+
+TEST(EverySchedule, GivesTheBitsOfOneRankInBf16) {
+  TrainingCase c{.model = "resnet20", .microbatches = microbatches, .steps = 3, .rate = 0.01f};
+  c.precision = Precision::bf16;
+  const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
+  unsigned seed = 0;
+  for (const Policy& policy : policies())
+    if (policy.trains)
+      expect_same(train_on_threads(c, 3, for_policy(policy, ++seed), by_policy(policy)), one,
+                  std::string(policy.name));
+}
+
+}  // namespace
+}  // namespace antichain::test
