@@ -17,8 +17,9 @@ class EverySchedule : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
   const std::string_view model = GetParam();
-  TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = microbatches, .rate = 0.01f};
-  c.steps = model == "resnet20" || model == "squeezenet1_0" ? 3 : 1;
+  const bool small = model == "resnet20" || model == "squeezenet1_0";
+  TrainingCase c{.model = GetParam(), .microbatch = small ? 2 : 1, .microbatches = microbatches, .rate = 0.01f};
+  c.steps = small ? 3 : 1;
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
   unsigned seed = 0;
   for (const Policy& policy : policies()) {
