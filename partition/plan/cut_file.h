@@ -1,5 +1,5 @@
-// Cut files: where a person cuts a model, and why. One per model is shipped (models/cuts/<model>.cuts) and
-// lies inside the library, so that an installed program has it.
+// A cut file says where a person cuts a model, and why. One file per model is shipped
+// (models/cuts/<model>.cuts). It lies inside the library, so that an installed program has it.
 //
 //   # Comments give the person's reasons.
 //   2: features.16
@@ -24,15 +24,16 @@ struct CutLine {
   std::vector<std::string> last_nodes;  // stages − 1 of them
 };
 
-// In the order of the file. Error with `origin` and line: no "stages:", stages that are no count from 2 on,
-// names that are not one fewer than stages, a name twice.
+// Returns the lines in the order of the file. Throws Error with `origin` and the line where "stages:" is
+// missing, the number of stages is not 2 or more, the names are not one fewer than the stages, or a name
+// stands twice.
 std::vector<CutLine> parse_cuts(std::string_view text, const std::string& origin);
 
-// The first line for so many stages (with `at_most`: for the most stages up to that many) all of whose names
-// the profile has. Error listing the stages there are lines for.
+// Returns the first line for so many stages (with `at_most`: for the most stages up to that many) all of
+// whose names the profile has. Throws Error listing the stages that there are lines for.
 const CutLine& choose_cut_line(const std::vector<CutLine>&, const Profile&, int stages, bool at_most);
 
-// The text of models/cuts/<model>.cuts; nullopt where none is shipped.
+// Returns the text of models/cuts/<model>.cuts, or nothing where none is shipped.
 std::optional<std::string_view> shipped_cuts(std::string_view model);
 std::vector<std::string> models_with_shipped_cuts();
 

@@ -1,4 +1,4 @@
-// What every planner does at its end: from stages to a priced, checked plan.
+// Every planner calls these functions at its end: they make a priced, checked plan of its stages.
 #pragma once
 
 #include <chrono>
@@ -13,16 +13,15 @@
 
 namespace antichain {
 
-// Error: fewer than one stage, no node to plan, more stages than nodes or devices, replicas that are no
-// counts, no micro-batches, max_states below one.
+// Throws Error for fewer than one stage, no node to plan, more stages than nodes or devices, a stage of fewer
+// than one replica, no micro-batches, and max_states below one.
 void check(const PlanOptions&, const Profile&);
-// Whether the bottleneck may be a boundary.
+// Says whether the bottleneck may be a boundary.
 bool transfers_count(const PlanOptions&);
 
-// Fills in what follows from stages (nodes, ranks, devices): model, method, objective, bottleneck, memory,
-// and the lower bound that needs no search (all work shared by all devices; the largest node on the fastest).
-// `planning_s` counts from `start`. Stages that do not fit their device are no error here: that is for
-// rank_that_does_not_fit().
+// Fills in what follows from stages (nodes, ranks, devices): the model, method, objective, bottleneck,
+// memory, and the lower bound that needs no search. `planning_s` counts from `start`. Stages that do not fit
+// their device are no error here, because rank_that_does_not_fit() tells the caller.
 Plan finish_plan(const Profile&, const PlanOptions&, std::vector<PlanStage>, std::string_view method,
                  int64_t states, std::chrono::steady_clock::time_point start);
 inline Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector<PlanStage> stages,
@@ -30,16 +29,18 @@ inline Plan finish_plan(const Profile& profile, const PlanOptions& options, std:
   return finish_plan(profile, options, std::move(stages), name_of(method), states, start);
 }
 
-// No plan for so many devices can be faster, whatever the cut: all of them busy all the time, or, with one
-// device a stage, the largest node on the fastest.
+// Returns a bound on the slowest stage: no plan for so many devices can be faster, whatever the cut. Either
+// all devices are busy all the time, or, with one device a stage, the largest node is alone on the fastest.
 int64_t bound_without_search_ns(const Profile&, const PlanOptions&, int devices);
 
-// The bytes that a rank's stages need together.
+// Returns the bytes that a rank's stages need together.
 int64_t memory_of_rank(const Plan&, int rank);
-// The first rank, stage by stage, whose stages need more memory than its device has; −1 when all fit.
+// Returns the first rank, stage by stage, whose stages need more memory than its device has, or −1 when all
+// fit.
 int rank_that_does_not_fit(const Plan&, const Cluster&);
 
-// The order of the graph cut after `ends[s]` nodes (inputs not counted): stage s on rank and device s.
+// Cuts the order of the graph after `ends[s]` nodes (inputs are not counted). Stage s is on rank and device
+// s.
 std::vector<PlanStage> sequence_stages(const Profile&, const std::vector<int>& ends);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// The methods that make plans. Names are read and printed here, once; partition/planners/planner.h has a
-// planner for each.
+// These are the methods that make plans. Their names are read and printed here and nowhere else;
+// partition/planners/planner.h has a planner for each.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What a plan makes small. Names are read and printed here, once; everything else speaks of the enum.
+// An objective is what a plan makes small. The names are read and printed here; everything else speaks of the
+// enum.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What makes a plan valid, and its fingerprint.
+// This file says what makes a plan valid, and computes its fingerprint.
 #include "partition/plan/plan.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ void check_subject(const Plan& plan, const Profile& profile) {
                 "micro-batch size, instruction set or version differ; plan again");
 }
 
-// Every node that is no input, exactly once, ascending within its stage.
+// Every node that is no input stands exactly once, ascending within its stage.
 void check_nodes(const Plan& plan, const Profile& profile) {
   std::vector<int> stage_of(profile.nodes.size(), -1);
   for (size_t s = 0; s < plan.stages.size(); ++s) {

@@ -19,7 +19,8 @@ struct PlanStage {
   std::vector<int> nodes;    // ascending indices into the profile
   std::vector<int> ranks;    // one rank, or one per replica
   std::vector<int> devices;  // of the cluster, one per rank; empty: rank r has device r
-  // Of each of its ranks, as planned: weights, gradients, what the optimiser keeps, what is kept in flight.
+  // This counts what each of its ranks needs, as planned: weights, gradients, what the optimiser keeps, and
+  // what is kept in flight.
   int64_t memory_bytes = 0;
 };
 
@@ -35,11 +36,11 @@ struct Plan {
   int64_t states = 0;        // antichains searched
   double planning_s = 0;
 
-  // How much slower than the bound the slowest stage is, as a share of the bound. A bound of 0 without a
-  // bottleneck of 0 (a plan by hand) proves nothing.
+  // Returns how much slower than the bound the slowest stage is, as a share of the bound. A bound of 0
+  // without a bottleneck of 0 (a plan by hand) proves nothing.
   double gap() const { return lower_bound_s > 0 ? objective_s() / lower_bound_s - 1 : 0; }
   bool proved_optimal() const { return states > 0 && objective_s() <= lower_bound_s; }
-  // What the objective names: the simulated step, or the bottleneck.
+  // Returns what the objective names: the simulated step, or the bottleneck.
   double objective_s() const { return objective == Objective::makespan ? step_s : bottleneck_s; }
 
   int ranks() const;                           // how many there are: one more than the largest
@@ -47,35 +48,36 @@ struct Plan {
   std::vector<int> stage_of(int nodes) const;  // per node; −1 for input nodes
 };
 
-// The stages a rank works on, ascending. Error when the plan has none for it.
+// Returns the stages that a rank works on, ascending. Throws Error when the plan has none for it.
 std::vector<int> stages_of_rank(const Plan&, int rank);
-// The nodes of these stages, ascending. Error when the plan has none for the rank.
+// Returns the nodes of these stages, ascending. Throws Error when the plan has none for the rank.
 std::vector<int> nodes_of_rank(const Plan&, int rank);
-// The only stage a rank works on. Error when the plan has none for it, or several.
+// Returns the only stage that a rank works on. Throws Error when the plan has none for it, or several.
 const PlanStage& stage_of_rank(const Plan&, int rank);
-// Error naming the stage that has replicas although one of their ranks has other stages, too: what trains or
-// rehearses calls this first.
+// Throws Error naming the stage that has replicas although one of their ranks has other stages, too. What
+// trains or rehearses calls this first.
 void check_replicas_have_one_stage(const Plan&);
 bool has_replicas(const Plan&);               // whether any stage has several ranks
 bool has_several_stages_a_rank(const Plan&);  // whether any rank has several stages
 
-// Error naming the offending stage or node: empty plan, empty stage, node missing or twice, unknown node, an
-// edge that goes backwards (a cycle between stages), a rank missing, or twice in one stage, a device with two
-// ranks or a rank with two devices, a plan for another model.
+// Throws Error naming the offending stage or node, for: an empty plan; an empty stage; a node that is
+// missing, unknown or there twice; an edge that goes backwards (a cycle between stages); a rank that is
+// missing, or twice in one stage; a device with two ranks, or a rank with two devices; a plan for another
+// model.
 void validate(const Plan&, const Profile&);
 
-// Writes node names beside indices, and per-stage figures; validates first.
+// Writes node names beside indices, and the figures of each stage. It validates the plan first.
 std::string to_json(const Plan&, const Profile&);
-// Error with `origin` and the field: malformed JSON, unknown fields, a stage out of sequence, negative or
-// repeated nodes, ranks that one stage repeats. Figures (times, bytes, names, bounds) may be absent; of
-// these, those of stages are not read.
+// Throws Error with `origin` and the field for malformed JSON, unknown fields, a stage out of sequence,
+// negative or repeated nodes, and ranks that one stage repeats. Figures (times, bytes, names, bounds) may be
+// absent. Those of stages are not read.
 Plan plan_from_json(const std::string& text, const std::string& origin);
-// The same for files that name nodes, too: by index or by name. Of a network whose ids are names, inputs that
-// stage 0 lists are left out again. Error also when the network has no node of that name.
+// Does the same for files that name nodes by index or by name. Where the profile's ids are names, inputs that
+// stage 0 lists are left out again. Throws Error also when the network has no node of that name.
 Plan plan_from_json(const std::string& text, const std::string& origin, const Profile&);
 
-// 16 hexadecimal digits over model, graph, stages and ranks: equal on ranks that hold the same plan, whatever
-// it cost to find.
+// Returns 16 hexadecimal digits over model, graph, stages and ranks. They are equal on ranks that hold the
+// same plan, whatever it cost to find.
 std::string plan_hash(const Plan&);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// plan.json: one field a line, figures beside the choices. Reading takes the choices (model, graph, nodes,
-// ranks) and needs no figures, so that a plan can be edited or written by hand.
+// A plan.json has one field a line, with figures beside the choices. Reading takes the choices (model, graph,
+// nodes, ranks) and needs no figures, so that a plan can be edited or written by hand.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,7 @@ constexpr const char* format_name = "antichain plan 1";
 constexpr const char* by_hand = "by hand";
 constexpr int most = std::numeric_limits<int>::max();
 
-// A stage's nodes as the file lists them.
+// Returns a stage's nodes as the file lists them.
 std::vector<int> listed_nodes(const Plan& plan, const Profile& profile, int s) {
   std::vector<int> nodes = plan.stages[s].nodes;
   if (!profile.ids_are_names || s > 0) return nodes;
@@ -31,7 +31,7 @@ std::vector<int> listed_nodes(const Plan& plan, const Profile& profile, int s) {
   return nodes;
 }
 
-// Said only when it is no repetition of the ranks.
+// Devices are written only where they differ from the ranks.
 std::string devices_line(const PlanStage& stage) {
   if (stage.devices.empty() || stage.devices == stage.ranks) return "";
   return fmt::format("\n      \"devices\": [{}],", fmt::join(stage.devices, ", "));
@@ -70,7 +70,7 @@ std::string stage_json(const Plan& plan, const Profile& profile, int s, int64_t 
       boundary_bytes, param_bytes, stage.memory_bytes);
 }
 
-// Reads stages; refuses what stands in the file twice, at the place of the second.
+// A StageReader reads stages. It refuses what stands in the file twice, at the place of the second.
 class StageReader {
  public:
   explicit StageReader(const Profile* profile) : profile_(profile) {
@@ -103,7 +103,7 @@ class StageReader {
     if (!first) element.fail(fmt::format("{} {} stands in the {} twice", what, number, where));
   }
 
-  // Ranks ascending, devices beside them. A rank may be in several stages, always on the same device.
+  // Ranks ascend, and devices stand beside them. A rank may be in several stages, always on the same device.
   void read_ranks(JsonReader& field, PlanStage& stage) {
     std::vector<std::pair<int, int>> pairs;
     std::set<int> ranks;

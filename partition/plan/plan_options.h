@@ -1,4 +1,4 @@
-// What a planner is asked for.
+// PlanOptions are what a planner is asked for.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace antichain {
 
-// How many devices a stage may have. {}: one each. {r0, r1, …}: so many in stage 0, 1, …
+// Replicas say how many devices a stage may have: {} means one each, {r0, r1, …} means so many in stage 0, 1,
+// …
 struct Replicas {
   bool automatic = false;
   std::vector<int> of_stage;

@@ -1,5 +1,5 @@
-// What a plan costs, stage by stage, by the formulas of partition/plan/stage_cost.h and from its node lists
-// alone: nothing of any search goes in.
+// These functions say what a plan costs, stage by stage, by the formulas of partition/plan/stage_cost.h. They
+// see its node lists alone; nothing of any search goes in.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace antichain {
 
-// What crosses from one stage and the earlier ones to the later ones. A tensor counts at every boundary it
-// crosses, once.
+// A Boundary is what crosses from one stage and the earlier ones to the later ones. A tensor counts once at
+// every boundary that it crosses.
 struct Boundary {
   int64_t bytes = 0;
   int tensors = 0;
@@ -28,7 +28,7 @@ struct StagePrice {
 };
 std::vector<StagePrice> price(const Plan&, const Profile&, const PlanOptions&);
 
-// What the stages of one rank cost together.
+// A RankPrice is what the stages of one rank cost together.
 struct RankPrice {
   int64_t busy_ns = 0;  // per micro-batch of the step
   int64_t memory_bytes = 0;

@@ -12,7 +12,7 @@ constexpr double ns_per_s = 1e9;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// What one link is given must be addable like everything else.
+// A time that a link takes is bounded, so that it can be added up like everything else.
 int64_t round_link_ns(double ns) {
   if (!(ns < 0x1p53))
     throw Error("the link takes longer for one transfer than planning can add up",

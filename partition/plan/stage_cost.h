@@ -1,7 +1,7 @@
-// What a stage costs: every formula that planners, tables and proofs use, written once.
+// This file has every formula for what a stage costs. Planners, tables and proofs use these.
 //
-// All times are whole nanoseconds of one micro-batch, rounded once per node (per boundary for transfers):
-// sums are exact, so "equal" means equal on every rank.
+// All times are whole nanoseconds of one micro-batch. They are rounded once per node (per boundary for
+// transfers), so sums are exact, and "equal" means equal on every rank.
 //
 //   work       forward + backward of the stage's nodes, on its slowest device
 //   all-reduce 2 (r − 1) / r x bytes / bytes_per_s
@@ -23,10 +23,10 @@
 
 namespace antichain {
 
-// Of one copy of the weights among r replicas, in seconds. Every replica sends and receives its part of them
-// twice, once to add up and once to spread the sums: no all-reduce moves less (Patarasuk and Yuan, "Bandwidth
-// Optimal All-Reduce Algorithms for Clusters of Workstations", Journal of Parallel and Distributed Computing
-// 2009).
+// Returns the seconds that one copy of the weights takes among r replicas. Every replica sends and receives
+// its part of them twice, once to add up and once to spread the sums. No all-reduce moves less (Patarasuk and
+// Yuan, "Bandwidth Optimal All-Reduce Algorithms for Clusters of Workstations", Journal of Parallel and
+// Distributed Computing 2009).
 double all_reduce_s(int64_t param_bytes, int replicas, const Link&);
 
 int64_t work_ns(const NodeCost&, double speed);
@@ -43,15 +43,16 @@ constexpr Bytes trained_bytes(Bytes weights, Bytes slots) {
 int64_t held_bytes(const NodeCost&);
 int64_t kept_bytes(const NodeCost&);
 
-// A stage's memory is made of these; the weights are counted once.
+// A stage's memory is made of these. The weights are counted once.
 struct MemoryParts {
   int64_t held = 0, kept = 0, weights = 0;
 };
-// Of one of its devices, rounded up; and of all r, which is a sum over nodes without rounding.
+// The first function is for one of its devices, rounded up. The second is for all r, a sum over nodes without
+// rounding.
 int64_t memory_bytes(const MemoryParts&, int in_flight, int replicas);
 int64_t memory_bytes_of_all(const MemoryParts&, int in_flight, int replicas);
 
-// What the number of micro-batches that a rank has begun and not finished depends on.
+// The number of micro-batches that a rank has begun and not finished depends on its place in the pipeline.
 struct PipelinePlace {
   int microbatches = 1;  // of the step
   int devices = 1;       // of all stages, each counted once a stage
@@ -60,9 +61,9 @@ struct PipelinePlace {
 };
 // The schedule decides that number, so planners are handed its rule.
 using InFlight = std::function<int(const PipelinePlace&)>;
-// 1F1B: at most as many as there are devices from this stage on, shared by the stage's replicas.
+// With 1F1B it is at most as many as there are devices from this stage on, shared by the stage's replicas.
 int one_f_one_b_in_flight(const PipelinePlace&);
-// GPipe: all M, shared by the stage's replicas.
+// With GPipe it is all M, shared by the stage's replicas.
 int all_in_flight(const PipelinePlace&);
 
 }  // namespace antichain

@@ -1,4 +1,4 @@
-// The exact planner: all that is to be said is in antichain_search.h.
+// This is the exact planner. partition/search/antichain_search.h explains it.
 #include "partition/search/antichain_search.h"
 
 #include <chrono>

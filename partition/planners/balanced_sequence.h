@@ -1,15 +1,16 @@
-// The contiguous split of a sequence into non-empty parts whose costliest part is cheapest.
+// This template finds the contiguous split of a sequence into non-empty parts whose costliest part is
+// cheapest.
 //
 // A part's cost depends on which part it is (devices differ) and never falls when the part grows at either
-// end; that is all that is asked of it. With best[p](e) the cheapest way to cut the first e elements into p +
-// 1 parts,
+// end. Nothing else is asked of it. Let best[p](e) be the cheapest way to cut the first e elements into p + 1
+// parts. Then
 //
 //     best[p](e) = min over b < e of max(best[p − 1](b), cost(p, b, e))
 //
-// As b grows cost(p, b, e) falls, but best[p − 1](b) need not rise (parts must not be empty and costs differ
-// from part to part). Yet a b with a later b' of no larger best[p − 1] is never needed; the ones left, kept
-// on a stack, do rise, and the minimum is where the two cross: a binary search. O(parts x elements x log
-// elements) costs.
+// As b grows, cost(p, b, e) falls, but best[p − 1](b) need not rise (parts must not be empty and costs differ
+// from part to part). Yet a b with a later b' of no larger best[p − 1] is never needed. The ones that are
+// left are kept on a stack and do rise, so the minimum is where the two cross, which a binary search finds.
+// It computes O(parts x elements x log elements) costs.
 #pragma once
 
 #include <vector>
@@ -18,9 +19,9 @@
 
 namespace antichain {
 
-// cost(part, begin, end): any type with <. Returns where each part ends; the last is `elements`. Needs 1 <=
-// parts <= elements. Of equally good begins of a part the later one is taken, so the result is the same
-// everywhere.
+// `cost(part, begin, end)` may be of any type with <. Returns where each part ends; the last is `elements`.
+// Needs 1 <= parts <= elements. Of equally good begins of a part the later one is taken, so the result is the
+// same everywhere.
 template <class Cost>
 std::vector<int> balanced_sequence(int elements, int parts, Cost cost) {
   using Value = decltype(cost(0, 0, 1));

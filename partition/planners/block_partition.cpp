@@ -10,7 +10,7 @@ namespace {
 
 class Blocks {
  public:
-  // Starts from equal counts, as torchgpipe does.
+  // It starts from equal counts, as torchgpipe does.
   Blocks(const std::vector<int64_t>& elements, int blocks)
       : elements_(elements), ends_(blocks), sums_(blocks) {
     largest_ = *std::max_element(elements.begin(), elements.end());
@@ -41,7 +41,7 @@ class Blocks {
  private:
   int maximal() const { return int(std::max_element(sums_.begin(), sums_.end()) - sums_.begin()); }
 
-  // Of two equally near: the earlier.
+  // Of two equally near ones it takes the earlier.
   int minimal_nearest(int p) const {
     int q = int(std::min_element(sums_.begin(), sums_.end()) - sums_.begin());
     for (int b = q; b < int(sums_.size()); ++b)

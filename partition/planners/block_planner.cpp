@@ -1,6 +1,6 @@
-// Block partition of the sequence of node times: stages whose times differ by no more than the slowest node.
-// It balances well where nodes are small, without ever asking for the smallest slowest stage; devices and
-// links play no part.
+// This planner makes a block partition of the sequence of node times: stages whose times differ by no more
+// than the slowest node. It balances well where nodes are small, but never asks for the smallest slowest
+// stage. Devices and links play no part.
 #include "partition/planners/block_partition.h"
 
 #include <chrono>

@@ -1,9 +1,9 @@
-// Balances memory: the contiguous split, in graph order, whose fullest device is least full (cudasize_mp in
-// the literature; here the split is optimal).
+// This planner balances memory: it finds the contiguous split, in graph order, whose fullest device is least
+// full. The literature calls it cudasize_mp; here the split is optimal.
 //
 // A stage's memory is that of partition/plan/stage_cost.h: weights with all that goes with them, and what its
 // forwards keep for backward, times the micro-batches in flight there. Early stages have more of these in
-// flight, so they get fewer nodes; a device's share is counted against its own memory. Times play no part.
+// flight, so they get fewer nodes. A device's share is counted against its own memory. Times play no part.
 #include <algorithm>
 #include <chrono>
 
@@ -15,7 +15,7 @@ namespace {
 
 __extension__ typedef __int128 Wide;
 
-// An exact fraction.
+// A Fullness is an exact fraction.
 struct Fullness {
   int64_t bytes = 0, capacity = 1;
   bool operator<(const Fullness& other) const {

@@ -1,4 +1,5 @@
-// No pipeline at all: one stage, every device a replica of it. What pipelines compete with.
+// This planner makes no pipeline: there is one stage, and every device is a replica of it. Pipelines compete
+// with this.
 #include <chrono>
 #include <numeric>
 

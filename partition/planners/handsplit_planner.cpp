@@ -1,4 +1,5 @@
-// Cuts chosen by a person (handsplit_mp in the literature): named one by one, or those shipped for the model.
+// This planner cuts where a person says (handsplit_mp in the literature): at nodes named one by one, or at
+// those shipped for the model.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -15,7 +16,7 @@ namespace {
   throw Error(sentence, hint, ExitCode::usage);
 }
 
-// By name; else, in a file whose ids are numbers, by id.
+// Finds a node by name, or, in a file whose ids are numbers, by id.
 int find_node(const Profile& profile, const std::string& cut) {
   for (size_t n = 0; n < profile.nodes.size(); ++n)
     if (profile.nodes[n].called(cut)) return int(n);
@@ -28,7 +29,7 @@ int find_node(const Profile& profile, const std::string& cut) {
          "cuts are node names of the profile");
 }
 
-// The position after the node in the sequence.
+// Returns the position after the node in the sequence.
 int position_after(const Profile& profile, const CutGraph& graph, const std::string& cut) {
   const int node = find_node(profile, cut);
   for (int i = 0; i < graph.size(); ++i)

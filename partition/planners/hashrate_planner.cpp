@@ -1,7 +1,7 @@
-// Balances arithmetic: the contiguous split, in graph order, whose busiest device has the fewest FLOPs to do
-// for its speed (hashrate_mp in the literature; here the split is optimal). It needs no measured time, only
-// the network and what the devices are said to be capable of; operators that wait for memory rather than
-// compute are what it misjudges.
+// This planner balances arithmetic: it finds the contiguous split, in graph order, whose busiest device has
+// the fewest FLOPs to do for its speed (hashrate_mp in the literature; here the split is optimal). It needs
+// no measured time, only the network and what the devices are said to be capable of. It misjudges operators
+// that wait for memory rather than compute.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -14,7 +14,7 @@
 namespace antichain {
 namespace {
 
-// Whole FLOPs, so that what lies between two nodes is an exact difference.
+// FLOPs are whole numbers, so that what lies between two nodes is an exact difference.
 std::vector<int64_t> flops_before(const Profile& profile, const CutGraph& graph) {
   std::vector<int64_t> flops;
   double total = 0;

@@ -1,22 +1,23 @@
-// PipeDream's recurrence, as published, a baseline: the antichain DAG's states in topological order, and
+// This planner is PipeDream's recurrence as published. It is a baseline, over the antichain DAG's states in
+// topological order:
 //
 //     A(j, m) = min( T(∅ → j, m),  min over states k in j and m' < m of  max( A(k, m − m'), T(k → j, m') ) )
 //
-// where T(k → j, m) is the price of a stage on m devices (partition/planners/pipedream_cost.h) that holds
-// what state j has beyond state k. Straight: one device a stage. `at_most` is its use_fewer_machines. One
-// level of links.
+// T(k → j, m) is the price of a stage on m devices (partition/planners/pipedream_cost.h) that holds what
+// state j has beyond state k. "Straight" means one device a stage. `at_most` is its use_fewer_machines. There
+// is one level of links.
 //
-// D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, section
-// 3.1, and the published optimizer_graph_hierarchical.py. Where that leaves off, or depends on hash order:
-//   * of equal plans it keeps the first it meets while it walks a set of states; here the order is that of
+// Source: D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019,
+// section 3.1, and the published optimizer_graph_hierarchical.py. Where that leaves something open, or
+// depends on hash order:
+//   * Of equal plans it keeps the first it meets while it walks a set of states. Here the order is that of
 //     the state sequence, then fewest devices in the last stage.
-//   * its search of states starts from one source only; here all sources count.
-//   * its augmented antichains hold too many nodes where several branches are open, which over-counts what
-//     crosses a boundary; that enters only with its option to compress activations, off by default, and not
-//     here.
-//   * its memory check is off by default, and not here either: whether the plan fits is for the caller to
-//     see.
-//   * a stage always has a node more than the one before, as k is strictly inside j; it may have no work.
+//   * Its search of states starts from one source only. Here all sources count.
+//   * Its augmented antichains hold too many nodes where several branches are open, which over-counts what
+//     crosses a boundary. That enters only with its option to compress activations, which is off by default
+//     and not here.
+//   * Its memory check is off by default, and not here either: the caller sees whether the plan fits.
+//   * A stage always has a node more than the one before, as k is strictly inside j; it may have no work.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The planner of each method.
+// This file maps each method to its planner.
 #include "partition/planners/planner.h"
 
 #include <array>

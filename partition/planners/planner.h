@@ -1,4 +1,4 @@
-// Planners: from a priced network and a cluster to a plan.
+// A planner makes a plan from a priced network and a cluster.
 #pragma once
 
 #include "partition/plan/method.h"
@@ -7,8 +7,8 @@
 
 namespace antichain {
 
-// Error when there are more stages than nodes or devices, or no node at all, or
-// no plan fits the devices' memory (then with the smallest memory that would do).
+// Throws Error when there are more stages than nodes or devices, or no node at all. Throws Error when no plan
+// fits the devices' memory; it names the smallest memory that would do.
 using Planner = Plan (*)(const Profile&, const PlanOptions&);
 
 Plan plan_antichain(const Profile&, const PlanOptions&);      // exact

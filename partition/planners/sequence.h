@@ -1,4 +1,5 @@
-// The network as a sequence, its nodes in graph order: what the planners that cut it contiguously share.
+// Planners that cut the network contiguously share these functions. They see it as a sequence: its nodes in
+// graph order.
 #pragma once
 
 #include <chrono>
@@ -11,16 +12,18 @@
 
 namespace antichain {
 
-// check(), and that nothing but sequences is asked for. Usage Error naming the methods that replicate.
+// Calls check(), and checks that nothing but sequences is asked for. Throws a usage Error naming the methods
+// that replicate.
 CutGraph sequence_graph(const Profile&, const PlanOptions&, Method method);
 
-// Parts of the sequence: what was asked for; fewer when there are fewer nodes and `at_most` allows it.
+// Returns the number of parts of the sequence: as many as were asked for, or fewer when there are fewer nodes
+// and `at_most` allows it.
 int sequence_parts(const PlanOptions&, const CutGraph&);
 
-// sums[i]: of the first i prices.
+// Returns sums[i], the sum of the first i prices.
 std::vector<int64_t> running_sums(const std::vector<int64_t>& prices);
 
-// Stage s, up to node ends[s] of the sequence, on rank and device s.
+// Returns a plan with stage s, up to node ends[s] of the sequence, on rank and device s.
 Plan sequence_plan(const Profile&, const PlanOptions&, const std::vector<int>& ends, Method method,
                    std::chrono::steady_clock::time_point start);
 

@@ -9,8 +9,8 @@
 
 namespace antichain {
 
-// Finds states of one level (down-sets of one size) again. Hashes only speed up the look-up: states are
-// numbered in order of discovery, so no result depends on them.
+// A LevelIndex finds states of one level (down-sets of one size) again. Hashes only speed up the look-up:
+// states are numbered in order of discovery, so no result depends on them.
 class LevelIndex {
  public:
   explicit LevelIndex(const std::vector<uint64_t>& hashes) : hashes_(hashes) {}
@@ -54,7 +54,8 @@ class LevelIndex {
 
 namespace {
 
-// S. Vigna's SplitMix64: one 64-bit key per node; a down-set's hash is the exclusive or of its nodes' keys.
+// Every node has a 64-bit key by S. Vigna's SplitMix64. A down-set's hash is the exclusive or of its nodes'
+// keys.
 uint64_t node_key(int node) {
   uint64_t z = (uint64_t(node) + 1) * 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -64,7 +65,8 @@ uint64_t node_key(int node) {
 
 }  // namespace
 
-// Breadth first, level by level: every down-set of n + 1 nodes is one of n nodes and one node more.
+// The builder goes breadth first, level by level: every down-set of n + 1 nodes is one of n nodes and one
+// node more.
 class AntichainDagBuilder {
  public:
   AntichainDagBuilder(CutGraph graph, ChainCover cover) : index_(hashes_) {
@@ -142,7 +144,7 @@ class AntichainDagBuilder {
     int created = dag_.full();
     for (int u : graph.inputs[node]) {
       const std::vector<int>& consumers = graph.consumers[u];
-      // From the back: the last consumer is the likeliest to be missing.
+      // It looks from the back, because the last consumer is the likeliest to be missing.
       if (!std::all_of(consumers.rbegin(), consumers.rend(), [&](int v) { return dag_.holds(created, v); }))
         continue;
       dag_.crossing_bytes_[created] -= graph.output_bytes[u];

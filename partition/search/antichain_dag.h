@@ -1,13 +1,13 @@
-// The antichain DAG: all the places where a network can be cut, and which lies beyond which.
+// The antichain DAG holds all the places where a network can be cut, and which lies beyond which.
 //
-// Write u < v when a path leads from u to v. An antichain is a set of nodes no two of which are ordered; it
+// Write u < v when a path leads from u to v. An antichain is a set of nodes no two of which are ordered. It
 // stands for the down-set of everything at or before it. There is one state per antichain, the empty one
 // included, and an edge where adding one node leads from one down-set to the next. States are numbered in
-// topological order (by size of the down-set, then in order of discovery), which is the state sequence; a
+// topological order (by size of the down-set, then in order of discovery), which is the state sequence. A
 // stage is the difference of two nested down-sets.
 //
-// Introduced by D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP
-// 2019.
+// It was introduced by D. Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training",
+// SOSP 2019.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ namespace antichain {
 
 class AntichainDag {
  public:
-  // nullopt when there are more than `max_states` down-sets.
+  // Returns nothing when there are more than `max_states` down-sets.
   static std::optional<AntichainDag> build(CutGraph, ChainCover, int64_t max_states);
-  // Only the down-sets that are prefixes of the graph order: state i is the first i nodes.
+  // Builds only the down-sets that are prefixes of the graph order: state i is the first i nodes.
   static AntichainDag prefixes(CutGraph);
 
   int states() const { return int(work_ns_.size()); }
@@ -41,10 +41,10 @@ class AntichainDag {
   int64_t work_ns(int state) const { return work_ns_[state]; }                // of the down-set
   int64_t crossing_bytes(int state) const { return crossing_bytes_[state]; }  // of the tensors that cross
   int crossing_tensors(int state) const { return crossing_tensors_[state]; }  // how many
-  // Per state, the sum over its down-set of a price per node of graph().
+  // Returns, per state, the sum over its down-set of a price per node of graph().
   std::vector<int64_t> sums(const std::vector<int64_t>& price) const;
 
-  // As indices into the profile, ascending.
+  // Returns indices into the profile, ascending.
   std::vector<int> down_set(int state) const;
   std::vector<int> antichain(int state) const;  // its maximal nodes
   std::vector<int> crossing(int state) const;   // the boundary tensors: nodes with a consumer beyond
@@ -66,8 +66,8 @@ class AntichainDag {
   std::vector<int> next_;
 };
 
-// One line a state: number, antichain, augmented antichain, work, bytes, the states after it. For at most
-// `max_lines` states; says how many it left out.
+// Prints one line a state: its number, antichain, augmented antichain, work and bytes, and the states after
+// it. It prints at most `max_lines` states and says how many it left out.
 std::string print(const AntichainDag&, const Profile&, int max_lines);
 
 }  // namespace antichain

@@ -30,11 +30,11 @@ std::optional<AntichainDag> whole_lattice(const CutGraph& graph, int64_t max_sta
   return AntichainDag::build(graph, std::move(*cover), max_states);
 }
 
-// Where nothing up to `below` was found.
+// Returns a bound that holds where nothing up to `below` was found.
 int64_t beyond(int64_t below) { return below == unlimited ? unlimited : below + 1; }
 
-// Devices in the cluster's order, fastest first, slowest first: with more different ones than can be
-// permuted.
+// Returns devices in the cluster's order, fastest first, and slowest first. It is for more different devices
+// than can be permuted.
 std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices) {
   std::vector<int> all(std::max<size_t>(cluster.devices.size(), size_t(devices)));
   std::iota(all.begin(), all.end(), 0);
@@ -66,7 +66,7 @@ void AntichainSearch::list_lattices() {
     whole_ = std::make_unique<AntichainDag>(std::move(*lattice));
 }
 
-// The finest contraction whose lattice can be searched; nullptr when none can.
+// Returns the finest contraction whose lattice can be searched, or nullptr when none can.
 const AntichainDag* AntichainSearch::contracted() {
   if (std::exchange(tried_to_contract_, true)) return contracted_.get();
   const int64_t most_ns = bound_without_search_ns(profile_, options_, device_counts().back()) / 16;
@@ -79,7 +79,7 @@ const AntichainDag* AntichainSearch::contracted() {
   return contracted_.get();
 }
 
-// With --at-most ascending, so that of equal bottlenecks the fewest devices win.
+// With --at-most the counts ascend, so that of equal bottlenecks the fewest devices win.
 std::vector<int> AntichainSearch::device_counts() const {
   const std::vector<int>& replicas = options_.replicas.of_stage;
   int most = replicas.empty() ? options_.stages : std::accumulate(replicas.begin(), replicas.end(), 0);
@@ -135,7 +135,7 @@ AntichainSearch::Outcome AntichainSearch::solve(int devices, int64_t below) {
   return solve_parts(chosen, low, below, whole_ != nullptr);
 }
 
-// The best of several orders; what they leave to be gained, perhaps by lattices that can be searched.
+// Takes the best of several orders. What they leave to be gained may come from lattices that can be searched.
 AntichainSearch::Outcome AntichainSearch::solve_parts(const Placements& chosen, int64_t low, int64_t below,
                                                       bool on_whole) {
   Outcome best = {.lower_bound_ns = low, .exhaustive = false};
@@ -249,7 +249,8 @@ Plan AntichainSearch::plan(const Solution& solution, std::chrono::steady_clock::
   return plan;
 }
 
-// With fronts too long to search, something may fit all the same: the plan whose fullest device is emptiest.
+// With fronts too long to search, something may fit all the same. This is the plan whose fullest device is
+// emptiest.
 Solution AntichainSearch::least_memory() {
   int64_t least = unlimited;
   std::optional<Solution> fitting;

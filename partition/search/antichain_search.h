@@ -1,5 +1,5 @@
-// The search of the exact planner: over all antichains and all placements where they are few enough, else
-// over parts of them that are, with a bound that says how much may be missed.
+// This is the search of the exact planner. It goes over all antichains and all placements where they are few
+// enough. Otherwise it goes over parts of them that are, with a bound that says how much may be missed.
 //
 //   CutGraph ─▶ chain cover ─▶ antichain DAG ─┐
 //   Cluster  ─────────────▶ placements ───────┴─▶ smallest bottleneck ─▶ tie rule ─▶ Plan
@@ -16,7 +16,7 @@
 
 namespace antichain {
 
-// One way to cut and place; `dag` and `placements` outlive it in the search it comes from.
+// A Solution is one way to cut and place. `dag` and `placements` outlive it in the search that it comes from.
 struct Solution {
   const AntichainDag* dag = nullptr;
   const PlacementDag* placements = nullptr;
@@ -26,18 +26,18 @@ struct Solution {
 
 class AntichainSearch {
  public:
-  // Keeps references to both. Error as check() says.
+  // Keeps references to both. Throws Error as check() says.
   AntichainSearch(const Profile&, const PlanOptions&);
 
-  // The smallest bottleneck, and of its plans the tie rule's. Error, with the smallest memory that would do,
-  // when no plan fits the devices.
+  // Returns the smallest bottleneck, and of its plans the tie rule's. Throws Error, with the smallest memory
+  // that would do, when no plan fits the devices.
   Solution best();
-  // The tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the smallest,
-  // on the same devices as `best`.
+  // Returns the tie rule's choice among the plans whose bottleneck is at most `slack` (a share) above the
+  // smallest, on the same devices as `best`.
   Solution near(const Solution& best, TieRule, double slack) const;
 
   Plan plan(const Solution&, std::chrono::steady_clock::time_point start) const;
-  // No plan has a smaller bottleneck: best()'s, where it is proved.
+  // No plan has a smaller bottleneck than this. It is best()'s, where that is proved.
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
 
  private:
@@ -46,7 +46,7 @@ class AntichainSearch {
   void list_lattices();
   const AntichainDag* contracted();
   Placements placements(int devices, bool& all);
-  // What a search for a bottleneck of at most `below_ns` came to.
+  // An Outcome is what a search for a bottleneck of at most `below_ns` came to.
   struct Outcome {
     std::optional<Solution> solution;
     int64_t lower_bound_ns = 0;  // nothing that was searched is better than this
@@ -68,7 +68,7 @@ class AntichainSearch {
   const CutGraph graph_;
   const bool limited_;                                    // whether some device's memory is
   std::vector<std::unique_ptr<AntichainDag>> sequences_;  // one per topological order
-  // Lattices coarser than the whole one, by the share of a stage that is merged.
+  // These are lattices coarser than the whole one, by the share of a stage that is merged.
   std::map<int64_t, std::unique_ptr<AntichainDag>> coarser_;
   std::unique_ptr<AntichainDag> whole_, contracted_;  // null where there are too many states
   bool tried_to_contract_ = false;

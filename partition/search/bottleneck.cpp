@@ -36,7 +36,7 @@ int64_t BottleneckSearch::table_entries(const AntichainDag& dag, const Placement
 int64_t BottleneckSearch::minimum(int64_t low, int64_t high, Guess guess) {
   low = (low + unit_ - 1) / unit_, high = (high + unit_ - 1) / unit_;
   const int64_t most = high;
-  // Down from `high` by steps that double until one is too far; then halves.
+  // It goes down from `high` by steps that double until one is too far, and then by halves.
   int64_t step = guess == Guess::good ? (high - low) / 64 + 1 : high;
   while (low < high) {
     const int64_t middle = std::max(low + (high - low) / 2, high - step);
@@ -129,7 +129,7 @@ bool BottleneckSearch::attainable(int64_t threshold) {
   return false;
 }
 
-// Whether there was anything to pass on.
+// Returns whether there was anything to pass on.
 bool BottleneckSearch::pass_on(int state, int first, int last) {
   const size_t width = gates_.size();
   const double* mine = &latest_[size_t(state) * width];
@@ -157,7 +157,7 @@ bool BottleneckSearch::pass_on(int state, int first, int last) {
   return any > none;
 }
 
-// Keeps a front what it is; false when it was full.
+// Keeps a front what it is, and returns false when it was full.
 bool BottleneckSearch::add(Front& front, const Point& point) const {
   const auto place = std::lower_bound(front.begin(), front.end(), point,
                                       [](const Point& a, const Point& b) { return a.price > b.price; });

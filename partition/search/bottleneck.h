@@ -1,19 +1,20 @@
-// The smallest bottleneck: the fastest that the slowest stage can be, over all ways to cut and to place.
+// The smallest bottleneck is the fastest that the slowest stage can be, over all ways to cut and to place.
 //
-// A threshold test, and a binary search over whole nanoseconds. For a threshold T one pass over the antichain
-// DAG decides which placements can end at which down-set with no stage, and where they count no transfer,
-// above T. A stage from the down-set E to D, by the crew of a move, takes (f(D) − f(E)) / r; f is the work of
-// a down-set at the crew's speed plus its share of the all-reduce. Hence
+// It is found by a threshold test and a binary search over whole nanoseconds. For a threshold T one pass over
+// the antichain DAG decides which placements can end at which down-set with no stage above T, and with no
+// transfer above T where transfers count. A stage from the down-set E to D, by the crew of a move, takes
+// (f(D) − f(E)) / r, where f is the work of a down-set at the crew's speed plus its share of the all-reduce.
+// Hence
 //
 //   latest(D, q) = max of f(E) over down-sets E strictly inside D that placement q can end at
 //   q's move to p ends at D   when   f(D) − latest(D, q) ≤ r T
 //
-// Whether some E serves depends on f(E) alone, so the largest decides; and a down-set strictly inside D lies
-// inside one of those with a node less, so `latest` is a running maximum along the edges: no pair of states
-// is compared.
+// Whether some E serves depends on f(E) alone, so the largest decides. A down-set strictly inside D lies
+// inside one of those with a node less, so `latest` is a running maximum along the edges, and no pair of
+// states is compared.
 //
-// A memory limit is a second such condition. Then not one E decides but the Pareto front of (f(E), memory of
-// E): no E in it is beaten in both.
+// A memory limit is a second such condition. Then the Pareto front of (f(E), memory of E) decides instead of
+// one E: no E in it is beaten in both.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +27,8 @@
 
 namespace antichain {
 
-// S + 1 states of an antichain DAG, from the empty one to the full one; stage s is what states[s + 1] adds to
-// states[s], done by the crew of moves[s].
+// Cuts are S + 1 states of an antichain DAG, from the empty one to the full one. Stage s is what the next
+// state adds to states[s], and the crew of moves[s] does it.
 struct Cuts {
   std::vector<int> states;
   std::vector<const Move*> moves;
@@ -46,37 +47,38 @@ class BottleneckSearch {
   BottleneckSearch(const AntichainDag&, const PlacementDag&, const Profile&, const PlanOptions&,
                    Goal = Goal::time);
 
-  // The smallest attainable threshold of [low, high]; −1 when none is. Leaves the search as attainable() of
-  // that threshold would. Where `high` is a good guess it looks close below first: few tests confirm it.
+  // Returns the smallest attainable threshold of [low, high], or −1 when none is. It leaves the search as
+  // attainable() of that threshold would. Where `high` is a good guess it looks close below first, so that
+  // few tests confirm it.
   int64_t minimum(int64_t low, int64_t high, Guess = Guess::poor);
   bool attainable(int64_t threshold);
   int64_t most() const;  // attainable, if any threshold is
 
-  // About the last threshold tested. Whether the placement can end at this state, and the devices that are
+  // Says of the last threshold tested whether the placement can end at this state, and the devices that are
   // left might still have room for the rest.
   bool boundary(int state, int placement) const;
-  // Whether this one stage is within the threshold, the boundary before it included.
+  // Says whether this one stage is within the threshold, the boundary before it included.
   bool fits(int from_state, int to_state, const Move&) const;
-  // One solution, if attainable: from the back, always the first move, and of its boundaries the one with the
-  // most work, of these the last in the state sequence.
+  // Returns one solution, if the threshold is attainable. It goes from the back and always takes the first
+  // move, and of its boundaries the one with the most work, of these the last in the state sequence.
   Cuts any_cuts() const;
-  // Whether every stage fits its devices; of a search that knows about memory.
+  // Says whether every stage fits its devices. The search must be one that knows about memory.
   bool within_limits(const Cuts&) const;
 
   const AntichainDag& dag() const { return dag_; }
   const PlacementDag& placements() const { return placements_; }
   int64_t threshold() const { return threshold_; }
   int64_t stage_ns(int from_state, int to_state, const Move&) const;
-  // False when a Pareto front grew beyond what is kept: then a solution may have been missed.
+  // Returns false when a Pareto front grew beyond what is kept: then a solution may have been missed.
   bool exact() const { return exact_; }
   int64_t table_entries() const { return int64_t(dag_.states()) * int64_t(gates_.size()); }
   static int64_t table_entries(const AntichainDag&, const PlacementDag&);  // at most
 
  private:
-  // Whole numbers below 2^53, which doubles hold exactly and processors compare several at a time.
+  // Prices are whole numbers below 2^53, which doubles hold exactly and processors compare several at a time.
   using Prices = std::vector<double>;  // per state
 
-  // What the next stage asks of the boundary it begins at: moves that ask the same share one.
+  // A Gate is what the next stage asks of the boundary that it begins at. Moves that ask the same share one.
   struct Gate {
     int from = 0;
     double crew = 0;  // the capacity of the next stage's devices: ascending within a placement
@@ -124,7 +126,7 @@ class BottleneckSearch {
   int64_t threshold_ = 0, unit_ = 1;
   std::map<std::pair<double, int64_t>, int> price_index_;
   std::map<std::pair<int, int>, int> memory_index_;  // by micro-batches in flight, replicas
-  // Of transfers: within, between nodes; empty where they do not count.
+  // Transfers have one list within a node and one between nodes; they have none where they do not count.
   std::vector<Prices> prices_, memory_, transfer_ns_;
   std::vector<Gate> gates_;
   std::vector<GatePrices> gate_prices_;

@@ -1,5 +1,5 @@
-// What the search looks up: the time and memory of the nodes before each state, for every kind of crew, and
-// what each boundary takes to cross. Moves that cost and begin alike share a gate.
+// The search looks up these lists: the time and memory of the nodes before each state, for every kind of
+// crew, and what each boundary takes to cross. Moves that cost and begin alike share a gate.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -30,7 +30,8 @@ std::vector<double> as_doubles(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-// f of a move's crew. Crews of one speed differ only by the all-reduce, and by nothing on a free link.
+// This is f of a move's crew. Crews of one speed differ only by the all-reduce, and by nothing on a free
+// link.
 int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& options, const Move& move) {
   const Link& link = move.reduces_between_nodes ? options.cluster.between_nodes : options.cluster.within_node;
   const bool reduces = move.replicas > 1 && link.bytes_per_s > 0;
@@ -47,7 +48,7 @@ int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& opti
   return place->second;
 }
 
-// Of all the devices of a move's crew together.
+// The memory is that of all the devices of a move's crew together.
 int BottleneckSearch::memory_list(const Move& move) {
   const auto [place, fresh] = memory_index_.try_emplace({move.in_flight, move.replicas}, int(memory_.size()));
   if (fresh) {
@@ -91,7 +92,8 @@ void BottleneckSearch::make_gates(const Profile& profile, const PlanOptions& opt
   gates_begin_.assign(size_t(placements_.size()) + 1, 0);
   for (const Gate& gate : gates_) ++gates_begin_[gate.from + 1];
   std::partial_sum(gates_begin_.begin(), gates_begin_.end(), gates_begin_.begin());
-  // Profiles are often in whole microseconds: then so is every threshold that matters.
+  // Profiles are often in whole microseconds. Then every threshold that matters is in whole microseconds,
+  // too.
   if (whole) {
     unit_ = 0;
     for (int64_t ns : dag_.graph().work_ns) unit_ = std::gcd(unit_, ns);

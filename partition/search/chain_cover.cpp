@@ -5,9 +5,9 @@
 namespace antichain {
 namespace {
 
-// How many nodes of each chain are ancestors of a node (or the node itself): a vector clock, as in F.
-// Mattern, "Virtual Time and Global States of Distributed Systems", Parallel and Distributed Algorithms,
-// 1989. Clocks end at the last chain that existed when their node was placed.
+// A Clock says how many nodes of each chain are ancestors of a node (or the node itself). It is a vector
+// clock, as in F. Mattern, "Virtual Time and Global States of Distributed Systems", Parallel and Distributed
+// Algorithms, 1989. Clocks end at the last chain that existed when their node was placed.
 using Clock = std::vector<int>;
 
 Clock join(const CutGraph& graph, const std::vector<Clock>& clocks, int node) {

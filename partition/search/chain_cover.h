@@ -1,10 +1,9 @@
-// Chains that cover the network, so that a down-set is a handful of numbers: how far it has come along each
-// chain.
+// Chains cover the network, so that a down-set is a handful of numbers: how far it has come along each chain.
 //
 //      a ─ b ─ c ─ f          chain 0: a b c f
 //       \─ d ─ e ─/           chain 1: d e          the down-set {a, b, d} is (2, 1)
 //
-// A chain is a set of nodes of which any two are ordered by a path; a down-set that holds one of its nodes
+// A chain is a set of nodes of which any two are ordered by a path, so a down-set that holds one of its nodes
 // holds all earlier ones. Containment is then ≤ in every component, and a network 20,000 nodes deep needs one
 // number.
 #pragma once
@@ -24,11 +23,12 @@ struct ChainCover {
   void append(int chain, int node);  // nodes come in graph order
 };
 
-// First fit in graph order: a node continues the first chain whose last node is one of its ancestors. nullopt
-// when more than `max_chains` are needed; a network that wide has more down-sets than anybody can list.
+// Covers the graph by first fit in graph order: a node continues the first chain whose last node is one of
+// its ancestors. Returns nothing when more than `max_chains` are needed; a network that wide has more
+// down-sets than anybody can list.
 std::optional<ChainCover> chain_cover(const CutGraph&, int max_chains = 512);
 
-// One chain, the graph order itself: the down-sets are the prefixes of the graph order.
+// Returns one chain, the graph order itself, whose down-sets are the prefixes of the graph order.
 ChainCover graph_order_cover(const CutGraph&);
 
 }  // namespace antichain

@@ -9,13 +9,14 @@
 namespace antichain {
 namespace {
 
-// The best way found for a placement to end at `state`; `before` is an index into the ways of the move's
-// origin.
+// A Way is the best way found for a placement to end at `state`. `before` is an index into the ways of the
+// move's origin.
 struct Way {
   int state = 0;
   int before = -1;
   const Move* by = nullptr;
-  // Whole numbers; ns² beyond 2^53 round, in a fixed order: the same on every rank.
+  // These are whole numbers. Squares of nanoseconds beyond 2^53 round in a fixed order, the same on every
+  // rank.
   double bytes = 0, squares = 0;
   bool reached = false;
 };
@@ -47,7 +48,8 @@ class Chooser {
   }
 
  private:
-  // All states at which the placement may end, ascending; at most `limit_`, and the known solution's always.
+  // Returns all states at which the placement may end, ascending: at most `limit_`, and the known solution's
+  // always.
   Ways candidates(int placement) const {
     const AntichainDag& dag = search_.dag();
     std::vector<int> states, known = known_states(placement);

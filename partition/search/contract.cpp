@@ -6,7 +6,7 @@
 namespace antichain {
 namespace {
 
-// The graph with its nodes mapped to groups, which are numbered in a topological order of theirs.
+// Returns the graph with its nodes mapped to groups, which are numbered in a topological order of theirs.
 CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int groups) {
   CutGraph result;
   result.nodes.resize(size_t(groups)), result.inputs.resize(size_t(groups)),
@@ -22,7 +22,7 @@ CutGraph grouped(const CutGraph& graph, const std::vector<int>& group, int group
     result.param_bytes[g] += graph.param_bytes[v];
     result.held_bytes[g] += graph.held_bytes[v];
     result.kept_bytes[g] += graph.kept_bytes[v];
-    // What leaves the group: in a chain its last node's output, of branches all.
+    // What leaves the group is its last node's output in a chain, and all outputs of branches.
     const bool leaves = std::any_of(graph.consumers[v].begin(), graph.consumers[v].end(),
                                     [&](int after) { return group[after] != g; });
     if (!leaves) continue;

@@ -1,5 +1,5 @@
-// A smaller network: nodes that are best kept together become one. For networks with more antichains than can
-// be searched.
+// A contraction is a smaller network: nodes that are best kept together become one. It serves networks with
+// more antichains than can be searched.
 //
 //   chains      a ─ b ─ c        c alone uses b, and b alone a: one node
 //   branches      ┌ a ┐

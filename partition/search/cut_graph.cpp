@@ -8,8 +8,8 @@
 namespace antichain {
 namespace {
 
-// 2^53: up to there a double holds whole numbers exactly, and a bottleneck in seconds names one integer of
-// ns.
+// Up to 2^53 a double holds whole numbers exactly, and a bottleneck in seconds names one integer of
+// nanoseconds.
 constexpr double max_total_ns = 0x1p53, max_total_bytes = 0x1p53;
 
 constexpr double most_microbatches = 4096;
@@ -34,7 +34,8 @@ void check_sums(const Profile& profile) {
       throw Error(
           "node " + node.name + " takes " + std::to_string(cost.compute_s()) + " s, which no plan can add up",
           "check its times in the profile");
-    // As often as a formula may count them: what is held once, the rest for every micro-batch of a step.
+    // Bytes are counted as often as a formula may count them: what is held once, and the rest for every
+    // micro-batch of a step.
     if (!bytes.holds(trained_bytes(double(cost.param_bytes), double(cost.slot_bytes())) +
                      double(cost.prepared_bytes) +
                      most_microbatches * (double(cost.stash_bytes) + double(cost.output_bytes))))

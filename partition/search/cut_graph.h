@@ -1,7 +1,7 @@
-// The network as a planner sees it: input nodes left out, prices as integers.
+// A CutGraph is the network as a planner sees it: input nodes are left out, and prices are integers.
 //
 // Inputs belong to no stage (every stage that uses one loads it), so they are neither cut nor priced. Times
-// are rounded once, here: from then on sums and comparisons are exact, and "equal" means equal on every rank.
+// are rounded once, here. From then on sums and comparisons are exact, and "equal" means equal on every rank.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct CutGraph {
   int size() const { return int(nodes.size()); }
 };
 
-// Error naming the node when its time is beyond what planning in nanoseconds can add up (a hundred days in
-// all), or its bytes beyond nine petabytes in a step.
+// Throws Error naming the node when its time is beyond what planning in nanoseconds can add up (a hundred
+// days in all), or its bytes are beyond nine petabytes in a step.
 CutGraph cut_graph(const Profile&);
 
-// The same graph with its nodes in another topological order: order[i] becomes node i.
+// Returns the same graph with its nodes in another topological order: order[i] becomes node i.
 CutGraph reordered(const CutGraph&, const std::vector<int>& order);
 
 }  // namespace antichain

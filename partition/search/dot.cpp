@@ -10,8 +10,8 @@
 namespace antichain {
 namespace {
 
-// M. Okabe and K. Ito, "Color Universal Design", 2008 (grey for black); the fill is the colour with four
-// parts of white.
+// The colours are those of M. Okabe and K. Ito, "Color Universal Design", 2008 (grey for black). The fill is
+// the colour with four parts of white.
 struct Colour {
   const char *line, *fill;
 };
@@ -23,7 +23,7 @@ constexpr std::array<Colour, 8> palette = {{{"#0072B2", "#CCE3F0"},
                                             {"#D55E00", "#F7DFCC"},
                                             {"#B5A900", "#FCFAD9"},
                                             {"#666666", "#E6E6E6"}}};
-// The second channel: stages 8 apart differ in their frame.
+// Frames are the second channel: stages 8 apart differ in them.
 constexpr std::array<const char*, 3> frames = {"solid", "dashed", "dotted"};
 
 constexpr const char* header = R"(digraph {{
@@ -33,7 +33,8 @@ constexpr const char* header = R"(digraph {{
   edge [color="#888888", arrowsize=0.6, fontname="Helvetica", fontsize=10];
 )";
 
-// A DOT string: quotes and backslashes escaped, anything that is no character of a line left blank.
+// Returns a DOT string: quotes and backslashes are escaped, and anything that is no character of a line is
+// left blank.
 std::string text(const std::string& line) {
   std::string escaped = "\"";
   for (char c : line) {
@@ -47,7 +48,7 @@ std::string text(const std::string& line) {
   return escaped + '"';
 }
 
-// Three digits: 0, 0.012, 1.23, 123, 1234.
+// Returns three digits: 0, 0.012, 1.23, 123, 1234.
 std::string short_number(double x) {
   if (x == 0) return "0";
   return fmt::format("{:.{}f}", x, x >= 100 ? 0 : x >= 10 ? 1 : x >= 1 ? 2 : 3);

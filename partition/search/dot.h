@@ -1,4 +1,4 @@
-// Plans and antichain DAGs as pictures, for Graphviz (dot -Tsvg plan.dot > plan.svg).
+// These functions draw plans and antichain DAGs for Graphviz (dot -Tsvg plan.dot > plan.svg).
 //
 //   ╭─────────────────────────────────────╮
 //   │ (conv1)  stage 0 · rank 0 · 12.3 ms │   a stage is a box of one colour; after eight, colours repeat
@@ -15,12 +15,12 @@
 
 namespace antichain {
 
-// The network, its stages coloured; inputs outside, because no stage owns them. Error when the plan is not
-// valid for it.
+// Draws the network with its stages coloured. Inputs are outside, because no stage owns them. Throws Error
+// when the plan is not valid for the network.
 std::string to_dot(const Plan&, const Profile&);
 
-// One node a state: its antichain and the work of its down-set; an edge where one node more is added. Only
-// the first `max_states` of the state sequence, and a note that says how many were left out.
+// Draws one node a state, with its antichain and the work of its down-set, and an edge where one node more is
+// added. It draws the first `max_states` of the state sequence and notes how many it left out.
 std::string to_dot(const AntichainDag&, const Profile&, int max_states);
 
 }  // namespace antichain

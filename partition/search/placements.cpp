@@ -17,7 +17,7 @@ bool levels_differ(const Cluster& cluster) {
 
 }  // namespace
 
-// Breadth first over Used; then numbered by capacity.
+// The builder goes breadth first over Used. Placements are then numbered by capacity.
 class PlacementBuilder {
  public:
   PlacementBuilder(const PlanOptions& options, int devices)
@@ -54,8 +54,8 @@ class PlacementBuilder {
   }
 
  private:
-  // How many of each kind are used, and the node of the last stage: −1 where it does not matter or was not
-  // one.
+  // A Used says how many of each kind are used, and the node of the last stage: −1 where it does not matter
+  // or was not one.
   struct Used {
     std::vector<int> of_kind;
     int last_node = -1;
@@ -81,7 +81,8 @@ class PlacementBuilder {
     return std::min(left, options_.replicas.automatic ? options_.microbatches : of_stage_after(taken));
   }
 
-  // Crews of r devices from kind `kind` on. One level deep per kind that gives some: at most r levels.
+  // Goes through the crews of r devices from kind `kind` on. It is one level deep per kind that gives some,
+  // so at most r levels.
   void enumerate(const Used& from, int number, int kind, int wanted, int r) {
     if (wanted == 0) return move(from, number, r);
     for (int k = kind; k < int(dag_.kinds_.size()); ++k) {

@@ -1,13 +1,13 @@
-// Placements: the ways to use up a cluster's devices, stage by stage. The counterpart of the antichain DAG:
-// that one says what the first stages can hold, this one which devices they can have, and a plan is a path
-// through both at once.
+// Placements are the ways to use up a cluster's devices, stage by stage. They are the counterpart of the
+// antichain DAG: that one says what the first stages can hold, this one which devices they can have, and a
+// plan is a path through both at once.
 //
 //   4 equal devices, one a stage       0 ─▶ 1 ─▶ 2 ─▶ 3 ─▶ 4        as many placements as stages
 //   with replicas                      every 0 ≤ i < j ≤ 4           from i to j: j − i replicas
 //   2 fast and 2 slow ones             (0,0) ─▶ (1,0) ─▶ … (2,2)     how many of each kind
 //
-// Devices of one kind (speed, memory, and node where links differ) are interchangeable, which is what keeps
-// this small: 8 different devices have 256 placements.
+// Devices of one kind (speed, memory, and node where links differ) are interchangeable. This keeps the number
+// of placements small: 8 different devices have 256.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@
 
 namespace antichain {
 
-// One more stage, and who does it.
+// A Move is one more stage, and the devices that do it.
 struct Move {
   int from = 0, to = 0;                   // placements
   std::vector<std::pair<int, int>> crew;  // kind, count
@@ -33,9 +33,10 @@ struct Move {
 
 class PlacementDag {
  public:
-  // Every way to use exactly `devices` of the cluster's. nullopt when there are more than `max_moves`.
+  // Builds every way to use exactly `devices` of the cluster's. Returns nothing when there are more than
+  // `max_moves`.
   static std::optional<PlacementDag> build(const PlanOptions&, int devices, int max_moves);
-  // Only those that take devices in this order.
+  // Builds only those that take devices in this order.
   static PlacementDag in_order(const PlanOptions&, const std::vector<int>& order);
 
   // Placements are numbered by capacity, so that a move leads to a larger number; 0 is "none used yet".
@@ -47,8 +48,8 @@ class PlacementDag {
   std::span<const Move> into(int placement) const;
   std::span<const Move> moves() const { return moves_; }
 
-  // The stages of a path from 0 to a complete placement, as lists of devices: of a kind, the lowest numbers
-  // first.
+  // Returns the stages of a path from 0 to a complete placement, as lists of devices. Of a kind, the lowest
+  // numbers come first.
   std::vector<std::vector<int>> devices(std::span<const Move* const> path) const;
 
  private:

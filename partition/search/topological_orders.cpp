@@ -9,7 +9,7 @@ namespace antichain {
 namespace {
 
 // A. B. Kahn, "Topological sorting of large networks", Communications of the ACM, 1962: of the nodes whose
-// inputs are done, always the one of the smallest key. A key may use when a node became ready.
+// inputs are done, the one of the smallest key always comes next. A key may use when a node became ready.
 std::vector<int> sorted_by(const CutGraph& graph,
                            const std::function<int64_t(int node, int64_t ready)>& key) {
   std::vector<int> order, waiting;
@@ -28,7 +28,7 @@ std::vector<int> sorted_by(const CutGraph& graph,
   return order;
 }
 
-// The longest path from a node to an end, in work.
+// Returns the longest path from a node to an end, in work.
 std::vector<int64_t> tails(const CutGraph& graph) {
   std::vector<int64_t> tail(graph.work_ns);
   for (int v = graph.size() - 1; v >= 0; --v)

@@ -1,5 +1,5 @@
-// Several topological orders of one network. Where the antichains are too many to search, a plan can still be
-// the best contiguous cut of an order; which order decides how good that is.
+// Where the antichains are too many to search, a plan can still be the best contiguous cut of a topological
+// order. Which order it is decides how good that is, so several are tried.
 #pragma once
 
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace antichain {
 
-// The graph order first; then breadth first, depth first, and by how much work depends on a node or is in it,
-// most and least first. No order twice.
+// Returns the graph order first, then breadth first, depth first, and by how much work depends on a node or
+// is in it, most and least first. No order stands twice.
 std::vector<std::vector<int>> topological_orders(const CutGraph&);
 
 }  // namespace antichain

@@ -23,7 +23,7 @@ bool can_be_next(const Profile& profile, const std::vector<bool>& inside, size_t
          });
 }
 
-// Whether the DAG goes on from every state by every node that can be next: then it has all down-sets.
+// Says whether the DAG goes on from every state by every node that can be next: then it has all down-sets.
 bool is_whole(const AntichainDag& dag, const Profile& profile) {
   std::vector<bool> inside(profile.nodes.size());
   for (int state = 0; state < dag.states(); ++state) {
@@ -69,7 +69,7 @@ void AllCuts::find_heads() {
   }
 }
 
-// For this node's inputs, and for the gradients it sends there.
+// A node waits for its inputs, and for the gradients that it sends there.
 double AllCuts::wait_s(const LongestWays& ways, const ProfileNode& node) const {
   double there_s = 0, back_s = 0;
   for (int input : node.inputs) {
@@ -102,7 +102,7 @@ void AllCuts::find_rests() {
 
 double AllCuts::least_step_s() const { return whole_ ? rest_s(stages_, dag_.empty()) : 0; }
 
-// Depth first; boundary b goes through all states beyond that of boundary b − 1.
+// The search is depth first. Boundary b goes through all states beyond that of boundary b − 1.
 bool AllCuts::search(CutScorer& score, ScoredCuts& best, int64_t budget) const {
   const int64_t begin = score.spent();
   int64_t boundaries = 0;

@@ -1,16 +1,16 @@
-// All cuts of a small network, but for those that can not be better: a proof, where it ends within its
-// budget.
+// This search goes through all cuts of a small network, but for those that can't be better. Where it ends
+// within its budget, it is a proof.
 //
-// A stage that begins at the down-set E and does w of work a micro-batch, M times, also waits: whatever it
-// holds, it holds some node that could be the next after E, and that node's longest way from a source through
-// E has to be gone before the stage's first forward, and the way back after its last backward:
+// A stage that begins at the down-set E and does w of work a micro-batch, M times, also waits. Whatever it
+// holds, it holds some node that could be the next after E. That node's longest way from a source through E
+// has to be gone before the stage's first forward, and the way back after its last backward:
 //
 //   step  ≥  M w + head(E),   head(E) = the shortest such wait, over the nodes that can be next
 //
-// That holds where backwards are whole: a weight half (W) may come while the gradient is on its way, so
-// nothing is proved for schedules that have any. It depends on a stage's two ends alone. So the most that the
-// stages after a boundary can be spared is found by dynamic programming, it is a bound for all plans, and it
-// rules out most cuts before they have all their boundaries.
+// This holds where backwards are whole. A weight half (W) may come while the gradient is on its way, so
+// nothing is proved for schedules that have any. The bound depends on a stage's two ends alone. So dynamic
+// programming finds the least that the stages after a boundary make of a step. That is a bound for all plans,
+// and it rules out most cuts before they have all their boundaries.
 #pragma once
 
 #include <cstdint>
@@ -23,13 +23,13 @@ namespace antichain {
 
 class AllCuts {
  public:
-  // Every plan is a path of one device a stage, all equally fast; `dag` holds at most a few thousand states.
+  // Every plan is a path of one device a stage, all equally fast. `dag` holds at most a few thousand states.
   AllCuts(const Profile&, const PlanOptions&, const AntichainDag&, int stages);
   static bool possible(const PlanOptions&, const CutScorer&, int stages);
 
-  // No plan with boundaries in the DAG has a shorter step.
+  // No plan with boundaries in the DAG has a shorter step than this.
   double least_step_s() const;
-  // Better than `best` where there is such; true when none is left out.
+  // Replaces `best` where there is a better one. Returns true when nothing is left out.
   bool search(CutScorer&, ScoredCuts& best, int64_t budget) const;
 
  private:
@@ -52,7 +52,7 @@ class AllCuts {
   double speed_ = 1;
   std::vector<double> work_s_;  // per state: of its down-set, updates included
   std::vector<double> head_s_;  // per state
-  // Stages x states: the least that so many stages from this state on make of a step.
+  // The table is stages x states. It has the least that so many stages from this state on make of a step.
   std::vector<double> rest_s_;
 };
 

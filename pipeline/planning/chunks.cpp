@@ -10,7 +10,7 @@
 namespace antichain {
 namespace {
 
-// Devices of the cluster, the fastest first where there are more than are used.
+// Returns devices of the cluster, the fastest first where there are more than are used.
 std::vector<int> used_devices(const Cluster& cluster, int ranks) {
   std::vector<int> devices(std::max(cluster.devices.size(), size_t(ranks)));
   std::iota(devices.begin(), devices.end(), 0);

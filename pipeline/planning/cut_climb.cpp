@@ -6,7 +6,7 @@
 namespace antichain {
 namespace {
 
-// Neighbours up and down of one boundary that are tried with those of the next.
+// So many neighbours up and down of one boundary are tried with those of the next.
 constexpr size_t most_in_pairs = 4;
 constexpr int narrow_places = 4;
 constexpr int rounds = 5;           // of a walk, each from the best so far
@@ -63,7 +63,8 @@ std::vector<int> CutClimb::near(int state) const {
   return states;
 }
 
-// 2, 4, 8 … nodes away, always by the first or always by the last way; and as far along the state sequence.
+// Returns states 2, 4, 8 … nodes away, always by the first or always by the last way, and as far along the
+// state sequence.
 std::vector<int> CutClimb::far(int state) const {
   std::vector<int> states;
   const auto walk = [&](auto ways, bool last) {
@@ -102,7 +103,7 @@ std::vector<int> CutClimb::for_pairs(int state) const {
   return states;
 }
 
-// Some states between two others: narrow ones where there are any.
+// Returns some states between two others: narrow ones where there are any.
 std::vector<int> CutClimb::between(int from, int to) const {
   const auto begin = std::upper_bound(narrow_.begin(), narrow_.end(), from);
   const auto end = std::lower_bound(begin, narrow_.end(), to);
@@ -116,7 +117,7 @@ std::vector<int> CutClimb::between(int from, int to) const {
   return states;
 }
 
-// Where placements allow it.
+// Returns the changes that placements allow.
 std::vector<CutClimb::Change> CutClimb::other_devices(const Cuts& cuts, size_t stage) const {
   std::vector<Change> found;
   const Move& own = *cuts.moves[stage];
@@ -207,7 +208,7 @@ ScoredCuts CutClimb::climb(const ScoredCuts& start, int64_t budget) {
   return best;
 }
 
-// One boundary, or two neighbouring ones, elsewhere; or other devices.
+// Moves one boundary or two neighbouring ones elsewhere, or takes other devices.
 void CutClimb::jump(Cuts& cuts) {
   const size_t boundaries = cuts.moves.size() - 1;
   if (choice_ && (boundaries == 0 || split_mix(random_) % 4 == 0)) {

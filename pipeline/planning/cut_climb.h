@@ -1,12 +1,12 @@
-// A local search over cuts: it moves boundaries to neighbouring states of the antichain DAG, one or two at a
-// time, and stages to other devices, as long as the step gets shorter.
+// A CutClimb is a local search over cuts. It moves boundaries to neighbouring states of the antichain DAG,
+// one or two at a time, and stages to other devices, as long as the step gets shorter.
 //
 // That ends where no single move helps, so it also wanders: random moves are taken unless they make the step
 // longer by more than a threshold that shrinks to nothing (G. Dueck and T. Scheuer, "Threshold Accepting",
 // Journal of Computational Physics 1990).
 //
-// Budgets are counted in CutScorer::spent(), not in seconds, and the random numbers come from a fixed seed:
-// the same result on every machine.
+// Budgets are counted in CutScorer::spent(), not in seconds, and the random numbers come from a fixed seed.
+// So the result is the same on every machine.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ class CutClimb {
  public:
   explicit CutClimb(CutScorer&);  // keeps a reference
 
-  // The best that descending from here comes to, within the budget.
+  // Returns the best that descending from here comes to, within the budget.
   ScoredCuts climb(const ScoredCuts& start, int64_t budget);
-  // The best of a walk from here, and of descending from it.
+  // Returns the best of a walk from here, and of descending from it.
   ScoredCuts wander(const ScoredCuts& start, int64_t budget);
 
  private:
@@ -44,7 +44,8 @@ class CutClimb {
   std::vector<int> for_pairs(int state) const;
   std::vector<int> between(int from, int to) const;
 
-  // A stage and the next one on other devices, or as one stage; or a stage as two.
+  // A Change puts a stage and the next one on other devices, or makes them one stage, or makes two of one
+  // stage.
   struct Change {
     size_t stages = 1;  // that are changed
     const Move *first = nullptr, *second = nullptr;

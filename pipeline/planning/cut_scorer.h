@@ -1,4 +1,5 @@
-// What a way to cut and place is worth to the makespan search: a step time, or nothing where it is no plan.
+// A CutScorer tells the makespan search what a way to cut and place is worth: a step time, or nothing where
+// it is no plan.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +19,11 @@ struct Score {
   double step_s = 0;  // to the picosecond: equal steps are not told apart by the order of their sums
   double slowest_s = 0;
   int64_t bytes = 0;
-  // Sum of squares of StepEstimate::at_least_s. While the stages that make the step long stay as they are, a
-  // search can still see whether it makes the others shorter.
+  // The strain is the sum of squares of StepEstimate::at_least_s. While the stages that make the step long
+  // stay as they are, a search can still see whether it makes the others shorter.
   double strain = 0;
 
-  // Less is better: the step; then the slowest stage; then the bytes sent.
+  // Less is better: first the step, then the slowest stage, then the bytes sent.
   bool operator<(const Score& other) const {
     return std::tie(step_s, slowest_s, bytes) < std::tie(other.step_s, other.slowest_s, other.bytes);
   }
@@ -38,10 +39,10 @@ class CutScorer {
   // a stage (pipeline/planning/chunks.h).
   CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
-  // nullopt when a stage is empty or does not fit its devices, states are not nested, or a replica has no
-  // micro-batch. Also when the step is certainly longer than `limit_s`.
+  // Returns nothing when a stage is empty or does not fit its devices, states are not nested, or a replica
+  // has no micro-batch. Returns nothing as well when the step is certainly longer than `limit_s`.
   std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity());
-  // What all calls took, in a unit of about 3 ns: the same on every machine.
+  // Returns what all calls took, in a unit of about 3 ns. It is the same on every machine.
   int64_t spent() const { return spent_; }
 
   const AntichainDag& dag() const { return dag_; }

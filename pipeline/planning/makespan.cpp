@@ -24,7 +24,7 @@
 namespace antichain {
 namespace {
 
-// In the unit of CutScorer::spent().
+// Budgets are in the unit of CutScorer::spent().
 constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 10'000'000, wander_budget = 40'000'000;
 constexpr size_t most_climbs = 4;     // of each search, from different candidates
 constexpr size_t most_promising = 3;  // searches to climb in
@@ -36,14 +36,14 @@ bool links_are_free(const Cluster& cluster) {
   return free(cluster.within_node) && free(cluster.between_nodes);
 }
 
-// Stages and devices as even as they go.
+// Returns crews of stages and devices as even as they go.
 std::vector<int> even_crews(int stages, int devices) {
   std::vector<int> crews;
   for (int s = 0; s < stages; ++s) crews.push_back(devices * (s + 1) / stages - devices * s / stages);
   return crews;
 }
 
-// A search of partition/, its candidates, and what climbing made of them.
+// A Ground is a search of partition/, its candidates, and what climbing made of them.
 struct Ground {
   PlanOptions options;  // the search keeps references to it
   std::unique_ptr<AntichainSearch> search;
@@ -53,7 +53,7 @@ struct Ground {
   std::vector<ScoredCuts> found;  // the best first
 };
 
-// About all plans of so many stages.
+// A Known is what is known of all plans of so many stages.
 struct Known {
   double least_step_s = 0;
   bool done = false;  // whether a better one than what was found is ruled out
@@ -84,7 +84,7 @@ class MakespanSearch {
   }
 
  private:
-  // What is asked for, as a pipeline of so many devices by this objective of the bottleneck.
+  // Returns what is asked for, as a pipeline of so many devices by this objective of the bottleneck.
   PlanOptions variant(int devices, Objective objective, bool straight = false) const {
     PlanOptions options = options_;
     options.objective = objective;
@@ -113,8 +113,8 @@ class MakespanSearch {
     if (options_.replicas.automatic) start_without_choice(devices, links);
   }
 
-  // Automatic replicas may leave out what is good for the step: no replicas, and as even ones as there can be
-  // (which may be the only ones that have micro-batches for all).
+  // Automatic replicas may leave out what is good for the step. So it also starts without replicas, and with
+  // as even ones as there can be (which may be the only ones that have micro-batches for all).
   void start_without_choice(int devices, bool links) {
     if (nodes_ >= devices)
       try_from(variant(devices, links ? Objective::compute_or_transfer : Objective::compute, true), true);
@@ -129,7 +129,7 @@ class MakespanSearch {
     }
   }
 
-  // Where not everything that may be tried fits the memory.
+  // Not everything that may be tried fits the memory.
   void try_from(const PlanOptions& options, bool near) {
     try {
       start_from(options, near);
@@ -163,8 +163,8 @@ class MakespanSearch {
     sort_found(ground);
   }
 
-  // From the best candidates of the most promising searches; then all cuts, where they are few; else around
-  // the best.
+  // Improves the best candidates of the most promising searches. Then it tries all cuts, where they are few,
+  // and otherwise looks around the best.
   void improve() {
     const auto empty = [](const auto& ground) { return ground->found.empty(); };
     grounds_.erase(std::remove_if(grounds_.begin(), grounds_.end(), empty), grounds_.end());
@@ -211,7 +211,7 @@ class MakespanSearch {
                  all.search(*ground.score, ground.found[0], all_cuts_budget);
   }
 
-  // What is known about every number of stages there may be.
+  // Concludes from what is known about every number of stages there may be.
   void conclude() {
     if (!options_.replicas.off()) return;
     const int most = options_.at_most ? std::min(options_.stages, nodes_) : options_.stages;
@@ -230,7 +230,7 @@ class MakespanSearch {
         on_its_ranks(ground.search->plan(solution, std::chrono::steady_clock::now()), options_, policy_));
   }
 
-  // A method that refuses, for whatever it can not do, is no candidate.
+  // A method that refuses, whatever the reason, is no candidate.
   void add_baseline(Method method) {
     try {
       PlanOptions options = options_;

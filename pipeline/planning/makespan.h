@@ -1,7 +1,7 @@
-// The plan with the shortest step: simulated, with fill and drain, links and the messages that the runner
-// sends.
+// This search finds the plan with the shortest step. The step is simulated, with fill and drain, links and
+// the messages that the runner sends.
 //
-// There are too many plans to simulate, and the bottleneck says most about the step: so the search starts
+// There are too many plans to simulate, and the bottleneck says most about the step. So the search starts
 // from plans with the smallest bottleneck, their ties and near-ties, and the cheap baselines, and climbs from
 // the best of them. The result is no worse than any of these. Where the cuts are few enough to try them all,
 // it is proved to be the best.
@@ -13,7 +13,7 @@
 
 namespace antichain {
 
-// options.objective is makespan. The bound is that of makespan_bound.h. Error as plan_antichain.
+// options.objective is makespan. The bound is that of makespan_bound.h. Throws Error as plan_antichain does.
 Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
 
 }  // namespace antichain

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double bound_rounding = 1e-12;  // sums of thousands of doubles, in another order, differ by less
 
-// Of the devices a plan may use; all are 1 when the cluster names none.
+// Returns the speeds of the devices that a plan may use. All are 1 when the cluster names none.
 std::vector<double> speeds(const PlanOptions& options) {
   std::vector<double> speeds;
   for (const Device& device : options.cluster.devices) speeds.push_back(device.speed);
@@ -26,7 +26,8 @@ int device_count(const PlanOptions& options) {
   return replicas.empty() ? options.stages : std::accumulate(replicas.begin(), replicas.end(), 0);
 }
 
-// How much more than the times themselves the planner's whole nanoseconds can be, at any of the speeds.
+// Returns how much more than the times themselves the planner's whole nanoseconds can be, at any of the
+// speeds.
 double rounded_up_ns(const Profile& profile, const PlanOptions& options, const std::vector<double>& speeds) {
   double most = 0;
   for (double speed : speeds) {
@@ -36,12 +37,12 @@ double rounded_up_ns(const Profile& profile, const PlanOptions& options, const s
         sum += std::max(0.0, double(work_ns(node.cost, speed)) - node.cost.compute_s() * 1e9 / speed);
     most = std::max(most, sum);
   }
-  // A stage's share of its work, and of each node's all-reduce.
+  // A stage has its share of its work, and of each node's all-reduce.
   return most + (options.replicas.off() ? 0 : 1 + 0.5 * double(profile.nodes.size()));
 }
 
-// Replicas take turns whatever their speed: of M micro-batches the slowest does ⌊M / r⌋ or ⌈M / r⌉, M / r
-// only where r divides M. 1 where a crew is as fast as its slowest because all are.
+// Replicas take turns whatever their speed. Of M micro-batches the slowest does ⌊M / r⌋ or ⌈M / r⌉, and M / r
+// only where r divides M. The share is 1 where a crew is as fast as its slowest because all are.
 double share_of_slowest(const PlanOptions& options, const std::vector<double>& speeds) {
   if (options.replicas.off() || speeds.front() == speeds.back()) return 1;
   const int M = options.microbatches, most = std::min(M, device_count(options));

@@ -1,4 +1,4 @@
-// What no plan's step can be shorter than: the larger of
+// No plan's step can be shorter than the larger of
 //
 //   one micro-batch's critical path    forwards along a path of the network, backwards along one to a source,
 //                                      each node on the fastest device, no transfers; the update of a node
@@ -19,28 +19,29 @@
 
 namespace antichain {
 
-// The same network with every node's share of its update in its backward: what planners should balance.
+// Returns the same network with every node's share of its update in its backward. Planners should balance
+// this.
 Profile with_updates(const Profile&, int microbatches);
 
-// Of each node, on a device of speed 1 and without overhead: the longest way of one micro-batch's forward
-// from a source to this node's end, and of its gradient from this node's begin to a source, the last node's
-// update included.
+// LongestWays has figures for each node, on a device of speed 1 and without overhead: the longest way of one
+// micro-batch's forward from a source to this node's end, and of its gradient from this node's begin to a
+// source, the last node's update included.
 struct LongestWays {
   std::vector<double> there_s, back_s;
 };
-// `halves`: the schedule parts backwards into I and W.
+// `halves` says that the schedule parts backwards into I and W.
 LongestWays longest_ways(const Profile&, bool halves = false);
 
 double critical_path_s(const Profile&, double fastest, bool halves = false);
 
-// `bottleneck_ns`: no plan for these options has a smaller one (objective "compute"), of the network
-// with_updates. `halves` as above.
+// No plan for these options has a smaller bottleneck than `bottleneck_ns` (by the objective "compute", of the
+// network with_updates). `halves` is as above.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, int64_t bottleneck_ns);
-// Searches for that bottleneck, without memory limits: a bound for any method's plan and any order that
-// trains.
+// Searches for that bottleneck, without memory limits. The bound holds for any method's plan and any order
+// that trains.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
 
-// The bound; the step where the two are equal but for the last bits of their sums.
+// Returns the bound, or the step where the two are equal but for the last bits of their sums.
 double but_for_rounding(double bound_s, double step_s);
 
 }  // namespace antichain

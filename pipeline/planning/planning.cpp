@@ -25,7 +25,7 @@ void check_trains(const Policy& policy) {
               "choose " + training_policies_in_words(), ExitCode::usage);
 }
 
-// What the policy can't be planned with, before anything is searched.
+// Refuses what the policy can't be planned with, before anything is searched.
 void check_ranks(const Policy& policy, const PlanOptions& options) {
   policy.check_microbatches(options.microbatches, options.stages);
   if (options.chunks > 1 && !options.replicas.off())
@@ -51,14 +51,14 @@ void check_memory(const Plan& plan, const Cluster& cluster) {
       "fits");
 }
 
-// data-parallel replicates even where replicas are off.
+// The method data-parallel replicates even where replicas are off.
 PlanOptions options_behind(const Plan& plan, PlanOptions options) {
   if (has_replicas(plan) && options.replicas.off()) options.replicas.automatic = true;
   return options;
 }
 
-// Of the plans with the smallest bottleneck, that of the tie rule with the shorter step: on links that take
-// time, fewer bytes are not always better than more even stages.
+// Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step. On links
+// that take time, fewer bytes are not always better than more even stages.
 Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   const auto start = std::chrono::steady_clock::now();
   const PlanOptions by_stage = one_device_a_stage(options, policy);
@@ -82,7 +82,7 @@ Plan priced_by_rank(const Plan& plan, const Profile& profile, const PlanOptions&
   return priced;
 }
 
-// What is asked of the planner that is to bound a given plan: as many devices, shared out alike.
+// Returns what the planner is asked for that is to bound a given plan: as many devices, shared out alike.
 PlanOptions options_for(const Plan& plan, PlanOptions options) {
   options.stages = plan.ranks();
   options.replicas = {.automatic = has_replicas(plan)};

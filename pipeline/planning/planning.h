@@ -1,5 +1,5 @@
-// The one way from a profile to a plan: any method, any objective, the step simulated, and memory a hard
-// limit.
+// This is the one way from a profile to a plan: by any method and for any objective, with the step simulated
+// and memory a hard limit.
 //
 //   compute, compute-or-transfer   the method's own plan
 //   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other:
@@ -17,15 +17,16 @@
 namespace antichain {
 
 // Plan::step_s is of options.microbatches under the policy, which also says how many micro-batches are in
-// flight (so options.in_flight is not read). Error as the planners, for a policy without backwards, for more
-// replicas than micro-batches, and when the plan of a method that does not look at memory does not fit: it
-// names the stage, what it needs, and what would do.
+// flight (so options.in_flight is not read). Throws Error as the planners do, for a policy without backwards,
+// for a number of micro-batches that the policy can't run, and for more replicas than micro-batches. Throws
+// Error when the plan of a method that does not look at memory does not fit; it names the stage, what it
+// needs, and what would do.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
-// The stages of a given plan, priced and judged anew. A plan from a file says what is done where; what that
-// costs depends on the cluster and the step, and an edited plan's figures are out of date. Of the options the
-// stages, replicas and `at_most` are the plan's own. The step is that of the schedule, where one is given,
-// else that of the policy's. Error when stages do not fit their device.
+// Returns the stages of a given plan, priced and judged anew. A plan from a file says what is done where.
+// What that costs depends on the cluster and the step, and an edited plan's figures are out of date. Of the
+// options the stages, replicas and `at_most` are the plan's own. The step is that of the schedule, where one
+// is given, else that of the policy's. Throws Error when stages do not fit their device.
 Plan price_plan(const Profile&, const Plan& given, const PlanOptions&, const Policy&,
                 const std::optional<Schedule>& = {});
 

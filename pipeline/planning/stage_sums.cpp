@@ -42,7 +42,8 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
   return sums_;
 }
 
-// One message to every stage that consumes the tensor. Back: one for every run of the gradient's fold.
+// There is one message to every stage that consumes the tensor. Back comes one for every run of the
+// gradient's fold.
 void StageAdder::add_traffic(int tensor, const std::vector<int>& stage_of) {
   const int own = stage_of[size_t(tensor)];
   const int64_t bytes = profile_.nodes[size_t(tensor)].cost.output_bytes;

@@ -1,6 +1,6 @@
-// A cut as a pipeline sees it: what each stage adds up to, and what each pair of stages sends. Everything
-// else about the network is irrelevant to how long a step takes, so plans can be compared without making
-// their schedules.
+// StageSums are a cut as a pipeline sees it: what each stage adds up to, and what each pair of stages sends.
+// Everything else about the network is irrelevant to how long a step takes, so plans can be compared without
+// making their schedules.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct StageSum {
   int64_t held_bytes = 0, kept_bytes = 0;              // of memory: always, and per micro-batch in flight
 };
 
-// Of one micro-batch: tensors go from the earlier stage to the later one, gradients come back.
+// Traffic is that of one micro-batch: tensors go from the earlier stage to the later one, and gradients come
+// back.
 struct Traffic {
   int from_stage = 0, to_stage = 0;
   int tensors = 0, gradients = 0;
@@ -26,16 +27,16 @@ struct Traffic {
 
 struct StageSums {
   std::vector<StageSum> stages;
-  // Of pairs that send anything; by receiving stage, then by sending one, ascending.
+  // It lists the pairs that send anything, by receiving stage, then by sending one, ascending.
   std::vector<Traffic> traffic;
   int64_t bytes() const;  // all of it
 };
 
-// Adds up a network again and again, for one cut after another, without allocating.
+// A StageAdder adds up a network again and again, for one cut after another, without allocating.
 class StageAdder {
  public:
   explicit StageAdder(const Profile&);  // keeps a reference
-  // `stage_of` per node, −1 for inputs. The result holds until the next call.
+  // `stage_of` is per node, −1 for inputs. The result holds until the next call.
   const StageSums& operator()(const std::vector<int>& stage_of, int stages);
 
  private:

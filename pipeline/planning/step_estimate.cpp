@@ -13,8 +13,8 @@
 namespace antichain {
 namespace {
 
-// The forwards before the first backward of an order in which the two alternate from there on, as long as
-// there are both; 0 for any other order.
+// Returns the forwards before the first backward of an order in which the two alternate from there on, as
+// long as there are both. Returns 0 for any other order.
 int lead_of(const std::vector<Action>& order) {
   const int count = int(order.size()) / 2;
   const auto first = std::ranges::find(order, Verb::backward, &Action::verb);
@@ -27,7 +27,7 @@ int lead_of(const std::vector<Action>& order) {
   return lead;
 }
 
-// Faster than either.
+// Returns a link that is faster than either.
 Link best_of(const Link& a, const Link& b) {
   const bool free = a.bytes_per_s == 0 || b.bytes_per_s == 0;
   return {free ? 0 : std::max(a.bytes_per_s, b.bytes_per_s), std::min(a.latency_s, b.latency_s)};
@@ -90,7 +90,8 @@ ComputeOrders StepEstimate::orders_of(const Policy& policy, const std::vector<st
   return orders;
 }
 
-// As if every stage needed the one before: then each turn comes after all that any cut can make it wait for.
+// Turns are listed as if every stage needed the one before. Then each comes after all that any cut can make
+// it wait for.
 void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy) {
   std::vector<size_t> done(orders.size(), 0);
   std::vector<std::vector<size_t>::const_iterator> pair;
@@ -229,8 +230,8 @@ double StepEstimate::step_s() {
   return finish();
 }
 
-// From the first forward's start to the end of the last action, or of the last that sends a gradient, without
-// waiting.
+// Returns the time without waiting from the first forward's start to the end of the last action, or of the
+// last that sends a gradient.
 double StepEstimate::busy_s(const Stage& stage, bool late_weights) const {
   double longest_s = 0;
   for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i)
@@ -238,7 +239,7 @@ double StepEstimate::busy_s(const Stage& stage, bool late_weights) const {
   return longest_s;
 }
 
-// A rank's work on all its stages, from the first moment at which any of them can begin.
+// Returns a rank's work on all its stages, from the first moment at which any of them can begin.
 double StepEstimate::rank_s(const Rank& rank) const {
   double start_s = std::numeric_limits<double>::infinity(), busy_s = 0;
   for (int i : rank.seats) {
@@ -250,7 +251,8 @@ double StepEstimate::rank_s(const Rank& rank) const {
   return start_s + busy_s;
 }
 
-// To the next stage and back, the messages only; negative when not both ways are taken.
+// Returns the time of the messages to the next stage and back, or a negative number when not both ways are
+// taken.
 double StepEstimate::neighbour_s(size_t s) const {
   for (const Wire& there : tensors_[s].out)
     for (const Wire& back : gradients_[s].in)
@@ -258,7 +260,8 @@ double StepEstimate::neighbour_s(size_t s) const {
   return -1;
 }
 
-// The same, as round trips to each of the later stages; 0 where the orders do not alternate.
+// Returns the same bound, by round trips to each of the later stages. It is 0 where the orders do not
+// alternate.
 double StepEstimate::trips_s(size_t s) const {
   const Seat& seat = seats_[size_t(stages_[s].first_seat)];
   const int M = seat.whole, w = seat.lead;

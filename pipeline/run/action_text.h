@@ -1,4 +1,5 @@
-// Actions and messages in words that name nodes, for the watchdog and for reports of errors.
+// These functions put actions and messages into words that name nodes, for the watchdog and for reports of
+// errors.
 #pragma once
 
 #include <string>

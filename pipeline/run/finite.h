@@ -1,4 +1,4 @@
-// Whether numbers are numbers: a scan for infinities and NaNs that costs no more than reading the bytes.
+// This is a scan for infinities and NaNs that costs no more than reading the bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ bool all_finite(const float*, int64_t count);
 bool all_finite(const double*, int64_t count);
 bool all_finite(const Bf16*, int64_t count);
 
-// Of a tensor in the memory of the context's device, padding of blocked layouts included (it is zero);
-// integers always are.
+// Says whether the numbers of a tensor in the memory of the context's device are finite. Padding of blocked
+// layouts is included (it is zero). Integers always are finite.
 bool all_finite(const Context&, const Tensor&);
 
 }  // namespace antichain

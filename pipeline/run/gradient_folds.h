@@ -1,5 +1,5 @@
-// The sums of gradients within a stage: what the consumers of a tensor contribute, here and on other ranks,
-// is folded in an order that does not depend on the cut (pipeline/stage/stage_memory.h).
+// GradientFolds are the sums of gradients within a stage. What the consumers of a tensor contribute, here and
+// on other ranks, is folded in an order that does not depend on the cut (pipeline/stage/stage_memory.h).
 #pragma once
 
 #include <vector>
@@ -16,13 +16,14 @@ class GradientFolds {
   GradientFolds(Context& context, const StageMemory& memory, StepDevice& device)
       : context_(context), memory_(memory), device_(device) {}
 
-  // Where the backward of a node writes the gradient of each of its inputs: into the sum if it starts the
-  // fold or can add to it, else beside the sum. Empty for an input whose gradient nobody wants.
+  // Returns where the backward of a node writes the gradient of each of its inputs: into the sum if it starts
+  // the fold or can add to it, else beside the sum. The tensor is empty for an input whose gradient nobody
+  // wants.
   std::vector<Tensor> begin(NodeId, int microbatch);
   // Adds what was written beside the sums, after that backward. `dx` is what `begin` returned.
   void end(NodeId, int microbatch, const std::vector<Tensor>& dx);
-  // The gradient of a node's output. With `finish` the terms that arrived are added first; the weight half,
-  // when it comes later, finds the fold finished.
+  // Returns the gradient of a node's output. With `finish` the terms that arrived are added first; the weight
+  // half, when it comes later, finds the fold finished.
   Tensor output_gradient(NodeId, int microbatch, bool finish);
 
  private:

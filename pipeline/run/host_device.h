@@ -1,4 +1,4 @@
-// A stage in host memory: an action's work is done when its call returns.
+// A HostDevice has its stage in host memory: an action's work is done when its call returns.
 #pragma once
 
 #include "pipeline/run/step_device.h"

@@ -1,6 +1,6 @@
-// Watches the numbers of a stage in host memory, and finds exactly where a bad one came from: the micro-batch
-// runs again, right away, while all that it read is still there, and each node's results are checked in turn.
-// Nothing of the step changes.
+// HostNumbers watch the numbers of a stage in host memory, and find exactly where a bad one came from. The
+// micro-batch runs again, right away, while all that it read is still there, and each node's results are
+// checked in turn. Nothing of the step changes.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The calls of a stage's kernels in a step: a forward takes the nodes in order, a backward in reverse, an
-// update in order again.
+// NodeCalls calls a stage's kernels in a step. A forward takes the nodes in order, a backward in reverse, and
+// an update in order again.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,21 @@ namespace antichain {
 
 class NodeCalls {
  public:
-  // Of the nodes of one of the rank's stages, ascending. Everything else that is referred to must outlive it.
+  // It calls the nodes of one of the rank's stages, ascending. Everything else that is referred to must
+  // outlive it.
   NodeCalls(Stage&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&);
 
   // The timer, the input and the spoil must live until the step ends.
   void begin_step(const StepInput&, NodeTimer&, const Spoil&);
 
   void forward(int microbatch, NodeObserver&);
-  // Both halves with Verb::backward, else the one that `half` names.
+  // Calls both halves with Verb::backward, else the one that `half` names.
   void backward(int microbatch, Verb half, NodeObserver&);
   // Absorbs the statistics of all micro-batches, and updates the weights.
   void update();
 
-  // The same once more, right away, while all that was read is still there: outputs and sums of gradients are
-  // written again with the same bits, and gradients of weights go elsewhere.
+  // Does the same once more, right away, while all that was read is still there. Outputs and sums of
+  // gradients are written again with the same bits, and gradients of weights go elsewhere.
   void forward_again(int microbatch, NodeObserver& observer) { forward(microbatch, observer); }
   void backward_again(int microbatch, Verb half, NodeObserver&);
 

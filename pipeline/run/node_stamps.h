@@ -16,7 +16,7 @@ namespace antichain {
 
 class NodeStamps final : public NodeTimer {
  public:
-  // For one step, after the device's clock was tied to the host's. The device must outlive it.
+  // It is for one step, after the device's clock was tied to the host's. The device must outlive it.
   NodeStamps(DeviceStep& device, NodeClock clock) : device_(device), clock_(std::move(clock)) {}
   ~NodeStamps() override { let_go(); }
   NodeStamps(const NodeStamps&) = delete;

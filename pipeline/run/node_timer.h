@@ -1,5 +1,5 @@
-// Timing the kernels of single nodes. A NodeTimer itself times nothing; host_timer.h times calls in host
-// memory, and node_stamps.h times work on a device.
+// A NodeTimer times the kernels of single nodes. The class itself times nothing; host_timer.h times calls in
+// host memory, and node_stamps.h times work on a device.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 namespace antichain {
 
 // The profiler hears the duration of one kernel, or of one node's update. The verb is forward,
-// backward_input, backward_weight or update. On a device it hears when the step is done, maybe of a node and
-// verb several times (all of them count), and of `no_node` what an action does besides its nodes, by the
-// action's verb.
+// backward_input, backward_weight or update. On a device it hears when the step is done, and may hear of a
+// node and verb several times (all of them count). Of `no_node` it hears what an action does besides its
+// nodes, by the action's verb.
 using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 constexpr NodeId no_node = -1;
 
@@ -27,15 +27,15 @@ class NodeTimer {
     work();
     end();
   }
-  // For work besides kernels, which is timed on devices only: in host memory it is part of what an action
-  // takes besides its nodes.
+  // Times work besides kernels, on devices only: in host memory it is part of what an action takes besides
+  // its nodes.
   template <class Work>
   void around_rest(NodeId id, Verb verb, int microbatch, const Work& work) {
     if (!times_rest()) return work();
     around(id, verb, microbatch, work);
   }
 
-  // Whether anybody hears of single nodes, so that each half of a backward must be a call of its own.
+  // Says whether anybody hears of single nodes, so that each half of a backward must be a call of its own.
   virtual bool listens() const { return false; }
   virtual void let_go() {}  // before the host waits for anything
   virtual void finish() {}  // when the device is done with the step

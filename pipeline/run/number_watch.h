@@ -28,7 +28,7 @@ using NumberJudge = std::function<bool(const NumberReport&)>;
 class NodeCalls;
 struct StageMemory;
 
-// One of the stages of the rank that is watched.
+// A WatchedStage is one of the stages of the rank that is watched.
 struct WatchedStage {
   std::vector<NodeId> nodes;  // ascending
   const StageMemory* memory = nullptr;
@@ -52,9 +52,9 @@ class NumberWatch {
   }
   bool judged() const { return bool(judge_); }
 
-  // Allocates in the first step: to be called before any message is under way.
+  // Allocates in the first step, so it is called before any message is under way.
   virtual void begin_step() = 0;
-  // The losses and hits of a micro-batch, N x 2, right after they are computed.
+  // Adds the losses and hits of a micro-batch, N x 2, right after they are computed.
   virtual void add_loss(NodeId, int microbatch, const Tensor& y) = 0;
   void check_forward(int stage, int microbatch) {
     if (judged()) look_at_forward(stage, microbatch);
@@ -64,9 +64,9 @@ class NumberWatch {
   }
   virtual void forward_started(int /*stage*/, int /*microbatch*/) {}  // its losses are on their way
 
-  // Looks at all gradients of weights; false where the judge, who is asked, forbids the update. `asks` is
-  // called before the judge is. The updates of the rank's stages come after all its backwards, so the answer
-  // to the first of them holds for the others.
+  // Looks at all gradients of weights. Returns false where the judge, who is asked, forbids the update.
+  // `asks` is called before the judge is. The updates of the rank's stages come after all its backwards, so
+  // the answer to the first of them holds for the others.
   bool allows_update(const std::function<void()>& asks) {
     if (!judged() || std::exchange(looked_, true)) return updated_;
     look_at_gradients();
@@ -74,11 +74,11 @@ class NumberWatch {
     asks();
     return updated_ = ask();
   }
-  // At the step's end, when all messages are delivered.
+  // Ends the step, when all messages are delivered.
   virtual void finish(StepResult&) = 0;
 
  protected:
-  // Forgets the step before; to be called by begin_step.
+  // Forgets the step before. begin_step calls it.
   void forget() {
     updated_ = true;
     looked_ = false;

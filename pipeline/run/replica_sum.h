@@ -1,14 +1,15 @@
-// What the replicas of a stage tell each other before the update, so that all of them learn alike from the
-// whole step:
+// Before the update, the replicas of a stage tell each other what follows, so that all of them learn alike
+// from the whole step:
 //
 //   first   replica j gets part j of everybody's weight gradients, and adds them up in the order of the
 //           replicas; batch norm's statistics of every micro-batch go to all, to be absorbed in micro-batch
 //           order
 //   then    everybody gets the sum of part j from replica j
 //
-// An all-reduce of plain messages, so its bits are those of its order over any transport. Each rank sends and
-// receives 2 (r − 1) / r of the weights; none can do with less (Patarasuk and Yuan, "Bandwidth Optimal
-// All-reduce Algorithms for Clusters of Workstations", Journal of Parallel and Distributed Computing, 2009).
+// This is an all-reduce of plain messages, so its bits are those of its order over any transport. Each rank
+// sends and receives 2 (r − 1) / r of the weights. None can do with less (Patarasuk and Yuan, "Bandwidth
+// Optimal All-reduce Algorithms for Clusters of Workstations", Journal of Parallel and Distributed Computing,
+// 2009).
 #pragma once
 
 #include <vector>
@@ -20,20 +21,20 @@
 
 namespace antichain {
 
-// The channels of its messages, behind those of the schedule.
+// The channels of its messages come behind those of the schedule.
 enum class SumChannel { gradients, sums, statistics };
 
 class ReplicaSum {
  public:
-  // Stage and memory must outlive it. `ranks`: of the stage's replicas.
+  // Stage and memory must outlive it. `ranks` are those of the stage's replicas.
   ReplicaSum(Stage&, const StageMemory&, const std::vector<int>& ranks, const Seat&, int first_channel);
 
-  // By every replica of the stage. Afterwards the stage's gradients are those of all micro-batches, and the
-  // memory has the statistics of all.
+  // Every replica of the stage calls it. Afterwards the stage's gradients are those of all micro-batches, and
+  // the memory has the statistics of all.
   void run(Transport&) const;
 
-  // Its messages, in the order in which `run` names them: groups 1 and 2, for a transport that wants to be
-  // told.
+  // Returns its messages in the order in which `run` names them, in groups 1 and 2, for a transport that
+  // wants to be told.
   std::vector<Turn> turns() const;
 
  private:

@@ -1,5 +1,5 @@
-// Spoils one tensor of a step with NaNs where a fault on demand (pipeline/host/fault.h) says so, for tests of
-// what finds such numbers.
+// A Spoil fills one tensor of a step with NaNs where a fault on demand (pipeline/host/fault.h) says so. Tests
+// of what finds such numbers use it.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// One step as the runner's caller sees it: where samples come from, what the step is told, and what it
-// returns.
+// This is one step as the runner's caller sees it: where samples come from, what the step is told, and what
+// it returns.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace antichain {
 
 struct RawImages;
 
-// Where the values of input nodes come from. Every rank draws the samples it needs itself: labels are never
-// sent.
+// A BatchSource gives the values of input nodes. Every rank draws the samples it needs itself: labels are
+// never sent.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -42,7 +42,8 @@ struct StepInput {
   bool traced = false;
 };
 
-// Sums over the samples of the loss nodes this rank owns; zero elsewhere. Padding samples count nothing.
+// Losses and hits are sums over the samples of the loss nodes that this rank owns, and zero elsewhere.
+// Padding samples count nothing.
 struct StepResult {
   double loss = 0, correct = 0;
   std::vector<Event> events;  // of a traced step, in seconds since its start

@@ -1,6 +1,6 @@
-// When a rank did what within a step. In host memory an action takes as long as its call. On a device the
-// calls only start work: there the times are the device's, of stamps in the stream that the rank computes in,
-// read when the step is done.
+// StepTimes record when a rank did what within a step. In host memory an action takes as long as its call. On
+// a device the calls only start work. There the times are the device's: stamps in the stream that the rank
+// computes in, read when the step is done.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,14 @@ namespace antichain {
 
 class StepTimes {
  public:
-  // Of one step, from now on. Neither device nor sheet need be there.
+  // It is for one step, from now on. Neither device nor sheet need be there.
   StepTimes(int rank, bool traced, DeviceStep*, TimeSheet*);
 
   void start(const Action&);
   void end();
   void spend(Spent);  // within an action, or after the last
-  // When the device is done: the sheet is up to date and runs on as `other`. Seconds since the step's begin,
-  // where traced.
+  // To be called when the device is done. The sheet is up to date and runs on as `other`. Returns events in
+  // seconds since the step's begin, where traced.
   std::vector<Event> finish();
 
  private:

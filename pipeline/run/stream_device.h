@@ -1,5 +1,5 @@
-// A stage on a device with memory of its own: the calls of a step only start work in the rank's stream, and
-// the host waits at the step's end.
+// A StreamDevice has its stage on a device with memory of its own. The calls of a step only start work in the
+// rank's stream, and the host waits at the step's end.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Where a rank's time goes while it trains: at every moment it does one kind of thing, so the kinds add up to
-// the wall time. Changing over reads the clock once, some tens of nanoseconds an action.
+// A TimeSheet says where a rank's time goes while it trains. At every moment the rank does one kind of thing,
+// so the kinds add up to the wall time. Changing over reads the clock once, some tens of nanoseconds an
+// action.
 #pragma once
 
 #include <array>
@@ -32,14 +33,15 @@ class TimeSheet {
  public:
   // From now on time is of this kind; the first call starts the clock. Returns what it was until now.
   Spent enter(Spent kind) { return enter(kind, Clock::now()); }
-  // From a moment on that is past; one before the last entry counts as that.
+  // Does the same from a moment on that is past. A moment before the last entry counts as that.
   Spent enter(Spent, Clock::time_point);
   void stop();  // the clock; enter starts it again
 
   double seconds(Spent kind) const { return seconds_[size_t(kind)]; }
   double total_s() const;
   double computing_s() const;  // forward, backward, update
-  // Of all that: ready to run while others had the core (pipeline/host/starved_time.h).
+  // Returns how much of all that the rank was ready to run while others had the core
+  // (pipeline/host/starved_time.h).
   double starved_s() const { return starved_s_; }
   void set_starved(double seconds) { starved_s_ = seconds; }
 

@@ -1,5 +1,5 @@
-// What one sample adds to the loss of a step. Rounded to float32: doubles hold the sum of as many as a step
-// has exactly, so that it does not matter which ranks add up which, where a network has several losses and
+// This is what one sample adds to the loss of a step, rounded to float32. Doubles hold the sum of as many as
+// a step has exactly. So it does not matter which ranks add up which, where a network has several losses and
 // the cut parts them.
 #pragma once
 

@@ -13,7 +13,7 @@ class Channels {
  public:
   explicit Channels(const Schedule&);
   int count() const { return int(number_.size()); }
-  // std::out_of_range for a message that the schedule does not send.
+  // Throws std::out_of_range for a message that the schedule does not send.
   int operator()(int sender, int receiver, const Message& message) const {
     return number_.at({sender, receiver, message});
   }

@@ -14,7 +14,7 @@
 namespace antichain {
 namespace {
 
-// A send or a recv: equal keys belong together.
+// A Posted is a send or a recv. Equal keys belong together.
 struct Posted {
   int microbatch = -1;
   Message message;
@@ -30,8 +30,8 @@ void check_peer(const Schedule& schedule, int rank, const Action& action) {
     throw Error(fmt::format("schedule, rank {}: {} names a rank that is not there", rank, print(action)));
 }
 
-// All sends, or all recvs, by the pair of ranks they go from and to; of one pair in the order of its rank's
-// list.
+// ByPair holds all sends, or all recvs, by the pair of ranks they go from and to. Those of one pair are in
+// the order of the rank's list.
 class ByPair {
  public:
   ByPair(const Schedule& schedule, Verb verb)

@@ -1,5 +1,6 @@
-// Which action certainly happens before which, whatever the speed of ranks and links: each rank does its list
-// in order, every message is sent before it is received, and replicas do an all-reduce together.
+// This file decides which action certainly happens before which, whatever the speed of ranks and links. Each
+// rank does its list in order, every message is sent before it is received, and replicas do an all-reduce
+// together.
 //
 // Everything that interprets a whole schedule (deadlock check, clocks, simulator) goes through `walk`.
 #pragma once
@@ -16,19 +17,19 @@ struct Place {
 };
 
 struct Partners {
-  // of[rank][index]: of a send, the index of its recv on the peer, and the reverse; of a reduce, its meeting;
-  // −1 for all other actions and for messages without a partner. The first send of a message is matched with
-  // its first recv, and so on, and the first reduces of a stage meet.
+  // of[rank][index] is, for a send, the index of its recv on the peer, and the reverse; for a reduce, its
+  // meeting; and −1 for all other actions and for messages without a partner. The first send of a message is
+  // matched with its first recv, and so on, and the first reduces of a stage meet.
   std::vector<std::vector<int>> of;
   std::vector<std::vector<Place>> meetings;  // ranks ascending
 };
-// Error when a peer is no rank.
+// Throws Error when a peer is no rank.
 Partners match_messages(const Schedule&);
 
-// Calls visit(rank, index) for every action, in an order in which a send comes before its recv: sends are
-// posted, so only recvs and reduces wait. When all ranks of a meeting have come to their reduce, calls
-// meet(its places), then visits them. Returns per rank how many actions were reached; fewer than it has means
-// a deadlock.
+// Calls visit(rank, index) for every action, in an order in which a send comes before its recv. Sends are
+// posted, so only recvs and reduces wait. When all ranks of a meeting have come to their reduce, it calls
+// meet(its places), then visits them. Returns per rank how many actions were reached; fewer than the rank has
+// means a deadlock.
 template <class Visit, class Meet>
 std::vector<int> walk(const Schedule& schedule, const Partners& partners, Visit visit, Meet meet) {
   const int ranks = int(schedule.ranks.size());
@@ -71,18 +72,18 @@ std::vector<int> walk(const Schedule& schedule, const Partners& partners, Visit 
   return walk(schedule, partners, visit, [](const std::vector<Place>&) {});
 }
 
-// Error naming every rank that did not reach its end and the action it waits in.
+// Throws Error naming every rank that did not reach its end and the action that it waits in.
 void check_all_reached(const Schedule&, const std::vector<int>& reached);
 
-// Vector clocks (Mattern, "Virtual Time and Global States of Distributed Systems", Parallel and Distributed
-// Algorithms 1989; Fidge, "Timestamps in Message-Passing Systems That Preserve the Partial Ordering", 1988):
-// per action, how many actions of every rank are certainly done. Kept for compute actions only, which is
-// where memory is reused.
+// These are vector clocks (Mattern, "Virtual Time and Global States of Distributed Systems", Parallel and
+// Distributed Algorithms 1989; Fidge, "Timestamps in Message-Passing Systems That Preserve the Partial
+// Ordering", 1988). They say, per action, how many actions of every rank are certainly done. They are kept
+// for compute actions only, which is where memory is reused.
 class HappensBefore {
  public:
   HappensBefore(const Schedule&, const Partners&);  // Error on a deadlock
 
-  // Whether action `index` of `rank` is done before compute action `later_index` of `later_rank` starts.
+  // Says whether action `index` of `rank` is done before compute action `later_index` of `later_rank` starts.
   bool operator()(int rank, int index, int later_rank, int later_index) const;
 
  private:

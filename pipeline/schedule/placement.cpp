@@ -14,7 +14,7 @@ constexpr int stages_of_a_vee = 2;
   throw Error(sentence, hint, ExitCode::usage);
 }
 
-// The stages of the rank that has this one as its first, of `count` in all.
+// Returns the stages of the rank that has this one as its first, of `count` in all.
 std::vector<int> stages_from(Placement placement, int first, int ranks, int count) {
   if (placement == Placement::vee) return {first, count - 1 - first};
   std::vector<int> stages;

@@ -1,5 +1,5 @@
-// A policy is a named order of computing: one row of the table in pipeline/schedule/policy.cpp, which is the
-// only list of policies. Help texts, planners, reports and tests ask it.
+// A policy is a named order of computing. It is one row of the table in pipeline/schedule/policy.cpp, which
+// is the only list of policies. Help texts, planners, reports and tests ask it.
 #pragma once
 
 #include <span>
@@ -20,39 +20,42 @@ struct Policy {
   bool halves = false;        // whether it parts any backward into its input and weight halves (I and W)
   bool replicas = true;       // whether a stage may have several ranks
   Placement placement = Placement::one_stage;
-  // The order below; compute_orders asks for it.
+  // This makes the order; compute_orders calls it.
   ComputeOrders (*orders)(const Seats&) = nullptr;
-  // How many micro-batches of a stage that order begins before it finishes the first. Where there is no such
-  // rule, the order is made and they are counted.
+  // This says how many micro-batches of a stage that order begins before it finishes the first. Where there
+  // is no such rule, the order is made and they are counted.
   int (*in_flight)(const PipelinePlace&) = nullptr;
-  // The least number of micro-batches, from this one on, that the order can take; none where it takes any.
+  // This returns the least number of micro-batches, from the given one on, that the order can take. It is
+  // null where the order takes any.
   int (*next_microbatches)(int microbatches, int ranks) = nullptr;
 
-  // The forwards and backwards of every rank, in their order. Error when the policy is not for such a plan or
-  // number of micro-batches.
+  // Returns the forwards and backwards of every rank, in their order. Throws Error when the policy is not for
+  // such a plan or number of micro-batches.
   ComputeOrders compute_orders(const Seats&) const;
-  // Error when the order does not take so many micro-batches on so many ranks: it names the next number.
+  // Throws Error when the order does not take so many micro-batches on so many ranks; it names the next
+  // number.
   void check_microbatches(int microbatches, int ranks) const;
-  // The same rule for planners: in_flight, or counted for the stages of these ranks with `chunks` stages
-  // each.
+  // Returns the rule for planners: in_flight, or what is counted for the stages of these ranks with `chunks`
+  // stages each.
   InFlight in_flight_on(int ranks, int chunks, int microbatches) const;
 
   bool operator==(const Policy& other) const { return name == other.name; }
 
-  // Rows that the program asks for by itself: to profile, to evaluate, and as a default.
+  // The program asks for these rows by itself: to profile, to evaluate, and as a default.
   static const Policy one_f_one_b, gpipe, forward_only;
 };
 
 std::span<const Policy> policies();
 const Policy& policy(std::string_view name);  // Error listing the names there are
 
-// The names of those that train, and as words: "1f1b or gpipe".
+// Returns the names of those that train, as a list and as words: "1f1b or gpipe".
 std::vector<std::string> training_policies();
 std::string training_policies_in_words();
 bool is_training_policy(std::string_view name);
 
-// Replica i of a stage that has r does the micro-batches i, i + r, i + 2r, …
-// Error on a plan that does not fit the network, no micro-batches, a replica that would have none.
+// Makes a schedule in which replica i of a stage that has r does the micro-batches i, i + r, i + 2r, … Throws
+// Error for a plan that does not fit the network or the policy, no micro-batches, and a replica that would
+// have none.
 Schedule make_schedule(const Profile& profile, const Plan&, const Policy&, int microbatches);
 
 }  // namespace antichain

@@ -1,5 +1,5 @@
-// A schedule says who does what when: per rank a list of actions, as data. It prints, parses, validates,
-// simulates, draws and runs; no schedule is ever written a second time as loops.
+// A schedule says who does what when: it has a list of actions for each rank, as data. It prints, parses,
+// validates, simulates, draws and runs, and no schedule is ever written a second time as loops.
 //
 //   compute order (a policy's)  |>  loads and messages  |>  updates  |>  validate
 //
@@ -34,11 +34,11 @@ bool computes(Verb);  // forward, backward or a half of it
 
 enum class Flow { activation, gradient };
 
-// What travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient is the left
-// fold over a run of consumers; `consumer` is the run's last (lowest) node. For activations it is −1, but
-// where a rank has several stages that use the tensor it is the lowest node of the stage that receives. A
-// stage may pre-sum only the run of consumers that starts the fold (the highest nodes); others travel singly,
-// so that the sum is folded in the same order whatever the cut.
+// A Message is what travels: the output of node `tensor` for one micro-batch, or a gradient of it. A gradient
+// is the left fold over a run of consumers; `consumer` is the run's last (lowest) node. For activations it is
+// −1, but where a rank has several stages that use the tensor it is the lowest node of the stage that
+// receives. A stage may pre-sum only the run of consumers that starts the fold (the highest nodes). Others
+// travel singly, so that the sum is folded in the same order whatever the cut.
 struct Message {
   Flow flow = Flow::activation;
   int tensor = -1;
@@ -62,9 +62,9 @@ struct Schedule {
 bool learns(const Schedule&);      // whether it has backwards: else it evaluates
 bool has_halves(const Schedule&);  // whether any backward is in two actions, I and W
 
-// Where the gradient contributions of one tensor come from, in the order of the fold: consumers descending.
-// Each term is one local consumer or one message's run. Empty for a tensor that needs no gradient or has no
-// consumer.
+// A FoldTerm says where a gradient contribution of one tensor comes from. Terms are in the order of the fold:
+// consumers descending. Each term is one local consumer or one message's run. There are none for a tensor
+// that needs no gradient or has no consumer.
 struct FoldTerm {
   int stage = 0;    // whose backward computes it
   Message message;  // consumer = the run's lowest node; local terms have one consumer each
@@ -73,33 +73,34 @@ std::vector<FoldTerm> gradient_fold(const Profile& profile, const std::vector<in
 
 std::string print(const Action&);
 std::string print(const Schedule&);  // one line a rank, after a header line
-// Nothing when the word is no action.
+// Returns nothing when the word is no action.
 std::optional<Action> parse_action(std::string_view word);
-// Error with origin, line and word.
+// Throws Error with origin, line and word.
 Schedule parse_schedule(const std::string& text, const std::string& origin);
 
-// Error naming rank and action: a deadlock, a message sent and not received or the reverse, a forward or
-// backward missing, twice, or before what it needs, a gradient unused or used twice, micro-batches out of
-// order (weight gradients accumulate in it, and slots are rings in it), a micro-batch on another replica than
-// its turn says, a missing step, an all-reduce that a replica misses or that comes before a gradient of it, a
-// slot whose reuse would wait on a peer. Where a rank has two stages of which one uses the other's outputs, a
-// forward or backward before what it uses.
+// Throws Error naming rank and action, for: a deadlock; a message sent and not received, or the reverse; a
+// forward or backward that is missing, there twice, or before what it needs; a gradient unused or used twice;
+// micro-batches out of order (weight gradients accumulate in it, and slots are rings in it); a micro-batch on
+// another replica than its turn says; a missing update; an all-reduce that a replica misses or that comes
+// before a gradient of it; a slot whose reuse would wait on a peer. Where a rank has two stages of which one
+// uses the other's outputs, it is an error as well when a forward or backward comes before what it uses.
 void validate(const Schedule&, const Profile& profile, const Plan&);
 
-// Memory slots, from the schedule alone: how many micro-batches of each thing a rank holds at once of one of
-// its stages. Slots are used as rings: a rank's n-th micro-batch (n = m / r on a stage with r replicas) has
-// slot n mod k.
+// Memory slots follow from the schedule alone. They say how many micro-batches of each thing a rank holds at
+// once of one of its stages. Slots are used as rings: a rank's n-th micro-batch (n = m / r on a stage with r
+// replicas) has slot n mod k.
 struct Slots {
-  // In flight: load, activations or forward begun, backward (in evaluation: forward) not done.
+  // A micro-batch is in flight from its load, its first received activation or its forward to the end of its
+  // backward (in evaluation, of its forward).
   int microbatches = 0;
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
-  // For tensors this rank sends: how many micro-batches' buffers make reuse safe, proved by happens-before,
-  // so that reusing one never waits on a peer. All of the stage's where nothing is proved; 0 where nothing
-  // is sent.
+  // Of tensors that this rank sends, so many micro-batches' buffers make reuse safe: happens-before proves
+  // that reusing one never waits on a peer. It is all of the stage's where nothing is proved, and 0 where
+  // nothing is sent.
   int sent_activations = 0, sent_gradients = 0;
-  // Buffers of what one channel receives: one more than are in use at once, so that receives are posted
-  // ahead.
+  // Returns the buffers of what one channel receives. It is one more than are in use at once, so that
+  // receives are posted ahead.
   int receive_ring(Flow flow) const {
     return (flow == Flow::activation ? microbatches : received_gradients) + 1;
   }
@@ -109,12 +110,12 @@ struct Slots {
 using RankSlots = std::map<int, Slots>;
 std::vector<RankSlots> slots(const Schedule&);
 
-// Error naming rank, action and slot when so many slots are too few for the schedule.
+// Throws Error naming rank, action and slot when so many slots are too few for the schedule.
 void validate_slots(const Schedule&, const std::vector<RankSlots>&);
 
-// The most micro-batches that each rank has in flight at once, from the begin of a forward to the end of the
-// weight half or the whole backward (of the forward, where nothing is learned). On a rank with v stages a
-// micro-batch of one of them counts 1 / v: the unit is the activations of a whole rank.
+// Returns the most micro-batches that each rank has in flight at once, from the begin of a forward to the end
+// of the weight half or the whole backward (of the forward, where nothing is learned). On a rank with v
+// stages a micro-batch of one of them counts 1 / v: the unit is the activations of a whole rank.
 std::vector<double> peak_in_flight(const Schedule&);
 
 // What a stage outputs for other stages of its own rank is not sent. These two functions count, in one rank's

@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view overlap = "OVERLAP_F_B";
 constexpr int most_of_either = 65'535;  // stages or micro-batches
 
-// A rank's actions that compute, by their indices in its list.
+// Returns the indices of the actions that compute.
 std::vector<size_t> computing(const std::vector<Action>& actions) {
   std::vector<size_t> indices;
   for (size_t i = 0; i < actions.size(); ++i)
@@ -24,7 +24,7 @@ std::vector<size_t> computing(const std::vector<Action>& actions) {
   return indices;
 }
 
-// Whether the indices' n-th, a forward, is one of a fused pair, by what its backward receives.
+// Says whether the n-th of the indices, a forward, is one of a fused pair, by what its backward receives.
 enum class Pairing { no, yes, receives_nothing };
 Pairing pairing(const std::vector<Action>& actions, const std::vector<size_t>& indices, size_t n) {
   if (n + 1 >= indices.size()) return Pairing::no;
@@ -57,7 +57,7 @@ std::string line_of(const std::vector<Action>& actions) {
   return fmt::format("{}\n", fmt::join(cells, ","));
 }
 
-// Reads cell by cell; every error names the place.
+// A CsvParser reads cell by cell. Every error names the place.
 class CsvParser {
  public:
   CsvParser(std::string_view text, const std::string& origin) : rest_(text), origin_(origin) {}

@@ -1,5 +1,5 @@
-// A schedule as the CSV of torch.distributed.pipelining, in its compute-only form: a line a rank, a cell an
-// action. Messages and updates are left out; they follow from the plan.
+// This file writes and reads a schedule as the CSV of torch.distributed.pipelining, in its compute-only form:
+// a line a rank, a cell an action. Messages and updates are left out, because they follow from the plan.
 //
 //   0F0,0F1,,7I0,7W0,(0F7;7B3)OVERLAP_F_B
 //
@@ -25,11 +25,12 @@ struct CsvSchedule {
   int microbatches = 0;
   ComputeOrders orders;  // per rank
 };
-// Error with origin, line and column for anything else than the cells above, and for micro-batches that do
-// not ascend: forwards, input gradients and weight gradients of a stage on a rank each come in order.
+// Throws Error with origin, line and column for anything else than the cells above, and for micro-batches
+// that do not ascend: forwards, input gradients and weight gradients of a stage on a rank each come in order.
 CsvSchedule parse_csv(const std::string& text, const std::string& origin);
 
-// The schedule of these orders for a plan, validated. Error when an order is not that of the plan's ranks.
+// Returns the schedule of these orders for a plan, validated. Throws Error when an order is not that of the
+// plan's ranks.
 Schedule make_schedule(const Profile& profile, const Plan&, const CsvSchedule&, const std::string& origin);
 
 }  // namespace antichain

@@ -1,9 +1,9 @@
-// What crosses a cut, and where in a rank's list it goes.
+// This file decides what crosses a cut, and where in a rank's list it goes.
 //
-// An edge from stage a to stage b is "tensor of node n, micro-batch m", sent straight to b, next to a or not,
-// so that skip connections need no relays; to the rank of b whose turn micro-batch m is, where b has
-// replicas. Gradients come back the same way, folded as far as promise and order allow. Nothing is sent where
-// one rank has both stages.
+// An edge from stage a to stage b is "tensor of node n, micro-batch m". It is sent straight to b, next to a
+// or not, so that skip connections need no relays. Where b has replicas, it goes to the rank of b whose turn
+// micro-batch m is. Gradients come back the same way, folded as far as promise and order allow. Nothing is
+// sent where one rank has both stages.
 #include <algorithm>
 #include <map>
 
@@ -25,7 +25,7 @@ std::vector<FoldTerm> fold(const Consumers& consumers, const std::vector<int>& s
   return terms;
 }
 
-// The stages that use a node's output, besides its own; ascending, each once.
+// Returns the stages that use a node's output, besides its own; ascending, each once.
 std::vector<int> receivers(const std::vector<int>& consumers, const std::vector<int>& stage_of, int own) {
   std::vector<int> stages;
   for (int consumer : consumers)
@@ -35,7 +35,7 @@ std::vector<int> receivers(const std::vector<int>& consumers, const std::vector<
   return stages;
 }
 
-// The lowest node of the stage among the consumers.
+// Returns the lowest node of the stage among the consumers.
 int first_in(int stage, const std::vector<int>& consumers, const std::vector<int>& stage_of) {
   return *std::ranges::find_if(consumers, [&](int consumer) { return stage_of[consumer] == stage; });
 }
@@ -81,7 +81,7 @@ std::vector<bool> loading_stages(const Profile& profile, const Plan& plan) {
   return loads;
 }
 
-// What one stage sends or receives of a flow.
+// Returns what one stage sends or receives of a flow.
 std::vector<Route> touching(const std::vector<Route>& routes, int Route::*end, int stage) {
   std::vector<Route> found;
   std::copy_if(routes.begin(), routes.end(), std::back_inserter(found),

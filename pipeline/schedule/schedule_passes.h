@@ -1,5 +1,5 @@
-// The passes that make_schedule composes, and what a cut asks to be sent: shared with the validator and the
-// simulator. Pass 1, the order in which a rank computes, is Policy::orders.
+// These are the passes that make_schedule composes, and what a cut asks to be sent. The validator and the
+// simulator use them, too. Pass 1, the order in which ranks compute, is Policy::orders.
 #pragma once
 
 #include <vector>
@@ -8,17 +8,17 @@
 
 namespace antichain {
 
-// One tensor or gradient that crosses the cut, once every micro-batch.
+// A Route is one tensor or gradient that crosses the cut, once every micro-batch.
 struct Route {
   Message message;
   int from_stage = 0, to_stage = 0;
   auto operator<=>(const Route&) const = default;
 };
 
-// The one rule of a fold. Goes through a tensor's consumers from the highest node to the lowest and calls
-// visit(consumer, joins): `joins` says that its gradient is pre-summed into the message of the one before.
-// Only another stage's run that starts the fold is pre-summed. `consumers` ascend; `own` is the tensor's
-// stage.
+// This is the one rule of a fold. It goes through a tensor's consumers from the highest node to the lowest
+// and calls visit(consumer, joins): `joins` says that its gradient is pre-summed into the message of the one
+// before. Only another stage's run that starts the fold is pre-summed. `consumers` ascend; `own` is the
+// tensor's stage.
 template <class Visit>
 void fold_in_runs(const std::vector<int>& consumers, const std::vector<int>& stage_of, int own, Visit visit) {
   int leader = -1;  // the stage whose run starts the fold, while it lasts
@@ -30,8 +30,8 @@ void fold_in_runs(const std::vector<int>& consumers, const std::vector<int>& sta
   }
 }
 
-// What crosses the cut of a plan: the messages that the plan requires, and who loads. Where one rank has both
-// stages of a route, the tensor is there already: no message is sent.
+// A Crossing is what crosses the cut of a plan: the messages that the plan requires, and who loads. Where one
+// rank has both stages of a route, the tensor is there already, and no message is sent.
 struct Crossing {
   std::vector<Route> activations;       // by tensor, then receiving stage, ascending
   std::vector<Route> gradients;         // by tensor descending, then in the order of the fold
@@ -48,20 +48,20 @@ struct Crossing {
 // The plan must be valid.
 Crossing crossing_of(const Profile& profile, const Plan&);
 
-// Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
+// Throws Error naming a stage with more replicas than there are micro-batches, or when there are none at all.
 void check_seats(const Crossing&, int microbatches);
 
-// Pass 2: puts loads and recvs right before the compute action (or fused pair) that needs them, sends right
-// after the one that produces the tensor.
+// Pass 2 puts loads and recvs right before the compute action (or fused pair) that needs them, and sends
+// right after the one that produces the tensor.
 std::vector<Action> add_messages(const ComputeOrder&, const Crossing&);
 
-// Pass 3: one update of each seat's stage at the end, when there is anything to learn from; before the
+// Pass 3 puts one update of each seat's stage at the end, when there is anything to learn from. Before the
 // updates, replicas add up their gradients.
 void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank);
 
-// Passes 2 and 3.
+// Does passes 2 and 3.
 Schedule complete(const ComputeOrders&, const Crossing&, const Seats&, int microbatches);
-// All passes, without the validator.
+// Does all passes, without the validator.
 Schedule compose(const Crossing&, const Policy&, int microbatches);
 
 }  // namespace antichain

@@ -1,8 +1,8 @@
-// How much memory a schedule needs, counted in micro-batches.
+// This file counts, in micro-batches, how much memory a schedule needs.
 //
 // What a rank keeps for itself is counted along its own list: it grows with one action and shrinks with
 // another. What it sends must stay until the peer has it. Buffers of the rank's n-th micro-batch are used
-// again by its (n + k)-th, and that never waits when the peer's recv of the n-th certainly happens before the
+// again by its (n + k)-th. That never waits when the peer's recv of the n-th certainly happens before the
 // action that writes the (n + k)-th.
 #include <fmt/format.h>
 
@@ -19,8 +19,8 @@ namespace {
 
 using Is = std::function<bool(const Action&)>;
 
-// What lives from the first action that `begins` it to the first that `ends` it, per micro-batch: the most
-// that live at once, and where.
+// Of what lives from the first action that `begins` it to the first that `ends` it, per micro-batch, a Peak
+// is the most that live at once, and where.
 struct Peak {
   int count = 0;
   Action at;
@@ -41,7 +41,7 @@ Peak most_alive(const std::vector<Action>& actions, const Is& begins, const Is& 
   return peak;
 }
 
-// The last action of each micro-batch that is of this kind.
+// Returns the last action of each micro-batch that is of this kind.
 std::map<int, Action> last_of_each(const std::vector<Action>& actions, const Is& is) {
   std::map<int, Action> last;
   for (const Action& action : actions)
@@ -81,8 +81,8 @@ Peak received_gradients(const std::vector<Action>& actions) {
       [](const Action& a) { return is(a, Verb::backward) || is(a, Verb::backward_input); });
 }
 
-// When a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the index of each
-// one's forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
+// A Ring says when a rank writes what it sends of one stage and flow: its micro-batches, ascending, and the
+// index of each one's forward, or backward or input half, in the rank's list. The n-th has slot n mod k.
 struct Ring {
   std::vector<int> microbatches, writes;
   int number_of(int microbatch) const {
@@ -108,8 +108,8 @@ std::map<std::pair<Flow, int>, Ring> rings(const std::vector<Action>& actions) {
   return rings;
 }
 
-// The smallest k such that the rank's micro-batch n + k, and every later one, is certainly written after the
-// peer has the n-th.
+// Returns the smallest k such that the rank's micro-batch n + k, and every later one, is certainly written
+// after the peer has the n-th.
 int reuse_distance(const HappensBefore& before, const Ring& ring, int rank, const Action& send,
                    int recv_index) {
   const int n = ring.number_of(send.microbatch);

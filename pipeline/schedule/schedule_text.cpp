@@ -1,4 +1,4 @@
-// A schedule as text: one line a rank, one word an action, and back, exactly.
+// A schedule's text has one line a rank and one word an action. It reads back exactly.
 //
 //   word      = stage letter [micro-batch] [":" message arrow rank]
 //   message   = "a" node                 the output of a node (a number, as in the plan)
@@ -26,7 +26,7 @@
 namespace antichain {
 namespace {
 
-// The legend, in the order of the verbs: prints, parses, and heads every printed schedule.
+// The legend is in the order of the verbs. It prints, parses, and heads every printed schedule.
 struct Letter {
   Verb verb;
   char letter;
@@ -55,7 +55,7 @@ bool reduces(const Schedule& schedule) {
   });
 }
 
-// Without the all-reduce where no stage has replicas.
+// The legend leaves out the all-reduce where no stage has replicas.
 std::string legend(const Schedule& schedule) {
   std::string text = "# <stage><letter><micro-batch>:";
   const bool replicated = reduces(schedule);
@@ -67,7 +67,7 @@ std::string legend(const Schedule& schedule) {
          ">rank to, <rank from\n";
 }
 
-// Reads a word from the left.
+// A Reader reads a word from the left.
 class Reader {
  public:
   explicit Reader(std::string_view rest) : rest_(rest) {}
@@ -83,7 +83,7 @@ class Reader {
     rest_.remove_prefix(1);
     return c;
   }
-  // A number as print writes it: no sign, no leading zeros.
+  // Reads a number as print writes it: without a sign or leading zeros.
   std::optional<int> number() {
     size_t digits = 0;
     int64_t value = 0;
@@ -143,7 +143,7 @@ std::optional<Action> parse_action(std::string_view text) {
 
 namespace {
 
-// Reads a schedule line by line; every error names the place.
+// A Parser reads a schedule line by line. Every error names the place.
 class Parser {
  public:
   Parser(const std::string& text, std::string origin) : lines_(text), origin_(std::move(origin)) {}

@@ -1,5 +1,5 @@
-// Whether a schedule may be run: everything is there once, nothing comes before what it needs, nobody waits
-// forever.
+// The validator says whether a schedule may be run: everything is there once, nothing comes before what it
+// needs, and nobody waits forever.
 //
 // The checks go from the plain to the subtle, so that the first failure is the cause and not a consequence:
 //
@@ -69,7 +69,7 @@ class Validator {
     check_seats(crossing_, schedule_.microbatches);
   }
 
-  // Actions known, on the right rank, and once.
+  // Every action is known, on the right rank, and there once.
   void enter(int rank) {
     for (int i = 0; i < int(schedule_.ranks[rank].size()); ++i) {
       const Action& action = schedule_.ranks[rank][i];
@@ -110,8 +110,8 @@ class Validator {
   }
 
   static bool is_message(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
-  // The route by which the plan asks for this message between this stage and the peer, whose turn it is in
-  // the other one; none where it does not.
+  // Returns the route by which the plan asks for this message between this stage and the peer, whose turn it
+  // is in the other one. Returns null where the plan does not ask for it.
   const Route* route_of(const Action& a) const {
     const auto known = routes_.find(a.message);
     if (known == routes_.end()) return nullptr;
@@ -142,7 +142,7 @@ class Validator {
                            : size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch);
     return row * verbs + size_t(a.verb);
   }
-  // Index in the rank's list; −1 when it is not there.
+  // Returns the index in the rank's list, or −1 when it is not there.
   int find(int rank, const Action& action) const {
     const int index = places_[place(rank, action)];
     return index >= 0 && schedule_.ranks[rank][index] == action ? index : -1;
@@ -163,12 +163,12 @@ class Validator {
     if (find(rank, first) > find(rank, second))
       fail(rank, second, fmt::format("comes before {}, which it needs{}", print(first), consequence));
   }
-  // Of one micro-batch, or two of one rank.
+  // The two are of one micro-batch, or two of one rank.
   void must_precede(const Action& first, const Action& second, std::string_view consequence = "") const {
     must_precede(rank_of(second), first, second, consequence);
   }
 
-  // Which action computes the gradients that are sent, and which the weights'.
+  // These say which action computes the gradients that are sent, and which the weights'.
   Action sends_gradients(int s, int m) const {
     const Action whole{Verb::backward, s, m};
     return find(whole) >= 0 ? whole : Action{Verb::backward_input, s, m};
@@ -221,8 +221,8 @@ class Validator {
           must_precede(rank, adds_weights(other, m), update, ": a rank updates after all its backwards");
   }
 
-  // Sent after the action that produces it, received before the action that uses it, by both, every
-  // micro-batch. On one rank the one comes before the other.
+  // Each message is sent after the action that produces it and received before the action that uses it, by
+  // both, every micro-batch. On one rank the one comes before the other.
   void check_route(const Route& route) const {
     const bool gradient = route.message.flow == Flow::gradient;
     const int from = route.from_stage, to = route.to_stage;

@@ -1,5 +1,5 @@
-// What a rank will allocate for training, added up before it does: the same layouts as the real ones, in
-// numbers only.
+// A MemoryNeed is what a rank will allocate for training, added up before it does. It comes from the same
+// layouts as the real ones, in numbers only.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,8 @@ struct MemoryNeed {
   int64_t images = 0;       // micro-batches decoded ahead
   int64_t code = 0;         // that the engine generates for its kernels, and its state
   int64_t copy = 0;  // of what was learned, for its fingerprint: when the steps' own memory is free again
-  // Where ranks compute on devices with memory of their own: what lies there, and what on the host.
+  // Where ranks compute on devices with memory of their own, the first is what lies there, and the second
+  // what lies on the host.
   int64_t on_device() const { return weights + activations + evaluation + scratch; }
   int64_t beside_device() const { return std::max(images, copy); }
   int64_t total() const {
@@ -26,10 +27,10 @@ struct MemoryNeed {
   }
 };
 
-// Of this rank of the plan: for steps alone, on samples that are there.
+// Returns the need of this rank of the plan for steps alone, on samples that are there.
 MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
                      const Schedule&, int rank, Mode = Mode::train);
-// And for all that `antichain train` does besides. `image_bytes` of one decoded image.
+// Returns the need for all that `antichain train` does besides. `image_bytes` are those of one decoded image.
 MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
                        const Schedule& training, int rank, int64_t image_bytes);
 

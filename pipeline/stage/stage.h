@@ -15,9 +15,10 @@
 
 namespace antichain {
 
-// Everything of one node that outlives a step. Tensors are in the device's memory and the lowering's layouts.
-// params, gradients and slots go by the index of Signature::params, a parameter's slots by the optimiser's
-// order, buffers by the index of Signature::buffers, prepared by that of Lowering::prepared.
+// A NodeState is everything of one node that outlives a step. Tensors are in the device's memory and the
+// lowering's layouts. params, gradients and slots go by the index of Signature::params, a parameter's slots
+// by the optimiser's order, buffers by the index of Signature::buffers, and prepared by that of
+// Lowering::prepared.
 struct NodeState {
   std::unique_ptr<Kernel> kernel;
   std::vector<Tensor> params, gradients, buffers;
@@ -25,14 +26,14 @@ struct NodeState {
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
 };
 
-// Bytes of Stage::gradients() for a stage of these nodes.
+// Returns the bytes of Stage::gradients() for a stage of these nodes.
 int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
 
 class Stage {
  public:
-  // `nodes` are ascending. Initial values are drawn by (seed, parameter name): the same on whichever rank
-  // they live. Error when the backend has no kernel for an operator, no update for the optimiser, or no
-  // memory. The graph and the context must outlive the stage.
+  // `nodes` are ascending. Initial values are drawn by (seed, parameter name), so they are the same on
+  // whichever rank they live. Throws Error when the backend has no kernel for an operator, no update for the
+  // optimiser, or no memory. The graph and the context must outlive the stage.
   Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
         std::shared_ptr<const Optimiser> = default_optimiser());
 
@@ -43,19 +44,21 @@ class Stage {
   NodeState& operator[](NodeId id) { return state_.at(id); }
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
   Context& context() { return context_; }
-  // All parameters' gradients, one behind the other: those of NodeState are its parts. float32, flat.
+  // All parameters' gradients are here, one behind the other: those of NodeState are its parts. The tensor is
+  // float32 and flat.
   const Tensor& gradients() const { return gradients_; }
 
-  // One pass of the optimiser over the parameters of a node, after which they are prepared anew.
+  // Does one pass of the optimiser over the parameters of a node, after which they are prepared anew.
   void update(NodeId id, const Rate&);
-  // The same pass over the parameters of several nodes at once: what make_update made for these nodes.
+  // Does the same pass over the parameters of several nodes at once, by what make_update made for these
+  // nodes.
   void update(const std::vector<NodeId>& nodes, const Update&, const Rate&);
   std::unique_ptr<Update> make_update(const std::vector<NodeId>& nodes) const;
-  // Has every kernel prepare its parameters: for whoever sets their values otherwise.
+  // Has every kernel prepare its parameters. Whoever sets their values otherwise calls it.
   void prepare();
 
-  // f(full name, value) for every parameter and buffer, in host memory and plain layout: independent of plan
-  // and device. One copy at a time, so that memory does not peak here.
+  // Calls f(full name, value) for every parameter and buffer, in host memory and plain layout, independent of
+  // plan and device. It makes one copy at a time, so that memory does not peak here.
   void for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const;
 
  private:

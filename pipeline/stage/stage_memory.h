@@ -1,9 +1,9 @@
-// The memory of one rank's step, laid out once from the schedule.
+// The memory of one rank's step is laid out once from the schedule.
 //
 //   ring       a tensor per micro-batch in flight; the rank's n-th micro-batch has buffer n mod size. Kept
-//              outputs, the stash, received and sent tensors, statistics.
+//              outputs, the stash, received and sent tensors, and statistics are rings.
 //   arena      everything that is born and dies within one action, laid over each other by lifetime: outputs
-//              no backward re-reads, gradients on their way through the stage, and, when these are gone,
+//              that no backward re-reads, gradients on their way through the stage, and, when these are gone,
 //              other replicas' gradients.
 //
 // The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
@@ -20,7 +20,8 @@
 
 namespace antichain {
 
-// By micro-batch of the step. Of r replicas each has every r-th of them: micro-batch m is its m / r-th.
+// A Ring goes by micro-batch of the step. Of r replicas each has every r-th of them: micro-batch m is its m /
+// r-th.
 class Ring {
  public:
   Ring() = default;
@@ -36,10 +37,10 @@ class Ring {
   int replicas_ = 1;
 };
 
-// How one gradient contribution of a local consumer enters the fold over all consumers of a tensor: first the
-// received terms, then the kernel's own, each added to the sum; whichever is the fold's first is written
-// instead. A kernel that adds to the sum itself (Lowering::adds_dx) needs no term beside it, and the bits are
-// the same.
+// A Contribution says how the gradient of one local consumer enters the fold over all consumers of a tensor.
+// First the received terms, then the kernel's own are added to the sum; whichever is the fold's first is
+// written instead. A kernel that adds to the sum itself (Lowering::adds_dx) needs no term beside it, and the
+// bits are the same.
 struct Contribution {
   bool wanted = false;                   // whether the input's gradient is wanted at all
   bool starts = false;                   // the sum is still empty
@@ -53,44 +54,46 @@ struct Contribution {
   Into into() const { return adds && !first() ? Into::accumulate : Into::overwrite; }
 };
 
-// What the fold of a node's own output gradient still lacks when its backward comes.
+// An OutputGradient is what the fold of a node's own output gradient still lacks when its backward comes.
 struct OutputGradient {
   Ring sum;                             // empty where the only term is a message: dy is the received tensor
   std::vector<Message> received_after;  // remote terms after the last local one
   bool starts = false;                  // the sum is still empty: no consumer is local
 };
 
-// The tensors of one stage of a rank. What another stage of the same rank uses is the same ring in both.
+// StageMemory has the tensors of one stage of a rank. What another stage of the same rank uses is the same
+// ring in both.
 struct StageMemory {
-  // Per node of the graph: outputs of own nodes, loaded inputs, received activations, and outputs of the
-  // rank's earlier stages.
+  // There is one per node of the graph: outputs of own nodes, loaded inputs, received activations, and
+  // outputs of the rank's earlier stages.
   std::map<NodeId, Ring> output;
   std::map<NodeId, std::vector<Ring>> stash, statistics;
   std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
   std::map<NodeId, OutputGradient> gradient;                  // per own node
-  // Gradients; activations live in `output`. Where both stages are the rank's own, nothing travels: what the
-  // later stage "sent" is what the earlier one "received".
+  // These are gradients; activations live in `output`. Where both stages are the rank's own, nothing travels:
+  // what the later stage "sent" is what the earlier one "received".
   std::map<Message, Ring> sent, received;
 
-  // Where the stage has replicas: the statistics of all nodes by micro-batch of the step, those of other
-  // replicas' too; and room for what they send of the part of the gradients that this one adds up
+  // Where the stage has replicas, these are the statistics of all nodes by micro-batch of the step, those of
+  // other replicas too, and room for what they send of the part of the gradients that this one adds up
   // (pipeline/run/replica_sum.h).
   std::vector<Tensor> all_statistics;
   std::vector<Ring> terms;
 };
 
-// The memory of all stages of one rank. They take turns in one arena, because they compute one after the
-// other.
+// RankMemory is the memory of all stages of one rank. They take turns in one arena, because they compute one
+// after the other.
 class RankMemory {
  public:
-  // Of this rank of the plan. Error when the schedule's slots can't be had, when a node that needs a gradient
-  // has no loss behind it, or when the device has no memory left. The stage must outlive it.
+  // It is for this rank of the plan. Throws Error when the schedule's slots can't be had, when a node that
+  // needs a gradient has no loss behind it, or when the device has no memory left. The stage must outlive it.
   RankMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
 
   const StageMemory& of(int stage) const { return stages_.at(stage); }
   int64_t bytes() const { return bytes_; }
 
-  // What bytes() would be for this rank of the plan, found by the same layout without allocating anything.
+  // Returns what bytes() would be for this rank of the plan, found by the same layout without allocating
+  // anything.
   static int64_t bytes_needed(const Graph&, const Profile& network, const Plan&, const Schedule&, int rank,
                               Mode);
 

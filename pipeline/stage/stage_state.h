@@ -13,14 +13,14 @@
 
 namespace antichain {
 
-// What a checkpoint of this network has, over all stages.
+// Returns what a checkpoint of this network has, over all stages.
 std::vector<CheckpointTensor> checkpoint_tensors(const Graph&, const Optimiser&);
 
-// A cut through the stage's state: tensors that stay as they are while training goes on.
+// A StateCopy is a cut through the stage's state: tensors that stay as they are while training goes on.
 class StateCopy {
  public:
-  // Takes the stage's state: copies, into memory that later copies use again; or, with `alias`, its own
-  // tensors, for as long as the stage rests.
+  // Takes the stage's state. It copies into memory that later copies use again, or, with `alias`, has the
+  // stage's own tensors for as long as the stage rests.
   void take(Stage&, bool alias);
   std::vector<CheckpointTensor> tensors() const;                                             // in it
   void write_hdf5(const Context&, const std::function<void(std::string_view)>& sink) const;  // in pieces
@@ -35,14 +35,15 @@ class StateCopy {
   std::vector<Item> items_;
 };
 
-// Bytes of a stage's state: what one copy takes, and one file; and of its largest tensor.
+// StateBytes are the bytes of a stage's state, which are what one copy and one file take, and of its largest
+// tensor.
 struct StateBytes {
   int64_t all = 0, largest = 0;
 };
 StateBytes state_bytes(const Stage&);
 
-// Sets the stage's state from the files of a checkpoint: those that have any of it are read, and checked
-// before anything is used. Damaged, or Error when a tensor is missing or has another shape.
+// Sets the stage's state from the files of a checkpoint. Those that have any of it are read, and checked
+// before anything is used. Throws Damaged, or Error when a tensor is missing or has another shape.
 void restore(Stage&, const std::string& checkpoint, const Manifest&);
 
 }  // namespace antichain

@@ -1,8 +1,8 @@
-// When and how a run saves itself. At a step's end every rank copies its stage's state (together a consistent
-// cut) and a thread of its own writes it, while training goes on; where memory is short, training waits
-// instead and nothing is copied. Each rank tells rank 0, with the sums of a later step, that its file is
-// safe; when all are, rank 0 adds the manifest and renames the whole into place. What goes wrong on the way
-// is a warning: the former checkpoint stays, training goes on.
+// A Checkpointer decides when and how a run saves itself. At a step's end every rank copies its stage's state
+// (together a consistent cut) and a thread of its own writes it, while training goes on. Where memory is
+// short, training waits instead and nothing is copied. Each rank tells rank 0, with the sums of a later step,
+// that its file is safe. When all are, rank 0 adds the manifest and renames the whole into place. What goes
+// wrong on the way is a warning: the former checkpoint stays, and training goes on.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ struct CheckpointOptions {
   std::string resumed;           // the checkpoint that training goes on from, or ""
 };
 
-// What became of a checkpoint.
+// A CheckpointReport says what became of a checkpoint.
 struct CheckpointReport {
   int64_t step = 0, bytes = 0;
   std::string path;
@@ -42,8 +42,8 @@ class Checkpointer {
  public:
   using Listener = std::function<void(const CheckpointReport&)>;  // on rank 0
 
-  // Everything referred to must outlive it. `start`: of the checkpoint resumed from. `seat`: of this rank;
-  // of a stage's replicas, which all hold the same, the first one writes.
+  // Everything referred to must outlive it. `start` is that of the checkpoint resumed from. `seat` is this
+  // rank's. Of a stage's replicas, which all hold the same, the first one writes.
   Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Seat& seat, Job&,
                Listener);
 
@@ -51,19 +51,20 @@ class Checkpointer {
   bool due_at(int64_t step) const;  // by number: the same on every rank
   bool due_now() const;             // by time: for rank 0 to say
   double cost_s() const;            // what saving takes: measured, or a guess before the first one
-  // A checkpoint of this step is complete, or under way.
+  // Says whether a checkpoint of this step is complete or under way.
   bool has(int64_t step) const;
 
-  // Collective. Begins one, after the one under way has ended.
+  // Collective. It begins one, after the one under way has ended.
   void begin(const TrainPosition&);
   // At each step's end a rank tells rank 0 its status, which is mostly empty, and rank 0 takes that of all.
   std::string status();
   void take_status(int rank, const std::string& status);
   void tend();
-  // Collective. Waits for the one under way; why it failed, or "". On every rank the same.
+  // Collective. It waits for the one under way and returns why it failed, or "". The answer is the same on
+  // every rank.
   std::string finish();
-  // Collective. Back to the newest complete checkpoint of this run: sets the stage's state and returns where
-  // training goes on from; nothing when there is none.
+  // Collective. It goes back to the newest complete checkpoint of this run: it sets the stage's state and
+  // returns where training goes on from, or nothing when there is none.
   std::optional<TrainPosition> rewind();
   const std::string& newest() const { return newest_; }  // complete, as of the last finish(); or ""
 
@@ -84,7 +85,7 @@ class Checkpointer {
   std::string newest_;  // path
   TrainPosition newest_position_;
 
-  // The one under way.
+  // These belong to the one under way.
   bool begun_ = false;
   TrainPosition position_;
   StateCopy copy_;
@@ -95,7 +96,7 @@ class Checkpointer {
   Clock::time_point begin_;
   double held_up_s_ = 0;
 
-  // Rank 0's.
+  // These are rank 0's.
   std::map<int, Background::Outcome> parts_;
   Background publisher_;
   std::optional<std::string> verdict_;  // of the one under way: why it failed, or ""
@@ -103,8 +104,8 @@ class Checkpointer {
   double last_s_ = 0;
 };
 
-// Host memory that checkpoints take besides training, at most: a copy of the state, and its largest tensor
-// once more in plain layout.
+// Returns the host memory that checkpoints take besides training, at most: a copy of the state, and its
+// largest tensor once more in plain layout.
 int64_t checkpoint_memory_bytes(const StateBytes&);
 
 }  // namespace antichain

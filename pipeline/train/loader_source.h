@@ -1,5 +1,5 @@
-// Samples of a data set for the runner: the inputs that a loader fills, of the batch at a position that the
-// caller moves.
+// A LoaderSource gives the runner samples of a data set: the inputs that a loader fills, of the batch at a
+// position that the caller moves.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A fingerprint of everything a training run learned: two runs that end with the same one hold the same bits
-// in every parameter and buffer, whatever their plans.
+// A StateHash is a fingerprint of everything that a training run learned. Two runs that end with the same one
+// hold the same bits in every parameter and buffer, whatever their plans.
 #pragma once
 
 #include <map>

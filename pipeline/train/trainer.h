@@ -44,14 +44,14 @@ struct EpochReport {
   double train_s = 0, test_s = 0;
 };
 
-// Called on rank 0 only.
+// It is called on rank 0 only.
 class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepReport&) {}
   virtual void on_epoch(const EpochReport&) {}
   virtual void on_checkpoint(const CheckpointReport&) {}
-  // Where the time went, by rank: at the end, also where a signal or the deadline brings it.
+  // Says by rank where the time went. It is called at the end, also where a signal or the deadline brings it.
   virtual void on_end(const std::vector<TimeSheet>&) {}
 };
 
@@ -66,13 +66,13 @@ struct TrainResult {
   int64_t memory_bytes = 0;        // tensors of a training step on this rank, besides weights and their state
 };
 
-// Collective. Ends by an Error (ExitCode::stopped) on every rank where a signal or the deadline stops it and
-// all is saved; with 128 + the signal's number where there are no checkpoints. The schedule is that of
+// Collective. It ends by an Error on every rank where a signal or the deadline stops it: ExitCode::stopped
+// where all is saved, and 128 + the signal's number where there are no checkpoints. The schedule is that of
 // training; the forward-only one for evaluation is made of the same plan.
 TrainResult train(Stage&, const Profile& profile, const Plan&, const Schedule&, const DataSplits&, Transport&,
                   const TrainOptions&, TrainObserver&);
 
-// Steps that the options ask for, given the number of whole batches in an epoch.
+// Returns the steps that the options ask for, given the number of whole batches in an epoch.
 int64_t total_steps(const TrainOptions&, int64_t batches_per_epoch);
 
 }  // namespace antichain

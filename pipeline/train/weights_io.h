@@ -1,5 +1,5 @@
-// Weights in and out of stages: from a file into the tensors that live on this rank, in the layouts of its
-// device, and back, gathered from all ranks.
+// These functions bring weights into stages and out of them: from a file into the tensors that live on this
+// rank, in the layouts of its device, and back, gathered from all ranks.
 #pragma once
 
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace antichain {
 
-// Collective. Rank 0 reads the file; the others need not have it. Error on every rank.
+// Collective. Rank 0 reads the file; the others need not have it. Throws Error on every rank.
 Weights share_weights(const std::string& file, const Graph& network, Job&);
 
-// Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which nothing can
-// be computed.
+// Throws Error (ExitCode::not_a_number) naming the first of these tensors that has a number with which
+// nothing can be computed.
 void check_numbers(const Fitted&, const Weights&, const std::string& origin);
 
 // Sets the parameters and buffers of this stage, which are looked at as above. The file is compared with the
@@ -23,15 +23,15 @@ void check_numbers(const Fitted&, const Weights&, const std::string& origin);
 // (framework/files/state_dict.h).
 std::vector<std::string> load_weights(Stage&, const Weights&, Fit, const std::string& origin);
 
-// Parameters and buffers of this stage, in the order of its nodes.
+// Returns the parameters and buffers of this stage, in the order of its nodes.
 Weights weights_of(Stage&);
-// The gradients of its parameters, by their names.
+// Returns the gradients of its parameters, by their names.
 Weights gradients_of(Stage&);
 
-// Collective. What is wrong with the first tensor of the whole network that has such a number, or "".
+// Collective. Returns what is wrong with the first tensor of the whole network that has such a number, or "".
 std::string first_bad_number(Stage&, Job&);
 
-// Collective. Those of all stages in the network's order, on rank 0; nothing elsewhere.
+// Collective. Returns those of all stages in the network's order on rank 0, and nothing elsewhere.
 Weights gather_weights(Stage&, Job&);
 
 }  // namespace antichain

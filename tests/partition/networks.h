@@ -1,4 +1,4 @@
-// Small networks with known shapes, and random ones, for the tests of this folder.
+// This file has small networks with known shapes, and random ones, for the tests of this folder.
 #pragma once
 
 #include <gtest/gtest.h>

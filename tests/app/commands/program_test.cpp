@@ -252,6 +252,41 @@ TEST_F(Program, PlansAndSchedulesGoRoundAsFiles) {
   EXPECT_EQ(labels(read_json(path("predicted.json"))), labels(read_json(path("measured.json"))));
 }
 
+TEST_F(Program, SchedulesOfSeveralStagesARankAreComparedTradedAndTrained) {
+  const auto refused = [](const std::string& words, int code, const std::string& part) {
+    antichain::expect_refused(run(words), code, part, words);
+  };
+  const ProgramRun compared =
+      run("simulate --profile p.json --stages 2 --microbatches 5 --compare-schedules --width 80");
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v"})
+    EXPECT_THAT(compared.out, HasSubstr(name));
+  EXPECT_THAT(compared.out, HasSubstr("interleaved can't be run with 5 micro-batches on 2 ranks"));
+  refused("simulate --profile p.json --plan plan.json --compare-schedules", 2, "--compare-schedules plans");
+  refused("plan --profile p.json --stages 2 --schedule zb-v --chunks 3", 2, "zb-v has 2 stages a rank");
+  refused("plan --profile p.json --stages 2 --schedule interleaved --microbatches 5", 2, "--microbatches 6");
+
+  const ProgramRun planned =
+      run("plan --profile p.json --stages 2 --schedule dualpipe-v --microbatches 4 --json v.json");
+  EXPECT_THAT(planned.out, HasSubstr("Uneven stages"));
+  ASSERT_EQ(
+      run("simulate --profile p.json --plan v.json --schedule dualpipe-v --microbatches 4 --json a.json "
+          "--write-schedule v.csv")
+          .code,
+      0);
+  EXPECT_THAT(read_file(path("v.csv")), HasSubstr(")OVERLAP_F_B"));
+  ASSERT_EQ(
+      run("simulate --profile p.json --plan v.json --schedule v.csv --microbatches 4 --json b.json").code, 0);
+  EXPECT_EQ(read_file(path("a.json")), read_file(path("b.json")));
+  write_file(path("bad.csv"), "0F0,0SEND_F0\n1F0\n");
+  refused("simulate --profile p.json --plan v.json --schedule bad.csv --microbatches 1", 3, "bad.csv:1:5");
+
+  const std::string train = std::string("train --local 2 --steps 2") + given;
+  ASSERT_EQ(run(train + "--plan v.json --schedule v.csv --json c.json").code, 0);
+  ASSERT_EQ(run(train + "--schedule 1f1b --json d.json").code, 0);
+  EXPECT_EQ(read_json(path("c.json"))["state"], read_json(path("d.json"))["state"]);
+}
+
 TEST_F(Program, TrainsForTheSmallestStepOnTheClusterThatIsGiven) {
   write_file(path("cluster.json"), R"({"format": "antichain cluster 1",
     "within_node": {"bytes_per_s": 2e10, "latency_us": 3},

@@ -1,4 +1,4 @@
-// Cut files and the planner that obeys them.
+// These tests are about cut files and the planner that obeys them.
 #include "partition/plan/cut_file.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// plan.json: there and back, edited by hand, and everything it refuses.
+// A plan.json is written and read back, edited by hand, and refused in every way that it can be wrong.
 #include <array>
 #include <functional>
 #include <nlohmann/json.hpp>

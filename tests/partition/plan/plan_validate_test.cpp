@@ -1,4 +1,4 @@
-// Every way a plan can be wrong, each with the sentence it gets.
+// Every way in which a plan can be wrong gets a sentence of its own.
 #include "partition/planners/planner.h"
 #include "tests/partition/networks.h"
 

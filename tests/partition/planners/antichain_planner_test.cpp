@@ -1,5 +1,5 @@
-// The exact planner against a brute force that shares nothing with it: sets as bit masks, every nested pair
-// tried.
+// The exact planner is compared with a brute force that shares nothing with it: sets are bit masks, and every
+// nested pair is tried.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,4 +1,5 @@
-// The planners that cut the graph order: their split against every possible one, and what they refuse.
+// The split of each planner that cuts the graph order is compared with every possible one. What they refuse
+// is tested, too.
 #include <algorithm>
 #include <functional>
 #include <random>

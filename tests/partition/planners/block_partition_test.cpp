@@ -1,4 +1,4 @@
-// Block partitions: the property that the paper proves, on thousands of sequences.
+// Block partitions have the property that the paper proves, on thousands of sequences.
 #include "partition/planners/block_partition.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// PipeDream's planner against a slow, literal form of what its authors published, and against ours.
+// PipeDream's planner is compared with a slow, literal form of what its authors published, and with ours.
 #include <fmt/format.h>
 
 #include <algorithm>

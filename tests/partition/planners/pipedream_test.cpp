@@ -1,4 +1,5 @@
-// Real networks: the profiles that PipeDream's authors published with their code (graph.txt files).
+// These tests read real networks: the profiles that PipeDream's authors published with their code (graph.txt
+// files).
 //
 // They are not part of this repository; ANTICHAIN_PIPEDREAM_PROFILES names a folder with files such as
 // vgg16.txt. What is expected of them was counted in the files by other means (grep, awk) or published.

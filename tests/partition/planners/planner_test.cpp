@@ -1,4 +1,4 @@
-// The registry, the uniform planner, and what all planners refuse.
+// These tests are about the registry, the uniform planner, and what all planners refuse.
 #include "partition/planners/planner.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// cluster.json: there and back, and everything it refuses.
+// A cluster.json is written and read back, and refused in every way that it can be wrong.
 #include <functional>
 #include <limits>
 #include <nlohmann/json.hpp>

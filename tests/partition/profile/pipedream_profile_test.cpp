@@ -1,5 +1,5 @@
-// PipeDream's graph.txt: what is read, what does not matter (the order of lines), and everything that is
-// refused.
+// These tests say what is read of PipeDream's graph.txt, what does not matter (the order of lines), and what
+// is refused.
 #include "partition/profile/pipedream_profile.h"
 
 #include <fmt/format.h>
@@ -78,6 +78,19 @@ TEST(PipeDreamProfile, ReadsWhatTheFileSays) {
   EXPECT_EQ(conv.cost.flops, 100 * 2 * 27);
   EXPECT_EQ(linear.inputs, std::vector<int>({1, 2, 3}));
   EXPECT_EQ(linear.cost.output_bytes, 50);  // a list is summed
+}
+
+TEST(PipeDreamProfile, PartOfABackwardTimeIsTheWeightHalfs) {
+  const std::string text = node("a", "Linear", "1", "2.25", "4", "10000") +
+                           node("b", "Linear", "1", "2.25", "4", "10001") + edge("a", "b");
+  for (const double share : {0.5, 0.25, 0., 1.}) {
+    const Profile profile = profile_from_pipedream(text, "net.txt", share);
+    const NodeCost &few = profile.nodes[0].cost, &many = profile.nodes[1].cost;
+    EXPECT_EQ(few.backward_weight_s, 0) << "biases and scales are small";
+    EXPECT_EQ(ns(many.backward_weight_s), std::llround(2'250'000 * share));
+    EXPECT_EQ(ns(many.backward_s()), 2'250'000);
+  }
+  EXPECT_EQ(ns(read(text).nodes[1].cost.backward_weight_s), 1'125'000) << "a half, unless said";
 }
 
 TEST(PipeDreamProfile, DataLoadingIsNoCompute) {

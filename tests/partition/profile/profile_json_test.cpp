@@ -1,4 +1,4 @@
-// profile.json: there and back, and everything it refuses.
+// A profile.json is written and read back, and refused in every way that it can be wrong.
 #include <algorithm>
 #include <cmath>
 #include <functional>

@@ -1,4 +1,4 @@
-// The static half of a profile: bytes, padding, what is kept, from a lowered graph.
+// The static half of a profile (bytes, padding, what is kept) comes from a lowered graph.
 #include "partition/profile/profile.h"
 
 #include <memory>

@@ -1,4 +1,5 @@
-// The antichain DAG on shapes whose down-sets can be counted by hand, and its definitions on random networks.
+// The antichain DAG is tested on shapes whose down-sets can be counted by hand, and by its definitions on
+// random networks.
 #include "partition/search/antichain_dag.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Pictures: every node, edge and stage is drawn, and Graphviz understands whatever a node is called.
+// Every node, edge and stage of a picture is drawn, and Graphviz understands whatever a node is called.
 #include "partition/search/dot.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
-// The exact planner against everything tried: all nested sequences of node sets, all ways to hand out
-// devices. Shares nothing with the planner but the formulas of partition/plan/stage_cost.h.
+// The exact planner is compared with everything tried: all nested sequences of node sets, and all ways to
+// hand out devices. The test shares nothing with the planner but the formulas of partition/plan/stage_cost.h.
 #include <algorithm>
 #include <functional>
 #include <limits>

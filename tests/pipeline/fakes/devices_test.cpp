@@ -1,5 +1,5 @@
-// Which device a rank's calls go to, by the CUDA backend itself on stand-ins of the runtime (fake_devices.h).
-// Nothing here runs on a device.
+// These tests say which device a rank's calls go to, by the CUDA backend itself on stand-ins of the runtime
+// (fake_devices.h). Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The CUDA runtime's calls, and what tests ask of the fake device.
+// This file has the CUDA runtime's calls, and what tests ask of the fake device.
 #include "tests/pipeline/fakes/fake_cuda.h"
 
 #include <cuda_runtime_api.h>

@@ -1,14 +1,14 @@
-// Stand-ins for the CUDA runtime and NCCL, to be linked in their place: the very code of pipeline/cuda runs
-// without a device.
+// These stand-ins for the CUDA runtime and NCCL are linked in their place, so that the very code of
+// pipeline/cuda runs without a device.
 //
-// A thread of its own does what is in the streams, each in order, picking among streams at random, and by the
-// seed computing is late, or copies and messages are, or neither: whatever was not told to wait may come too
-// early. NCCL's rules are kept: a send stays at the head of its stream until the peer's recv heads the
-// peer's; a group is brought there by a thread of its own, after a while; a first message between two ranks
-// connects them, which needs both; communicators know nothing of each other; sending to oneself alone is an
-// error; messages have no names; what is aborted ends, and looks done. Each thread has a device of its own,
-// as ranks over NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is spoilt at once:
-// it may belong to somebody else by then.
+// A thread of its own does what is in the streams, each in order, and picks among streams at random. By the
+// seed, computing is late, or copies and messages are, or neither, so whatever was not told to wait may come
+// too early. NCCL's rules are kept. A send stays at the head of its stream until the peer's recv heads the
+// peer's. A group is brought there by a thread of its own, after a while. A first message between two ranks
+// connects them, which needs both. Communicators know nothing of each other. Sending to oneself alone is an
+// error. Messages have no names. What is aborted ends, and looks done. Each thread has a device of its own,
+// as ranks over NCCL have. Every NCCL call is recorded. Page-locked memory that is freed is spoilt at once,
+// because it may belong to somebody else by then.
 #pragma once
 
 #include <functional>

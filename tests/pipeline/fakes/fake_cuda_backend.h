@@ -1,6 +1,6 @@
-// The CUDA backend itself (framework/cuda/backend.cpp), linked with the stand-ins of the runtime: memory,
-// copies, streams and devices go its way. Operators are those of fake_gpu.h, and as cuDNN does, a convolution
-// that is lowered uses the device.
+// This is the CUDA backend itself (framework/cuda/backend.cpp), linked with the stand-ins of the runtime:
+// memory, copies, streams and devices go its way. Operators are those of fake_gpu.h. As with cuDNN, a
+// convolution that is lowered uses the device.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The device behind the stand-ins (fake_cuda.h): a thread that does what is in the streams, and what CUDA's
-// and NCCL's handles stand for.
+// This is the device behind the stand-ins (fake_cuda.h): a thread that does what is in the streams, and what
+// CUDA's and NCCL's handles stand for.
 #pragma once
 
 #include <cuda_runtime_api.h>

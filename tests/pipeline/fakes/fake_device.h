@@ -1,7 +1,8 @@
-// Stand-ins for the streams of a device, in host memory. Computing is the rank's own thread, so all that was
-// started is done; copies are made by a thread of their own, late and in turn, and messages take place by
-// NCCL's rules: each rank has one stream, and the exchange that heads it stays there until all its messages
-// have met their other halves at the head of the peers' streams. They record what they were told.
+// These stand-ins for the streams of a device work in host memory. Computing is the rank's own thread, so all
+// that was started is done. Copies are made by a thread of their own, late and in turn. Messages take place
+// by NCCL's rules: each rank has one stream, and the exchange that heads it stays there until all its
+// messages have met their other halves at the head of the peers' streams. The stand-ins record what they were
+// told.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// The fake CUDA runtime's devices (fake_cuda.h), by the runtime's rules: every thread has a current device,
-// which is 0 until it chooses one; most calls make the process a context on the current device, if it has
-// none there; where a device is in exclusive-process mode, only one process can have one.
+// The fake CUDA runtime's devices (fake_cuda.h) follow the runtime's rules. Every thread has a current
+// device, which is 0 until it chooses one. Most calls make the process a context on the current device, if it
+// has none there. Where a device is in exclusive-process mode, only one process can have one.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,6 +1,7 @@
-// A device of stand-ins: the CPU's kernels, launched into streams of the fake CUDA runtime (fake_cuda.h),
-// which does them late and in any order that the streams allow. So whole steps run through the runner's
-// device side and the code of pipeline/cuda, and what was not waited for gives other bits than the CPU.
+// This is a device of stand-ins: the CPU's kernels, launched into streams of the fake CUDA runtime
+// (fake_cuda.h), which does them late and in any order that the streams allow. So whole steps run through the
+// runner's device side and the code of pipeline/cuda, and what was not waited for gives other bits than the
+// CPU.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
-// Device memory of the fake CUDA runtime (fake_cuda.h), and its rules between processes. Each thread may
-// count as a process of its own: then memory and events of another one are used only by opening their
-// handles; memory that is opened lies at another address, and neither is let go of while somebody has it.
+// This is device memory of the fake CUDA runtime (fake_cuda.h), with its rules between processes. Each thread
+// may count as a process of its own. Then memory and events of another one are used only by opening their
+// handles, memory that is opened lies at another address, and neither is let go of while somebody has it.
 // What breaks a rule without being an error of a call is noted.
 #pragma once
 

@@ -1,5 +1,6 @@
-// NCCL's calls: halves of messages in the streams of the fake device. A thread of each group's own brings
-// them there, after a while, when its ranks are connected; until then the communicators are in progress.
+// NCCL's calls put halves of messages into the streams of the fake device. A thread of each group's own
+// brings them there, after a while, when its ranks are connected. Until then the communicators are in
+// progress.
 #include <fmt/format.h>
 #include <nccl.h>
 

@@ -1,4 +1,4 @@
-// A device's streams for copies, peers and messages that leave out one kind of wait: what goes wrong then
+// These streams of a device for copies, peers and messages leave out one kind of wait. What goes wrong then
 // shows that the wait is needed, and that the stand-ins of the device can tell.
 #pragma once
 

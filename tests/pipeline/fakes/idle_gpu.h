@@ -1,4 +1,4 @@
-// A device of stand-ins that allocates and has a stream, and computes nothing but what tests launch.
+// This device of stand-ins allocates and has a stream, and computes nothing but what tests launch.
 #pragma once
 
 #include <memory>

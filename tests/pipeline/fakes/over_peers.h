@@ -1,4 +1,4 @@
-// The transport between peers, of fake GPUs.
+// This makes the transport between peers, of fake GPUs.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Launches on stand-ins of CUDA: what a call before them has left as CUDA's last error is not theirs.
+// Launches run on stand-ins of CUDA. What a call before them has left as CUDA's last error is not theirs.
 #include "framework/cuda/start_kernel.h"
 
 #include <gtest/gtest.h>

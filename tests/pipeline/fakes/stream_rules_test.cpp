@@ -1,4 +1,4 @@
-// Whole steps where streams and calls wait for more than they were told to, as on a real device
+// In these whole steps streams and calls wait for more than they were told to, as on a real device
 // (fake_cuda.h): streams share queues, and calls wait for a device or for all. Every step ends, with the
 // CPU's bits. Nothing here runs on a device.
 #include <gtest/gtest.h>

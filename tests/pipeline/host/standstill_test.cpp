@@ -1,5 +1,5 @@
-// A rank that stands still because it has no core is told from one that hangs: by what the system counts, so
-// that no load of the machine changes these tests.
+// A rank that stands still because it has no core is told from one that hangs by what the system counts, so
+// no load of the machine changes these tests.
 #include "pipeline/host/standstill.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// For how long a thread had no core: of two that want one core, one always waits; one that sleeps does not.
+// These tests say for how long a thread had no core: of two that want one core, one always waits, and one
+// that sleeps does not.
 #include "pipeline/host/starved_time.h"
 
 #include <gtest/gtest.h>

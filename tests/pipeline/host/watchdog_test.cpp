@@ -1,4 +1,5 @@
-// The watchdog's decision as a table of situations, its clock, and a hung thread that ends the program.
+// The watchdog is tested by its decision as a table of situations, by its clock, and by a hung thread that
+// ends the program.
 #include "pipeline/host/watchdog.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// A thread that is ready to run and hardly ever does: it shares a core with one that never sleeps and comes
+// This thread is ready to run and hardly ever does: it shares a core with one that never sleeps and comes
 // first.
 #pragma once
 

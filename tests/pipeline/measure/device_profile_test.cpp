@@ -1,5 +1,6 @@
-// Profiles of a device, on stand-ins whose kernels take a known time (fake_cuda.h): a node's time is its
-// kernels', whether the host is slow or fast, and the step that the profile predicts is the step that ran.
+// Profiles of a device are made on stand-ins whose kernels take a known time (fake_cuda.h). A node's time is
+// its kernels', whether the host is slow or fast, and the step that the profile predicts is the step that
+// ran.
 #include <gtest/gtest.h>
 
 #include <algorithm>

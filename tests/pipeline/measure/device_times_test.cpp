@@ -1,4 +1,4 @@
-// What a profile says of a device, from made-up steps: the step of one rank is the plain step, actions are as
+// A profile of a device is made from made-up steps: the step of one rank is the plain step, actions are as
 // traced, and nodes have the shares that stamps gave them.
 #include "pipeline/measure/device_times.h"
 

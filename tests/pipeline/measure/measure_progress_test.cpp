@@ -1,4 +1,5 @@
-// How far the profiler is: forward and backward of each node, the warm-up, and how many repeats will follow.
+// These tests say how far the profiler is: forward and backward of each node, the warm-up, and how many
+// repeats will follow.
 #include "pipeline/measure/measure_progress.h"
 
 #include <gtest/gtest.h>

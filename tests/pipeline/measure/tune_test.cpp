@@ -1,4 +1,4 @@
-// Engines raced on stand-ins whose kernels take a known time (fake_cuda.h).
+// Engines race on stand-ins whose kernels take a known time (fake_cuda.h).
 #include "pipeline/measure/tune.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Small priced networks and plans, built by hand: what schedules are made of in these tests.
+// Schedules in these tests are made of small priced networks and plans, which are built by hand.
 #pragma once
 
 #include <fmt/format.h>

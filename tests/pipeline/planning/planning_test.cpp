@@ -1,4 +1,5 @@
-// The one entry to planning: every objective, the step beside the plan, memory as a hard limit.
+// These tests are about the one entry to planning: every objective, the step beside the plan, and memory as a
+// hard limit.
 #include "pipeline/planning/planning.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/schedule/fitting.h"
 
 namespace antichain::test {
 namespace {
@@ -138,6 +140,77 @@ TEST(PlanNetwork, BoundsTheStepOfAGivenScheduleByWhatHoldsForEveryOrder) {
   }
   EXPECT_LT(priced("zb-h2").step_s, made.step_s);
   EXPECT_EQ(priced("forward-only").lower_bound_s, 0);
+}
+
+// For every policy of several stages, method and objective: stages on their ranks, priced and simulated as a
+// plan from a file would be, and no slower than the cheap methods.
+TEST(PlanNetwork, GivesEveryStageItsRankByThePlacement) {
+  std::mt19937 random(8);
+  for (const Policy& policy : policies()) {
+    if (chunks_of(policy) == 1) continue;
+    for (int trial = 0; trial < 6; ++trial) {
+      SCOPED_TRACE(fmt::format("{}, trial {}", policy.name, trial));
+      const Profile network = random_network(random, 14);
+      double shortest_s = 0;
+      for (const Method method : {Method::uniform, Method::block, Method::antichain})
+        for (const Objective objective : objectives) {
+          PlanOptions o = options(3, objective);
+          o.chunks = 2;
+          o.microbatches = 9;
+          const Plan plan = plan_network(network, o, method, policy);
+          ASSERT_EQ(plan.stages.size(), 6u);
+          for (int s = 0; s < 6; ++s)
+            EXPECT_EQ(plan.stages[size_t(s)].ranks,
+                      std::vector<int>{position_of_stage(policy.placement, s, 3)});
+          const Schedule schedule = make_schedule(network, plan, policy, 9);
+          EXPECT_EQ(plan.step_s, simulate(schedule, plan, network, o.cluster).step_s);
+          EXPECT_LE(plan.lower_bound_s, plan.objective_s());
+          const Plan priced = price_plan(network, plan, o, policy);
+          EXPECT_EQ(plan_hash(priced), plan_hash(plan));
+          EXPECT_EQ(priced.step_s, plan.step_s);
+          EXPECT_EQ(priced.bottleneck_s, plan.bottleneck_s);
+          for (size_t s = 0; s < 6; ++s)
+            EXPECT_EQ(priced.stages[s].memory_bytes, plan.stages[s].memory_bytes);
+          if (objective != Objective::makespan) continue;
+          if (method == Method::antichain)
+            EXPECT_LE(plan.step_s, shortest_s);
+          else
+            shortest_s = shortest_s == 0 ? plan.step_s : std::min(shortest_s, plan.step_s);
+        }
+    }
+  }
+}
+
+TEST(PlanNetwork, RefusesWhatSeveralStagesARankCannotHave) {
+  const Profile network = chain(8, cost);
+  const auto refused = [&](const char* name, PlanOptions o, std::initializer_list<std::string> words) {
+    o.chunks = 2;
+    expect_error([&] { plan_network(network, o, Method::antichain, policy(name)); }, words);
+  };
+  refused("interleaved", options(4, Objective::makespan), {"6 micro-batches on 4 ranks", "--microbatches 8"});
+  refused("dualpipe-v", options(4, Objective::compute), {"6 micro-batches on 4 ranks", "--microbatches 8"});
+  refused("zb-v", options(5, Objective::compute), {"10 stages", "8 nodes"});
+  PlanOptions replicas = options(2, Objective::makespan);
+  replicas.replicas.automatic = true;
+  refused("zb-v", replicas, {"zb-v has 2 stages a rank", "replicas"});
+  PlanOptions small = options(2, Objective::makespan);
+  small.cluster = equal_devices(2, {}, 1000);
+  refused("zb-v", small, {"stages", "need", "bytes", "has 1000"});
+}
+
+// Of devices of different speeds the fastest are used, and at most as many as are asked for.
+TEST(PlanNetwork, ChoosesDevicesForSeveralStagesARank) {
+  const Profile network = chain(12, cost);
+  PlanOptions o = options(2, Objective::makespan);
+  o.chunks = 2;
+  o.cluster = equal_devices(4, {});
+  o.cluster.devices[1].speed = o.cluster.devices[3].speed = 2;
+  const Plan plan = plan_network(network, o, Method::antichain, policy("zb-v"));
+  EXPECT_EQ(plan.device_of(0), 1);
+  EXPECT_EQ(plan.device_of(1), 3);
+  o.at_most = true;
+  o.cluster = one_link({.latency_s = 1000});  // messages cost more than all the rest
+  EXPECT_EQ(plan_network(network, o, Method::antichain, policy("zb-v")).ranks(), 1);
 }
 
 // The second stage is the one that does not fit, and the first needs even more on its larger device.

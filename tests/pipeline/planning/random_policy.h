@@ -1,4 +1,4 @@
-// Policies with random orders of F, B, I and W that never deadlock, another one for every seed.
+// These policies have random orders of F, B, I and W that never deadlock, another one for every seed.
 //
 // Each micro-batch m has a time at which its gradient action comes, on stage s m + lead(s) and some delay.
 // Leads fall from stage to stage and delays are the same on all, so a stage asks for no gradient before the

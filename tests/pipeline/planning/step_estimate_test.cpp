@@ -1,4 +1,4 @@
-// The makespan search's estimate of a step beside the simulator.
+// The makespan search's estimate of a step is compared with the simulator.
 #include "pipeline/planning/step_estimate.h"
 
 #include <gtest/gtest.h>

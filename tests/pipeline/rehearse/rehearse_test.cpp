@@ -1,7 +1,7 @@
-// Rehearsals against the simulator. A wait may come late but never early, so no event of a rehearsal can end
-// before the same event of the simulation: that holds on the busiest machine, for every network, cut, replica
-// and link. How late is a matter of the machine: there the quickest of several steps is judged, with a wide
-// margin.
+// Rehearsals are compared with the simulator. A wait may come late but never early, so no event of a
+// rehearsal can end before the same event of the simulation. That holds on the busiest machine, for every
+// network, cut, replica and link. How late is a matter of the machine, so the quickest of several steps is
+// judged, with a wide margin.
 #include "pipeline/rehearse/rehearse.h"
 
 #include <gtest/gtest.h>

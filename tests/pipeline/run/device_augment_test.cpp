@@ -1,4 +1,4 @@
-// Images that a device makes of bytes, on stand-ins (fake_gpu.h): the same training as with images of the
+// A device makes images of bytes, on stand-ins (fake_gpu.h). The training is the same as with images of the
 // host, at a quarter of the bytes. Nothing here runs on a device.
 #include <gtest/gtest.h>
 

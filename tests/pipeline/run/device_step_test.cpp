@@ -1,5 +1,5 @@
-// A step on a device with memory of its own, on stand-ins (fake_gpu.h): the runner's device side and the very
-// code of pipeline/cuda. It gives the CPU's bits, waits once a step, and what is not waited for shows.
+// A step runs on a device with memory of its own, on stand-ins (fake_gpu.h): the runner's device side and the
+// very code of pipeline/cuda. It gives the CPU's bits, waits once a step, and what is not waited for shows.
 // Nothing here runs on a device.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

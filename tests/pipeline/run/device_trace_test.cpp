@@ -1,5 +1,5 @@
-// What a step on a device tells of itself, on stand-ins (fake_gpu.h): stamps and traces have the device's
-// times, ranges the schedule's labels; and when samples are drawn and copied.
+// A step on a device tells of itself, on stand-ins (fake_gpu.h): stamps and traces have the device's times,
+// ranges have the schedule's labels, and samples are drawn and copied in time.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Promise 1 for schedules: the same bits under every policy, on every number of ranks. The first model is a
-// chain of blocks; the others have branches, whose gradients fold in one order wherever they are cut.
+// Promise 1 holds for schedules: the same bits come out under every policy, on every number of ranks. The
+// first model is a chain of blocks. The others have branches, whose gradients fold in one order wherever they
+// are cut.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +19,8 @@ class EverySchedule : public ::testing::TestWithParam<const char*> {};
 TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
   const std::string_view model = GetParam();
   const bool small = model == "resnet20" || model == "squeezenet1_0";
-  TrainingCase c{.model = GetParam(), .microbatch = small ? 2 : 1, .microbatches = microbatches, .rate = 0.01f};
+  TrainingCase c{
+      .model = GetParam(), .microbatch = small ? 2 : 1, .microbatches = microbatches, .rate = 0.01f};
   c.steps = small ? 3 : 1;
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
   unsigned seed = 0;

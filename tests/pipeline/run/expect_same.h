@@ -1,4 +1,4 @@
-// Two runs that learned the same, bit by bit.
+// These functions expect that two runs learned the same, bit by bit.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Training as it is done, held to PyTorch: stages, schedule, runner and optimiser make the five steps that
+// Training is held to PyTorch as it is done: stages, schedule, runner and optimiser make the five steps that
 // tests/golden/five_steps.py recorded in float64, on one stage and on two.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// A step on a GPU: what only a device can show of device_step.h and of the runner's device side. Without one
-// every test is skipped, by name: "needs a CUDA device". On stand-ins the same is tested everywhere:
-// device_step_test.cpp.
+// These steps on a GPU show what only a device can show of device_step.h and of the runner's device side.
+// Without a GPU every test is skipped, by name: "needs a CUDA device". On stand-ins device_step_test.cpp
+// tests the same everywhere.
 #include <gtest/gtest.h>
 
 #include <chrono>

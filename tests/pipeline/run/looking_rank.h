@@ -1,5 +1,5 @@
-// A rank that obeys a schedule as the runner does, with kernels that look whether what they need is there and
-// write what is sent. The host never waits for them; memory is in rings of the sizes that the schedule's
+// A LookingRank obeys a schedule as the runner does, with kernels that look whether what they need is there
+// and write what is sent. The host never waits for them. Memory is in rings of the sizes that the schedule's
 // slots say.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Copies within a host and messages by NCCL between hosts in one job, on stand-ins of both (fake_gpu.h,
-// fake_ipc.h, fake_nccl.cpp): the way is chosen as the program chooses it, and whole steps have the CPU's
+// One job has copies within a host and messages by NCCL between hosts, on stand-ins of both (fake_gpu.h,
+// fake_ipc.h, fake_nccl.cpp). The way is chosen as the program chooses it, and whole steps have the CPU's
 // bits. Nothing here runs on a device.
 #include <gtest/gtest.h>
 

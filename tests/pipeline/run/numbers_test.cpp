@@ -1,5 +1,5 @@
 // A number that is none is traced to the node, micro-batch and step that made it, the same ones however the
-// model is cut; and a step that is skipped leaves no trace.
+// model is cut. A step that is skipped leaves no trace.
 #include <gtest/gtest.h>
 
 #include <cmath>

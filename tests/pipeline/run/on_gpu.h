@@ -1,4 +1,4 @@
-// A test that needs a GPU: without one it is skipped, by name.
+// A test that needs a GPU is skipped by name where there is none.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// Copies into other ranks' devices, on stand-ins of CUDA (fake_gpu.h, fake_ipc.h): whole steps through the
-// very code of pipeline/cuda, by ranks that count as processes, with the CPU's bits; what is not waited for
-// shows; who can't falls back. Nothing here runs on a device.
+// Ranks copy into other ranks' devices, on stand-ins of CUDA (fake_gpu.h, fake_ipc.h). Whole steps run
+// through the very code of pipeline/cuda, by ranks that count as processes, with the CPU's bits. What is not
+// waited for shows, and who can't copy falls back. Nothing here runs on a device.
 #include <gtest/gtest.h>
 
 #include <algorithm>

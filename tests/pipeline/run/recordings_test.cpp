@@ -1,6 +1,6 @@
-// Recorded work on stand-ins (fake_gpu.h): an action's kernels are asked twice and then started as a whole,
-// with the same bits as ever, although the learning rate and the dropout masks change. Nothing here runs on a
-// device.
+// Work is recorded on stand-ins (fake_gpu.h): an action's kernels are asked twice and then started as a
+// whole, with the same bits as ever, although the learning rate and the dropout masks change. Nothing here
+// runs on a device.
 #include "pipeline/cuda/recordings.h"
 
 #include <gtest/gtest.h>

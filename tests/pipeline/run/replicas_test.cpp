@@ -1,4 +1,4 @@
-// Stages with replicas: they learn what one device learns but for the rounding of sums in another order, and
+// Stages with replicas learn what one device learns but for the rounding of sums in another order. They learn
 // the same bits whenever, over whatever and in whichever order of actions they do it.
 #include <fmt/format.h>
 #include <fmt/ranges.h>

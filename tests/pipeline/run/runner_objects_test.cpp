@@ -1,4 +1,4 @@
-// The objects that the runner is made of, each by itself on one rank of two.
+// The objects that the runner is made of are tested each by itself, on one rank of two.
 #include <gtest/gtest.h>
 
 #include <algorithm>

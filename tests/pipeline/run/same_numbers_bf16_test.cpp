@@ -1,5 +1,5 @@
-// Promise 1 in bf16: what crosses a cut is stored as it is within a stage, and terms of a gradient are
-// rounded before they are added wherever they come from, so the cut changes no bit. And what mixed precision
+// Promise 1 holds in bf16: what crosses a cut is stored as it is within a stage, and terms of a gradient are
+// rounded before they are added wherever they come from, so the cut changes no bit. What mixed precision
 // keeps in float32 is float32.
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-// Promise 1: with a synchronous schedule the same bits come out whatever the cut. Each model is trained for a
-// few steps on one stage; then on more stages, under every schedule, with plans of the planner and with cuts
-// at random places inside blocks, and every loss and every bit of the state afterwards must be the same.
+// Promise 1 says that with a synchronous schedule the same bits come out whatever the cut. Each model is
+// trained for a few steps on one stage; then on more stages, with plans of the planner and with cuts at
+// random places inside blocks. Every loss and every bit of the state afterwards must be the same.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// Ranks with several stages: wherever these lie, the same bits come out as on one rank; checkpoints go on
-// under any other plan; memory is what the layout says.
+// Ranks have several stages. Wherever these lie, the same bits come out as on one rank, and checkpoints go on
+// under any other plan.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// The messages of an all-reduce as the runner names them (pipeline/run/replica_sum.h), of replicas that have
-// no stage.
+// These are the messages of an all-reduce as the runner names them (pipeline/run/replica_sum.h), of replicas
+// that have no stage.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// What a rank's time was spent on: kinds add up to the wall time, and a real step's are where they belong.
+// A time sheet says what a rank's time was spent on: kinds add up to the wall time, and a real step's are
+// where they belong.
 #include "pipeline/run/time_sheet.h"
 
 #include <gtest/gtest.h>

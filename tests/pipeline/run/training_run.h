@@ -1,4 +1,4 @@
-// Trains a model on ranks that are threads and returns what it learned, for comparing cuts.
+// These functions train a model on ranks that are threads and return what it learned, for comparing cuts.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Rank 1 of a small network cut in two, for tests of one object of the runner alone: a convolution and a ReLU
-// on rank 0; a second convolution, the sum of both, and the loss on rank 1.
+// This is rank 1 of a small network cut in two, for tests of one object of the runner alone. A convolution
+// and a ReLU are on rank 0; a second convolution, the sum of both, and the loss are on rank 1.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// An interpreter that follows the data through a schedule instead of trusting its rules: which tensors are on
+// This interpreter follows the data through a schedule instead of trusting its rules: which tensors are on
 // which rank, in which order each gradient was added up, and that replicas add up all of a step. It shares no
 // code with the validator.
 #pragma once

@@ -1,4 +1,4 @@
-// Plans and numbers of micro-batches that a policy takes.
+// These functions make plans and numbers of micro-batches that a policy takes.
 #pragma once
 
 #include "pipeline/schedule/policy.h"

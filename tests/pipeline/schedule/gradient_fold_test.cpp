@@ -1,4 +1,4 @@
-// Where the contributions to one tensor's gradient come from, case by case.
+// These tests say, case by case, where the contributions to one tensor's gradient come from.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What every test of the validator by mutation does: change a good schedule a little, and see it refused.
+// Every test of the validator by mutation changes a good schedule a little, and sees it refused.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// The slots of a rank that has one stage, and the policies under which a stage may have several ranks.
+// This file has the slots of a rank that has one stage, and the policies under which a stage may have several
+// ranks.
 #pragma once
 
 #include <gtest/gtest.h>

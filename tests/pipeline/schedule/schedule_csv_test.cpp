@@ -1,4 +1,4 @@
-// Schedules as the CSV of torch.distributed.pipelining.
+// Schedules are written and read as the CSV of torch.distributed.pipelining.
 #include "pipeline/schedule/schedule_csv.h"
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/policy.h"
+#include "tests/pipeline/schedule/fitting.h"
 #include "tests/pipeline/schedule/mutations.h"
 
 namespace antichain::test {
@@ -94,6 +95,19 @@ TEST(Mutations, AnyOneActionOfRandomSchedules) {
   }
   EXPECT_GT(swaps.refused, 100);
   EXPECT_GT(swaps.harmless, 100);  // two sends, two recvs: their order does not matter
+}
+
+TEST(Mutations, AnyOneActionWhereARankHasSeveralStages) {
+  std::mt19937 random(8);
+  Swaps swaps;
+  for (const Policy& policy : policies()) {
+    if (chunks_of(policy) == 1) continue;
+    const Profile network = random_network(random, 8);
+    const Plan plan = on_ranks_of(policy, random_plan(random, network, 4));
+    mutate_every_action({network, plan, make_schedule(network, plan, policy, 4)}, swaps);
+  }
+  EXPECT_GT(swaps.refused, 100);
+  EXPECT_GT(swaps.harmless, 100);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Schedules of plans with replicas: the order by hand, validity and slots for all small sizes and random
-// networks.
+// These are schedules of plans with replicas: their order by hand, and their validity and slots for all small
+// sizes and random networks.
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"

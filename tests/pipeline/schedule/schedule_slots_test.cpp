@@ -1,5 +1,5 @@
-// Memory slots: golden values, and against the definition on random schedules: a slot of a sent tensor may be
-// used again when holding back the peer's recv would also hold back the action that uses it.
+// Memory slots have golden values, and meet their definition on random schedules: a slot of a sent tensor may
+// be used again when holding back the peer's recv would also hold back the action that uses it.
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/happens_before.h"

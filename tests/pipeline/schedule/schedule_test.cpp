@@ -1,5 +1,5 @@
-// Every policy's schedules: golden text, bounds on what is in flight, and validity for all small sizes and
-// hundreds of random networks with skips, branches, interleaved node numbers and permuted ranks.
+// Every policy's schedules have golden text, bounds on what is in flight, and are valid for all small sizes
+// and hundreds of random networks with skips, branches, interleaved node numbers and permuted ranks.
 #include "pipeline/schedule/schedule.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The text of schedules: every word both ways, and every way to get one wrong.
+// Every word of a schedule's text is written and read, and every way to get one wrong is refused.
 #include <gtest/gtest.h>
 
 #include "pipeline/schedule/schedule.h"

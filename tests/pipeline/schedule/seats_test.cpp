@@ -1,5 +1,5 @@
-// Several stages on one rank: plans that say so, the schedules made for them, what is refused, and what the
-// slots and the simulator make of them.
+// A rank has several stages: these tests are about plans that say so, the schedules made for them, what is
+// refused, and what the slots and the simulator make of them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

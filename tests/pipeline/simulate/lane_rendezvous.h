@@ -1,8 +1,8 @@
-// A stand-in for NCCL that carries out what ranks issue, with nothing but its rules: each rank has a stream
-// for each lane; what heads it stays there until the other ranks of that exchange have it at the head of
-// theirs; messages have no names, so a send meets whatever receive of that pair is there. It finds out for
-// itself what a rank needs, sharing nothing with the pass that makes orders, and says who stands where when
-// nothing moves any more.
+// This stand-in for NCCL carries out what ranks issue, with nothing but NCCL's rules. Each rank has a stream
+// for each lane. What heads it stays there until the other ranks of that exchange have it at the head of
+// theirs. Messages have no names, so a send meets whatever receive of that pair is there. The stand-in finds
+// out for itself what a rank needs and shares nothing with the pass that makes orders. It says who stands
+// where when nothing moves any more.
 #pragma once
 
 #include <fmt/format.h>

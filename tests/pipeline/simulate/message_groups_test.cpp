@@ -1,5 +1,5 @@
-// Groups of messages over the transport that has one order, on stand-ins of the devices' streams: all go at
-// once, when the last one is ready, whatever stands around them.
+// Groups of messages go over the transport that has one order, on stand-ins of the devices' streams: all go
+// at once, when the last one is ready, whatever stands around them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

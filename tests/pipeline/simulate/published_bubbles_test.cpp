@@ -1,8 +1,9 @@
-// Idle times of named schedules: those that their authors published, and the closed forms.
+// Named schedules have the idle times that their authors published, and the closed forms.
 //
 // The published rates are of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024. A rate is idle time
-// over time, (T - M (F + I + W)) / T. T is the step for 1f1b and zb-h1. For zb-h2 it is the longest span of a
-// rank, from the begin of its first action to the end of its last. A message delays its consumer by c.
+// over time, (T - M (F + I + W)) / T. T is the step for 1f1b, interleaved and zb-h1. For zb-h2 and zb-v it is
+// the longest span of a rank, from the begin of its first action to the end of its last. A message delays its
+// consumer by c.
 //
 // The other figures are of Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024, and of
 // DeepSeek-AI's repository DualPipe, 2025.
@@ -49,14 +50,15 @@ struct Published {
   // The step of our simulator, which charges every message.
   double interleaved_with_all_messages;
   double zb_1p;  // found by the authors' search in the memory of 1F1B
+  double zb_v;   // ours, in the same memory
 };
 constexpr Published published[] = {
-    {{8, 24, 18522, 18086, 9337, 601}, 24, .2431, .1055, .1585, .1083, .1090, .1585},
-    {{8, 32, 29802, 29428, 19530, 577}, 32, .1898, .0628, .1045, .0559, .0644, .1045},
-    {{8, 64, 29935, 29621, 19388, 535}, 32, .1091, .0320, .0554, .0294, .0328, .0554},
-    {{16, 48, 11347, 11248, 8132, 377}, 48, .2552, .1104, .1397, .0672, .1136, .1397},
-    {{32, 96, 10419, 10207, 7715, 408}, 64, .2646, .1493, .1421, .0641, .1528, .1421},
-    {{32, 128, 10408, 10204, 7703, 408}, 64, .2168, .1164, .1106, .0490, .1192, .1106},
+    {{8, 24, 18522, 18086, 9337, 601}, 24, .2431, .1055, .1585, .1083, .1090, .1585, .0728},
+    {{8, 32, 29802, 29428, 19530, 577}, 32, .1898, .0628, .1045, .0559, .0644, .1045, .0358},
+    {{8, 64, 29935, 29621, 19388, 535}, 32, .1091, .0320, .0554, .0294, .0328, .0554, .0183},
+    {{16, 48, 11347, 11248, 8132, 377}, 48, .2552, .1104, .1397, .0672, .1136, .1397, .0518},
+    {{32, 96, 10419, 10207, 7715, 408}, 64, .2646, .1493, .1421, .0641, .1528, .1421, .0541},
+    {{32, 128, 10408, 10204, 7703, 408}, 64, .2168, .1164, .1106, .0490, .1192, .1106, .0412},
 };
 
 TEST(PublishedBubbles, AreMet) {
@@ -66,7 +68,8 @@ TEST(PublishedBubbles, AreMet) {
     EXPECT_NEAR(rate(timeline_of(row.at, policy("1f1b")).step_s), row.one_f_one_b, 1e-4);
     EXPECT_NEAR(rate(timeline_of(row.at, policy("zb-h1")).step_s), row.h1, 1e-4);
     EXPECT_NEAR(rate(timeline_of(row.at, policy("zb-h2")).span_s()), row.h2, 1e-4);
-    EXPECT_LT(rate(timeline_of(row.at, policy("zb-v")).span_s()), row.zb_1p) << "in the same memory";
+    EXPECT_NEAR(rate(timeline_of(row.at, policy("zb-v")).span_s()), row.zb_v, 1e-4);
+    EXPECT_LT(row.zb_v, row.zb_1p);
   }
 }
 

@@ -1,4 +1,4 @@
-// What simulated times may differ by, as a share.
+// Simulated times may differ by so much, as a share.
 #pragma once
 
 namespace antichain::test {

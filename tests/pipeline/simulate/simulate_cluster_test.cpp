@@ -1,5 +1,5 @@
-// Simulated times on clusters: replicas and their all-reduce, devices of unequal speed, two levels of links,
-// and the lean path that planners use, bit for bit.
+// Times are simulated on clusters: replicas and their all-reduce, devices of unequal speed, two levels of
+// links, and the lean path that planners use, bit for bit.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// Simulated times against formulas and examples worked out by hand; memory, pictures and traces.
+// Simulated times are compared with formulas and with examples worked out by hand. Memory, pictures and
+// traces are tested, too.
 #include "pipeline/simulate/simulate.h"
 
 #include <gtest/gtest.h>

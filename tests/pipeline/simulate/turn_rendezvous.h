@@ -1,5 +1,5 @@
-// A stand-in for NCCL as lane_rendezvous.h's, one step nearer to it: all-reduces are the messages that they
-// are made of, and what heads a rank's stream is a group of messages, each of which meets its other half at
+// This stand-in for NCCL is one step nearer to it than lane_rendezvous.h's. All-reduces are the messages that
+// they are made of. What heads a rank's stream is a group of messages, each of which meets its other half at
 // the head of the peer's stream; the group is done when all of them are.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Nothing is lost: a run that was cut short and goes on from its checkpoint, on as many stages as before or
+// Nothing is lost. A run that was cut short and goes on from its checkpoint, on as many stages as before or
 // others, computes the same bits as one that was not: losses, epochs' means, weights, statistics, momentum.
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// A disk that fails at the n-th call, for every n there is: the checkpoint before is whole, nothing half done
-// is left, there is a report, and training goes on to the same bits.
+// A disk fails at the n-th call, for every n there is. The checkpoint before is whole, nothing half done is
+// left, there is a report, and training goes on to the same bits.
 //
 // The calls that checkpoints make (mkdir, open, write, fsync, close, rename) are taken over by those of this
 // executable, which pass them on, count those that touch the folder, and fail when told to.

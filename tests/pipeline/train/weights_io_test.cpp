@@ -1,5 +1,5 @@
-// Weights on ranks that are threads: every stage gets its own tensors of one file, and all stages together
-// give the file back.
+// Weights are shared among ranks that are threads: every stage gets its own tensors of one file, and all
+// stages together give the file back.
 #include "pipeline/train/weights_io.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which way tensors travel, as a table: what is tried, what becomes of it, and the sentence that says so.
+// A table says which way tensors travel: what is tried, what becomes of it, and the sentence that says so.
 #include "pipeline/transport/choose_way.h"
 
 #include <gtest/gtest.h>

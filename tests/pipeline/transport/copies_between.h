@@ -1,4 +1,4 @@
-// Copies that pass everything on: a test overrides what it wants to see, or to have forgotten.
+// These copies pass everything on. A test overrides what it wants to see, or to have forgotten.
 #pragma once
 
 #include <memory>

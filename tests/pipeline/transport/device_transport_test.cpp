@@ -1,5 +1,5 @@
-// The two transports for devices over stand-ins of their streams: they keep what every transport promises,
-// and training over them gives the bits of one rank. What a real device adds is not tested here.
+// The two transports for devices, over stand-ins of their streams, keep what every transport promises, and
+// training over them gives the bits of one rank. What a real device adds is not tested here.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// A tensor of bytes that are all the same, to be sent and recognised.
+// This makes a tensor of bytes that are all the same, to be sent and recognised.
 #pragma once
 
 #include <algorithm>

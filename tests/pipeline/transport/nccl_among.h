@@ -1,4 +1,4 @@
-// NCCL's messages between all ranks of a job, as tests take them.
+// These are NCCL's messages between all ranks of a job, as tests take them.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The code that calls CUDA and NCCL, on stand-ins of both (fake_cuda.h): what it issues is matched and in
+// The code that calls CUDA and NCCL runs on stand-ins of both (fake_cuda.h). What it issues is matched and in
 // order, nothing is read before it was computed or written while it is in use, and what goes wrong is an
 // error. Nothing here runs on a device.
 #include <gtest/gtest.h>

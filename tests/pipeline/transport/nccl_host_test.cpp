@@ -1,5 +1,6 @@
-// What NCCL asks of the host, on stand-ins (fake_cuda.h): the host waits neither for launches nor for aborts;
-// a rank that waits says so; what was aborted never counts as delivered. Nothing here runs on a device.
+// NCCL asks little of the host, on stand-ins (fake_cuda.h): the host waits neither for launches nor for
+// aborts, a rank that waits says so, and what was aborted never counts as delivered. Nothing here runs on a
+// device.
 #include <gtest/gtest.h>
 
 #include <atomic>

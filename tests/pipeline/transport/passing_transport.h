@@ -1,4 +1,4 @@
-// A transport that passes everything on: a test overrides what it wants to see, or to have otherwise.
+// This transport passes everything on. A test overrides what it wants to see, or to have otherwise.
 #pragma once
 
 #include <utility>

@@ -1,6 +1,6 @@
-// Copies into other ranks' devices, over a stand-in of the device (fake_device.h): what every transport
-// promises, by pairs that copy, pairs that go through host memory, and both; who is told what when a peer
-// fails; which pairs are agreed on.
+// Ranks copy into other ranks' devices, over a stand-in of the device (fake_device.h). The tests are about
+// what every transport promises, by pairs that copy, pairs that go through host memory, and both; who is told
+// what when a peer fails; and which pairs are agreed on.
 #include <gtest/gtest.h>
 
 #include <algorithm>

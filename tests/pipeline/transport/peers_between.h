@@ -1,4 +1,4 @@
-// Copies between devices that pass everything on: a test overrides what it wants to see, or to have
+// These copies between devices pass everything on. A test overrides what it wants to see, or to have
 // forgotten.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What every transport promises, as functions that all ranks of a job call together: the thread transport's
-// tests and the MPI ones run the same list. A broken promise throws.
+// These functions check what every transport promises. All ranks of a job call them together: the thread
+// transport's tests and the MPI ones run the same list. A broken promise throws.
 #pragma once
 
 #include <span>

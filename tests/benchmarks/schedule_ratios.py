@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+"""Measured beside predicted on two CPU ranks: a step under each schedule as a ratio to 1f1b's.
+
+    tests/benchmarks/schedule_ratios.py PROGRAM [--models resnet18 vgg16 …] [--schedules zb-v …]
+    [--rounds 5] [--batch 128] [--microbatches 8] [--steps 8]
+
+Per model one profile, which both ranks measure at the same time, serves all plans. A schedule and 1f1b take
+turns, a new job each time, because machines are noisy and only the ratio counts. A job's figure is the median
+of its steps without the first two; a schedule's measured ratio is the median of its turns. Exits with 1 where
+a measured ratio is more than 5 % off the predicted one.
+"""
+import argparse, json, os, statistics, subprocess, sys, tempfile
+
+SCHEDULES = "gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v".split()
+WARM_UP, ALLOWED = 2, 0.05
+RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
+
+
+def run(command, folder):
+    job = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if job.returncode:
+        sys.exit(f"{' '.join(command)} failed:\n{job.stderr[-2000:]}")
+
+
+class Model:
+    def __init__(self, options, name, folder):
+        self.program, self.name, self.folder = os.path.abspath(options.program), name, folder
+        self.form = ["--batch", str(options.batch), "--microbatches", str(options.microbatches)]
+        self.microbatches, self.steps = ["--microbatches", str(options.microbatches)], str(options.steps)
+        run(RANKS + [self.program, "profile", "--model", name, *self.form, "--json", "profile.json"], folder)
+
+    def predicted_s(self, schedule):
+        """Plans for the schedule, and returns the step."""
+        given = ["--profile", "profile.json", "--schedule", schedule, *self.microbatches]
+        run([self.program, "plan", "--stages", "2", *given, "--json", f"{schedule}.json"], self.folder)
+        run([self.program, "simulate", "--plan", f"{schedule}.json", *given, "--json", "step.json"],
+            self.folder)
+        with open(os.path.join(self.folder, "step.json")) as file:
+            return json.load(file)["step_s"]
+
+    def measured_s(self, schedule):
+        run(RANKS + [self.program, "train", "--model", self.name, *self.form, "--dataset", "synthetic",
+                     "--profile", "profile.json", "--plan", f"{schedule}.json", "--schedule", schedule,
+                     "--steps", self.steps, "--metrics", "metrics.json", "--quiet"], self.folder)
+        with open(os.path.join(self.folder, "metrics.json")) as file:
+            lines = [json.loads(line) for line in file]
+        return statistics.median([line["seconds"] for line in lines if "step" in line][WARM_UP:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("--models", nargs="+", default=["resnet18", "vgg16", "squeezenet1_0", "densenet121"])
+    parser.add_argument("--schedules", nargs="+", default=SCHEDULES)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--microbatches", type=int, default=8)
+    parser.add_argument("--steps", type=int, default=8)
+    options = parser.parse_args()
+    if os.geteuid() == 0:
+        os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+    worst = 0
+    print("ratios to 1f1b's step")
+    print(f"{'model':14} {'schedule':12} {'predicted':>10} {'measured':>10} {'off':>7}")
+    for name in options.models:
+        with tempfile.TemporaryDirectory() as folder:
+            model = Model(options, name, folder)
+            base_s = model.predicted_s("1f1b")
+            for schedule in options.schedules:
+                predicted = model.predicted_s(schedule) / base_s
+                turns = []
+                for _ in range(options.rounds):
+                    ours, theirs = model.measured_s(schedule), model.measured_s("1f1b")
+                    turns.append(ours / theirs)
+                measured = statistics.median(turns)
+                off = measured / predicted - 1
+                worst = max(worst, abs(off))
+                print(f"{name:14} {schedule:12} {predicted:10.3f} {measured:10.3f} {off:+7.1%}", flush=True)
+    sys.exit(worst > ALLOWED)
+
+
+main()
