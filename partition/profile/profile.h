@@ -19,8 +19,11 @@ namespace antichain {
 // Times are seconds for one micro-batch. Output and stash are bytes for one micro-batch; param and buffer are
 // bytes in all.
 struct NodeCost {
-  // An op that cannot separate its backward has all of that time in backward_input_s.
+  // A whole backward takes the sum of its halves. An op that can't separate its backward has all of that time
+  // in backward_input_s.
   double forward_s = 0, backward_input_s = 0, backward_weight_s = 0;
+  // What the weight half takes longer as an action of its own: what the input half read is no longer at hand.
+  double backward_parted_s = 0;
   double update_s = 0;  // the optimiser's pass over the parameters, once per step
   int64_t output_bytes = 0;
   int64_t param_bytes = 0;  // one copy of the weights
@@ -33,6 +36,7 @@ struct NodeCost {
   double flops = 0;            // of the forward
 
   double backward_s() const { return backward_input_s + backward_weight_s; }
+  double late_weight_s() const { return backward_weight_s + backward_parted_s; }  // as an action of its own
   double compute_s() const { return forward_s + backward_s(); }
   int64_t slot_bytes() const { return optimiser_bytes.value_or(param_bytes); }
 };

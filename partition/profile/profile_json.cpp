@@ -50,14 +50,17 @@ std::string line(int id, const ProfileNode& node) {
   for (const std::string& name : node.absorbed) absorbed.push_back(quoted(name));
   return fmt::format(
       R"({{"id": {}, "name": {}, {}"op": {}, "role": "{}", "inputs": [{}], "needs_gradient": {}, )"
-      R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, "update_us": {}, )"
+      R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
       R"("output_bytes": {}, "param_bytes": {}, {}{}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
       id, quoted(node.name),
       absorbed.empty() ? "" : fmt::format(R"("absorbed": [{}], )", fmt::join(absorbed, ", ")),
       quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "), node.needs_gradient,
       json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
-      json_microseconds(cost.backward_weight_s), json_microseconds(cost.update_s), cost.output_bytes,
-      cost.param_bytes,
+      json_microseconds(cost.backward_weight_s),
+      cost.backward_parted_s > 0
+          ? fmt::format(R"("backward_parted_us": {}, )", json_microseconds(cost.backward_parted_s))
+          : "",
+      json_microseconds(cost.update_s), cost.output_bytes, cost.param_bytes,
       cost.slot_bytes() == cost.param_bytes ? ""
                                             : fmt::format(R"("optimiser_bytes": {}, )", cost.slot_bytes()),
       cost.prepared_bytes > 0 ? fmt::format(R"("prepared_bytes": {}, )", cost.prepared_bytes) : "",
@@ -69,6 +72,8 @@ NodeCost cost_of(JsonReader& field) {
   cost.forward_s = seconds_from_us(field.at("forward_us"));
   cost.backward_input_s = seconds_from_us(field.at("backward_input_us"));
   cost.backward_weight_s = seconds_from_us(field.at("backward_weight_us"));
+  if (field.has("backward_parted_us"))
+    cost.backward_parted_s = seconds_from_us(field.at("backward_parted_us"));
   cost.update_s = seconds_from_us(field.at("update_us"));
   cost.output_bytes = field.at("output_bytes").integer(0, most_of_all);
   cost.param_bytes = field.at("param_bytes").integer(0, most_of_all);

@@ -67,9 +67,9 @@ Plan whole_model(const Profile& profile) {
 class Bench {
  public:
   Bench(const Graph& graph, const std::shared_ptr<const Optimiser>& optimiser, Context& context,
-        const Profile& profile, int microbatches)
+        const Profile& profile, int microbatches, const Policy& policy = Policy::one_f_one_b)
       : plan_(whole_model(profile)),
-        schedule_(make_schedule(profile, plan_, Policy::one_f_one_b, microbatches)),
+        schedule_(make_schedule(profile, plan_, policy, microbatches)),
         stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0, optimiser),
         runner_(stage_, profile, plan_, schedule_, Mode::train, alone_) {}
 
@@ -103,25 +103,27 @@ int repeats(Job& job, const MeasureOptions& options, double round_s) {
       std::to_string(fitting_repeats(options.budget_s, round_s, options.min_repeats, options.max_repeats))));
 }
 
-// Telling reports the progress of the measurement to its caller.
+// Telling reports the progress of the measurement to its caller. The progress never goes back, although
+// weight halves come after all input halves of a micro-batch.
 class Telling {
  public:
   explicit Telling(const MeasureOptions& options) : options_(options) {}
   void of_all(double steps) { all_ = steps; }
   // Reports after so many steps, in this node. Returns how long the report took.
-  double tell(double steps, std::string_view node) const {
+  double tell(double steps, std::string_view node) {
     if (!options_.progress) return 0;
     const double now = now_s();
     MeasureProgress progress = progress_after(
         steps, all_, now - begin_s_, {options_.budget_s, options_.min_repeats, options_.max_repeats});
     progress.node = node;
+    progress.share = share_ = std::max(share_, progress.share);
     options_.progress(progress);
     return now_s() - now;
   }
 
  private:
   const MeasureOptions& options_;
-  double begin_s_ = now_s(), all_ = 0;
+  double begin_s_ = now_s(), all_ = 0, share_ = 0;
 };
 
 // Returns the largest value on rank 0. Ranks without a value pass 0.
@@ -131,22 +133,36 @@ double largest(Job& job, double mine) {
   return most;
 }
 
-// In host memory a node takes as long as its call.
-void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
-                   const MeasureOptions& options) {
+// What was measured of calls in host memory, where a node takes as long as its call.
+struct Calls {
+  std::map<std::pair<NodeId, Verb>, double> node_s;  // medians
+  double overhead_s = 0;                             // of an action, besides its nodes
+  double seconds = 0, starved_s = 0;                 // of all measured steps
+  int steps = 0;
+
+  double operator()(NodeId id, Verb verb) const {
+    const auto found = node_s.find({id, verb});
+    return found == node_s.end() ? 0 : found->second;
+  }
+};
+
+// Times the calls of a policy's steps: of as many as `steps` says, or, where it is 0, as half of the budget
+// allows. `before` steps were done by a former call.
+Calls time_calls(const Graph& graph, Context& context, const Profile& profile, Job& job,
+                 const MeasureOptions& options, const Policy& policy, Telling& telling, int before,
+                 int steps) {
   Bench bench(graph, options.optimiser, context, profile,
-              profiled_microbatches(context.backend(), options.microbatches));
+              profiled_microbatches(context.backend(), options.microbatches), policy);
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
   std::vector<double> overhead;
   double in_nodes = 0;
-  int steps = 0;
-  Telling telling(options);
+  int done = before;
   bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
     job.activity().beat();
     in_nodes += seconds;
     if (verb != Verb::update)
       in_nodes += telling.tell(
-          steps + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
+          done + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
           graph[id].name);
     // The first micro-batch overwrites gradients. The others accumulate, and a run has more of them.
     if (verb == Verb::update || microbatch == bench.microbatches() - 1)
@@ -155,21 +171,53 @@ void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& 
   job.barrier();
   const double warm_up_s = bench.step().seconds;
   samples.clear();
-  const int count = repeats(job, options, warm_up_s);
-  telling.of_all(1 + count);
+  Calls calls{.steps = steps > 0 ? steps : repeats(job, options, 2 * warm_up_s)};
+  telling.of_all(2 * (1 + calls.steps));
   job.barrier();
   const StarvedTime starved;
-  double all_s = 0;
-  for (steps = 1; steps <= count; ++steps) {
+  for (done = before + 1; done <= before + calls.steps; ++done) {
     in_nodes = 0;
     const double seconds = bench.step().seconds;
-    all_s += seconds;
+    calls.seconds += seconds;
     overhead.push_back(std::max(0.0, seconds - in_nodes) / (2 * bench.microbatches()));
   }
-  for (const auto& [key, seconds] : samples)
-    time_of(profile.nodes[size_t(key.first)].cost, key.second) = median(seconds);
-  profile.overhead_s = median(overhead);
-  const double share = largest(job, starved.seconds() / all_s);
+  calls.starved_s = starved.seconds();
+  calls.overhead_s = median(overhead);
+  for (const auto& [key, seconds] : samples) calls.node_s[key] = median(seconds);
+  return calls;
+}
+
+// A whole backward often takes less than its halves, because one call reads the operands once, or finds them
+// in a cache.
+NodeCost priced(NodeCost cost, NodeId id, const Calls& whole, const Calls& parted) {
+  cost.forward_s = whole(id, Verb::forward);
+  cost.update_s = whole(id, Verb::update);
+  const double both_s = whole(id, Verb::backward), late_s = parted(id, Verb::backward_weight);
+  if (both_s > 0) {
+    const double input_s = parted(id, Verb::backward_input);
+    cost.backward_input_s = std::min(input_s, both_s);
+    cost.backward_weight_s = both_s - cost.backward_input_s;
+    cost.backward_parted_s = std::max(0.0, input_s + late_s - both_s);
+  } else {
+    cost.backward_input_s = whole(id, Verb::backward_input);
+    cost.backward_weight_s = whole(id, Verb::backward_weight);
+    cost.backward_parted_s = std::max(0.0, late_s - cost.backward_weight_s);
+  }
+  return cost;
+}
+
+// Steps with whole backwards are followed by as many in which all weight halves of a micro-batch come after
+// all its input halves, as in schedules that part them.
+void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
+                   const MeasureOptions& options) {
+  Telling telling(options);
+  const Calls whole = time_calls(graph, context, profile, job, options, Policy::one_f_one_b, telling, 0, 0);
+  const Calls parted = time_calls(graph, context, profile, job, options, policy("zb-h1"), telling,
+                                  1 + whole.steps, whole.steps);
+  for (size_t id = 0; id < profile.nodes.size(); ++id)
+    profile.nodes[id].cost = priced(profile.nodes[id].cost, int(id), whole, parted);
+  profile.overhead_s = whole.overhead_s;
+  const double share = largest(job, (whole.starved_s + parted.starved_s) / (whole.seconds + parted.seconds));
   if (options.starved_share) *options.starved_share = share;
 }
 
@@ -221,9 +269,14 @@ MemoryNeed profiling_need(const Graph& lowered, const Optimiser& optimiser, cons
                           int of_run) {
   const Profile profile = unpriced(lowered, "", optimiser);
   const Plan plan = whole_model(profile);
-  const Schedule schedule =
-      make_schedule(profile, plan, Policy::one_f_one_b, profiled_microbatches(device, of_run));
-  return step_need(lowered, optimiser, profile, plan, schedule, 0);
+  const auto need = [&](const Policy& policy) {
+    const Schedule schedule = make_schedule(profile, plan, policy, profiled_microbatches(device, of_run));
+    return step_need(lowered, optimiser, profile, plan, schedule, 0);
+  };
+  const MemoryNeed whole = need(Policy::one_f_one_b);
+  if (!device.host_memory()) return whole;
+  const MemoryNeed parted = need(policy("zb-h1"));
+  return parted.activations > whole.activations ? parted : whole;
 }
 
 Profile measure(const Graph& lowered, Context& context, Transport& transport, const MeasureOptions& options) {

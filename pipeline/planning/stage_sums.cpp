@@ -26,7 +26,7 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
     stage.forward_s += cost.forward_s;
     stage.backward_s += cost.backward_s();
     stage.backward_input_s += cost.backward_input_s;
-    stage.backward_weight_s += cost.backward_weight_s;
+    stage.late_weight_s += cost.late_weight_s();
     stage.update_s += cost.update_s;
     stage.param_bytes += cost.param_bytes;
     stage.held_bytes += antichain::held_bytes(cost);

@@ -12,9 +12,9 @@ namespace antichain {
 
 struct StageSum {
   double forward_s = 0, backward_s = 0, update_s = 0;
-  double backward_input_s = 0, backward_weight_s = 0;  // the halves of backward_s
-  int64_t param_bytes = 0;                             // one copy of the weights
-  int64_t held_bytes = 0, kept_bytes = 0;              // of memory: always, and per micro-batch in flight
+  double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
+  int64_t param_bytes = 0;                         // one copy of the weights
+  int64_t held_bytes = 0, kept_bytes = 0;          // of memory: always, and per micro-batch in flight
 };
 
 // Traffic is that of one micro-batch: tensors go from the earlier stage to the later one, and gradients come

@@ -161,7 +161,7 @@ void StepEstimate::set(const StageSums& sums) {
       seat.forward_s = (sum.forward_s + overhead_s_) / speed;
       seat.backward_s = (sum.backward_s + overhead_s_) / speed;
       seat.input_s = (sum.backward_input_s + overhead_s_) / speed;
-      seat.weight_s = (sum.backward_weight_s + overhead_s_) / speed;
+      seat.weight_s = (sum.late_weight_s + overhead_s_) / speed;
     }
   }
 }

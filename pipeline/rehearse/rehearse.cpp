@@ -112,7 +112,7 @@ std::vector<double> Rehearsal::node_ends(int stage, Verb verb) const {
     end_s += factor * (verb == Verb::forward           ? cost.forward_s
                        : verb == Verb::backward        ? cost.backward_s()
                        : verb == Verb::backward_input  ? cost.backward_input_s
-                       : verb == Verb::backward_weight ? cost.backward_weight_s
+                       : verb == Verb::backward_weight ? cost.late_weight_s()
                                                        : cost.update_s);
     const bool apart = end_s - (ends.empty() ? 0 : ends.back()) >= least_nap_s;
     if (apart && all_s - end_s >= least_nap_s) ends.push_back(end_s);

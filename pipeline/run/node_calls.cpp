@@ -115,8 +115,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& obs
   call_halves(id, m, call, elsewhere.empty() ? state.gradients : elsewhere, halves, observer);
 }
 
-// Both halves by one call of the kernel where it may be: not while they are timed, which wants each by
-// itself.
+// One call of the kernel computes both halves, unless the timer wants each by itself.
 void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Tensor> dw, Halves halves,
                             NodeObserver& observer) {
   const Kernel& kernel = *stage_[id].kernel;
@@ -125,12 +124,14 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
   std::vector<Into> dx_into;
   for (const Contribution& c : memory_.contributions.at(id)) dx_into.push_back(c.into());
   const bool wants_dx = std::ranges::any_of(dx, [](const Tensor& t) { return bool(t); });
-  const bool apart = timer_->listens() && wants_dx && halves.weight && !kernel.inseparable();
+  const bool apart = timer_->parts_backwards() && wants_dx && halves.weight && !kernel.inseparable();
   if (wants_dx || (halves.input && kernel.inseparable())) {
     call.dx = dx;
     call.dx_into = dx_into;
     if (halves.weight && !apart) call.dw = dw;
-    timer_->around(id, Verb::backward_input, m, [&] { kernel.backward(context_, call); });
+    const bool whole = !call.dw.empty() && !kernel.inseparable();
+    timer_->around(id, whole ? Verb::backward : Verb::backward_input, m,
+                   [&] { kernel.backward(context_, call); });
     spoil_->apply(context_, graph_[id], m, true, dx[0]);
     timer_->around_rest(id, Verb::backward_input, m, [&] { folds_.end(id, m, dx); });
   }

@@ -22,6 +22,7 @@ class NodeStamps final : public NodeTimer {
   NodeStamps(const NodeStamps&) = delete;
 
   bool listens() const override { return true; }
+  bool parts_backwards() const override { return true; }
   void let_go() override;
   void finish() override;  // the clock hears
 

@@ -10,9 +10,9 @@
 namespace antichain {
 
 // The profiler hears the duration of one kernel, or of one node's update. The verb is forward,
-// backward_input, backward_weight or update. On a device it hears when the step is done, and may hear of a
-// node and verb several times (all of them count). Of `no_node` it hears what an action does besides its
-// nodes, by the action's verb.
+// backward_input, backward_weight, update, or backward where one call computes both halves. On a device it
+// hears when the step is done, and may hear of a node and verb several times (all of them count). Of
+// `no_node` it hears what an action does besides its nodes, by the action's verb.
 using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 constexpr NodeId no_node = -1;
 
@@ -35,8 +35,10 @@ class NodeTimer {
     around(id, verb, microbatch, work);
   }
 
-  // Says whether anybody hears of single nodes, so that each half of a backward must be a call of its own.
+  // Says whether anybody hears of single nodes.
   virtual bool listens() const { return false; }
+  // Says whether each half of a whole backward must be a call of its own.
+  virtual bool parts_backwards() const { return false; }
   virtual void let_go() {}  // before the host waits for anything
   virtual void finish() {}  // when the device is done with the step
 

@@ -35,6 +35,7 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
       sum.forward_s += cost.forward_s;
       sum.backward_input_s += cost.backward_input_s;
       sum.backward_weight_s += cost.backward_weight_s;
+      sum.backward_parted_s += cost.backward_parted_s;
       sum.update_s += cost.update_s;
       sum.param_bytes += cost.param_bytes;
     }
@@ -42,7 +43,7 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
     s[size_t(Verb::forward)] = sum.forward_s + profile.overhead_s;
     s[size_t(Verb::backward)] = sum.backward_s() + profile.overhead_s;
     s[size_t(Verb::backward_input)] = sum.backward_input_s + profile.overhead_s;
-    s[size_t(Verb::backward_weight)] = sum.backward_weight_s + profile.overhead_s;
+    s[size_t(Verb::backward_weight)] = sum.late_weight_s() + profile.overhead_s;
     s[size_t(Verb::update)] = sum.update_s;
     if (stage.ranks.size() > 1) s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
   }

@@ -75,6 +75,18 @@ TEST(ProfileJson, SaysWhatAnOptimiserKeepsOtherThanOneCopyOfTheWeights) {
   expect_has(profile_refusal([](json& f) { f["nodes"][1]["optimiser_bytes"] = -1; }), "optimiser_bytes");
 }
 
+// What parting a backward costs is said where it was measured; files from before do not have it.
+TEST(ProfileJson, SaysWhatPartingABackwardCosts) {
+  Profile profile = sample_profile();
+  EXPECT_EQ(to_json(profile).find("backward_parted_us"), std::string::npos);
+  profile.nodes[1].cost.backward_parted_s = 12e-6;
+  const NodeCost cost = profile_from_json(to_json(profile), "p.json").nodes[1].cost;
+  EXPECT_DOUBLE_EQ(cost.backward_parted_s, 12e-6);
+  EXPECT_DOUBLE_EQ(cost.late_weight_s(), cost.backward_weight_s + 12e-6);
+  expect_has(profile_refusal([](json& f) { f["nodes"][1]["backward_parted_us"] = -1; }),
+             "backward_parted_us");
+}
+
 TEST(ProfileJson, ComesBackEqualInEveryField) {
   Profile before = sample_profile(), after = profile_from_json(to_json(before), "profile.json");
   EXPECT_EQ(after.model, before.model);

@@ -155,6 +155,7 @@ TEST_F(HostNumbersOfAStage, CheckNothingWithoutAJudge) {
 TEST(NodeTimer, HearsOfKernelsAndOnHostsOfNothingElse) {
   NodeTimer nobody;
   EXPECT_FALSE(nobody.listens());
+  EXPECT_FALSE(nobody.parts_backwards());
   std::vector<NodeId> heard;
   HostTimer timer([&](NodeId id, Verb, int, double) { heard.push_back(id); });
   int done = 0;
@@ -162,6 +163,8 @@ TEST(NodeTimer, HearsOfKernelsAndOnHostsOfNothingElse) {
     each->around(7, Verb::forward, 0, [&] { ++done; });
     each->around_rest(8, Verb::forward, 0, [&] { ++done; });
   }
+  EXPECT_TRUE(timer.listens());
+  EXPECT_FALSE(timer.parts_backwards()) << "what training calls at once is timed at once";
   EXPECT_EQ(done, 4);
   EXPECT_EQ(heard, std::vector<NodeId>{7});
 }

@@ -63,6 +63,16 @@ TEST(Simulate, HalvesOfBackwardHaveTheirOwnTimes) {
   EXPECT_EQ(end_of(timeline, "0W0"), 7);
 }
 
+TEST(Simulate, AWeightHalfOfItsOwnTakesWhatPartingCosts) {
+  const Profile network =
+      chain(2, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 4, .backward_parted_s = 0.5});
+  const Plan plan = one_node_each(network);
+  const Schedule parted = make_schedule(network, plan, policy("zb-h1"), 2);
+  EXPECT_EQ(antichain::simulate(parted, plan, network, {}).busy_s[0], 2 * 7.5);
+  const Schedule whole = make_schedule(network, plan, Policy::one_f_one_b, 2);
+  EXPECT_EQ(antichain::simulate(whole, plan, network, {}).busy_s[0], 2 * 7);
+}
+
 // Two stages, t_f = 1, t_b = 2, messages of 300 bytes at 100 bytes/s and 0.5 s latency: 3.5 s each, one at a
 // time.
 //   0F0 ends 1, 0F1 ends 2;    a(0) arrives 4.5, a(1) waits for the link: 8
