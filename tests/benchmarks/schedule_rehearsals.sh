@@ -1,6 +1,6 @@
 #!/bin/bash
-# Rehearsed beside predicted: a step under every schedule on 4 and 8 real ranks, which wait for profiled times.
-# Messages have their true sizes. Fails where any step is more than 3 % off.
+# Rehearsed beside predicted: a step under every schedule on 4 and 8 real ranks, which wait for profiled
+# times. Messages have their true sizes. Fails where any step is more than 3 % off.
 #
 #   tests/benchmarks/schedule_rehearsals.sh build/antichain docs/profiles/cpu/resnet101.json [rehearse option …]
 set -uo pipefail
