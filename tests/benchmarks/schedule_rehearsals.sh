@@ -2,7 +2,7 @@
 # Rehearsed beside predicted: a step under every schedule on 4 and 8 real ranks, which wait for profiled
 # times. Messages have their true sizes. Fails where any step is more than 3 % off.
 #
-#   tests/benchmarks/schedule_rehearsals.sh build/antichain docs/profiles/cpu/resnet101.json [rehearse option …]
+#   tests/benchmarks/schedule_rehearsals.sh PROGRAM docs/profiles/cpu/resnet101.json [rehearse option …]
 set -uo pipefail
 program=$1 profile=$2
 shift 2
