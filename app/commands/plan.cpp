@@ -105,6 +105,8 @@ void run(const PlanCommandOptions& options) {
   check(options);
   if (!options.planning.profile_file.empty()) return plan_a_profile(options);
   run_job(options.machine, [&](Rank& rank) {
+    check_schedule(options.planning, options.schedule.schedule, options.network.microbatches,
+                   rank.job.size());
     const Graph graph = lowered_network(options.network, rank);
     check_same_kernels(rank, options.machine, graph);
     // 1. Read the given files.

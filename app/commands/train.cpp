@@ -110,6 +110,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_same_kernels(rank, options.machine, graph);
   const std::shared_ptr<const Optimiser> optimiser = optimiser_of(options);
   const PlanningOptions planning = for_ranks(options.planning, job.size());
+  check_schedule(planning, options.schedule.schedule, options.network.microbatches, job.size());
   const JobStart start = job_start(rank);
   const RunRecord record(options.results, rank);
   // 1. Read the given files and the data.

@@ -103,7 +103,25 @@ void check_devices(const Plan& plan, const Cluster& cluster) {
                 "plan again for this cluster");
 }
 
+int chunks_of(const PlanningOptions& planning, const Policy& policy) {
+  const int chunks = planning.chunks > 0 ? planning.chunks : default_chunks(policy.placement);
+  check_chunks(policy.placement, chunks, policy.name);
+  return chunks;
+}
+
 }  // namespace
+
+// Where a cluster or cuts say how many ranks there are, the planner checks the rest.
+void check_schedule(const PlanningOptions& planning, const std::string& schedule, int microbatches,
+                    int ranks) {
+  if (!is_training_policy(schedule) || !planning.plan_file.empty()) return;
+  const Policy& asked = policy(schedule);
+  PlanOptions options{.stages = planning.stages > 0 ? planning.stages : ranks,
+                      .chunks = chunks_of(planning, asked),
+                      .replicas = parse_replicas(planning.replicas),
+                      .microbatches = microbatches};
+  if (planning.cluster_file.empty() && planning.cuts.empty()) check_policy(asked, options);
+}
 
 int PlanTask::devices() const {
   const std::vector<int>& r = options.replicas.of_stage;
@@ -121,8 +139,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   options.max_states = planning.max_states;
   options.replicas = parse_replicas(planning.replicas);
   // 1. Find the number of stages.
-  options.chunks = planning.chunks > 0 ? planning.chunks : default_chunks(task.policy.placement);
-  if (planning.plan_file.empty()) check_chunks(task.policy.placement, options.chunks, task.policy.name);
+  if (planning.plan_file.empty()) options.chunks = chunks_of(planning, task.policy);
   const Cluster cluster = planning.cluster_file.empty()
                               ? one_link(profile.link)
                               : cluster_from_json(given.cluster, planning.cluster_file);

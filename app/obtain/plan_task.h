@@ -27,6 +27,10 @@ struct PlanTask {
 PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, const std::string& schedule,
                    int microbatches, int ranks);
 
+// Throws a usage Error where the named policy can't have so many stages a rank, replicas, or micro-batches.
+// To be called before anything is measured; `ranks` as above.
+void check_schedule(const PlanningOptions&, const std::string& schedule, int microbatches, int ranks);
+
 // Plans by the method and predicts the step. Throws Error when a stage does not fit its device's memory.
 Plan make_plan(const Profile&, const PlanTask&);
 // Returns the given plan, validated and with new costs, else a plan made here. A given plan's step is that of

@@ -25,15 +25,6 @@ void check_trains(const Policy& policy) {
               "choose " + training_policies_in_words(), ExitCode::usage);
 }
 
-// Refuses what the policy can't be planned with, before anything is searched.
-void check_ranks(const Policy& policy, const PlanOptions& options) {
-  policy.check_microbatches(options.microbatches, options.stages);
-  if (options.chunks > 1 && !options.replicas.off())
-    throw Error(fmt::format("the schedule {} has {} stages a rank, and replicas were asked for, too",
-                            policy.name, options.chunks),
-                "leave out --replicas, or choose a schedule of one stage a rank", ExitCode::usage);
-}
-
 void check_memory(const Plan& plan, const Cluster& cluster) {
   const int rank = rank_that_does_not_fit(plan, cluster);
   if (rank < 0) return;
@@ -117,9 +108,17 @@ void bound_step_of(const Schedule& schedule, Plan& plan, const Profile& profile,
 
 }  // namespace
 
-Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
+void check_policy(const Policy& policy, const PlanOptions& options) {
   check_trains(policy);
-  check_ranks(policy, options);
+  policy.check_microbatches(options.microbatches, options.stages);
+  if (options.chunks > 1 && !options.replicas.off())
+    throw Error(fmt::format("the schedule {} has {} stages a rank, and replicas were asked for, too",
+                            policy.name, options.chunks),
+                "leave out --replicas, or choose a schedule of one stage a rank", ExitCode::usage);
+}
+
+Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
+  check_policy(policy, options);
   const bool by_step = options.objective == Objective::makespan;
   const PlanOptions asked = on_so_many(options, policy, options.stages);
   Plan plan;

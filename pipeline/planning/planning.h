@@ -16,6 +16,11 @@
 
 namespace antichain {
 
+// Throws Error for what the policy can't be planned with, before anything is measured or searched: no
+// backwards, a number of micro-batches that it can't run on so many ranks, replicas where a rank has several
+// stages.
+void check_policy(const Policy&, const PlanOptions&);
+
 // Plan::step_s is of options.microbatches under the policy, which also says how many micro-batches are in
 // flight (so options.in_flight is not read). Throws Error as the planners do, for a policy without backwards,
 // for a number of micro-batches that the policy can't run, and for more replicas than micro-batches. Throws
