@@ -46,6 +46,7 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   check_launcher(o.launcher);
   o.mode = study_mode(words.mode);
   o.policy = policy(words.schedule);
+  if (o.chunks > 0) check_chunks(o.policy.placement, o.chunks, o.policy.name);
   o.objective = objective(words.objective);
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
       folder && o.profiles.empty() && o.mode != StudyMode::measure)
@@ -62,26 +63,28 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
 // Returns what a cell's figures depend on. The same folder may hold cells of other models, ranks, methods and
 // modes.
 nlohmann::ordered_json settings(const SpeedupOptions& o) {
-  return {{"profiles", o.profiles},
-          {"microbatches", o.microbatches},
-          {"microbatch", o.microbatch},
-          {"schedule", o.policy.name},
-          {"objective", name_of(o.objective)},
-          {"link_bytes_per_s", o.link_bytes_per_s},
-          {"link_latency_s", o.link_latency_s},
-          {"memory_bytes", o.memory_bytes},
-          {"launcher", o.launcher},
-          {"device", o.machine.device},
-          {"threads", o.machine.threads},
-          {"precision", o.precision},
-          {"time_scale", o.time_scale},
-          {"payload", o.payload},
-          {"steps", o.steps},
-          {"epochs", o.epochs},
-          {"train_steps", o.train_steps},
-          {"seed", o.seed},
-          {"dataset", o.dataset},
-          {"data_dir", o.data_dir}};
+  nlohmann::ordered_json all = {{"profiles", o.profiles},
+                                {"microbatches", o.microbatches},
+                                {"microbatch", o.microbatch},
+                                {"schedule", o.policy.name},
+                                {"objective", name_of(o.objective)},
+                                {"link_bytes_per_s", o.link_bytes_per_s},
+                                {"link_latency_s", o.link_latency_s},
+                                {"memory_bytes", o.memory_bytes},
+                                {"launcher", o.launcher},
+                                {"device", o.machine.device},
+                                {"threads", o.machine.threads},
+                                {"precision", o.precision},
+                                {"time_scale", o.time_scale},
+                                {"payload", o.payload},
+                                {"steps", o.steps},
+                                {"epochs", o.epochs},
+                                {"train_steps", o.train_steps},
+                                {"seed", o.seed},
+                                {"dataset", o.dataset},
+                                {"data_dir", o.data_dir}};
+  if (o.chunks > 0) all["chunks"] = o.chunks;
+  return all;
 }
 
 void run(const SpeedupOptions& given, const Words& words) {
@@ -147,6 +150,7 @@ void add_step_options(CLI::App& app, SpeedupOptions& o, Words& words) {
   check_name(option(app, "--schedule", words.schedule, "NAME", group, training_policies_in_words()),
              "schedule", training_policies())
       ->capture_default_str();
+  check_whole(option(app, "--chunks", o.chunks, "N", group, "stages a rank, as for plan"), 1, 64);
   check_name(option(app, "--objective", words.objective, "NAME", group, "what plans make small, as for plan"),
              "objective", objective_names())
       ->capture_default_str();

@@ -24,6 +24,7 @@ struct SpeedupOptions {
   // These describe a step and what it is planned for.
   int microbatches = default_microbatches, microbatch = 8;  // the latter in samples, for measuring
   Policy policy = Policy::one_f_one_b;
+  int chunks = 0;  // stages a rank; 0: as many as the schedule has
   Objective objective = default_objective;
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile says
   int64_t memory_bytes = 0;

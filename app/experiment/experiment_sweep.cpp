@@ -225,6 +225,7 @@ PlanOptions plan_options(const SpeedupOptions& o, const Profile& profile, const 
   if (o.link_bytes_per_s >= 0) link.bytes_per_s = o.link_bytes_per_s;
   if (o.link_latency_s >= 0) link.latency_s = o.link_latency_s;
   return {.stages = ranks,
+          .chunks = o.chunks > 0 ? o.chunks : default_chunks(o.policy.placement),
           .cluster = o.memory_bytes > 0 ? equal_devices(ranks, link, o.memory_bytes) : one_link(link),
           .objective = o.objective,
           .replicas = {.automatic = method.kind != StudyMethod::Kind::straight},

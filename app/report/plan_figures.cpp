@@ -12,7 +12,10 @@
 namespace antichain {
 
 PlanFigures figures(const Plan& plan, const Profile& profile, const PlanOptions& options) {
-  const std::vector<StagePrice> stages = price(plan, profile, options);
+  std::vector<StagePrice> stages = price(plan, profile, options);
+  // How many micro-batches are in flight is the schedule's rule, by which the plan was priced.
+  for (size_t s = 0; s < stages.size(); ++s)
+    if (const int64_t planned = plan.stages[s].memory_bytes; planned > 0) stages[s].memory_bytes = planned;
   return {stages, price_by_rank(plan, stages)};
 }
 

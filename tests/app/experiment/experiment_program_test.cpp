@@ -145,6 +145,17 @@ TEST_F(ExperimentProgram, ASimulatedStudyHasAReport) {
   EXPECT_THAT(json("study/experiment.json")["command"].dump(), HasSubstr("speedup"));
 }
 
+TEST_F(ExperimentProgram, AScheduleMayHaveSeveralStagesARank) {
+  const std::string study =
+      "experiment speedup --profiles profiles --models one --ranks 1,2 --methods antichain,uniform "
+      "--microbatches 6 --schedule ";
+  const ProgramRun result = run(study + "zb-v --out v");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(json("v/cells/one-antichain-2-simulate.json")["stages"], "4");
+  EXPECT_EQ(json("v/cells/one-uniform-1-simulate.json")["stages"], "2");
+  expect_refused(run(study + "zb-v --chunks 3 --out w"), 2, "zb-v has 2 stages a rank", study);
+}
+
 TEST_F(ExperimentProgram, FinishedCellsAreKept) {
   ASSERT_EQ(run(simulated).code, 0);
   const std::string kept = path("study/cells/one-antichain-3-simulate.json"),

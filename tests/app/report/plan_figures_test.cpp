@@ -47,6 +47,13 @@ TEST(PlanFigures, TensorsCountAtEveryBoundaryTheyCross) {
   EXPECT_NEAR(all.stages[1].backward_s, 10e-3 / 3, 1e-15);
 }
 
+// The planner knows how many micro-batches the schedule has in flight.
+TEST(PlanFigures, MemoryIsThatOfThePlan) {
+  Plan plan = three_stages();
+  plan.stages[1].memory_bytes = 30 * mib;
+  EXPECT_EQ(figures(plan, network(), {.stages = 3}).memory_bytes(), 30 * mib);
+}
+
 TEST(PlanFigures, ImbalanceIsTheSlowestOverTheMean) {
   const PlanFigures all = figures(three_stages(), network(), {.stages = 3});
   EXPECT_NEAR(all.slowest_s(), 5e-3, 1e-9);  // 1e-9: nodes are rounded to whole ns
