@@ -96,9 +96,12 @@ std::string compare_schedules(const PlanningOptions& planning, const GivenFiles&
     table.add(cells(row, profile, &row == &*best), &row == &*best ? Style::good : Style::plain);
   const std::string heading =
       fmt::format("Schedules for {} on {}", subject(profile), counted(rows.front().plan.ranks(), "device"));
-  return fmt::format("{}\n{}\nLink {}\n\n{}\n{}{}{}", styled(Style::heading, heading),
+  const auto split =
+      std::ranges::find_if(rows, [](const Row& row) { return !row.task.backward_split.empty(); });
+  return fmt::format("{}\n{}\nLink {}\n{}\n{}\n{}{}{}", styled(Style::heading, heading),
                      counted(microbatches, "micro-batch", "micro-batches"), rows.front().task.link,
-                     table.str(), hanging("", 0, "*: the shortest step"),
+                     split == rows.end() ? "" : split->task.backward_split, table.str(),
+                     hanging("", 0, "*: the shortest step"),
                      hanging("", 0,
                              "span: the longest time from a rank's first action to its last; peak memory: of "
                              "the fullest rank; messages: in one step"),
