@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <map>
+#include <set>
+
 namespace antichain {
 namespace {
 
@@ -31,15 +34,17 @@ std::string_view name_of(Verb verb) {
 
 bool carries(const Action& a) { return a.verb == Verb::send || a.verb == Verb::recv; }
 
-std::string name_of(const Action& a) {
+// The stage is named where the rank has several.
+std::string name_of(const Action& a, bool several_stages) {
   std::string name(name_of(a.verb));
   if (carries(a)) name += a.message.flow == Flow::activation ? " activation" : " gradient";
-  return a.microbatch < 0 ? name : fmt::format("{} {}", name, a.microbatch);
+  if (a.microbatch >= 0) name += fmt::format(" {}", a.microbatch);
+  return several_stages ? fmt::format("{}, stage {}", name, a.stage) : name;
 }
 
-TraceEvent to_event(const Event& e, const Profile& profile) {
+TraceEvent to_event(const Event& e, const Profile& profile, bool several_stages) {
   const Action& a = e.action;
-  TraceEvent event{e.rank, name_of(a), std::string(category_of(a.verb)), e.start_s, e.end_s};
+  TraceEvent event{e.rank, name_of(a, several_stages), std::string(category_of(a.verb)), e.start_s, e.end_s};
   event.args = {{"action", print(a)}, {"stage", int64_t(a.stage)}};
   if (a.microbatch >= 0) event.args.emplace_back("microbatch", int64_t(a.microbatch));
   if (!carries(a)) return event;
@@ -53,8 +58,10 @@ TraceEvent to_event(const Event& e, const Profile& profile) {
 }  // namespace
 
 std::vector<TraceEvent> to_trace(const Timeline& timeline, const Profile& profile) {
+  std::map<int, std::set<int>> stages;  // of each rank
+  for (const Event& e : timeline.events) stages[e.rank].insert(e.action.stage);
   std::vector<TraceEvent> trace;
-  for (const Event& e : timeline.events) trace.push_back(to_event(e, profile));
+  for (const Event& e : timeline.events) trace.push_back(to_event(e, profile, stages.at(e.rank).size() > 1));
   return trace;
 }
 

@@ -7,6 +7,8 @@
 //   send activation 3, receive gradient 3             and the peer, the tensor (the node whose output or
 //                                                     gradient it is), its bytes
 //   all-reduce, update                                stage, action
+//
+// Where a rank has several stages, names end in the stage: "forward 3, stage 5".
 #pragma once
 
 #include <vector>

@@ -14,6 +14,7 @@
 #include "pipeline/simulate/trace_events.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/planning/networks.h"
+#include "tests/pipeline/schedule/fitting.h"
 #include "tests/pipeline/simulate/rounding.h"
 
 namespace antichain::test {
@@ -253,6 +254,17 @@ TEST(Trace, IsJsonWithOneNamedTrackPerRank) {
   EXPECT_EQ(gradients, 1u);
   EXPECT_EQ(tracks, (std::set<std::string>{"rank 0", "rank 1"}));
   EXPECT_EQ(categories, (std::set<std::string>{"load", "recv", "forward", "backward", "send", "step"}));
+}
+
+TEST(Trace, NamesTheStageWhereARankHasSeveral) {
+  const ChainOfRanks of(policy("zb-v"), 2);
+  const Schedule schedule = make_schedule(of.network, of.plan, policy("zb-v"), 4);
+  std::set<std::string> names;
+  for (const TraceEvent& e : to_trace(antichain::simulate(schedule, of.plan, of.network, {}), of.network))
+    names.insert(e.label);
+  for (const char* name : {"forward 0, stage 0", "forward 0, stage 3", "update, stage 2",
+                           "send gradient 1, stage 3", "weight gradients 3, stage 1"})
+    EXPECT_EQ(names.count(name), 1u) << name;
 }
 
 }  // namespace
