@@ -11,15 +11,15 @@ namespace {
 
 class CudaCopies : public CopyStream {
  public:
-  explicit CudaCopies(const Context& context) : compute_(stream_of(context)) {}
+  explicit CudaCopies(const Context& context) : context_(context) {}
   // The owners release their tensors once this object is gone.
   ~CudaCopies() override {
     cudaStreamSynchronize(outward_);
     cudaStreamSynchronize(inward_);
   }
 
-  Moment computed() override { return events_->in(compute_); }
-  void compute_after(const Moment& moment) override { wait_for(compute_, moment); }
+  Moment computed() override { return events_->in(compute()); }
+  void compute_after(const Moment& moment) override { wait_for(compute(), moment); }
   bool reached(const Moment& moment) override { return has_come(moment); }
 
   std::shared_ptr<std::byte> page_locked(int64_t bytes) override {
@@ -41,6 +41,9 @@ class CudaCopies : public CopyStream {
   }
 
  private:
+  // The stream that the context computes in now.
+  cudaStream_t compute() const { return stream_of(context_); }
+
   Moment copy(const Tensor& from, const Tensor& to, cudaMemcpyKind kind, cudaStream_t stream,
               const Moment& after) {
     ANTICHAIN_CHECK(from.bytes() == to.bytes(), "both ends have one size");
@@ -49,7 +52,7 @@ class CudaCopies : public CopyStream {
     return events_->in(stream);
   }
 
-  const cudaStream_t compute_;
+  const Context& context_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
   SideStream outward_, inward_;
 };

@@ -46,21 +46,17 @@ class NcclStream : public MessageStream {
  public:
   NcclStream(const Context& context, Job& job, const std::vector<int>& peers,
              const std::function<void()>& look)
-      : context_(context),
-        job_(job),
-        compute_(stream_of(context)),
-        progress_(job.activity()),
-        lanes_(agreed_lanes(job)) {
+      : context_(context), job_(job), progress_(job.activity()), lanes_(agreed_lanes(job)) {
     progress_.doing(fmt::format("connecting {} ranks by NCCL", job.size()));
     const Communicators::Patience patience{connected_by(progress_), look};
     comms_.emplace(resources(context).device, lanes(), job, patience);
     connect(peers, patience);
   }
 
-  Moment computed() override { return events_->in(compute_); }
+  Moment computed() override { return events_->in(compute()); }
   void compute_after(const Moment& moment) override {
     comms_->check();
-    wait_for(compute_, recorded(moment));
+    wait_for(compute(), recorded(moment));
   }
   bool reached(const Moment& moment) override {
     if (!end_of(moment) && !comms_->launched()) return false;
@@ -101,6 +97,9 @@ class NcclStream : public MessageStream {
   }
 
  private:
+  // The stream that the context computes in now.
+  cudaStream_t compute() const { return stream_of(context_); }
+
   // A Begun is the end of an exchange in a lane. Its event is recorded when NCCL has launched the exchange.
   struct Begun {
     explicit Begun(size_t lane_) : lane(lane_) {}
@@ -171,7 +170,6 @@ class NcclStream : public MessageStream {
 
   const Context& context_;
   Job& job_;
-  const cudaStream_t compute_;
   Progress& progress_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
   std::vector<SideStream> lanes_;

@@ -109,16 +109,13 @@ void leave_to_the_end(std::shared_ptr<Shared> shared) {
 class CudaPeers : public PeerStream {
  public:
   CudaPeers(const Context& context, std::string process)
-      : context_(context),
-        device_(resources(context).device),
-        compute_(stream_of(context)),
-        process_(std::move(process)) {}
+      : context_(context), device_(resources(context).device), process_(std::move(process)) {}
   ~CudaPeers() override {
     if (!all_closed_) leave_to_the_end(std::move(shared_));
   }
 
-  Moment computed() override { return events_->in(compute_); }
-  void compute_after(const Moment& moment) override { wait_for(compute_, moment); }
+  Moment computed() override { return events_->in(compute()); }
+  void compute_after(const Moment& moment) override { wait_for(compute(), moment); }
   bool reached(const Moment& moment) override { return has_come(moment); }
 
   std::string introduction() override {
@@ -156,7 +153,7 @@ class CudaPeers : public PeerStream {
     Card card{.slot = lane.idle.back()};
     lane.idle.pop_back();
     const SharedEvent& free = lane.windows[card.slot].free;
-    ANTICHAIN_CUDA(cudaEventRecord(free, compute_));
+    ANTICHAIN_CUDA(cudaEventRecord(free, compute()));
     if (lane.same_process)
       card.memory = into.raw(), card.event = free;
     else
@@ -198,7 +195,7 @@ class CudaPeers : public PeerStream {
   // When another rank's event is destroyed, nothing waits for it any more. Nothing is copied into closed
   // memory.
   void close() override {
-    ANTICHAIN_CUDA(cudaStreamSynchronize(compute_));
+    ANTICHAIN_CUDA(cudaStreamSynchronize(compute()));
     for (auto& [peer, lane] : shared_->lanes) {
       ANTICHAIN_CUDA(cudaStreamSynchronize(lane.stream));
       lane.opened.close();
@@ -211,6 +208,9 @@ class CudaPeers : public PeerStream {
   void all_closed() override { all_closed_ = true; }
 
  private:
+  // The stream that the context computes in now.
+  cudaStream_t compute() const { return stream_of(context_); }
+
   Trial make_trial() {
     Trial trial;
     const Tensor host = Tensor::host({{int64_t(sizeof trial.content[0])}, DType::u8});
@@ -223,7 +223,7 @@ class CudaPeers : public PeerStream {
       trial.places[i] = shared_->shown.place_of(shared_->trial[i]);
     }
     shared_->trial_event.emplace(true);
-    ANTICHAIN_CUDA(cudaEventRecord(*shared_->trial_event, compute_));
+    ANTICHAIN_CUDA(cudaEventRecord(*shared_->trial_event, compute()));
     trial.event = shared_->trial_event->handle();
     return trial;
   }
@@ -272,7 +272,6 @@ class CudaPeers : public PeerStream {
 
   const Context& context_;
   const int device_;
-  const cudaStream_t compute_;
   const std::string process_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
   std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();

@@ -7,13 +7,16 @@
 #include <condition_variable>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <utility>
 
 #include "data/cuda/make_images.h"
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/step_numbers.h"
+#include "pipeline/cuda/events.h"
 #include "pipeline/cuda/recordings.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/device/device_step.h"
@@ -82,6 +85,7 @@ class CudaStep : public DeviceStep {
   // The owners release what it reads and writes once this object is gone.
   ~CudaStep() override {
     gate_.open();
+    cudaStreamSynchronize(beside_);
     cudaStreamSynchronize(stream_);
   }
 
@@ -167,11 +171,33 @@ class CudaStep : public DeviceStep {
   void repeat(int key, const std::function<void()>& work) override { recordings_.repeat(key, work); }
   void forget_recorded() override { recordings_.forget(); }
 
+  Moment computed() override { return events_->in(stream_); }
+  void beside(const Moment& after, const std::function<void()>& work) override {
+    wait_for(beside_, after);
+    const Elsewhere elsewhere(resources(context_), beside_);
+    work();
+  }
+  void rejoin() override { wait_for(stream_, events_->in(beside_)); }
+
   void wait() override { ANTICHAIN_CUDA(cudaStreamSynchronize(stream_)); }
 
  private:
+  // While it lives, whoever asks the context for its stream gets another one.
+  class Elsewhere {
+   public:
+    Elsewhere(Resources& resources, cudaStream_t stream)
+        : resources_(resources), own_(std::exchange(resources.stream, stream)) {}
+    ~Elsewhere() { resources_.stream = own_; }
+    Elsewhere(const Elsewhere&) = delete;
+
+   private:
+    Resources& resources_;
+    const Stream own_;
+  };
   const Context& context_;
   const cudaStream_t stream_;
+  SideStream beside_;
+  std::shared_ptr<Events> events_ = std::make_shared<Events>();
   const Tensor numbers_;
   Recordings recordings_;
   TimedEvent ties_[4];

@@ -10,6 +10,7 @@
 
 #include "framework/step_numbers.h"
 #include "framework/tensor.h"
+#include "pipeline/device/device_streams.h"
 
 namespace antichain {
 
@@ -60,6 +61,12 @@ class DeviceStep {
   // with the same arguments.
   virtual void repeat(int key, const std::function<void()>& work) = 0;
   virtual void forget_recorded() = 0;  // drops the recordings, because later work differs
+
+  virtual Moment computed() = 0;  // when all computing that this rank has started so far is done
+  // Runs work that enqueues into a second stream, after that moment. Meanwhile the context and everything made
+  // for it (transports, kernels) use that stream. After `rejoin` computing waits for it.
+  virtual void beside(const Moment& after, const std::function<void()>& work) = 0;
+  virtual void rejoin() = 0;
 
   virtual void wait() = 0;  // until all of this, and all computing before it, is done
 };

@@ -89,7 +89,9 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
   for (const Move* move : cuts.moves)
     if (move->replicas > options_.microbatches) return std::nullopt;
   find_stages(cuts);
-  const StageSums& sums = add_(stage_of_, int(cuts.moves.size()));
+  std::vector<bool> replicated;
+  for (const Move* move : cuts.moves) replicated.push_back(move->replicas > 1);
+  const StageSums& sums = add_(stage_of_, int(cuts.moves.size()), replicated);
   if (!fits(sums, cuts)) return std::nullopt;
   StepEstimate& estimate = estimate_of(cuts);
   spent_ += int64_t(profile_.nodes.size());

@@ -262,8 +262,11 @@ class MakespanSearch {
                             Method::antichain, grounds_.front()->best->dag->states(), start);
     plan.step_s = best_->step_s;
     if (options_.chunks > 1) return plan;  // with the bound that needs no search
-    const double bound_s =
-        std::max(least_step_s_, makespan_bound_s(profile_, options_, policy_.halves, bottleneck_bound_ns_));
+    // What bounds the bottleneck counts all-reduces, which may hide behind backwards.
+    const double steady_s = options_.replicas.off()
+                                ? makespan_bound_s(profile_, options_, policy_.halves, bottleneck_bound_ns_)
+                                : makespan_bound_s(profile_, options_, policy_.halves);
+    const double bound_s = std::max(least_step_s_, steady_s);
     plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);
     return plan;
   }

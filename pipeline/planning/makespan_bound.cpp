@@ -113,7 +113,8 @@ double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool
   PlanOptions free = options;
   free.objective = Objective::compute;
   for (Device& device : free.cluster.devices) device.memory_bytes = 0;
-  const Profile with = with_updates(profile, options.microbatches);
+  Profile with = with_updates(profile, options.microbatches);
+  for (ProfileNode& node : with.nodes) node.cost.param_bytes = 0;  // an all-reduce may hide behind a backward
   AntichainSearch search(with, free);
   search.best();
   return makespan_bound_s(profile, options, halves, search.lower_bound_ns());

@@ -13,7 +13,8 @@ int64_t StageSums::bytes() const {
 
 StageAdder::StageAdder(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
 
-const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages) {
+const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages,
+                                        const std::vector<bool>& replicated) {
   stages_ = stages;
   sums_.stages.assign(size_t(stages), {});
   sums_.traffic.clear();
@@ -33,6 +34,8 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
     stage.kept_bytes += antichain::kept_bytes(cost);
     add_traffic(int(n), stage_of);
   }
+  for (size_t s = 0; s < replicated.size(); ++s)
+    if (replicated[s]) sums_.stages[s].buckets = buckets(int(s), stage_of);
   for (int to = 1; to < stages; ++to)
     for (int from = 0; from < to; ++from)
       if (const Traffic& pair = between(from, to, stages); pair.tensors > 0) {
@@ -40,6 +43,13 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
         sums_.traffic.back().from_stage = from, sums_.traffic.back().to_stage = to;
       }
   return sums_;
+}
+
+std::vector<GradientBucket> StageAdder::buckets(int stage, const std::vector<int>& stage_of) const {
+  std::vector<int> nodes;
+  for (size_t n = 0; n < stage_of.size(); ++n)
+    if (stage_of[n] == stage) nodes.push_back(int(n));
+  return gradient_buckets(profile_, nodes, bucket_count(profile_, nodes));
 }
 
 // There is one message to every stage that consumes the tensor. Back comes one for every run of the

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partition/profile/profile.h"
+#include "pipeline/schedule/gradient_buckets.h"
 
 namespace antichain {
 
@@ -15,6 +16,7 @@ struct StageSum {
   double backward_input_s = 0, late_weight_s = 0;  // the halves of backward_s as actions of their own
   int64_t param_bytes = 0;                         // one copy of the weights
   int64_t held_bytes = 0, kept_bytes = 0;          // of memory: always, and per micro-batch in flight
+  std::vector<GradientBucket> buckets = {};        // where the stage has replicas
 };
 
 // Traffic is that of one micro-batch: tensors go from the earlier stage to the later one, and gradients come
@@ -36,11 +38,14 @@ struct StageSums {
 class StageAdder {
  public:
   explicit StageAdder(const Profile&);  // keeps a reference
-  // `stage_of` is per node, −1 for inputs. The result holds until the next call.
-  const StageSums& operator()(const std::vector<int>& stage_of, int stages);
+  // `stage_of` is per node, −1 for inputs. `replicated` says which stages have replicas; none where it is
+  // empty. The result holds until the next call.
+  const StageSums& operator()(const std::vector<int>& stage_of, int stages,
+                              const std::vector<bool>& replicated = {});
 
  private:
   void add_traffic(int tensor, const std::vector<int>& stage_of);
+  std::vector<GradientBucket> buckets(int stage, const std::vector<int>& stage_of) const;
   Traffic& between(int from, int to, int stages) {
     return pairs_[size_t(to) * size_t(stages) + size_t(from)];
   }

@@ -155,6 +155,8 @@ void StepEstimate::set(const StageSums& sums) {
     stage.gradient_s = stage.halves ? (sum.backward_input_s + overhead_s_) / stage.fastest : stage.backward_s;
     stage.update_s = sum.update_s / stage.fastest;
     stage.reduce_s = all_reduce_s(sum.param_bytes, stage.replicas, *stage.reduce_link);
+    stage.buckets = sum.buckets;
+    stage.last_reduce_s = stage.buckets.empty() ? 0 : stage.reduce_s * stage.buckets.back().share;
     for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
       Seat& seat = seats_[size_t(i)];
       const double speed = rank_of(seat).speed;
@@ -185,15 +187,17 @@ double StepEstimate::arrived_s(const std::vector<Wires>& wires, int stage, int m
 }
 
 void StepEstimate::take(const Turn& turn) {
-  const Seat& seat = seats_[size_t(turn.seat)];
+  Seat& seat = seats_[size_t(turn.seat)];
   Rank& rank = rank_of(seat);
   if (turn.verb == Verb::backward_weight) {  // its gradients came and went with the input half
+    seat.last_begin_s = rank.now_s, seat.last = turn.verb;
     rank.now_s += seat.weight_s;
     return;
   }
   const std::vector<Wires>& wires = turn.verb == Verb::forward ? tensors_ : gradients_;
   double now_s = arrived_s(wires, turn.stage, turn.microbatch, rank.now_s);
   if (turn.pair_stage >= 0) now_s = arrived_s(gradients_, turn.pair_stage, turn.pair_microbatch, now_s);
+  if (turn.verb == Verb::backward) seat.last_begin_s = now_s, seat.last = turn.verb;
   now_s += seat.seconds(turn.verb);
   rank.now_s = now_s;
   for (const Wire& wire : wires[size_t(turn.stage)].out) {
@@ -207,16 +211,30 @@ void StepEstimate::take(const Turn& turn) {
   }
 }
 
-// The all-reduce begins when the stage's last replica has come; then each updates.
+// Buckets of gradients are added up one after the other, each when the last replica has it.
+double StepEstimate::added_up_s(const Stage& stage) const {
+  double done_s = 0;
+  for (const GradientBucket& bucket : stage.buckets) {
+    for (int i = stage.first_seat; i < stage.first_seat + stage.replicas; ++i) {
+      const Seat& seat = seats_[size_t(i)];
+      const double overhead_s = overhead_s_ / ranks_[size_t(seat.rank)].speed;
+      const double part = seat.last == Verb::backward ? bucket.of_backward : bucket.of_weights;
+      done_s = std::max(done_s, seat.last_begin_s + passed_s(seat.seconds(seat.last), overhead_s, part));
+    }
+    done_s += stage.reduce_s * bucket.share;
+  }
+  return done_s;
+}
+
+// A rank updates when its gradients are added up.
 double StepEstimate::finish() {
   double last_s = 0;
   for (const Stage& stage : stages_) {
     const auto seats = std::span(seats_).subspan(size_t(stage.first_seat), size_t(stage.replicas));
-    double met_s = 0;
-    for (const Seat& seat : seats) met_s = std::max(met_s, rank_of(seat).now_s);
+    const double added_s = added_up_s(stage);
     for (const Seat& seat : seats) {
       Rank& rank = rank_of(seat);
-      rank.now_s = met_s + stage.reduce_s + stage.update_s * stage.fastest / rank.speed;
+      rank.now_s = std::max(rank.now_s, added_s) + stage.update_s * stage.fastest / rank.speed;
       last_s = std::max(last_s, rank.now_s);
     }
   }
@@ -246,7 +264,7 @@ double StepEstimate::rank_s(const Rank& rank) const {
     const Seat& seat = seats_[size_t(i)];
     const Stage& stage = stages_[size_t(seat.stage)];
     start_s = std::min(start_s, stage.start_s);
-    busy_s += seat.busy_s(true) + stage.reduce_s + stage.update_s * stage.fastest / rank.speed;
+    busy_s += seat.busy_s(true) + stage.last_reduce_s + stage.update_s * stage.fastest / rank.speed;
   }
   return start_s + busy_s;
 }
@@ -283,7 +301,7 @@ const std::vector<double>& StepEstimate::at_least_s() {
   at_least_s_.resize(stages_.size());
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
-    const double update_s = stage.reduce_s + stage.update_s;
+    const double update_s = stage.last_reduce_s + stage.update_s;
     stage.start_s = 0, stage.tail_s = update_s;
     for (const Wire& wire : tensors_[s].in) {
       const Stage& from = stages_[size_t(wire.stage)];

@@ -63,6 +63,8 @@ class StepEstimate {
     int late_weights = 0;       // W after the last gradient
     int lead = 0;               // forwards before the first backward, where the two then alternate; else 0
     double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0;
+    double last_begin_s = 0;  // of its last B or W so far
+    Verb last = Verb::backward;
     double seconds(Verb) const;
     double busy_s(bool late_weights) const;
   };
@@ -75,8 +77,10 @@ class StepEstimate {
     double fastest = 1;
     const Link* reduce_link = nullptr;
     // On the fastest of its devices; the all-reduce is the same on any. gradient_s: B, or I where there is
-    // any.
-    double forward_s = 0, backward_s = 0, gradient_s = 0, reduce_s = 0, update_s = 0;
+    // any. last_reduce_s: of the last bucket, which no backward hides.
+    double forward_s = 0, backward_s = 0, gradient_s = 0, last_reduce_s = 0, update_s = 0;
+    double reduce_s = 0;
+    std::vector<GradientBucket> buckets;
     bool halves = false;             // whether any of its ranks has I and W
     double start_s = 0, tail_s = 0;  // of at_least_s
   };
@@ -96,6 +100,7 @@ class StepEstimate {
   void lay(std::vector<Wires>&, int from, int to, int messages, int64_t bytes);
   double arrived_s(const std::vector<Wires>&, int stage, int microbatch, double now_s) const;
   void take(const Turn&);
+  double added_up_s(const Stage&) const;
   double finish();
   double busy_s(const Stage&, bool late_weights) const;
   double rank_s(const Rank&) const;

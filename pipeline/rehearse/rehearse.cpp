@@ -58,7 +58,7 @@ Rehearsal::Rehearsal(const Profile& profile, const Plan& plan, const Schedule& s
       transport_(transport),
       options_(options),
       actions_(schedule.ranks[size_t(transport.rank())]),
-      seconds_(plan, profile, cluster),
+      seconds_(plan, profile, cluster, schedule),
       channels_(schedule),
       time_(transport),
       names_(std::make_shared<std::map<int, std::string>>()) {
@@ -171,6 +171,7 @@ void Rehearsal::begin_step() {
   for (auto& [route, receive] : receives_) receive.posted = receive.awaited = 0;
   released_.clear();
   link_free_s_.clear();
+  added_up_s_ = 0;
   post_receives();
   transport_.job().barrier();
   const double begin_s = time_.clock_s() + lead_s;
@@ -202,6 +203,8 @@ void Rehearsal::execute(size_t index) {
 
 void Rehearsal::compute(const Action& action) {
   const double begin_s = time_.here_s();
+  if (action.verb == Verb::backward || action.verb == Verb::backward_weight)
+    last_ = action, last_begin_s_ = begin_s;
   for (const double end_s : node_ends_.at({action.stage, action.verb})) {
     time_.sleep_until(begin_s + end_s);
     transport_.progress();
@@ -229,21 +232,23 @@ void Rehearsal::wait(const Action& a) {
   time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a))));
 }
 
-// The all-reduce begins when the last replica has arrived and takes as long as the simulator says.
+// A bucket's all-reduce begins when its gradients are there on every replica and the bucket before is done. It
+// takes as long as the simulator says.
 void Rehearsal::reduce(const Action& action) {
-  const int me = transport_.rank();
-  double last_s = time_.here_s();
+  const int me = transport_.rank(), key = std::max(action.bucket, 0);
+  double last_s = last_begin_s_ + options_.time_scale * seconds_.passed_s(me, last_, action);
   const Tensor mine = buffers(1, 0)[0];
   write_postmark(mine, {.delivered_s = last_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
   std::vector<std::pair<Transport::Ticket, Tensor>> others;
   for (const int peer : plan_.stages[size_t(action.stage)].ranks) {
     if (peer == me) continue;
     const Tensor theirs = buffers(1, 0)[0];
-    others.push_back({transport_.recv({reduce_channel_, 0}, peer, theirs), theirs});
-    transport_.send({reduce_channel_, 0}, peer, mine);
+    others.push_back({transport_.recv({reduce_channel_, key}, peer, theirs), theirs});
+    transport_.send({reduce_channel_, key}, peer, mine);
   }
   for (const auto& [ticket, theirs] : others) last_s = std::max(last_s, await(ticket, theirs));
-  time_.sleep_until(last_s + options_.time_scale * seconds_(me, action));
+  added_up_s_ = std::max(last_s, added_up_s_) + options_.time_scale * seconds_(me, action);
+  time_.sleep_until(added_up_s_);
 }
 
 int Rehearsal::turn(const Action& a) const {

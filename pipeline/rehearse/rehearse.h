@@ -102,6 +102,8 @@ class Rehearsal {
   std::map<Use, int> released_;        // number of turns whose received tensors are consumed
   int reduce_channel_ = 0;
   double begin_s_ = 0, wall_s_ = 0;
+  Action last_;                               // the rank's last backward so far, or weight half
+  double last_begin_s_ = 0, added_up_s_ = 0;  // its begin; the end of the last all-reduce
   std::vector<std::string> labels_;
   std::shared_ptr<std::map<int, std::string>> names_;  // of the channels
 };

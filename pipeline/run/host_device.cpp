@@ -8,10 +8,9 @@
 
 namespace antichain {
 
-std::unique_ptr<StepDevice> make_step_device(Context& context, const Schedule& schedule,
-                                             Transport& transport) {
+std::unique_ptr<StepDevice> make_step_device(Context& context, Transport& transport) {
   if (context.backend().host_memory()) return std::make_unique<HostDevice>(context, transport);
-  return std::make_unique<StreamDevice>(context, schedule.microbatches, transport);
+  return std::make_unique<StreamDevice>(context, transport);
 }
 
 std::unique_ptr<InputFeed> HostDevice::make_feed(const Graph& graph, const StageMemory& memory, const Seat&) {

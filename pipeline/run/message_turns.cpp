@@ -1,15 +1,21 @@
 #include "pipeline/run/message_turns.h"
+
+#include <algorithm>
+#include <set>
+
 #include "pipeline/schedule/lane.h"
 
 namespace antichain {
 
 std::vector<Turn> turns_of(const std::vector<int>& order, const std::vector<Action>& own,
-                           const Channels& channels, int rank, std::span<const Turn> of_sum) {
+                           const Channels& channels, int rank, const SumTurns& of_sum) {
   std::vector<Turn> turns;
+  std::set<int> scattered;
   for (const int index : order) {
     const Action& a = own[size_t(index)];
     if (a.verb == Verb::reduce) {
-      turns.insert(turns.end(), of_sum.begin(), of_sum.end());
+      const std::vector<Turn> half = of_sum(std::max(a.bucket, 0), scattered.insert(index).second);
+      turns.insert(turns.end(), half.begin(), half.end());
       continue;
     }
     const bool sends = a.verb == Verb::send;

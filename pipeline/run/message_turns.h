@@ -3,7 +3,7 @@
 // messages that it is made of (replica_sum.h).
 #pragma once
 
-#include <span>
+#include <functional>
 #include <vector>
 
 #include "pipeline/schedule/channels.h"
@@ -11,9 +11,12 @@
 
 namespace antichain {
 
-// `order` is that of this rank, from issue_order, and `own` are its actions. `of_sum` are an all-reduce's
-// messages here, in groups; it is empty where the stage has one replica.
+// Returns the messages of a bucket's all-reduce on this rank, in groups: those of its first half if `scatters`,
+// else of its second.
+using SumTurns = std::function<std::vector<Turn>(int bucket, bool scatters)>;
+
+// `order` is that of this rank, from issue_order, and `own` are its actions.
 std::vector<Turn> turns_of(const std::vector<int>& order, const std::vector<Action>& own, const Channels&,
-                           int rank, std::span<const Turn> of_sum);
+                           int rank, const SumTurns& of_sum);
 
 }  // namespace antichain

@@ -70,11 +70,11 @@ void NodeCalls::forward(int m, NodeObserver& observer) {
   }
 }
 
-void NodeCalls::backward(int m, Verb half, NodeObserver& observer) {
+void NodeCalls::backward(int m, Verb half, NodeObserver& observer, int first, int end) {
   const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
-  for (auto id = nodes_.rbegin(); id != nodes_.rend(); ++id) {
-    if (graph_.needs_gradient(*id) || graph_[*id].role() == Role::loss)
-      backward_node(*id, m, halves, observer);
+  for (int i = end - 1; i >= first; --i) {
+    const NodeId id = nodes_[size_t(i)];
+    if (graph_.needs_gradient(id) || graph_[id].role() == Role::loss) backward_node(id, m, halves, observer);
     device_.between_nodes();
   }
 }

@@ -28,8 +28,13 @@ class NodeCalls {
   void begin_step(const StepInput&, NodeTimer&, const Spoil&);
 
   void forward(int microbatch, NodeObserver&);
-  // Calls both halves with Verb::backward, else the one that `half` names.
-  void backward(int microbatch, Verb half, NodeObserver&);
+  int nodes() const { return int(nodes_.size()); }
+  // Calls both halves with Verb::backward, else the one that `half` names: of the nodes at the positions from
+  // `first` to before `end`.
+  void backward(int microbatch, Verb half, NodeObserver&, int first, int end);
+  void backward(int microbatch, Verb half, NodeObserver& observer) {
+    backward(microbatch, half, observer, 0, nodes());
+  }
   // Absorbs the statistics of all micro-batches, and updates the weights.
   void update();
 

@@ -1,80 +1,125 @@
 #include "pipeline/run/replica_sum.h"
 
+#include <algorithm>
+
+#include "framework/backend.h"
+#include "framework/error.h"
 #include "pipeline/schedule/lane.h"
 #include "pipeline/stage/parts.h"
 
 namespace antichain {
 namespace {
 
-Tensor floats(const Tensor& whole, const ByteRange& extent) {
-  return part_of(whole, extent.begin_bytes, {{extent.bytes / int64_t(sizeof(float))}});
+Tensor floats(const Tensor& whole, int64_t begin_bytes, int64_t bytes) {
+  return part_of(whole, begin_bytes, {{bytes / int64_t(sizeof(float))}});
 }
 
 }  // namespace
 
-ReplicaSum::ReplicaSum(Stage& stage, const StageMemory& memory, const std::vector<int>& ranks,
-                       const Seat& seat, int first_channel)
-    : context_(stage.context()), own_(seat.replica) {
+ReplicaSum::ReplicaSum(Stage& stage, const std::vector<NodeId>& nodes, const StageMemory& memory,
+                       const std::vector<GradientBucket>& buckets, const std::vector<int>& ranks,
+                       const Seat& seat, int first_channel, StepDevice& device)
+    : context_(stage.context()), device_(device), own_(seat.replica) {
+  for (const ByteRange& of : bucket_ranges(stage.graph(), nodes, buckets))
+    add_bucket(floats(stage.gradients(), of.begin_bytes, of.bytes), memory, ranks, seat, first_channel);
+}
+
+void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, const std::vector<int>& ranks,
+                            const Seat& seat, int first_channel) {
+  const int number = int(buckets_.size());
+  Bucket& bucket = buckets_.emplace_back();
   const auto part = [&](int replica) {
-    const Tensor& all = stage.gradients();
-    return floats(all, equal_part(all.bytes(), replica, seat.replicas));
+    const ByteRange of = equal_part(gradients.bytes(), replica, seat.replicas);
+    return floats(gradients, of.begin_bytes, of.bytes);
   };
-  const auto item = [&](bool sends, SumChannel channel, int microbatch, int replica, const Tensor& tensor) {
-    const MessageKey key{first_channel + int(channel), microbatch};
-    const int group = channel == SumChannel::sums ? 2 : 1;
-    return Item{{sends, key, ranks[size_t(replica)], group, lane_of_flow(Flow::gradient)}, tensor};
+  const auto item = [&](bool sends, SumChannel channel, int key, int replica, const Tensor& tensor) {
+    const int group = 2 * number + (channel == SumChannel::sums ? 2 : 1);
+    return Item{{sends,
+                 {first_channel + int(channel), key},
+                 ranks[size_t(replica)],
+                 group,
+                 lane_of_flow(Flow::gradient)},
+                tensor};
   };
-  part_ = part(own_);
-  for (const Ring& ring : memory.terms) terms_.push_back(ring[0]);
+  bucket.part = part(own_);
+  const std::vector<Ring>& terms = memory.terms[size_t(number)];
+  if (bucket.part.bytes() > 0)
+    for (const Ring& ring : terms) bucket.terms.push_back(floats(ring[0], 0, bucket.part.bytes()));
   for (const bool sends : {true, false}) {
-    auto term = terms_.begin();
+    auto term = terms.begin();
     for (int peer = 0; peer < seat.replicas; ++peer) {
       if (peer == own_) continue;
-      const Tensor theirs = part(peer), &in_first = sends ? theirs : part_, &in_then = sends ? part_ : theirs;
-      if (in_first.bytes() > 0)
-        first_.push_back(item(sends, SumChannel::gradients, 0, peer, sends ? theirs : *term++));
-      for (int m = sends ? own_ : peer; m < int(memory.all_statistics.size()); m += seat.replicas)
-        first_.push_back(item(sends, SumChannel::statistics, m, peer, memory.all_statistics[size_t(m)]));
-      if (in_then.bytes() > 0) then_.push_back(item(sends, SumChannel::sums, 0, peer, in_then));
+      const Tensor theirs = part(peer), room = (*term++)[0];
+      if ((sends ? theirs : bucket.part).bytes() > 0)
+        bucket.scatter.push_back(item(sends, SumChannel::gradients, number, peer,
+                                      sends ? theirs : floats(room, 0, bucket.part.bytes())));
+      if (number == 0)
+        for (int m = sends ? own_ : peer; m < int(memory.all_statistics.size()); m += seat.replicas)
+          bucket.scatter.push_back(
+              item(sends, SumChannel::statistics, m, peer, memory.all_statistics[size_t(m)]));
+      if ((sends ? bucket.part : theirs).bytes() == 0) continue;
+      // Sums arrive where the terms were, because the gradients may still be on their way to the peer.
+      const Tensor sum = sends ? bucket.part : floats(room, 0, theirs.bytes());
+      bucket.gather.push_back(item(sends, SumChannel::sums, number, peer, sum));
+      if (!sends) bucket.received.emplace_back(sum, theirs);
     }
   }
 }
 
-void ReplicaSum::run(Transport& transport) const {
-  exchange(transport, first_);
-  add_up();
-  // What arrives next lies where the first messages were sent from. It is made of them, so it can't come
-  // before they have arrived; but host memory that is still being sent MPI won't receive into. Messages in
-  // one order leave in it, too.
-  if (context_.backend().host_memory() && !transport.ordered()) transport.flush();
-  exchange(transport, then_);
-}
-
-void ReplicaSum::exchange(Transport& transport, const std::vector<Item>& items) const {
-  std::vector<Transport::Ticket> coming;
+ReplicaSum::Tickets ReplicaSum::exchange(Transport& transport, const std::vector<Item>& items) {
+  Tickets coming;
   for (const auto& [turn, tensor] : items)
     if (!turn.sends) coming.push_back(transport.recv(turn.key, turn.peer, tensor));
   for (const auto& [turn, tensor] : items)
     if (turn.sends) transport.send(turn.key, turn.peer, tensor);
-  for (const Transport::Ticket ticket : coming) transport.wait(ticket);
+  return coming;
 }
 
-// ((g0 + g1) + g2) + …, wherever its own stands among them. What comes before it is gathered in the first
-// term.
-void ReplicaSum::add_up() const {
-  const Backend& backend = context_.backend();
-  for (size_t i = 0; i < terms_.size(); ++i) {
-    const bool before = int(i) < own_;
-    if (before && i > 0) backend.add(context_, terms_[i], terms_[0]);
-    if (int(i) + 1 == own_) backend.add(context_, terms_[0], part_);
-    if (!before) backend.add(context_, terms_[i], part_);
-  }
+void ReplicaSum::begin(int bucket, Transport& transport) {
+  ANTICHAIN_CHECK(bucket == begun_, "buckets begin one after the other");
+  Bucket& b = buckets_[size_t(begun_++)];
+  b.computed = device_.computed();
+  b.scattered = exchange(transport, b.scatter);
 }
 
-std::vector<Turn> ReplicaSum::turns() const {
+void ReplicaSum::advance(Transport& transport) {
+  if (!context_.backend().host_memory()) return;
+  const auto there = [&](Transport::Ticket ticket) { return transport.arrived(ticket); };
+  while (added_ < begun_ && std::ranges::all_of(buckets_[size_t(added_)].scattered, there))
+    add_up(buckets_[size_t(added_++)], transport);
+}
+
+// The sum is ((g0 + g1) + g2) + …, wherever this replica's own term stands among them. What comes before it
+// is gathered in the first term.
+void ReplicaSum::add_up(Bucket& b, Transport& transport) {
+  device_.beside(b.computed, [&] {
+    for (const Transport::Ticket ticket : b.scattered) transport.wait(ticket);
+    const Backend& backend = context_.backend();
+    for (size_t i = 0; i < b.terms.size(); ++i) {
+      const bool before = int(i) < own_;
+      if (before && i > 0) backend.add(context_, b.terms[i], b.terms[0]);
+      if (int(i) + 1 == own_) backend.add(context_, b.terms[0], b.part);
+      if (!before) backend.add(context_, b.terms[i], b.part);
+    }
+    b.gathered = exchange(transport, b.gather);
+  });
+}
+
+void ReplicaSum::finish(int bucket, Transport& transport) {
+  ANTICHAIN_CHECK(bucket < begun_, "a bucket begins before it is needed");
+  while (added_ <= bucket) add_up(buckets_[size_t(added_++)], transport);
+  Bucket& b = buckets_[size_t(bucket)];
+  device_.rejoin();
+  for (const Transport::Ticket ticket : b.gathered) transport.wait(ticket);
+  // The peers have what was sent from here, because the sums are made of it. But MPI may not have said so
+  // yet, and until then the memory is its own. Messages in one order leave in it, too.
+  if (context_.backend().host_memory() && !transport.ordered()) transport.flush();
+  for (const auto& [sum, place] : b.received) device_.copy(sum, place);
+}
+
+std::vector<Turn> ReplicaSum::turns(const std::vector<Item>& items) {
   std::vector<Turn> all;
-  for (const Item& item : first_) all.push_back(item.turn);
-  for (const Item& item : then_) all.push_back(item.turn);
+  for (const Item& item : items) all.push_back(item.turn);
   return all;
 }
 

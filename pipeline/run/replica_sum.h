@@ -1,19 +1,24 @@
 // Before the update, the replicas of a stage tell each other what follows, so that all of them learn alike
-// from the whole step:
+// from the whole step. They do so bucket by bucket of the weight gradients (gradient_buckets.h):
 //
-//   first   replica j gets part j of everybody's weight gradients, and adds them up in the order of the
-//           replicas; batch norm's statistics of every micro-batch go to all, to be absorbed in micro-batch
-//           order
-//   then    everybody gets the sum of part j from replica j
+//   reduce-scatter  replica j gets part j of everybody's bucket, and adds them up in the order of the
+//                   replicas; batch norm's statistics of every micro-batch go to all with the first bucket,
+//                   to be absorbed in micro-batch order
+//   all-gather      everybody gets the sum of part j from replica j
 //
-// This is an all-reduce of plain messages, so its bits are those of its order over any transport. Each rank
-// sends and receives 2 (r − 1) / r of the weights. None can do with less (Patarasuk and Yuan, "Bandwidth
-// Optimal All-reduce Algorithms for Clusters of Workstations", Journal of Parallel and Distributed Computing,
-// 2009).
+// This is an all-reduce of plain messages, so its bits are those of its order over any transport, whatever
+// the buckets. Each rank sends and receives 2 (r − 1) / r of the weights. None can do with less (Patarasuk
+// and Yuan, "Bandwidth Optimal All-reduce Algorithms for Clusters of Workstations", Journal of Parallel and
+// Distributed Computing, 2009).
+//
+// A bucket begins within the stage's last backward. In host memory the rank looks between nodes whether terms
+// have arrived, and adds them up at once. On a device it adds them up beside computing, in a second stream.
 #pragma once
 
 #include <vector>
 
+#include "pipeline/run/step_device.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/stage.h"
 #include "pipeline/stage/stage_memory.h"
@@ -26,30 +31,50 @@ enum class SumChannel { gradients, sums, statistics };
 
 class ReplicaSum {
  public:
-  // Stage and memory must outlive it. `ranks` are those of the stage's replicas.
-  ReplicaSum(Stage&, const StageMemory&, const std::vector<int>& ranks, const Seat&, int first_channel);
+  // Stage, memory and device must outlive it. `nodes` are the stage's, and `ranks` those of its replicas.
+  ReplicaSum(Stage&, const std::vector<NodeId>& nodes, const StageMemory&, const std::vector<GradientBucket>&,
+             const std::vector<int>& ranks, const Seat&, int first_channel, StepDevice&);
 
-  // Every replica of the stage calls it. Afterwards the stage's gradients are those of all micro-batches, and
-  // the memory has the statistics of all.
-  void run(Transport&) const;
+  int buckets() const { return int(buckets_.size()); }
+  void begin_step() { begun_ = added_ = 0; }
+  // Every replica of the stage calls these, for one bucket after the other: `begin` when the gradients of the
+  // bucket are there, and `finish` when it is needed. After the last `finish` the stage's gradients are those
+  // of all micro-batches, and the memory has the statistics of all.
+  void begin(int bucket, Transport&);
+  void finish(int bucket, Transport&);
+  // Adds up the buckets whose terms are there, in host memory, and waits for nothing.
+  void advance(Transport&);
 
-  // Returns its messages in the order in which `run` names them, in groups 1 and 2, for a transport that
-  // wants to be told.
-  std::vector<Turn> turns() const;
+  // Returns the bucket's messages in the order in which they are named here, in one group for each half, for
+  // a transport that wants to be told.
+  std::vector<Turn> scatter_turns(int bucket) const { return turns(buckets_[size_t(bucket)].scatter); }
+  std::vector<Turn> gather_turns(int bucket) const { return turns(buckets_[size_t(bucket)].gather); }
 
  private:
   struct Item {
     Turn turn;
     Tensor tensor;
   };
-  void exchange(Transport&, const std::vector<Item>&) const;
-  void add_up() const;
+  using Tickets = std::vector<Transport::Ticket>;
+  struct Bucket {
+    Tensor part;                // of the gradients: what this replica adds up
+    std::vector<Tensor> terms;  // the same part of the other replicas' gradients; then their sums
+    std::vector<Item> scatter, gather;
+    std::vector<std::pair<Tensor, Tensor>> received;  // a sum, and where it belongs
+    Tickets scattered, gathered;
+    Moment computed;  // the gradients
+  };
+  static std::vector<Turn> turns(const std::vector<Item>&);
+  static Tickets exchange(Transport&, const std::vector<Item>&);
+  void add_bucket(const Tensor& gradients, const StageMemory&, const std::vector<int>& ranks, const Seat&,
+                  int first_channel);
+  void add_up(Bucket&, Transport&);
 
   Context& context_;
-  const int own_;              // among the replicas
-  Tensor part_;                // of the gradients: what this one adds up
-  std::vector<Tensor> terms_;  // the same part of the other replicas' gradients
-  std::vector<Item> first_, then_;
+  StepDevice& device_;
+  const int own_;  // among the replicas
+  std::vector<Bucket> buckets_;
+  int begun_ = 0, added_ = 0;  // buckets of the step
 };
 
 }  // namespace antichain

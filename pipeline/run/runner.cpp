@@ -29,7 +29,7 @@ StageRunner::StageRunner(Stage& stage, const Profile& profile, const Plan& plan,
       transport_(transport),
       memory_(stage, profile, plan, schedule, transport.rank(), mode),
       messages_(stage.graph(), schedule, memory_, transport),
-      device_(make_step_device(stage.context(), schedule, transport)) {
+      device_(make_step_device(stage.context(), transport)) {
   WatchedRank watched{.rank = transport.rank(), .microbatches = schedule.microbatches};
   for (const Seat& seat : seats_of(plan, transport.rank(), schedule.microbatches)) {
     const StageMemory& memory = memory_.of(seat.stage);
@@ -37,14 +37,17 @@ StageRunner::StageRunner(Stage& stage, const Profile& profile, const Plan& plan,
     const auto [calls, added] = calls_.try_emplace(seat.stage, stage, nodes, memory, seat, mode, *device_);
     watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own_actions(), seat.stage)};
     feeds_[seat.stage] = device_->make_feed(graph_, memory, seat);
-    if (mode == Mode::train && seat.replicas > 1)
-      sum_.emplace(stage, memory, plan.stages[size_t(seat.stage)].ranks, seat, messages_.channels());
+    if (mode == Mode::train && seat.replicas > 1) {
+      last_gradient_ = last_gradient(own_actions(), seat.stage);
+      buckets_ = gradient_buckets(profile, nodes, std::max(1, buckets_in(own_actions(), seat.stage)));
+      sum_.emplace(stage, nodes, memory, buckets_, plan.stages[size_t(seat.stage)].ranks, seat,
+                   messages_.channels(), *device_);
+    }
   }
   numbers_ = device_->make_numbers(stage, watched);
   for (const Action& a : own_actions())
     labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
-  if (transport.ordered())
-    messages_.agree_on_order(profile, plan, sum_ ? sum_->turns() : std::vector<Turn>());
+  if (transport.ordered()) messages_.agree_on_order(profile, plan, sum_ ? &*sum_ : nullptr);
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
@@ -67,6 +70,7 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
   numbers_->begin_step();
   messages_.begin_step();
+  if (sum_) sum_->begin_step();
   times_.emplace(transport_.rank(), input.traced, device_->stamps(), sheet_);
   timer_.reset();  // that of a step that failed
   timer_ = clock_ ? device_->make_timer(clock_, input.traced || sheet_) : std::make_unique<NodeTimer>();
@@ -96,7 +100,7 @@ void StageRunner::act(size_t index, BatchSource& source) {
   device_->begin_action(action);
   times_->start(action);
   if (action.verb == Verb::update) feed.end_use();
-  execute(action, source);
+  execute(index, source);
   timer_->let_go();
   times_->end();
   device_->end_action();
@@ -106,7 +110,8 @@ void StageRunner::act(size_t index, BatchSource& source) {
   }
 }
 
-void StageRunner::execute(const Action& action, BatchSource& source) {
+void StageRunner::execute(size_t index, BatchSource& source) {
+  const Action& action = own_actions()[index];
   switch (action.verb) {
     case Verb::load:
       return feeds_.at(action.stage)->load(action.microbatch, source);
@@ -117,12 +122,12 @@ void StageRunner::execute(const Action& action, BatchSource& source) {
     case Verb::backward:
     case Verb::backward_input:
     case Verb::backward_weight:
-      return backward(action);
+      return backward(action, index);
     case Verb::send:
       return messages_.send(action);
     case Verb::reduce:
       ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
-      return sum_->run(transport_);
+      return sum_->finish(std::max(action.bucket, 0), transport_);
     case Verb::update:
       return update(action);
   }
@@ -132,7 +137,7 @@ void StageRunner::start(const Action& action, const std::function<void()>& nodes
                         const std::function<void()>& check) {
   device_->start(action, by_node(), [&] {
     nodes();
-    timer_->around_rest(no_node, action.verb, action.microbatch, check);
+    if (check) timer_->around_rest(no_node, action.verb, action.microbatch, check);
   });
 }
 
@@ -144,10 +149,22 @@ void StageRunner::forward(const Action& action) {
   if (mode_ == Mode::evaluate) messages_.release(action.stage, Flow::activation);
 }
 
-void StageRunner::backward(const Action& action) {
+// The stage's last backward goes bucket by bucket, and each one's all-reduce begins when its nodes are done.
+void StageRunner::backward(const Action& action, size_t index) {
+  NodeCalls& calls = calls_.at(action.stage);
+  const bool last = sum_ && int(index) == last_gradient_;
+  int end = calls.nodes();
+  for (int k = 0; last && k + 1 < sum_->buckets(); end = buckets_[size_t(k++)].first) {
+    Action part = action;
+    part.bucket = k;
+    const int first = buckets_[size_t(k)].first;
+    start(part, [&] { calls.backward(action.microbatch, action.verb, *this, first, end); }, {});
+    sum_->begin(k, transport_);
+  }
   start(
-      action, [&] { calls_.at(action.stage).backward(action.microbatch, action.verb, *this); },
+      action, [&] { calls.backward(action.microbatch, action.verb, *this, 0, end); },
       [&] { numbers_->check_backward(action.stage, action.microbatch, action.verb); });
+  if (last) sum_->begin(sum_->buckets() - 1, transport_);
   if (action.verb != Verb::backward_weight) messages_.release(action.stage, Flow::gradient);
   if (action.verb != Verb::backward_input) messages_.release(action.stage, Flow::activation);
 }
@@ -161,6 +178,10 @@ void StageRunner::update(const Action& action) {
   if (!allowed) return;
   times_->spend(Spent::update);
   device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
+}
+
+void StageRunner::after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) {
+  if (sum_) sum_->advance(transport_);
 }
 
 void StageRunner::after_forward(NodeId id, int m, const Tensor& y) {

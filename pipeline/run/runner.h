@@ -67,14 +67,15 @@ class StageRunner : private NodeObserver {
   void begin_step(const StepInput&, BatchSource&);
   StepResult end_step(BatchSource&);
   void act(size_t index, BatchSource&);
-  void execute(const Action&, BatchSource&);
+  void execute(size_t index, BatchSource&);
   void forward(const Action&);
-  void backward(const Action&);
+  void backward(const Action&, size_t index);
   void update(const Action&);
-  // Runs the nodes of an action, then checks their numbers.
+  // Runs the nodes of an action, then checks their numbers, if `check` is not empty.
   void start(const Action&, const std::function<void()>& nodes, const std::function<void()>& check);
   bool by_node() const { return timer_->listens() || watch_ || spoil_.active(); }
   void after_forward(NodeId, int microbatch, const Tensor& y) override;
+  void after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) override;
 
   const Graph& graph_;
   const Schedule& schedule_;
@@ -82,7 +83,6 @@ class StageRunner : private NodeObserver {
   Transport& transport_;
   RankMemory memory_;
   StepMessages messages_;
-  std::optional<ReplicaSum> sum_;    // where the stage has replicas
   std::vector<std::string> labels_;  // of the actions, for the watchdog
   NodeClock clock_;
   NodeWatch watch_;
@@ -93,6 +93,10 @@ class StageRunner : private NodeObserver {
   // The device is destroyed before what its work reads, and the timer, which uses it, before the device.
   std::map<int, std::unique_ptr<InputFeed>> feeds_;  // by stage
   std::map<int, NodeCalls> calls_;                   // by stage
+  // Where the stage has replicas:
+  std::optional<ReplicaSum> sum_;
+  std::vector<GradientBucket> buckets_;
+  int last_gradient_ = -1;  // index of the action that completes the gradients
   std::unique_ptr<NumberWatch> numbers_;
   std::unique_ptr<StepDevice> device_;
   std::unique_ptr<NodeTimer> timer_;

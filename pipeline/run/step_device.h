@@ -45,6 +45,12 @@ class StepDevice {
   virtual void before_reading() {}
   virtual void before_end() {}  // tells the watchdog what the host waits for at the step's end
 
+  // Does work beside computing, after the computing that had been started at the moment `after`. A device may
+  // compute on meanwhile. After `rejoin` computing waits for all such work.
+  virtual Moment computed() { return nullptr; }  // now
+  virtual void beside(const Moment& /*after*/, const std::function<void()>& work) { work(); }
+  virtual void rejoin() {}
+
   // Copies between two tensors of one size.
   virtual void copy(const Tensor& from, const Tensor& to) = 0;
   // Returns where recorded work reads the step's numbers, or nullptr where each call passes them.
@@ -54,6 +60,6 @@ class StepDevice {
 };
 
 // Makes the one for the memory of the context. All arguments must outlive it.
-std::unique_ptr<StepDevice> make_step_device(Context&, const Schedule&, Transport&);
+std::unique_ptr<StepDevice> make_step_device(Context&, Transport&);
 
 }  // namespace antichain

@@ -10,7 +10,6 @@
 #include "framework/random.h"
 #include "pipeline/run/action_text.h"
 #include "pipeline/run/message_turns.h"
-#include "pipeline/run/replica_sum.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/transport/agree.h"
 
@@ -44,20 +43,25 @@ void StepMessages::list(const Graph& graph) {
 }
 
 // The times of any cluster give a safe order. The profile's own link, which all ranks know, gives a good one.
-void StepMessages::agree_on_order(const Profile& profile, const Plan& plan, const std::vector<Turn>& of_sum) {
+void StepMessages::agree_on_order(const Profile& profile, const Plan& plan, const ReplicaSum* sum) {
   const auto order = issue_order(message_order(schedule_, plan, profile, one_link(profile.link)),
                                  int(schedule_.ranks.size()));
   std::string all;
   for (const auto& indices : order) all += fmt::format("{}\n", fmt::join(indices, " "));
   agree(transport_.job(), "the order of messages", fmt::format("{:016x}", hash_bytes(all)));
   const int me = transport_.rank();
-  turns_ = turns_of(order[size_t(me)], actions_, channels_, me, of_sum);
+  turns_ = turns_of(order[size_t(me)], actions_, channels_, me, [&](int bucket, bool scatters) {
+    return scatters ? sum->scatter_turns(bucket) : sum->gather_turns(bucket);
+  });
 }
 
 void StepMessages::begin_step() {
-  transport_.name_messages([names = names_](MessageKey key, int, int) {
+  const int first = channels_.count(), end = first + int(SumChannel::statistics);
+  transport_.name_messages([names = names_, first, end](MessageKey key, int, int) {
     const auto it = names->find(key.channel);
-    return fmt::format("{}, micro-batch {}", it == names->end() ? "a message" : it->second, key.microbatch);
+    const bool of_bucket = key.channel >= first && key.channel < end;
+    return fmt::format("{}, {} {}", it == names->end() ? "a message" : it->second,
+                       of_bucket ? "bucket" : "micro-batch", key.microbatch);
   });
   for (Receive& r : receives_) r.posted = r.awaited = r.released = 0;
   transport_.begin_step(turns_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "framework/graph.h"
+#include "pipeline/run/replica_sum.h"
 #include "pipeline/schedule/channels.h"
 #include "pipeline/stage/stage_memory.h"
 #include "pipeline/transport/transport.h"
@@ -22,9 +23,9 @@ class StepMessages {
   // Returns the number of the schedule's channels; those of an all-reduce follow them.
   int channels() const { return channels_.count(); }
 
-  // Call this where the transport keeps messages in one order. `of_sum` are the turns of this rank's
-  // all-reduce. Collective. Throws Error when the ranks find different orders.
-  void agree_on_order(const Profile& profile, const Plan&, const std::vector<Turn>& of_sum);
+  // Call this where the transport keeps messages in one order. `sum` makes this rank's all-reduces, where its
+  // stage has replicas. Collective. Throws Error when the ranks find different orders.
+  void agree_on_order(const Profile& profile, const Plan&, const ReplicaSum* sum);
 
   // Names the messages and posts the first receives.
   void begin_step();

@@ -19,9 +19,8 @@ const DeviceStreams& streams_of(const Context& context) {
 
 }  // namespace
 
-StreamDevice::StreamDevice(Context& context, int microbatches, Transport& transport)
+StreamDevice::StreamDevice(Context& context, Transport& transport)
     : context_(context),
-      microbatches_(microbatches),
       transport_(transport),
       copies_(streams_of(context).copies(context)),
       step_(streams_of(context).step(context)) {}
@@ -62,9 +61,7 @@ void StreamDevice::end_action() {
 // Repeats the action's recording, once the device has one.
 void StreamDevice::start(const Action& action, bool by_node, const std::function<void()>& work) {
   if (by_node) return work();
-  constexpr int verbs = int(Verb::update) + 1;
-  step_->repeat((action.stage * verbs + int(action.verb)) * (microbatches_ + 1) + action.microbatch + 1,
-                work);
+  step_->repeat(keys_.try_emplace(action, int(keys_.size())).first->second, work);
 }
 
 void StreamDevice::before_end() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "pipeline/device/device_streams.h"
 #include "pipeline/run/step_device.h"
@@ -11,7 +12,7 @@ namespace antichain {
 
 class StreamDevice final : public StepDevice {
  public:
-  StreamDevice(Context&, int microbatches, Transport&);
+  StreamDevice(Context&, Transport&);
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(Stage&, const WatchedRank&) override;
@@ -24,6 +25,9 @@ class StreamDevice final : public StepDevice {
   void start(const Action&, bool by_node, const std::function<void()>& work) override;
   void before_reading() override { transport_.flush(); }
   void before_end() override;
+  Moment computed() override { return step_->computed(); }
+  void beside(const Moment& after, const std::function<void()>& work) override { step_->beside(after, work); }
+  void rejoin() override { step_->rejoin(); }
   void copy(const Tensor& from, const Tensor& to) override { step_->copy(from, to); }
   const StepNumbers* numbers() const override { return step_->numbers(); }
   bool updates_at_once() const override { return true; }
@@ -37,12 +41,12 @@ class StreamDevice final : public StepDevice {
     bool operator==(const Recorded&) const = default;
   };
   Context& context_;
-  const int microbatches_;
   Transport& transport_;
   // The last member is destroyed first: it ends the work that uses everything else.
   std::unique_ptr<CopyStream> copies_;
   std::unique_ptr<DeviceStep> step_;
   Recorded recorded_;
+  std::map<Action, int> keys_;  // of recordings
 };
 
 }  // namespace antichain

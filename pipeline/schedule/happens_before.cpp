@@ -83,16 +83,16 @@ void match(std::span<Posted> sends, std::span<Posted> recvs, Pair pair) {
   }
 }
 
-// The n-th reduces of one stage, on whichever ranks there are any, are one meeting.
+// The n-th reduces of one bucket, on whichever ranks there are any, are one meeting.
 void add_meetings(Partners& partners, const Schedule& schedule) {
-  std::vector<std::pair<int, int>> known;  // of each meeting: the stage, and n
+  std::vector<std::pair<Action, int>> known;  // of each meeting: the action, and n
   for (int r = 0; r < int(schedule.ranks.size()); ++r) {
-    std::vector<int> stages;  // of this rank's reduces so far
+    std::vector<Action> before;  // this rank's reduces so far
     for (int i = 0; i < int(schedule.ranks[r].size()); ++i) {
       const Action& action = schedule.ranks[r][i];
       if (action.verb != Verb::reduce) continue;
-      const std::pair which(action.stage, int(std::count(stages.begin(), stages.end(), action.stage)));
-      stages.push_back(action.stage);
+      const std::pair which(action, int(std::count(before.begin(), before.end(), action)));
+      before.push_back(action);
       const auto found = std::find(known.begin(), known.end(), which);
       partners.of[r][i] = int(found - known.begin());
       if (found == known.end()) known.push_back(which), partners.meetings.emplace_back();

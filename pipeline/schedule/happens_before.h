@@ -19,7 +19,7 @@ struct Place {
 struct Partners {
   // of[rank][index] is, for a send, the index of its recv on the peer, and the reverse; for a reduce, its
   // meeting; and −1 for all other actions and for messages without a partner. The first send of a message is
-  // matched with its first recv, and so on, and the first reduces of a stage meet.
+  // matched with its first recv, and so on, and the first reduces of a bucket meet.
   std::vector<std::vector<int>> of;
   std::vector<std::vector<Place>> meetings;  // ranks ascending
 };

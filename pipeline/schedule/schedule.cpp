@@ -78,7 +78,7 @@ Schedule complete(const ComputeOrders& orders, const Crossing& crossing, const S
   Schedule schedule{.microbatches = microbatches};
   for (size_t r = 0; r < seats.size(); ++r) {
     schedule.ranks.push_back(add_messages(orders[r], crossing));
-    add_updates(schedule.ranks.back(), seats[r]);
+    add_updates(schedule.ranks.back(), seats[r], crossing);
   }
   return schedule;
 }

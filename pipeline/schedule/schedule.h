@@ -27,7 +27,8 @@ enum class Verb {
   backward_input,   // I  input gradients only (zero-bubble schedules)
   backward_weight,  // W  weight gradients only
   send,             // S  post a message
-  reduce,  // A  all-reduce of weight gradients over the stage's replicas: begins when the last one is there
+  reduce,  // A  wait until the weight gradients are added up over the stage's replicas (all-reduce). It begins
+           //    earlier, when the last of these gradients is there (pipeline/schedule/gradient_buckets.h)
   update,  // U  absorb statistics, update weights
 };
 bool computes(Verb);  // forward, backward or a half of it
@@ -52,6 +53,7 @@ struct Action {
   int microbatch = -1;  // of the whole step, not of one replica; −1 for reduce and step
   Message message;      // of send and recv
   int peer = -1;        // rank, of send and recv
+  int bucket = -1;      // of reduce; −1 where all weights of the stage are one bucket
   auto operator<=>(const Action&) const = default;
 };
 

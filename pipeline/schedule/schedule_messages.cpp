@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 
 namespace antichain {
@@ -99,7 +100,10 @@ std::vector<FoldTerm> gradient_fold(const Profile& profile, const std::vector<in
 
 Crossing crossing_of(const Profile& profile, const Plan& plan) {
   Crossing crossing{.loads = loading_stages(profile, plan)};
-  for (const PlanStage& stage : plan.stages) crossing.ranks.push_back(stage.ranks);
+  for (const PlanStage& stage : plan.stages) {
+    crossing.ranks.push_back(stage.ranks);
+    crossing.buckets.push_back(stage.ranks.size() > 1 ? bucket_count(profile, stage.nodes) : 1);
+  }
   add_routes(crossing, profile, plan.stage_of(int(profile.nodes.size())));
   return crossing;
 }
@@ -149,13 +153,22 @@ std::vector<Action> add_messages(const ComputeOrder& order, const Crossing& cros
   return all;
 }
 
-void add_updates(std::vector<Action>& actions, const std::vector<Seat>& of_rank) {
+namespace {
+
+void add_all_reduces(std::vector<Action>& actions, int stage, int buckets) {
+  for (int k = 0; k < buckets; ++k)
+    actions.push_back({.verb = Verb::reduce, .stage = stage, .bucket = buckets > 1 ? k : -1});
+}
+
+}  // namespace
+
+void add_updates(std::vector<Action>& actions, const std::vector<Seat>& of_rank, const Crossing& crossing) {
   const bool learns = std::any_of(actions.begin(), actions.end(), [](const Action& a) {
     return a.verb == Verb::backward || a.verb == Verb::backward_weight;
   });
   if (!learns) return;
   for (const Seat& seat : of_rank)
-    if (seat.replicas > 1) actions.push_back({Verb::reduce, seat.stage});
+    if (seat.replicas > 1) add_all_reduces(actions, seat.stage, crossing.buckets[size_t(seat.stage)]);
   for (const Seat& seat : of_rank) actions.push_back({Verb::update, seat.stage});
 }
 

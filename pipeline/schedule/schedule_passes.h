@@ -37,6 +37,7 @@ struct Crossing {
   std::vector<Route> gradients;         // by tensor descending, then in the order of the fold
   std::vector<bool> loads;              // per stage: whether it uses an input node
   std::vector<std::vector<int>> ranks;  // per stage, one per replica
+  std::vector<int> buckets;             // of gradients, per stage with replicas; else 1
 
   int stages() const { return int(ranks.size()); }
   int replicas(int stage) const { return int(ranks[stage].size()); }
@@ -56,8 +57,8 @@ void check_seats(const Crossing&, int microbatches);
 std::vector<Action> add_messages(const ComputeOrder&, const Crossing&);
 
 // Pass 3 puts one update of each seat's stage at the end, when there is anything to learn from. Before the
-// updates, replicas add up their gradients.
-void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank);
+// updates, replicas wait for the sums of their gradients, bucket by bucket.
+void add_updates(std::vector<Action>&, const std::vector<Seat>& of_rank, const Crossing&);
 
 // Does passes 2 and 3.
 Schedule complete(const ComputeOrders&, const Crossing&, const Seats&, int microbatches);

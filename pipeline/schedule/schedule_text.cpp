@@ -1,6 +1,6 @@
 // A schedule's text has one line a rank and one word an action. It reads back exactly.
 //
-//   word      = stage letter [micro-batch] [":" message arrow rank]
+//   word      = stage letter [micro-batch, or the bucket of an all-reduce] [":" message arrow rank]
 //   message   = "a" node                 the output of a node (a number, as in the plan)
 //             | "a" node "." consumer    the same for the stage of this consumer, where the receiving rank
 //                                        has several stages that use it
@@ -10,7 +10,8 @@
 //   0F3            stage 0's forward of micro-batch 3
 //   0S3:a17>1      stage 0 sends the output of node 17, micro-batch 3, to rank 1
 //   0R3:g17.21<1   stage 0 waits for rank 1's gradient of it, folded down to consumer 21
-//   0A             stage 0 adds up its weight gradients over its replicas (all-reduce)
+//   0A             stage 0's weight gradients are added up over its replicas (all-reduce)
+//   0A2            those of its bucket 2, where there are several
 //   0U             stage 0 updates its weights
 #include <fmt/format.h>
 
@@ -132,6 +133,7 @@ std::optional<Action> parse_action(std::string_view text) {
   if (!letter) return {};
   action.verb = letter->verb;
   if (letter->of_microbatch && !into(action.microbatch, word.number())) return {};
+  if (action.verb == Verb::reduce && !word.empty() && !into(action.bucket, word.number())) return {};
   if (letter->arrow) {
     if (!word.eat(':')) return {};
     const std::optional<Message> message = read_message(word);
@@ -228,6 +230,7 @@ std::string print(const Action& action) {
   const Letter& letter = letters[size_t(action.verb)];
   std::string word = fmt::format("{}{}", action.stage, letter.letter);
   if (letter.of_microbatch) word += fmt::format("{}", action.microbatch);
+  if (action.bucket >= 0) word += fmt::format("{}", action.bucket);
   if (!letter.arrow) return word;
   const Message& message = action.message;
   word += fmt::format(":{}{}", message.flow == Flow::activation ? 'a' : 'g', message.tensor);

@@ -5,7 +5,7 @@
 //
 //   1. every action is known, on the rank whose turn it is, and there once
 //   2. computing is complete and in order
-//   3. gradients are added up over replicas, and every rank updates
+//   3. gradients are added up over replicas, bucket by bucket, and every rank updates
 //   4. messages are complete and in place
 //   5. nothing waits in a circle
 //   6. no slot is reused too early
@@ -35,6 +35,10 @@ class Validator {
         crossing_(crossing_of(profile, plan)),
         stages_(crossing_.stages()),
         ranks_(plan.ranks()) {
+    for (const PlanStage& stage : plan.stages) {
+      const auto has_weights = [&](int n) { return profile.nodes[size_t(n)].cost.param_bytes > 0; };
+      most_buckets_.push_back(std::max(1, int(std::ranges::count_if(stage.nodes, has_weights))));
+    }
     for (const auto* routes : {&crossing_.activations, &crossing_.gradients})
       for (const Route& route : *routes) {
         routes_[route.message].push_back(route);
@@ -104,6 +108,9 @@ class Validator {
       fail(rank, a, fmt::format("belongs to rank {}, whose turn it is by the plan", rank_of(a)));
     if (a.verb == Verb::reduce && ranks.size() == 1)
       fail(rank, a, "adds up gradients over replicas, but the stage has one rank");
+    if (const int most = most_buckets_[size_t(a.stage)]; a.bucket >= most)
+      fail(rank, a,
+           fmt::format("names no bucket: the stage's weights make {} at most, counted from 0", most));
     if (a.verb == Verb::load && !crossing_.loads[a.stage])
       fail(rank, a, "loads samples, but the stage uses no input");
     if (is_message(a) && !route_of(a)) fail(rank, a, "carries a message that the plan does not ask for");
@@ -128,17 +135,23 @@ class Validator {
   // its micro-batches, then a row for each seat's actions of the whole step.
   void make_places() {
     size_t rows = (size_t(stages_) + asked_.size()) * size_t(schedule_.microbatches);
-    for (int s = 0; s < stages_; rows += size_t(crossing_.replicas(s++))) seat_rows_.push_back(rows);
+    for (int s = 0; s < stages_; ++s) {
+      seat_rows_.push_back(rows);
+      rows += size_t(crossing_.replicas(s)) * rows_of_seat(s);
+    }
     places_.assign(rows * verbs, -1);
   }
+  // One row is for the update and the all-reduce of all weights, and there is one for each bucket.
+  size_t rows_of_seat(int stage) const { return 1 + size_t(most_buckets_[size_t(stage)]); }
   size_t row_of_seat(int rank, int stage) const {
     const std::vector<int>& ranks = crossing_.ranks[stage];
-    return seat_rows_[size_t(stage)] + size_t(std::ranges::find(ranks, rank) - ranks.begin());
+    const auto replica = size_t(std::ranges::find(ranks, rank) - ranks.begin());
+    return seat_rows_[size_t(stage)] + replica * rows_of_seat(stage);
   }
   size_t place(int rank, const Action& a) const {
     const int block = is_message(a) ? stages_ + asked_.at(*route_of(a)) : a.stage;
     const size_t row = a.microbatch < 0
-                           ? row_of_seat(rank, a.stage)
+                           ? row_of_seat(rank, a.stage) + size_t(a.bucket + 1)
                            : size_t(block) * size_t(schedule_.microbatches) + size_t(a.microbatch);
     return row * verbs + size_t(a.verb);
   }
@@ -207,18 +220,42 @@ class Validator {
 
   // Replicas add up finished gradients, so that all update alike.
   void check_update(int s, int rank) const {
-    const Action reduce{Verb::reduce, s}, update{Verb::update, s};
-    const bool replicated = crossing_.replicas(s) > 1;
+    const Action update{Verb::update, s};
+    const std::vector<Action> reduces = reduces_of(s);
     must_be(rank, update);
-    if (replicated) must_be(rank, reduce, ": every replica takes part"), must_precede(rank, reduce, update);
+    for (size_t k = 0; k < reduces.size(); ++k) {
+      must_be(rank, reduces[k], ": every replica takes part");
+      if (k > 0) must_precede(rank, reduces[k - 1], reduces[k]);
+      must_precede(rank, reduces[k], update);
+    }
     for (int m = 0; m < schedule_.microbatches; ++m)
       if (crossing_.rank_of(s, m) == rank)
-        must_precede(rank, adds_weights(s, m), replicated ? reduce : update);
+        must_precede(rank, adds_weights(s, m), reduces.empty() ? update : reduces.front());
     // Whether a rank may update is asked once a step, when all its gradients are there.
     for (int other = 0; other < stages_; ++other)
       for (int m = 0; other != s && m < schedule_.microbatches; ++m)
         if (crossing_.rank_of(other, m) == rank)
           must_precede(rank, adds_weights(other, m), update, ": a rank updates after all its backwards");
+  }
+
+  // Returns the all-reduces that the stage needs: of its buckets, if any replica has one, else of all weights
+  // at once.
+  std::vector<Action> reduces_of(int s) const {
+    if (crossing_.replicas(s) == 1) return {};
+    int buckets = 0;
+    for (const int rank : crossing_.ranks[s]) {
+      const auto& actions = schedule_.ranks[rank];
+      for (const Action& a : actions)
+        if (a.verb == Verb::reduce && a.stage == s) buckets = std::max(buckets, a.bucket + 1);
+    }
+    const Action whole{.verb = Verb::reduce, .stage = s};
+    if (buckets == 0) return {whole};
+    std::vector<Action> reduces(size_t(buckets), whole);
+    for (int k = 0; k < buckets; ++k) reduces[size_t(k)].bucket = k;
+    for (const int rank : crossing_.ranks[s])
+      if (find(rank, whole) >= 0)
+        fail(rank, whole, "is there beside buckets: gradients would be added up twice");
+    return reduces;
   }
 
   // Each message is sent after the action that produces it and received before the action that uses it, by
@@ -246,6 +283,7 @@ class Validator {
   const Schedule& schedule_;
   const Crossing crossing_;
   const int stages_, ranks_;
+  std::vector<int> most_buckets_;  // per stage
   bool training_ = false;
   std::map<Message, std::vector<Route>> routes_;
   std::map<Route, int> asked_;     // numbered

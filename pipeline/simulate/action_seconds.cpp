@@ -25,10 +25,17 @@ double all_reduce_s(const PlanStage& stage, const Plan& plan, int64_t param_byte
 
 }  // namespace
 
-ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Cluster& cluster) {
+ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Cluster& cluster,
+                             const Schedule& schedule)
+    : overhead_s_(profile.overhead_s) {
   for (int rank = 0; rank < plan.ranks(); ++rank)
     speed_.push_back(cluster.device(device_of(plan, rank, cluster)).speed);
   for (const PlanStage& stage : plan.stages) {
+    const size_t rank = size_t(stage.ranks.front());
+    const int buckets =
+        rank < schedule.ranks.size() ? buckets_in(schedule.ranks[rank], int(of_stage_.size())) : 1;
+    buckets_.push_back(buckets > 1 ? gradient_buckets(profile, stage.nodes, buckets)
+                                   : std::vector<GradientBucket>(1));
     NodeCost sum;
     for (int n : stage.nodes) {
       const NodeCost& cost = profile.nodes[n].cost;
@@ -47,6 +54,13 @@ ActionSeconds::ActionSeconds(const Plan& plan, const Profile& profile, const Clu
     s[size_t(Verb::update)] = sum.update_s;
     if (stage.ranks.size() > 1) s[size_t(Verb::reduce)] = all_reduce_s(stage, plan, sum.param_bytes, cluster);
   }
+}
+
+double ActionSeconds::passed_s(int rank, const Action& last, const Action& reduce) const {
+  const double all_s = of_stage_[size_t(last.stage)][size_t(last.verb)];
+  const GradientBucket whole, &of = reduce.bucket >= 0 ? bucket(reduce) : whole;
+  const double part = last.verb == Verb::backward ? of.of_backward : of.of_weights;
+  return antichain::passed_s(all_s, overhead_s_, part) / speed_[size_t(rank)];
 }
 
 void ActionSeconds::make_even() {

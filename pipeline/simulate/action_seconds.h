@@ -6,27 +6,41 @@
 #include <vector>
 
 #include "partition/profile/cluster.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule.h"
 
 namespace antichain {
 
 class ActionSeconds {
  public:
-  // Throws Error when the plan names a device that the cluster lacks.
-  ActionSeconds(const Plan&, const Profile&, const Cluster&);
+  // Throws Error when the plan names a device that the cluster lacks. The schedule says how many buckets of
+  // gradients each stage has; without a schedule it is one.
+  ActionSeconds(const Plan&, const Profile&, const Cluster&, const Schedule& = {});
   // Gives every stage the mean times of all, which a cut into equal stages would have.
   void make_even();
-  // Loads, sends and recvs take 0; a reduce takes 0 where the stage has one rank.
+  // Loads, sends and recvs take 0. A reduce takes its bucket's time on the link, or 0 where the stage has one
+  // rank.
   double operator()(int rank, int stage, Verb verb) const {
     const double s = of_stage_[size_t(stage)][size_t(verb)];
     return verb == Verb::reduce ? s : s / speed_[size_t(rank)];
   }
-  double operator()(int rank, const Action& a) const { return (*this)(rank, a.stage, a.verb); }
+  double operator()(int rank, const Action& a) const {
+    const double s = (*this)(rank, a.stage, a.verb);
+    return a.bucket >= 0 ? s * bucket(a).share : s;
+  }
+  // Returns how long after its begin the rank's last backward of the stage, `last`, has computed the
+  // gradients that the all-reduce `reduce` is for.
+  double passed_s(int rank, const Action& last, const Action& reduce) const;
 
  private:
   using ByVerb = std::array<double, size_t(Verb::update) + 1>;
-  std::vector<ByVerb> of_stage_;  // on a device of speed 1
-  std::vector<double> speed_;     // per rank
+  const GradientBucket& bucket(const Action& reduce) const {
+    return buckets_[size_t(reduce.stage)].at(size_t(reduce.bucket));
+  }
+  std::vector<ByVerb> of_stage_;                      // on a device of speed 1
+  std::vector<std::vector<GradientBucket>> buckets_;  // per stage
+  const double overhead_s_;
+  std::vector<double> speed_;  // per rank
 };
 
 }  // namespace antichain

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "pipeline/schedule/gradient_buckets.h"
+#include "pipeline/simulate/action_seconds.h"
 
 namespace antichain {
 namespace {
@@ -108,12 +110,23 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
     }
     depths.pass(r, i);
   };
+  const ActionSeconds seconds(plan, profile, cluster, schedule);
   const auto meet = [&](const std::vector<Place>& places) {
-    order.push_back({event(places[0].rank, places[0].index).end_s, depths.meet(places), places});
+    const Place& any = places[0];
+    const double half_s = seconds(any.rank, schedule.ranks[size_t(any.rank)][size_t(any.index)]) / 2;
+    double scattered_s = event(any.rank, any.index).delivered_s - half_s, gathered_s = 0;
+    for (const auto& [r, i] : places) {
+      const auto& actions = schedule.ranks[size_t(r)];
+      const int last = last_gradient(actions, actions[size_t(i)].stage);
+      scattered_s = std::max(scattered_s, event(r, last).start_s);  // whatever was rounded
+      gathered_s = std::max(gathered_s, event(r, i).end_s);
+    }
+    order.push_back({scattered_s, depths.meet(places), places, true});
+    order.push_back({gathered_s, depths.meet(places), places});
   };
   check_all_reached(schedule, walk(schedule, partners, visit, meet));
   std::ranges::sort(order, {}, [](const Exchange& e) {
-    return std::tuple(e.done_s, e.depth, e.places[0].rank, e.places[0].index);
+    return std::tuple(e.done_s, e.depth, e.places[0].rank, e.places[0].index, !e.scatters);
   });
   return order;
 }

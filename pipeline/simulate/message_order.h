@@ -5,7 +5,9 @@
 //
 //   of a message      the sender's S, and on the receiver the action that frees the buffer: the backward (in
 //                     evaluation: the forward) of the micro-batch that had the ring's slot before
-//   of an all-reduce  every replica's A
+//   of an all-reduce  two exchanges, a half of the time each: the replicas first send each other the terms
+//                     (reduce-scatter), once the last backward of each has passed the bucket's nodes, and
+//                     then the sums (all-gather), once each has come to its A
 //
 // and each of these comes, on its rank, after all R and A before it in the list. Exchanges are sorted by
 //
@@ -36,15 +38,18 @@ namespace antichain {
 struct Exchange {
   double done_s = 0;
   int depth = 0;  // at least 1
-  // A message has its send, then its recv. An all-reduce has every replica's action, ranks ascending.
+  // A message has its send, then its recv. Both halves of an all-reduce have every replica's A, ranks
+  // ascending.
   std::vector<Place> places;
+  bool scatters = false;  // the first half of an all-reduce
 };
 
 // Throws Error when the schedule is not valid for the plan, or the plan names a device that the cluster
 // lacks.
 std::vector<Exchange> message_order(const Schedule&, const Plan&, const Profile&, const Cluster&);
 
-// Returns what each rank issues, as indices into its list, in the given order.
+// Returns what each rank issues, as indices into its list, in the given order. An A is there twice, once for
+// each half.
 std::vector<std::vector<int>> issue_order(const std::vector<Exchange>&, int ranks);
 
 // Returns [rank][index]. For a recv this is the index, in the same list, of the action that frees the buffer

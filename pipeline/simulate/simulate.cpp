@@ -6,6 +6,7 @@
 #include "pipeline/simulate/simulate.h"
 
 #include <algorithm>
+#include <map>
 
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/schedule/policy.h"
@@ -37,6 +38,45 @@ class Links {
   std::vector<double> free_s_;  // when a pair's link is free again
 };
 
+// All-reduces begin while their ranks still compute: a bucket follows the one before on the link among the
+// stage's replicas, once its gradients are there on all of them.
+class AllReduces {
+ public:
+  AllReduces(const Schedule& schedule, const ActionSeconds& seconds)
+      : schedule_(schedule), seconds_(seconds), begin_s_(schedule.ranks.size(), 0) {
+    for (const auto& actions : schedule.ranks) {
+      const auto reduce = std::ranges::find(actions, Verb::reduce, &Action::verb);
+      last_.push_back(reduce == actions.end() ? -1 : last_gradient(actions, reduce->stage));
+    }
+  }
+  void began(int rank, int index, double now_s) {
+    if (index == last_[size_t(rank)]) begin_s_[size_t(rank)] = now_s;
+  }
+  struct Span {
+    double begin_s = 0, end_s = 0;
+  };
+  // Returns when the bucket is added up.
+  Span span(const std::vector<Place>& places) {
+    const Action& reduce = schedule_.ranks[size_t(places[0].rank)][size_t(places[0].index)];
+    double& free_s = free_s_[reduce.stage];
+    for (const auto& [rank, index] : places) {
+      const int last = last_[size_t(rank)];
+      if (last < 0) continue;
+      const Action& backward = schedule_.ranks[size_t(rank)][size_t(last)];
+      free_s = std::max(free_s, begin_s_[size_t(rank)] + seconds_.passed_s(rank, backward, reduce));
+    }
+    const double begin_s = free_s;
+    return {begin_s, free_s += seconds_(places[0].rank, reduce)};
+  }
+
+ private:
+  const Schedule& schedule_;
+  const ActionSeconds& seconds_;
+  std::vector<int> last_;         // per rank: the backward that completes its gradients
+  std::vector<double> begin_s_;   // of it
+  std::map<int, double> free_s_;  // per stage: when the link is free again
+};
+
 // Executes the schedule in simulated time. It calls record(rank, index, start, end, delivered) for every
 // action, in order on each rank.
 template <class Record>
@@ -45,15 +85,18 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
   const size_t ranks = schedule.ranks.size();
   const Partners partners = match_messages(schedule);
   Links links(plan, cluster);
+  AllReduces all_reduces(schedule, seconds);
   std::vector<double> now_s(ranks, 0);
-  std::vector<std::vector<double>> there_s;  // when a recv's message arrives
+  std::vector<std::vector<double>> there_s;  // when a recv's message arrives, or a reduce's sums
   for (const auto& actions : schedule.ranks) there_s.emplace_back(actions.size());
+  std::vector<std::vector<double>> begin_s = there_s;  // of a reduce, unless the rank comes to it later
 
   const auto visit = [&](int r, int i) {
     const Action& action = schedule.ranks[r][i];
-    const double start_s = now_s[r];
-    const double end_s =
-        action.verb == Verb::recv ? std::max(start_s, there_s[r][i]) : start_s + seconds(r, action);
+    const double start_s = std::max(now_s[r], begin_s[r][i]);
+    const bool waits = action.verb == Verb::recv || action.verb == Verb::reduce;
+    const double end_s = waits ? std::max(start_s, there_s[r][i]) : start_s + seconds(r, action);
+    all_reduces.began(r, i, start_s);
     if (action.verb == Verb::send)
       there_s[action.peer][partners.of[r][i]] =
           links.post(r, action.peer, start_s, profile.nodes[action.message.tensor].cost.output_bytes);
@@ -61,17 +104,19 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
     record(r, i, start_s, end_s, there_s[r][i]);
   };
   const auto meet = [&](const std::vector<Place>& places) {
-    double last_s = 0;
-    for (const Place& place : places) last_s = std::max(last_s, now_s[place.rank]);
-    for (const Place& place : places) now_s[place.rank] = last_s;
+    const auto span = all_reduces.span(places);
+    for (const auto& [r, i] : places) begin_s[r][i] = span.begin_s, there_s[r][i] = span.end_s;
   };
   check_all_reached(schedule, walk(schedule, partners, visit, meet));
 }
 
 double last_end_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
-                  const Cluster& cluster, const ActionSeconds& seconds) {
+                  const Cluster& cluster, bool even) {
+  const Schedule schedule = compose(crossing_of(profile, plan), policy, microbatches);
+  ActionSeconds seconds(plan, profile, cluster, schedule);
+  if (even) seconds.make_even();
   double last_s = 0;
-  interpret(compose(crossing_of(profile, plan), policy, microbatches), plan, profile, cluster, seconds,
+  interpret(schedule, plan, profile, cluster, seconds,
             [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
   return last_s;
 }
@@ -81,7 +126,7 @@ double last_end_s(const Profile& profile, const Plan& plan, const Policy& policy
 Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& profile,
                   const Cluster& cluster) {
   validate(schedule, profile, plan);
-  const ActionSeconds seconds(plan, profile, cluster);
+  const ActionSeconds seconds(plan, profile, cluster, schedule);
   const size_t ranks = schedule.ranks.size();
   Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
   std::vector<std::vector<Event>> events(ranks);
@@ -98,14 +143,12 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& pro
 
 double step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
               const Cluster& cluster) {
-  return last_end_s(profile, plan, policy, microbatches, cluster, ActionSeconds(plan, profile, cluster));
+  return last_end_s(profile, plan, policy, microbatches, cluster, false);
 }
 
 double even_step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
                    const Cluster& cluster) {
-  ActionSeconds seconds(plan, profile, cluster);
-  seconds.make_even();
-  return last_end_s(profile, plan, policy, microbatches, cluster, seconds);
+  return last_end_s(profile, plan, policy, microbatches, cluster, true);
 }
 
 double one_device_step_s(const Profile& profile, int microbatches) {

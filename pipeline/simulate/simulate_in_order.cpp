@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/lane.h"
 #include "pipeline/simulate/action_seconds.h"
 #include "pipeline/simulate/message_order.h"
@@ -23,7 +24,7 @@ class InOrder {
         profile_(profile),
         cluster_(cluster),
         lane_of_(lane_of),
-        seconds_(plan, profile, cluster),
+        seconds_(plan, profile, cluster, schedule),
         freed_(freed_by(schedule)),
         ranks_(schedule.ranks.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].exchange_end_s.assign(schedule.ranks[r].size(), -1);
@@ -52,9 +53,16 @@ class InOrder {
   const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
   double seconds_of(int rank, const Action& a) const { return seconds_(rank, a); }
 
-  // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed.
-  double ready_s(const Place& at) {
+  // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed. For the
+  // first half of an all-reduce its last backward has passed the bucket.
+  double ready_s(const Place& at, bool scatters) {
     const Rank& rank = ranks_[size_t(at.rank)];
+    if (scatters) {
+      const int last = last_gradient(schedule_.ranks[size_t(at.rank)], action(at).stage);
+      go_to(at.rank, last + 1);
+      const Event& backward = rank.events[size_t(last)];
+      return backward.start_s + seconds_.passed_s(at.rank, backward.action, action(at));
+    }
     const int needed =
         action(at).verb == Verb::recv ? freed_[size_t(at.rank)][size_t(at.index)] + 1 : at.index;
     go_to(at.rank, needed);
@@ -73,7 +81,8 @@ class InOrder {
     const auto queue = queue_of(exchange);
     double begin_s = 0;
     for (const Place& place : exchange.places)
-      begin_s = std::max({begin_s, ready_s(place), ranks_[size_t(place.rank)].queue_s[queue]});
+      begin_s =
+          std::max({begin_s, ready_s(place, exchange.scatters), ranks_[size_t(place.rank)].queue_s[queue]});
     const double end_s = begin_s + duration_s(exchange);
     for (const Place& place : exchange.places) {
       ranks_[size_t(place.rank)].queue_s[queue] = end_s;
@@ -83,7 +92,7 @@ class InOrder {
 
   double duration_s(const Exchange& exchange) const {
     const Action& a = action(exchange.places[0]);
-    if (a.verb == Verb::reduce) return seconds_of(exchange.places[0].rank, a);
+    if (a.verb == Verb::reduce) return seconds_of(exchange.places[0].rank, a) / 2;  // for either half
     const int from = plan_.device_of(exchange.places[0].rank), to = plan_.device_of(a.peer);
     return cluster_.link(from, to).seconds(profile_.nodes[size_t(a.message.tensor)].cost.output_bytes);
   }

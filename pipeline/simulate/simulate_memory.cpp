@@ -14,9 +14,10 @@
 //                        of the same rank uses: it is neither sent nor received
 //   passing tensors      the most bytes that live at once among outputs that are neither kept nor sent (from
 //                        their node's forward to their last consumer's), gradients (from the first consumer's
-//                        backward to their node's), and what the other replicas send of the part of the
-//                        weight gradients that this one adds up (after all backwards): they share one piece
-//                        of memory, and so do the stages of a rank
+//                        backward to their node's), and what the other replicas send of the part of each
+//                        bucket of weight gradients that this one adds up (from the end of the bucket's
+//                        backward to the end of all backwards): they share one piece of memory, and so do the
+//                        stages of a rank
 //
 // A stage never has more slots than the rank has micro-batches. Evaluation keeps no stash, no gradients and
 // nothing of the optimiser. Kernels' scratch, statistics of single micro-batches and the loader's samples are
@@ -26,6 +27,7 @@
 #include <set>
 
 #include "partition/plan/stage_cost.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -82,11 +84,9 @@ class StageBytes {
   // Returns the bytes of tensors that live only within one forward and one backward.
   int64_t passing() const {
     const int n = int(nodes_.size());
-    int64_t weights = 0;
     Passing passing(n);
     for (int i = 0; i < n; ++i) {
       const int node = nodes_[i];
-      weights += profile_.nodes[node].cost.param_bytes;
       int last = i, first_gradient = 2 * n - 1 - i;
       for (int c : consumers_[node])
         if (local(c))
@@ -96,7 +96,10 @@ class StageBytes {
       if (training_ && profile_.nodes[node].needs_gradient && !consumers_[node].empty())
         passing.lives(first_gradient, 2 * n - 1 - i, output_bytes(node) * std::max(1, slots_.held_gradients));
     }
-    if (training_) passing.lives(2 * n, 2 * n, others_ * weights / (others_ + 1));
+    if (training_ && others_ > 0)
+      for (const GradientBucket& bucket :
+           gradient_buckets(profile_, nodes_, std::max(1, buckets_in(actions_, stage_))))
+        passing.lives(2 * n - bucket.first, 2 * n, others_ * bucket.bytes / (others_ + 1));
     return passing.most();
   }
 

@@ -39,6 +39,7 @@ std::string name_of(const Action& a, bool several_stages) {
   std::string name(name_of(a.verb));
   if (carries(a)) name += a.message.flow == Flow::activation ? " activation" : " gradient";
   if (a.microbatch >= 0) name += fmt::format(" {}", a.microbatch);
+  if (a.bucket >= 0) name += fmt::format(", bucket {}", a.bucket);
   return several_stages ? fmt::format("{}, stage {}", name, a.stage) : name;
 }
 
@@ -47,6 +48,7 @@ TraceEvent to_event(const Event& e, const Profile& profile, bool several_stages)
   TraceEvent event{e.rank, name_of(a, several_stages), std::string(category_of(a.verb)), e.start_s, e.end_s};
   event.args = {{"action", print(a)}, {"stage", int64_t(a.stage)}};
   if (a.microbatch >= 0) event.args.emplace_back("microbatch", int64_t(a.microbatch));
+  if (a.bucket >= 0) event.args.emplace_back("bucket", int64_t(a.bucket));
   if (!carries(a)) return event;
   const ProfileNode& tensor = profile.nodes.at(size_t(a.message.tensor));
   event.args.emplace_back(a.verb == Verb::send ? "to rank" : "from rank", int64_t(a.peer));

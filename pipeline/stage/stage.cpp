@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "framework/error.h"
-#include "pipeline/stage/parts.h"
 
 namespace antichain {
 
@@ -16,6 +15,18 @@ int64_t gradient_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
     for (size_t i = 0; i < node.signature.params.size(); ++i) bytes += part_room(node.param(i).bytes());
   }
   return bytes;
+}
+
+std::vector<ByteRange> bucket_ranges(const Graph& graph, const std::vector<NodeId>& nodes,
+                                     const std::vector<GradientBucket>& buckets) {
+  std::vector<ByteRange> ranges;
+  auto end = nodes.end();
+  for (const GradientBucket& bucket : buckets) {
+    const auto first = nodes.begin() + bucket.first;
+    ranges.push_back({gradient_bytes(graph, {nodes.begin(), first}), gradient_bytes(graph, {first, end})});
+    end = first;
+  }
+  return ranges;
 }
 
 Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,

@@ -12,6 +12,8 @@
 
 #include "framework/backend.h"
 #include "framework/graph.h"
+#include "pipeline/schedule/gradient_buckets.h"
+#include "pipeline/stage/parts.h"
 
 namespace antichain {
 
@@ -28,6 +30,9 @@ struct NodeState {
 
 // Returns the bytes of Stage::gradients() for a stage of these nodes.
 int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
+// Returns which part of them each bucket is.
+std::vector<ByteRange> bucket_ranges(const Graph& lowered, const std::vector<NodeId>& nodes,
+                                     const std::vector<GradientBucket>&);
 
 class Stage {
  public:

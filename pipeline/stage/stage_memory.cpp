@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/parts.h"
 
@@ -159,13 +160,22 @@ class RankMemory::StageBuilder {
     if (seat_.replicas > 1) memory_.all_statistics = std::move(blocks);
   }
 
-  // Received when all backwards are done.
+  // Received from the end of the bucket's last backward on: first a part of the other replicas' gradients,
+  // then their sums of other parts.
   void terms() {
     if (seat_.replicas == 1) return;
-    const int64_t bytes = equal_part(gradient_bytes(graph_, nodes_), seat_.replica, seat_.replicas).bytes;
-    if (bytes == 0) return;
-    memory_.terms.resize(size_t(seat_.replicas - 1));
-    for (Ring& ring : memory_.terms) in_arena(ring, {{bytes / int64_t(sizeof(float))}}, end_, end_);
+    const std::vector<GradientBucket> buckets =
+        gradient_buckets(network_, nodes_, std::max(1, buckets_in(of_rank_, here())));
+    const std::vector<ByteRange> ranges = bucket_ranges(graph_, nodes_, buckets);
+    memory_.terms.resize(buckets.size());
+    for (size_t k = 0; k < buckets.size(); ++k) {
+      int64_t bytes = part_alignment_bytes;
+      for (int i = 0; i < seat_.replicas; ++i)
+        bytes = std::max(bytes, equal_part(ranges[k].bytes, i, seat_.replicas).bytes);
+      memory_.terms[k].resize(size_t(seat_.replicas - 1));
+      const int first = backward_at(nodes_[size_t(buckets[k].first)]) + 1;
+      for (Ring& ring : memory_.terms[k]) in_arena(ring, {{bytes / int64_t(sizeof(float))}}, first, end_);
+    }
   }
 
   void gradients() {

@@ -3,8 +3,8 @@
 //   ring       a tensor per micro-batch in flight; the rank's n-th micro-batch has buffer n mod size. Kept
 //              outputs, the stash, received and sent tensors, and statistics are rings.
 //   arena      everything that is born and dies within one action, laid over each other by lifetime: outputs
-//              that no backward re-reads, gradients on their way through the stage, and, when these are gone,
-//              other replicas' gradients.
+//              that no backward re-reads, gradients on their way through the stage, and, as these go, other
+//              replicas' gradients.
 //
 // The sizes of rings come from slots(schedule), which proves that reusing a buffer never waits on a peer.
 #pragma once
@@ -75,10 +75,10 @@ struct StageMemory {
   std::map<Message, Ring> sent, received;
 
   // Where the stage has replicas, these are the statistics of all nodes by micro-batch of the step, those of
-  // other replicas too, and room for what they send of the part of the gradients that this one adds up
+  // other replicas too, and for each bucket of gradients room for what each of them sends
   // (pipeline/run/replica_sum.h).
   std::vector<Tensor> all_statistics;
-  std::vector<Ring> terms;
+  std::vector<std::vector<Ring>> terms;
 };
 
 // RankMemory is the memory of all stages of one rank. They take turns in one arena, because they compute one

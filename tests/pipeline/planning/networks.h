@@ -43,6 +43,13 @@ inline Profile chain(int length,
   return network;
 }
 
+// Gives nodes up to 2 MB of weights, so that stages with replicas have several buckets of gradients.
+inline void add_weights(Profile& network, std::mt19937& random) {
+  for (ProfileNode& node : network.nodes)
+    if (node.role != Role::input)
+      node.cost.param_bytes = int64_t(random() % 3) * int64_t(random() % 1'000'000);
+}
+
 inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages,
                     std::vector<int> ranks = {}) {
   Plan plan{.model = network.model, .graph_hash = network.graph_hash, .method = "by hand"};

@@ -42,6 +42,10 @@ Case random_case(std::mt19937& random) {
   c.plan = replicated(std::move(c.plan), replicas);
   c.cluster.within_node = {.bytes_per_s = 50.0 * pick(0, 8), .latency_s = 0.1 * pick(0, 2)};
   c.cluster.between_nodes = {.bytes_per_s = 20, .latency_s = 1};
+  if (pick(0, 2) == 0) {  // several buckets of gradients
+    for (ProfileNode& node : c.network.nodes) node.cost.param_bytes *= 20'000;
+    for (Link* link : {&c.cluster.within_node, &c.cluster.between_nodes}) link->bytes_per_s *= 20'000;
+  }
   if (pick(0, 2) == 0)
     for (int d = 0; d < c.plan.ranks(); ++d)
       c.cluster.devices.push_back({.speed = 0.25 * pick(1, 8), .node = pick(0, 1)});
@@ -58,7 +62,9 @@ Judged judge(const Case& c) {
   for (int r = 0; r < c.plan.ranks(); ++r) ranks.device.push_back(r);
   StepEstimate estimate(c.policy, c.microbatches, c.cluster, ranks, c.network.overhead_s);
   StageAdder add(c.network);
-  estimate.set(add(c.plan.stage_of(int(c.network.nodes.size())), int(c.plan.stages.size())));
+  std::vector<bool> replicated;
+  for (const PlanStage& stage : c.plan.stages) replicated.push_back(stage.ranks.size() > 1);
+  estimate.set(add(c.plan.stage_of(int(c.network.nodes.size())), int(c.plan.stages.size()), replicated));
   const std::vector<double>& bounds = estimate.at_least_s();
   EXPECT_EQ(bounds.size(), c.plan.stages.size());
   return {estimate.step_s(), step_s(c.network, c.plan, c.policy, c.microbatches, c.cluster),

@@ -96,6 +96,10 @@ class DeviceReplicas : public ::testing::TestWithParam<Way> {
 INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::peers, Way::nccl),
                          [](const auto& info) { return name_of(info.param); });
 
+class DeviceReplicasTime : public DeviceReplicas {};
+INSTANTIATE_TEST_SUITE_P(, DeviceReplicasTime, ::testing::Values(Way::staged, Way::peers, Way::nccl),
+                         [](const auto& info) { return name_of(info.param); });
+
 struct ReplicaCase {
   Counts replicas;
   int microbatches = 4;
@@ -203,7 +207,11 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
     const RankMemory of_rank(stage, network, plan, schedule, job.rank(), Mode::train);
     const StageMemory& memory = of_rank.of(0);
     const Seat seat = seat_of(plan, job.rank(), microbatches);
-    const ReplicaSum sum(stage, memory, plan.stages[0].ranks, seat, 5);
+    const std::vector<GradientBucket> buckets =
+        gradient_buckets(network, plan.stages[0].nodes, buckets_in(schedule.ranks[size_t(job.rank())], 0));
+    const auto device = make_step_device(context, *transport);
+    ReplicaSum sum(stage, plan.stages[0].nodes, memory, buckets, plan.stages[0].ranks, seat, 5, *device);
+    ASSERT_GT(sum.buckets(), 2);
 
     const Tensor& gradients = stage.gradients();
     const std::span<float> all(gradients.data<float>(), size_t(gradients.elements()));
@@ -214,8 +222,14 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
         std::fill_n(block.raw(), block.bytes(), std::byte(m + 1));
       }
     });
-    transport->begin_step(sum.turns());
-    sum.run(*transport);
+    std::vector<Turn> turns;
+    for (int k = 0; k < sum.buckets(); ++k)
+      for (const auto& half : {sum.scatter_turns(k), sum.gather_turns(k)})
+        turns.insert(turns.end(), half.begin(), half.end());
+    transport->begin_step(turns);
+    sum.begin_step();
+    for (int k = 0; k < sum.buckets(); ++k) sum.begin(k, *transport);
+    for (int k = 0; k < sum.buckets(); ++k) sum.finish(k, *transport);
     transport->flush();
     fake_cuda::drain();
     int64_t wrong = 0;
@@ -274,8 +288,8 @@ TEST_P(DeviceReplicas, EachWaitsForTheDeviceOnceAStep) {
   });
 }
 
-// Two forwards, two backwards and an update each, as without replicas; besides them the step's numbers and
-// what is added up.
+// Two forwards, two backwards and an update each, as without replicas, but the last backward in a piece for
+// each of four buckets; besides them the step's numbers and what is added up.
 TEST_P(DeviceReplicas, EachGoesByRecordingsButForTheSum) {
   std::vector<int> graphs, kernels;
   on_ranks({3}, 6, transport(), [&](OneRank& r) {
@@ -290,8 +304,8 @@ TEST_P(DeviceReplicas, EachGoesByRecordingsButForTheSum) {
     }
   });
   for (int& count : graphs) count -= graphs[0];
-  EXPECT_EQ(graphs, (std::vector<int>{0, 15, 30, 45, 60}));
-  for (size_t step = 2; step < 5; ++step) EXPECT_EQ(kernels[step] - kernels[step - 1], 3 * (1 + 2));
+  EXPECT_EQ(graphs, (std::vector<int>{0, 24, 48, 72, 96}));
+  for (size_t step = 2; step < 5; ++step) EXPECT_EQ(kernels[step] - kernels[step - 1], 3 * (1 + 4 * 2));
 }
 
 // A kernel that adds takes 20 ms, and the host no time to start it.
@@ -302,16 +316,29 @@ TEST_P(DeviceReplicas, ATraceHasTheDevicesTimesOfTheSum) {
     r.step(false);
     const std::vector<Event> events = r.step(true).events;
     ASSERT_EQ(events.size(), r.actions.size());
-    double before_s = events[0].start_s;
+    double before_s = events[0].start_s, reduces_s = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       EXPECT_EQ(print(events[i].action), print(r.actions[i]));
       EXPECT_LE(before_s, events[i].start_s + 1e-6);  // float32 milliseconds
-      if (events[i].action.verb == Verb::reduce) {
-        EXPECT_GE(events[i].end_s - events[i].start_s, 2 * 20e-3 - 1e-5);
-      }
+      if (events[i].action.verb == Verb::reduce) reduces_s += events[i].end_s - events[i].start_s;
       before_s = events[i].end_s;
     }
-    EXPECT_EQ(std::ranges::count(events, Verb::reduce, [](const Event& e) { return e.action.verb; }), 1);
+    EXPECT_EQ(std::ranges::count(events, Verb::reduce, [](const Event& e) { return e.action.verb; }), 4);
+    EXPECT_GE(reduces_s, 2 * 20e-3 - 1e-5) << "the last bucket's adds, which no backward hides";
+  });
+}
+
+// Other kernels take time, too, so that the first buckets are added up while the last backward goes on.
+TEST_P(DeviceReplicasTime, AddsUpBesideTheLastBackward) {
+  fake_cuda::keep_time(1e-5);
+  FakeGpu::the().takes_s = [](const std::string& work) { return work == "add" ? 10e-3 : 2e-3; };
+  on_ranks({3}, 3, transport(), [&](OneRank& r) {
+    r.step(false);
+    double reduces_s = 0;
+    for (const Event& e : r.step(true).events)
+      if (e.action.verb == Verb::reduce) reduces_s += e.end_s - e.start_s;
+    EXPECT_GE(reduces_s, 2 * 10e-3 - 1e-5) << "the last bucket's adds";
+    EXPECT_LT(reduces_s, 7 * 10e-3) << "of eight adds in four buckets";
   });
 }
 

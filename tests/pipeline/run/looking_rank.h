@@ -36,12 +36,15 @@ class LookingRank {
         device_(context.backend()),
         stream_(cuda::stream_of(context)),
         wrong_(wrong) {
-    if (learns(schedule) && replicas_.size() > 1)
-      sum_.emplace(replicas_, me(), schedule.microbatches, channels_.count(), context, wrong);
+    const int stage = stages_of_rank(plan, transport.rank()).front();
+    if (buckets_ = buckets_in(actions_, stage); buckets_ > 0) {
+      last_gradient_ = last_gradient(actions_, stage);
+      sum_.emplace(replicas_, me(), schedule.microbatches, buckets_, channels_.count(), context, wrong);
+    }
     const auto issue =
         issue_order(message_order(schedule, plan, network, one_link({})), int(schedule.ranks.size()));
-    turns_ =
-        turns_of(issue[size_t(me())], actions_, channels_, me(), sum_ ? sum_->turns() : std::vector<Turn>());
+    turns_ = turns_of(issue[size_t(me())], actions_, channels_, me(),
+                      [&](int bucket, bool scatters) { return sum_->turns(bucket, scatters); });
     for (const Action& a : actions_) {
       if (a.verb == Verb::recv) receives_[{a.stage, a.message}].actions.push_back(a);
       if (a.verb != Verb::send || sends_.contains(target(a))) continue;
@@ -72,11 +75,12 @@ class LookingRank {
                                                 [&](const Action& recv) { return !uses(a, recv); });
         compute({used, needed.end()}, sent);
         needed.erase(used, needed.end());
+        for (int k = 0; int(i) == last_gradient_ && k < buckets_; ++k) sum_->begin(transport_, number, k);
         release(a);
       } else if (a.verb == Verb::send) {
         transport_.send({channel(a), a.microbatch}, a.peer, slot(sends_.at(target(a)), a));
       } else if (a.verb == Verb::reduce) {
-        sum_->run(transport_, number);
+        sum_->finish(transport_, number, std::max(a.bucket, 0));
       }
       transport_.progress();
     }
@@ -161,7 +165,8 @@ class LookingRank {
   const Backend& device_;
   const cuda::Stream stream_;
   std::atomic<int>& wrong_;
-  std::optional<LookingSum> sum_;
+  std::optional<LookingSum> sum_;  // where the stage has replicas
+  int buckets_ = 0, last_gradient_ = -1;
   std::vector<Turn> turns_;
   std::map<Source, Receive> receives_;
   std::map<Target, std::vector<Tensor>> sends_;

@@ -9,23 +9,23 @@
 
 namespace antichain::test {
 
-// Of the replica `me` among `ranks`: two groups, 1 and 2.
+// Of the replica `me` among `ranks`: one half of one bucket, a group.
 inline std::vector<Turn> sum_turns(const std::vector<int>& ranks, int me, int first_channel, int microbatches,
-                                   bool statistics) {
+                                   bool statistics, int bucket, bool scatters) {
   std::vector<Turn> turns;
   const int replicas = int(ranks.size()), own = int(std::ranges::find(ranks, me) - ranks.begin());
-  const auto add = [&](bool sends, SumChannel channel, int microbatch, int replica, int group) {
-    turns.push_back({sends, {first_channel + int(channel), microbatch}, ranks[size_t(replica)], group});
+  const auto add = [&](bool sends, SumChannel channel, int key, int replica) {
+    const int group = 2 * bucket + (scatters ? 1 : 2);
+    turns.push_back({sends, {first_channel + int(channel), key}, ranks[size_t(replica)], group});
   };
-  for (const int group : {1, 2})
-    for (const bool sends : {true, false})
-      for (int replica = 0; replica < replicas; ++replica) {
-        if (replica == own) continue;
-        add(sends, group == 1 ? SumChannel::gradients : SumChannel::sums, 0, replica, group);
-        if (group == 1 && statistics)
-          for (int m = sends ? own : replica; m < microbatches; m += replicas)
-            add(sends, SumChannel::statistics, m, replica, group);
-      }
+  for (const bool sends : {true, false})
+    for (int replica = 0; replica < replicas; ++replica) {
+      if (replica == own) continue;
+      add(sends, scatters ? SumChannel::gradients : SumChannel::sums, bucket, replica);
+      if (scatters && statistics && bucket == 0)
+        for (int m = sends ? own : replica; m < microbatches; m += replicas)
+          add(sends, SumChannel::statistics, m, replica);
+    }
   return turns;
 }
 

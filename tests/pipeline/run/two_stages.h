@@ -69,7 +69,7 @@ struct TwoStages {
   RankMemory of_rank{stage, network, plan, schedule, 1, Mode::train};
   const StageMemory& memory = of_rank.of(1);
   Seat seat = seat_of(plan, 1, 4);
-  std::unique_ptr<StepDevice> device = make_step_device(context, schedule, transport);
+  std::unique_ptr<StepDevice> device = make_step_device(context, transport);
 };
 
 }  // namespace antichain::test

@@ -34,6 +34,35 @@ TEST_F(ReplicaMutation, AnAllReduceTooEarlyTooLateTwiceOrOfNobody) {
   refused(2, "1U", "0A 1U", {"rank 2", "0A", "belongs to rank 0 or 1"});
 }
 
+// Three nodes of 300 kB a stage: three buckets.
+TEST(BucketMutation, AnAllReduceOfABucketThatIsMissingTwiceOutOfOrderOrNoBucket) {
+  const Profile network = chain(4, {.forward_s = 1, .backward_input_s = 1, .param_bytes = 300'000});
+  const Plan plan = replicated(plan_of(network, {{2, 3, 4}, {5}}), {2, 1});
+  const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  ASSERT_NE(print(good).find("0B3 0A0 0A1 0A2 0U"), std::string::npos) << print(good);
+  const auto refused = [&](int rank, const std::string& from, const std::string& to,
+                           std::initializer_list<std::string> words) {
+    expect_refused({network, plan, good}, fmt::format("rank {}:", rank), from, to, words);
+  };
+  refused(0, " 0A1", "", {"rank 0", "0A1", "missing", "every replica"});
+  refused(1, " 0A0 0A1 0A2", "", {"rank 1", "0A0", "missing", "every replica"});
+  refused(1, " 0A2", "", {"rank 1", "0A2", "missing", "every replica"});
+  refused(0, "0A1", "0A1 0A1", {"rank 0", "0A1", "twice"});
+  refused(1, "0A0 0A1", "0A1 0A0", {"rank 1", "0A1", "before 0A0"});
+  refused(0, "0A1 0A2 0U", "0A1 0U 0A2", {"rank 0", "0U", "before 0A2"});
+  refused(1, "0B3 0A0", "0A0 0B3", {"rank 1", "0A0", "before 0B3"});
+  refused(1, "0A2", "0A2 0A3", {"rank 1", "0A3", "names no bucket", "3 at most"});
+  refused(1, "0A0", "0A 0A0", {"rank 1", "0A ", "beside buckets", "added up twice"});
+  // Fewer buckets are as good, if all replicas have them.
+  Schedule fewer = good;
+  for (const int rank : {0, 1})
+    std::erase(fewer.ranks[size_t(rank)], Action{.verb = Verb::reduce, .bucket = 2});
+  validate(fewer, network, plan);
+  Swaps swaps;
+  mutate_every_action({network, plan, good}, swaps);
+  EXPECT_GT(swaps.refused, 10);
+}
+
 TEST_F(ReplicaMutation, AMicrobatchOnTheWrongReplica) {
   refused(0, "0L2 0F2", "0L3 0F3", {"rank 0", "0L3", "belongs to rank 1"});
   refused(1, " 0B3", " 0B3 0B2", {"rank 1", "0B2", "belongs to rank 0"});

@@ -21,6 +21,7 @@ TEST(ScheduleText, EveryVerbBothWays) {
       {{Verb::backward_input, 2, 1}, "2I1"},
       {{Verb::backward_weight, 2, 1}, "2W1"},
       {{Verb::reduce, 7}, "7A"},
+      {{.verb = Verb::reduce, .stage = 7, .bucket = 12}, "7A12"},
       {{Verb::update, 7}, "7U"},
       {{Verb::send, 0, 3, {Flow::activation, 17}, 1}, "0S3:a17>1"},
       {{Verb::send, 1, 3, {Flow::gradient, 17, 21}, 0}, "1S3:g17.21>0"},
@@ -43,32 +44,13 @@ TEST(ScheduleText, CommentsBlankLinesAndSpacesAreFree) {
 }
 
 TEST(ScheduleText, WrongWordsAreNamedWithTheirLine) {
-  for (const std::string word : {"F0",
-                                 "0",
-                                 "0X0",
-                                 "0F",
-                                 "0U0",
-                                 "0A0",
-                                 "0F-1",
-                                 "0F00",
-                                 "00F0",
-                                 "0F0x",
-                                 "0f0",
-                                 "0S0",
-                                 "0S0:a1",
-                                 "0S0:a1<1",
-                                 "0R0:a1>1",
-                                 "0S0:g1>1",
-                                 "0S0:g1.>1",
-                                 "0S0:b1>1",
-                                 "0S0:a1>",
-                                 "0S0:a1>1>",
-                                 "0F0:a1>1",
-                                 "0S0a1>1",
-                                 "0F99999999999999999999",
-                                 "0F4294967296",
-                                 "+1F0",
-                                 "0S0:a-1>1"})
+  for (const std::string word :
+       {"F0",           "0",         "0X0",      "0F",        "0U0",
+        "0Ax",          "0A00",      "0A0:a1>1", "0F-1",      "0F00",
+        "00F0",         "0F0x",      "0f0",      "0S0",       "0S0:a1",
+        "0S0:a1<1",     "0R0:a1>1",  "0S0:g1>1", "0S0:g1.>1", "0S0:b1>1",
+        "0S0:a1>",      "0S0:a1>1>", "0F0:a1>1", "0S0a1>1",   "0F99999999999999999999",
+        "0F4294967296", "+1F0",      "0S0:a-1>1"})
     expect_error([&] { parse_schedule("# c\nmicrobatches 2\nrank 0: 0F0 " + word + "\nrank 1:\n", "s.txt"); },
                  {"s.txt:3", "\"" + word + "\"", "not an action"});
 }

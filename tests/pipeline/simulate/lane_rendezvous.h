@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/happens_before.h"
 #include "pipeline/schedule/lane.h"
 #include "pipeline/simulate/message_order.h"
@@ -57,7 +58,11 @@ class LaneRendezvous {
         ranks_(schedule.ranks.size()) {
     for (size_t r = 0; r < ranks_.size(); ++r) {
       ranks_[r].done.resize(schedule.ranks[r].size());
-      ranks_[r].issue = issue[r];
+      for (const int i : issue[r]) {
+        const bool first =
+            at(int(r), i).verb == Verb::reduce && std::ranges::count(ranks_[r].issue, mark(i)) == 0;
+        ranks_[r].issue.push_back(first ? mark(i) : i);
+      }
     }
   }
 
@@ -81,7 +86,7 @@ class LaneRendezvous {
  private:
   struct Rank {
     size_t next = 0, issued = 0;             // action; turn of the issue order
-    std::vector<int> issue;                  // indices into the list
+    std::vector<int> issue;                  // indices into the list, marked as below
     std::map<int, std::deque<int>> streams;  // by lane
     std::vector<bool> done;                  // exchanges, by index
     bool empty() const {
@@ -96,12 +101,16 @@ class LaneRendezvous {
     return a.verb == Verb::send ? lane_of_(r, a.peer, a.message.flow) : lane_of_(a.peer, r, a.message.flow);
   }
 
-  const Action& at(int r, int i) const { return schedule_.ranks[size_t(r)][size_t(i)]; }
+  // An all-reduce is there twice. The first half of it is marked.
+  static constexpr int marked = 1 << 24;
+  static int mark(int i) { return i + marked; }
+  const Action& at(int r, int i) const { return schedule_.ranks[size_t(r)][size_t(i % marked)]; }
   bool ended(int r) const { return ranks_[size_t(r)].next == schedule_.ranks[size_t(r)].size(); }
 
   // Whether the host has come to where it can issue the exchange.
   bool ready(int r, int i) const {
     const int next = int(ranks_[size_t(r)].next);
+    if (i >= marked) return next > last_gradient(schedule_.ranks[size_t(r)], at(r, i).stage);
     if (at(r, i).verb == Verb::send) return next > i;
     if (at(r, i).verb == Verb::recv)
       return has_buffer(schedule_, slots_[size_t(r)].at(at(r, i).stage), r, at(r, i), next);
@@ -140,7 +149,7 @@ class LaneRendezvous {
     return stream == ranks_[size_t(r)].streams.end() || stream->second.empty() ? -1 : stream->second.front();
   }
   void finish(int r, int lane) {
-    ranks_[size_t(r)].done[size_t(head(r, lane))] = true;
+    if (const int i = head(r, lane); i < marked) ranks_[size_t(r)].done[size_t(i)] = true;
     ranks_[size_t(r)].streams[lane].pop_front();
   }
 
@@ -166,7 +175,8 @@ class LaneRendezvous {
     const int i = head(r, lane);
     if (i < 0) return false;
     if (at(r, i).verb == Verb::reduce)
-      return meet_all(partners_.meetings[size_t(partners_.of[size_t(r)][size_t(i)])], lane);
+      return meet_all(partners_.meetings[size_t(partners_.of[size_t(r)][size_t(i % marked)])], lane,
+                      i >= marked);
     const int peer = at(r, i).peer, theirs = head(peer, lane);
     if (theirs < 0) return false;
     const Action &mine = at(r, i), &other = at(peer, theirs);
@@ -179,9 +189,9 @@ class LaneRendezvous {
     ++exchanges_;
     return true;
   }
-  bool meet_all(const std::vector<Place>& places, int lane) {
+  bool meet_all(const std::vector<Place>& places, int lane, bool first) {
     for (const Place& place : places)
-      if (head(place.rank, lane) != place.index) return false;
+      if (head(place.rank, lane) != (first ? mark(place.index) : place.index)) return false;
     for (const Place& place : places) finish(place.rank, lane);
     ++exchanges_;
     return true;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "pipeline/simulate/trace_events.h"
@@ -219,6 +220,74 @@ TEST(PeakMemory, HasRoomForTheGradientsThatAReplicaAddsUp) {
   EXPECT_EQ(peak(1), 3 * 900 + 100);
   EXPECT_EQ(peak(2), 3 * 900 + 450);
   EXPECT_EQ(peak(3), 3 * 900 + 600);
+}
+
+// Three nodes of 300 kB and 1, 2, 3 s of backward; M = 2 on 2 replicas, 0.3 MB/s: each bucket takes 1 s.
+//   0F0 0..3  0B0 3..9: node 4 is passed at 6, 3 at 8, 2 at 9
+//   link: bucket 0 6..7, 1 8..9, 2 9..10
+TEST(SimulateReplicas, BucketsHideBehindTheLastBackward) {
+  Profile network = chain(3, {.forward_s = 1, .update_s = 0.5, .param_bytes = 300'000});
+  for (int n = 2; n <= 4; ++n) network.nodes[size_t(n)].cost.backward_input_s = n - 1;
+  const Plan plan = replicated(plan_of(network, {{2, 3, 4}}), {2});
+  const auto of_rank = [](const Timeline& timeline, const std::string& word) {
+    return find(timeline, 1, word);
+  };
+  Timeline timeline = simulate(network, plan, Policy::one_f_one_b, 2, one_link({.bytes_per_s = 3e5}));
+  EXPECT_DOUBLE_EQ(of_rank(timeline, "0B1").end_s, 9);
+  for (const auto& [word, at_s] : {std::pair("0A0", 7.), {"0A1", 9.}, {"0A2", 10.}})
+    EXPECT_DOUBLE_EQ(of_rank(timeline, word).delivered_s, at_s) << word;
+  EXPECT_DOUBLE_EQ(of_rank(timeline, "0A0").end_s, 9) << "the rank comes to it then";
+  EXPECT_DOUBLE_EQ(timeline.step_s, 11.5);
+  // With 0.1 MB/s each takes 3 s, one after the other: 6..9..12..15.
+  timeline = simulate(network, plan, Policy::one_f_one_b, 2, one_link({.bytes_per_s = 1e5}));
+  EXPECT_DOUBLE_EQ(of_rank(timeline, "0A1").end_s, 12);
+  EXPECT_DOUBLE_EQ(timeline.step_s, 16.5);
+  // In one bucket it begins after the backward.
+  Schedule whole = make_schedule(network, plan, Policy::one_f_one_b, 2);
+  for (auto& actions : whole.ranks) {
+    std::erase_if(actions, [](const Action& a) { return a.bucket > 0; });
+    std::ranges::find(actions, Verb::reduce, &Action::verb)->bucket = -1;
+  }
+  EXPECT_DOUBLE_EQ(simulate(whole, plan, network, one_link({.bytes_per_s = 1e5})).step_s, 9 + 9 + 1.5);
+}
+
+TEST(GradientBuckets, AreOfAboutEqualBytesFromTheLastNodeOn) {
+  Profile network = chain(6, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
+  const std::vector<int> nodes = {2, 3, 4, 5, 6, 7};
+  EXPECT_EQ(bucket_count(network, nodes), 1) << "there are no weights";
+  const std::vector<int64_t> bytes = {100'000, 0, 900'000, 500'000, 0, 500'000};
+  for (size_t i = 0; i < bytes.size(); ++i) network.nodes[size_t(nodes[i])].cost.param_bytes = bytes[i];
+  EXPECT_EQ(bucket_count(network, nodes), 4) << "as many as nodes with weights";
+  const auto firsts = [&](int count) {
+    std::vector<int> first;
+    for (const GradientBucket& bucket : gradient_buckets(network, nodes, count))
+      first.push_back(bucket.first);
+    return first;
+  };
+  EXPECT_EQ(firsts(1), (std::vector<int>{0}));
+  EXPECT_EQ(firsts(2), (std::vector<int>{3, 0}));
+  EXPECT_EQ(firsts(3), (std::vector<int>{3, 2, 0}));
+  EXPECT_EQ(firsts(4), (std::vector<int>{5, 3, 2, 0}));
+  const auto two = gradient_buckets(network, nodes, 2);
+  EXPECT_EQ(two[0].bytes, 1'000'000);
+  EXPECT_DOUBLE_EQ(two[0].share + two[1].share, 1);
+  EXPECT_DOUBLE_EQ(two[0].of_backward, 0.5) << "three of six nodes";
+  EXPECT_EQ(two[1].of_backward, 1);
+  EXPECT_EQ(two[1].of_weights, 1);
+  network.nodes[7].cost.param_bytes = 50 << 20;
+  EXPECT_EQ(bucket_count(network, nodes), 4);
+  EXPECT_EQ(firsts(4), (std::vector<int>{5, 3, 2, 0}));
+}
+
+// Of two nodes of 300 kB, the first with 400 kB of output: the last node's bucket is there while the first one's
+// gradient passes, the first one's when no tensor of a micro-batch is left.
+TEST(PeakMemory, HasRoomForBucketsAsTheyCome) {
+  Profile network = chain(2, {.output_bytes = 400'000, .param_bytes = 300'000});
+  network.nodes.back().cost.output_bytes = 0;
+  const Plan plan = replicated(plan_of(network, {{2, 3}}), {2});
+  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 2);
+  ASSERT_EQ(buckets_in(schedule.ranks[0], 0), 2);
+  EXPECT_EQ(peak_memory_bytes(schedule, plan, network)[0], 3 * 600'000 + 400'000 + 150'000);
 }
 
 // 15 ms in 90 cells, six a millisecond; replica 1 waits for replica 0 before both add up their gradients for

@@ -12,6 +12,7 @@
 #include <tuple>
 #include <vector>
 
+#include "pipeline/run/replica_sum.h"
 #include "pipeline/schedule/channels.h"
 #include "pipeline/transport/transport.h"
 #include "tests/pipeline/simulate/lane_rendezvous.h"
@@ -49,6 +50,7 @@ class TurnRendezvous {
  private:
   struct Rank {
     std::vector<int> action_of;               // by turn
+    std::vector<bool> early;                  // by turn: the first half of an all-reduce
     std::vector<int> to_come;                 // by action: its turns that have not taken place
     size_t next = 0, issued = 0;              // action, turn
     std::deque<std::pair<int, bool>> stream;  // turns, and whether each took place
@@ -62,17 +64,21 @@ class TurnRendezvous {
     Rank& rank = ranks_[size_t(r)];
     rank.to_come.resize(actions(r).size());
     std::map<std::tuple<Verb, int, int>, int> named;
-    int reduce = -1;
+    std::map<int, int> reduces;  // by bucket
     for (int i = 0; i < int(actions(r).size()); ++i) {
       const Action& a = actions(r)[size_t(i)];
-      if (a.verb == Verb::reduce) reduce = i;
+      if (a.verb == Verb::reduce) reduces[std::max(a.bucket, 0)] = i;
       if (a.verb == Verb::send) named[{a.verb, channels(r, a.peer, a.message), a.microbatch}] = i;
       if (a.verb == Verb::recv) named[{a.verb, channels(a.peer, r, a.message), a.microbatch}] = i;
     }
     for (const Turn& t : turns_[size_t(r)]) {
       const bool of_sum = t.key.channel >= channels.count();
+      const auto channel = SumChannel(t.key.channel - channels.count());
+      const int bucket = channel == SumChannel::statistics ? 0 : t.key.microbatch;
+      rank.early.push_back(of_sum && channel != SumChannel::sums);
       rank.action_of.push_back(
-          of_sum ? reduce : named.at({t.sends ? Verb::send : Verb::recv, t.key.channel, t.key.microbatch}));
+          of_sum ? reduces.at(bucket)
+                 : named.at({t.sends ? Verb::send : Verb::recv, t.key.channel, t.key.microbatch}));
       ++rank.to_come.at(size_t(rank.action_of.back()));
     }
   }
@@ -82,6 +88,7 @@ class TurnRendezvous {
     const Rank& rank = ranks_[size_t(r)];
     const int action = rank.action_of[i], next = int(rank.next);
     const Action& a = actions(r)[size_t(action)];
+    if (rank.early[i]) return next > last_gradient(actions(r), a.stage);
     if (a.verb == Verb::send) return next > action;
     if (a.verb == Verb::recv) return has_buffer(schedule_, slots_[size_t(r)].at(a.stage), r, a, next);
     return next >= action;
