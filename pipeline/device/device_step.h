@@ -63,8 +63,8 @@ class DeviceStep {
   virtual void forget_recorded() = 0;  // drops the recordings, because later work differs
 
   virtual Moment computed() = 0;  // when all computing that this rank has started so far is done
-  // Runs work that enqueues into a second stream, after that moment. Meanwhile the context and everything made
-  // for it (transports, kernels) use that stream. After `rejoin` computing waits for it.
+  // Runs work that enqueues into a second stream, after that moment. Meanwhile the context and everything
+  // made for it (transports, kernels) use that stream. After `rejoin` computing waits for it.
   virtual void beside(const Moment& after, const std::function<void()>& work) = 0;
   virtual void rejoin() = 0;
 

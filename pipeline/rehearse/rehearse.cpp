@@ -232,8 +232,8 @@ void Rehearsal::wait(const Action& a) {
   time_.sleep_until(await(receive.tickets[receive.awaited++], receive.at(turn(a))));
 }
 
-// A bucket's all-reduce begins when its gradients are there on every replica and the bucket before is done. It
-// takes as long as the simulator says.
+// A bucket's all-reduce begins when its gradients are there on every replica and the bucket before is done.
+// It takes as long as the simulator says.
 void Rehearsal::reduce(const Action& action) {
   const int me = transport_.rank(), key = std::max(action.bucket, 0);
   double last_s = last_begin_s_ + options_.time_scale * seconds_.passed_s(me, last_, action);

@@ -11,8 +11,8 @@
 
 namespace antichain {
 
-// Returns the messages of a bucket's all-reduce on this rank, in groups: those of its first half if `scatters`,
-// else of its second.
+// Returns the messages of a bucket's all-reduce on this rank, in groups: those of its first half if
+// `scatters`, else of its second.
 using SumTurns = std::function<std::vector<Turn>(int bucket, bool scatters)>;
 
 // `order` is that of this rank, from issue_order, and `own` are its actions.

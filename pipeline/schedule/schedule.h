@@ -27,8 +27,9 @@ enum class Verb {
   backward_input,   // I  input gradients only (zero-bubble schedules)
   backward_weight,  // W  weight gradients only
   send,             // S  post a message
-  reduce,  // A  wait until the weight gradients are added up over the stage's replicas (all-reduce). It begins
-           //    earlier, when the last of these gradients is there (pipeline/schedule/gradient_buckets.h)
+  // A: wait until weight gradients are added up over the stage's replicas (all-reduce). Adding up begins when
+  // the last of these gradients is there (pipeline/schedule/gradient_buckets.h).
+  reduce,
   update,  // U  absorb statistics, update weights
 };
 bool computes(Verb);  // forward, backward or a half of it

@@ -43,14 +43,15 @@ class Links {
 class AllReduces {
  public:
   AllReduces(const Schedule& schedule, const ActionSeconds& seconds)
-      : schedule_(schedule), seconds_(seconds), begin_s_(schedule.ranks.size(), 0) {
-    for (const auto& actions : schedule.ranks) {
-      const auto reduce = std::ranges::find(actions, Verb::reduce, &Action::verb);
-      last_.push_back(reduce == actions.end() ? -1 : last_gradient(actions, reduce->stage));
-    }
+      : schedule_(schedule), seconds_(seconds), last_(schedule.ranks.size()) {
+    for (size_t r = 0; r < schedule.ranks.size(); ++r)
+      for (const Action& a : schedule.ranks[r])
+        if (a.verb == Verb::reduce && !of(r, a.stage))
+          last_[r].push_back({a.stage, last_gradient(schedule.ranks[r], a.stage)});
   }
   void began(int rank, int index, double now_s) {
-    if (index == last_[size_t(rank)]) begin_s_[size_t(rank)] = now_s;
+    for (Last& last : last_[size_t(rank)])
+      if (last.index == index) last.begin_s = now_s;
   }
   struct Span {
     double begin_s = 0, end_s = 0;
@@ -60,21 +61,29 @@ class AllReduces {
     const Action& reduce = schedule_.ranks[size_t(places[0].rank)][size_t(places[0].index)];
     double& free_s = free_s_[reduce.stage];
     for (const auto& [rank, index] : places) {
-      const int last = last_[size_t(rank)];
-      if (last < 0) continue;
-      const Action& backward = schedule_.ranks[size_t(rank)][size_t(last)];
-      free_s = std::max(free_s, begin_s_[size_t(rank)] + seconds_.passed_s(rank, backward, reduce));
+      const Last& last = *of(size_t(rank), reduce.stage);
+      if (last.index < 0) continue;
+      const Action& backward = schedule_.ranks[size_t(rank)][size_t(last.index)];
+      free_s = std::max(free_s, last.begin_s + seconds_.passed_s(rank, backward, reduce));
     }
     const double begin_s = free_s;
     return {begin_s, free_s += seconds_(places[0].rank, reduce)};
   }
 
  private:
+  // The backward that completes a rank's gradients of a stage.
+  struct Last {
+    int stage = 0, index = -1;
+    double begin_s = 0;
+  };
+  const Last* of(size_t rank, int stage) const {
+    const auto found = std::ranges::find(last_[rank], stage, &Last::stage);
+    return found == last_[rank].end() ? nullptr : &*found;
+  }
   const Schedule& schedule_;
   const ActionSeconds& seconds_;
-  std::vector<int> last_;         // per rank: the backward that completes its gradients
-  std::vector<double> begin_s_;   // of it
-  std::map<int, double> free_s_;  // per stage: when the link is free again
+  std::vector<std::vector<Last>> last_;  // per rank, of stages with replicas
+  std::map<int, double> free_s_;         // per stage: when the link is free again
 };
 
 // Executes the schedule in simulated time. It calls record(rank, index, start, end, delivered) for every
@@ -89,13 +98,17 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
   std::vector<double> now_s(ranks, 0);
   std::vector<std::vector<double>> there_s;  // when a recv's message arrives, or a reduce's sums
   for (const auto& actions : schedule.ranks) there_s.emplace_back(actions.size());
-  std::vector<std::vector<double>> begin_s = there_s;  // of a reduce, unless the rank comes to it later
+  // Of the last meeting, whose places are visited next: when its all-reduce begins, and the last replica
+  // came.
+  double begin_s = 0, met_s = 0;
 
   const auto visit = [&](int r, int i) {
     const Action& action = schedule.ranks[r][i];
-    const double start_s = std::max(now_s[r], begin_s[r][i]);
-    const bool waits = action.verb == Verb::recv || action.verb == Verb::reduce;
-    const double end_s = waits ? std::max(start_s, there_s[r][i]) : start_s + seconds(r, action);
+    const bool reduces = action.verb == Verb::reduce;
+    const double start_s = reduces ? std::max(now_s[r], begin_s) : now_s[r];
+    const double end_s = reduces                     ? std::max({start_s, there_s[r][i], met_s})
+                         : action.verb == Verb::recv ? std::max(start_s, there_s[r][i])
+                                                     : start_s + seconds(r, action);
     all_reduces.began(r, i, start_s);
     if (action.verb == Verb::send)
       there_s[action.peer][partners.of[r][i]] =
@@ -105,7 +118,11 @@ void interpret(const Schedule& schedule, const Plan& plan, const Profile& profil
   };
   const auto meet = [&](const std::vector<Place>& places) {
     const auto span = all_reduces.span(places);
-    for (const auto& [r, i] : places) begin_s[r][i] = span.begin_s, there_s[r][i] = span.end_s;
+    begin_s = span.begin_s, met_s = 0;
+    for (const auto& [r, i] : places) {
+      met_s = std::max(met_s, now_s[r]);  // each adds up its part, so all come to it
+      there_s[r][i] = span.end_s;
+    }
   };
   check_all_reached(schedule, walk(schedule, partners, visit, meet));
 }

@@ -8,10 +8,11 @@
 //                             another go one at a time, in posting order; each takes link.seconds(bytes) of
 //                             the link between the two devices
 //   recv                      lasts until the message is there
-//   reduce                    lasts until its bucket is added up. That begins when the last backward of every
-//                             replica has passed the bucket's nodes and the bucket before is done, and may
-//                             begin before the rank comes to its reduce. It takes 2 (r − 1) / r x the bucket's
-//                             weights / bytes_per_s of the link among the replicas
+//   reduce                    lasts until its bucket is added up and all replicas have come to it. Adding up
+//                             begins when the last backward of every replica has passed the bucket's nodes
+//                             and the bucket before is done, which may be before a rank comes to its reduce.
+//                             It takes 2 (r − 1) / r x the bucket's weights / bytes_per_s of the link among
+//                             the replicas
 //   load                      takes 0 s, because a loader thread stays ahead
 #pragma once
 

@@ -53,8 +53,8 @@ class InOrder {
   const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
   double seconds_of(int rank, const Action& a) const { return seconds_(rank, a); }
 
-  // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed. For the
-  // first half of an all-reduce its last backward has passed the bucket.
+  // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed. For
+  // the first half of an all-reduce its last backward has passed the bucket.
   double ready_s(const Place& at, bool scatters) {
     const Rank& rank = ranks_[size_t(at.rank)];
     if (scatters) {
