@@ -47,6 +47,7 @@ void check(const PlanCommandOptions& o) {
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
   std::error_code ignored;
+  if (o.schedule.schedule == planned_order) return;
   if (!is_training_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
     throw Error(fmt::format("{} is a schedule of one plan, but plan compares many: it takes {}",
                             o.schedule.schedule, training_policies_in_words()),

@@ -54,8 +54,7 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
   task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);
   check_replicas_have_one_stage(task.plan);
-  task.schedule =
-      obtain_training_schedule(given, o.schedule.schedule, task.profile, task.plan, o.microbatches);
+  task.schedule = obtain_training_schedule(given, task.planned, task.profile, task.plan);
   task.time_scale = o.time_scale > 0
                         ? o.time_scale
                         : comfortable_time_scale(task.profile, task.plan, task.planned.options.cluster);
@@ -139,8 +138,7 @@ RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o,
 void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& plan, Rank& rank) {
   JobTransport& job = rank.job;
   // 1. Read the given files, and get rank 0's plan on all ranks.
-  const GivenFiles given =
-      read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, job);
+  GivenFiles given = read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, job);
   std::optional<Plan> shared = plan;
   if (!shared) {
     const std::string text = on_rank_zero(job, [&] {
@@ -150,6 +148,12 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
     });
     shared = plan_from_json(text, "the plan of rank 0",
                             read_profile(given.profile, o.planning.profile_file, o.planning.backward_split));
+  }
+  if (o.schedule.schedule == planned_order) {
+    given.schedule = on_rank_zero(job, [&] {
+      const ComputingBeats beats(job.activity());
+      return print(make_task(o, given, job.size(), shared).schedule);
+    });
   }
   const Task task = make_task(o, given, job.size(), shared);
   const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster);

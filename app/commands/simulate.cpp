@@ -77,8 +77,7 @@ void run(const SimulateOptions& options) {
       plan_task(planning, given, profile, options.schedule.schedule, options.microbatches, 1);
   const Plan plan = obtain_plan(planning, given, profile, task);
   // 2. Get the schedule.
-  const Schedule schedule =
-      obtain_schedule(given, options.schedule.schedule, profile, plan, options.microbatches);
+  const Schedule schedule = obtain_schedule(given, task, profile, plan);
   // 3. Simulate it.
   const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
   begin_answer();

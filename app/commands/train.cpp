@@ -137,7 +137,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule schedule =
-      obtain_training_schedule(given, options.schedule.schedule, profile, plan, options.network.microbatches);
+      obtain_training_schedule(share_order(given, task, profile, plan, job), task, profile, plan);
   const Cluster& cluster = task.options.cluster;
   const Transport& way = tensors.over(job);
   const auto lane_of = [&](int from, int to, Flow flow) {

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "app/cli/checks.h"
+#include "app/options/planning_options.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/plan/cut_file.h"
@@ -13,11 +14,11 @@ namespace antichain {
 namespace {
 
 std::string read_schedule(const std::string& name) {
-  if (is_training_policy(name)) return "";
+  if (is_training_policy(name) || name == planned_order) return "";
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored)) {
     std::vector<std::string> known = training_policies();
-    known.push_back("schedule files");
+    known.insert(known.end(), {std::string(planned_order), "schedule files"});
     refuse_name("schedule", name, known);
   }
   return read_file(name);

@@ -10,6 +10,7 @@
 #include "app/obtain/schedule.h"
 #include "framework/error.h"
 #include "partition/plan/cut_file.h"
+#include "pipeline/planning/order_search.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 
@@ -109,13 +110,36 @@ int chunks_of(const PlanningOptions& planning, const Policy& policy) {
   return chunks;
 }
 
+// What an order is searched for.
+void check_order(const PlanningOptions& planning, const std::string& schedule) {
+  if (schedule != planned_order) {
+    if (!planning.in_flight.empty())
+      throw Error("--in-flight limits the orders of --schedule auto, but the schedule is " + schedule,
+                  "leave it out, or give --schedule auto", ExitCode::usage);
+    return;
+  }
+  if (planning.chunks > 1 || !parse_replicas(planning.replicas).off() ||
+      method(planning.method) == Method::data_parallel)
+    throw Error(
+        "--schedule auto orders one stage a rank without replicas, but --chunks or replicas were asked for",
+        "leave them out, or choose a schedule by its name", ExitCode::usage);
+}
+
+// Returns the policy that stages are cut for.
+const Policy& policy_to_cut_for(const std::string& schedule) {
+  if (schedule == planned_order) return policy("zb-h1");
+  return is_training_policy(schedule) ? policy(schedule) : Policy::one_f_one_b;
+}
+
 }  // namespace
 
 // Where a cluster or cuts say how many ranks there are, the planner checks the rest.
 void check_schedule(const PlanningOptions& planning, const std::string& schedule, int microbatches,
                     int ranks) {
-  if (!is_training_policy(schedule) || !planning.plan_file.empty()) return;
-  const Policy& asked = policy(schedule);
+  check_order(planning, schedule);
+  const bool known = is_training_policy(schedule) || schedule == planned_order;
+  if (!known || !planning.plan_file.empty()) return;
+  const Policy& asked = policy_to_cut_for(schedule);
   PlanOptions options{.stages = planning.stages > 0 ? planning.stages : ranks,
                       .chunks = chunks_of(planning, asked),
                       .replicas = parse_replicas(planning.replicas),
@@ -130,9 +154,12 @@ int PlanTask::devices() const {
 
 PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
                    const std::string& schedule, int microbatches, int ranks) {
-  PlanTask task{.method = method(planning.method), .schedule = schedule};
+  check_order(planning, schedule);
+  PlanTask task{.method = method(planning.method),
+                .policy = policy_to_cut_for(schedule),
+                .schedule = schedule,
+                .in_flight = planning.in_flight};
   PlanOptions& options = task.options;
-  if (is_training_policy(schedule)) task.policy = policy(schedule);
   options.objective = objective(planning.objective);
   options.at_most = planning.at_most;
   options.microbatches = microbatches;
@@ -164,8 +191,19 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   return task;
 }
 
+std::vector<int> in_flight_of(const PlanTask& task, const Plan& plan) {
+  const std::vector<int> asked = parse_in_flight(task.in_flight, plan.ranks());
+  return asked.empty() ? default_in_flight(plan, task.options.microbatches) : asked;
+}
+
+// With `auto` the step is that of the order that is planned next.
 Plan make_plan(const Profile& profile, const PlanTask& task) {
-  return plan_network(profile, task.options, task.method, task.policy);
+  Plan plan = plan_network(profile, task.options, task.method, task.policy);
+  if (task.schedule == planned_order)
+    plan.step_s =
+        plan_order(profile, plan, task.options.cluster, task.options.microbatches, in_flight_of(task, plan))
+            .step_s;
+  return plan;
 }
 
 Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
@@ -175,8 +213,7 @@ Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const
   check_stages(plan, planning);
   check_devices(plan, task.options.cluster);
   std::optional<Schedule> written;
-  if (!is_training_policy(task.schedule))
-    written = obtain_schedule(given, task.schedule, profile, plan, task.options.microbatches);
+  if (!is_training_policy(task.schedule)) written = obtain_schedule(given, task, profile, plan);
   return price_plan(profile, plan, task.options, task.policy, written);
 }
 

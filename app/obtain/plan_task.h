@@ -13,14 +13,16 @@ struct PlanTask {
   PlanOptions options;  // the cluster included
   Method method = Method::antichain;
   Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
-  std::string schedule = "1f1b";        // as asked for: a policy or a file
+  std::string schedule = "1f1b";        // as asked for: a policy, `auto` or a file
+  std::string in_flight;                // with `auto`: the limits, as asked for
   std::string link;                     // its speed, and where that comes from
   std::string backward_split;  // a line about it, where the schedule has halves that were not measured
 
   int devices() const;  // that a plan may use
 };
 
-// `schedule` is a policy or a file. A file is made for one plan: what is planned here assumes 1F1B then.
+// `schedule` is a policy, `auto` or a file. A file is made for one plan: what is planned here assumes 1F1B
+// then. With `auto` the plan is cut for zb-h1, which parts backwards and keeps the same memory on every rank.
 // `ranks` is the number of stages where neither an option nor the cluster says it. The link and the devices'
 // memory come from an option, else from the cluster, else (the link) from the profile. Throws Error when the
 // cluster can't be read, or cuts do not fit the request.
@@ -30,6 +32,9 @@ PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, co
 // Throws a usage Error where the named policy can't have so many stages a rank, replicas, or micro-batches.
 // To be called before anything is measured; `ranks` as above.
 void check_schedule(const PlanningOptions&, const std::string& schedule, int microbatches, int ranks);
+
+// Returns the limits of the plan's ranks, for `auto`.
+std::vector<int> in_flight_of(const PlanTask&, const Plan&);
 
 // Plans by the method and predicts the step. Throws Error when a stage does not fit its device's memory.
 Plan make_plan(const Profile&, const PlanTask&);

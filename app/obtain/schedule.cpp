@@ -4,8 +4,11 @@
 
 #include "app/cli/number_text.h"
 #include "framework/error.h"
+#include "pipeline/host/computing_beats.h"
+#include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_csv.h"
+#include "pipeline/transport/agree.h"
 
 namespace antichain {
 namespace {
@@ -24,8 +27,12 @@ std::string schedule_text(const Schedule& schedule, const std::string& file) {
   return file.ends_with(csv_ending) ? to_csv(schedule) : print(schedule);
 }
 
-Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,
-                         const Plan& plan, int microbatches) {
+Schedule obtain_schedule(const GivenFiles& given, const PlanTask& task, const Profile& profile,
+                         const Plan& plan) {
+  const std::string& name = task.schedule;
+  const int microbatches = task.options.microbatches;
+  if (name == planned_order && given.schedule.empty())
+    return plan_order(profile, plan, task.options.cluster, microbatches, in_flight_of(task, plan)).schedule;
   if (is_training_policy(name)) return make_schedule(profile, plan, policy(name), microbatches);
   if (name.ends_with(csv_ending)) {
     const CsvSchedule csv = parse_csv(given.schedule, name);
@@ -43,9 +50,21 @@ Schedule obtain_schedule(const GivenFiles& given, const std::string& name, const
   return schedule;
 }
 
-Schedule obtain_training_schedule(const GivenFiles& given, const std::string& name, const Profile& profile,
-                                  const Plan& plan, int microbatches) {
-  const Schedule schedule = obtain_schedule(given, name, profile, plan, microbatches);
+GivenFiles share_order(GivenFiles given, const PlanTask& task, const Profile& profile, const Plan& plan,
+                       Job& job) {
+  if (task.schedule != planned_order) return given;
+  given.schedule = on_rank_zero(job, [&] {
+    job.activity().doing("planning the order of micro-batches");
+    const ComputingBeats beats(job.activity());
+    return print(obtain_schedule(given, task, profile, plan));
+  });
+  return given;
+}
+
+Schedule obtain_training_schedule(const GivenFiles& given, const PlanTask& task, const Profile& profile,
+                                  const Plan& plan) {
+  const std::string& name = task.schedule;
+  const Schedule schedule = obtain_schedule(given, task, profile, plan);
   if (!learns(schedule))
     throw Error(fmt::format("{} has no backward: it evaluates, and trains nothing", name),
                 "write a schedule to train with by antichain simulate --write-schedule");

@@ -1,9 +1,11 @@
-// This file makes the schedule of a named policy, or reads the user's schedule file.
+// This file makes the schedule of a named policy, searches the order of `auto`, or reads the user's schedule
+// file.
 #pragma once
 
 #include <string>
 
 #include "app/obtain/given_files.h"
+#include "app/obtain/plan_task.h"
 #include "pipeline/schedule/schedule.h"
 
 namespace antichain {
@@ -12,11 +14,13 @@ namespace antichain {
 // own.
 std::string schedule_text(const Schedule&, const std::string& file);
 
-// Returns the given schedule, validated, else that of the policy `name`.
-Schedule obtain_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
-                         int microbatches);
+// Returns the given schedule, validated, else that of the policy that the task names, or for `auto` the order
+// that is planned for this plan.
+Schedule obtain_schedule(const GivenFiles&, const PlanTask&, const Profile&, const Plan&);
 // Does the same, and throws Error where the schedule has no backwards.
-Schedule obtain_training_schedule(const GivenFiles&, const std::string& name, const Profile&, const Plan&,
-                                  int microbatches);
+Schedule obtain_training_schedule(const GivenFiles&, const PlanTask&, const Profile&, const Plan&);
+
+// Collective. With `auto` rank 0 plans the order, and the result has its text for all ranks.
+GivenFiles share_order(GivenFiles, const PlanTask&, const Profile&, const Plan&, Job&);
 
 }  // namespace antichain

@@ -211,7 +211,8 @@ void add_rank_options(CLI::App& app, MachineOptions& o) {
 CLI::Option* add_schedule_option(CLI::App& app, ScheduleOptions& o) {
   CLI::Option* schedule =
       app.add_option("--schedule", o.schedule,
-                     fmt::format("{}, or a file (of antichain simulate --write-schedule, edited or not)",
+                     fmt::format("{}, auto (an order searched for the plan), or a file (of antichain "
+                                 "simulate --write-schedule, edited or not)",
                                  fmt::join(training_policies(), ", ")));
   return schedule->type_name("NAME")->capture_default_str()->group("Schedule");
 }

@@ -61,6 +61,11 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
                                        "stages a rank, where the schedule has several: 2 or more for "
                                        "interleaved, 2 for the V-shaped ones [2]");
   in_group(check_whole(chunks, 1, most_chunks), "N");
+  CLI::Option* in_flight = app.add_option(
+      "--in-flight", o.in_flight,
+      "with --schedule auto: the most micro-batches that a rank may have begun and not ended, one number or "
+      "one for each rank, N,N,… [as many as there are ranks]");
+  in_group(in_flight, "LIST");
   app.add_flag("--at-most", o.at_most, "or fewer, where that is better")->group("Planning");
   CLI::Option* method =
       app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(method_names(), ", ")));
@@ -102,6 +107,24 @@ void add_hardware(CLI::App& app, PlanningOptions& o) {
 }
 
 }  // namespace
+
+std::vector<int> parse_in_flight(const std::string& text, int ranks) {
+  if (text.empty()) return {};
+  std::vector<int> limits;
+  for (const std::string& part : split(text)) {
+    int limit = 0;
+    const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), limit);
+    if (code != std::errc() || end != part.data() + part.size() || limit < 1)
+      throw Error(fmt::format("--in-flight takes numbers from 1, such as 4 or 4,3,2,1, and not \"{}\"", text),
+                  "", ExitCode::usage);
+    limits.push_back(limit);
+  }
+  if (limits.size() == 1) limits.resize(size_t(ranks), limits.front());
+  if (int(limits.size()) != ranks)
+    throw Error(fmt::format("--in-flight has {} numbers, but the plan has {} ranks", limits.size(), ranks),
+                "give one number for all, or one for each rank", ExitCode::usage);
+  return limits;
+}
 
 Replicas parse_replicas(const std::string& text) {
   if (text == "off") return {};

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/cli/cli_forward.h"
@@ -15,11 +16,14 @@ namespace antichain {
 
 constexpr Objective default_objective = Objective::makespan;  // the step time of training
 
+constexpr std::string_view planned_order = "auto";  // as a schedule: searched for the plan at hand
+
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
-  int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
-  int chunks = 0;  // stages a rank; 0: as many as the schedule has
+  int stages = 0;         // 0: from replicas or cuts, else one per device of the cluster, else one per rank
+  int chunks = 0;         // stages a rank; 0: as many as the schedule has
+  std::string in_flight;  // most micro-batches in flight, for all ranks or for each; "": the default
   bool at_most = false;
   std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
   std::string replicas = "off";                       // or auto, or a count for every stage
@@ -36,6 +40,9 @@ void add_profile_cache_option(CLI::App&, PlanningOptions&);
 
 // Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);
+// Parses "4" or "4,3,2,1": a limit for each rank. Returns nothing for nothing. Throws a usage Error when it
+// is neither, and when there is another number of limits than ranks.
+std::vector<int> parse_in_flight(const std::string&, int ranks);
 // Parses "node4,node7", or nothing. Throws a usage Error when a name is missing.
 std::vector<std::string> parse_names(const std::string&);
 // Throws a usage Error where cuts are given that none of the requested methods uses.

@@ -1,6 +1,7 @@
 #include "app/report/plan_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
 #include "framework/printable.h"
+#include "pipeline/planning/order_search.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -132,7 +134,10 @@ std::string ranges(const std::vector<int>& numbers) {
 
 std::string describe(const PlanTask& task) {
   return fmt::format("Objective {}, {} under {}\nLink {}\n", name_of(task.options.objective),
-                     counted(task.options.microbatches, "micro-batch", "micro-batches"), task.policy.name,
+                     counted(task.options.microbatches, "micro-batch", "micro-batches"),
+                     task.schedule == planned_order
+                         ? fmt::format("{} (stages cut for {})", planned_order, task.policy.name)
+                         : task.policy.name,
                      task.link) +
          task.backward_split;
 }
@@ -157,12 +162,29 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
   return text;
 }
 
+std::string describe_order(const PlanTask& task, const Profile& profile, const Plan& plan, double step_s) {
+  const OrderClock clock(profile, plan, task.options.cluster, task.options.microbatches);
+  std::vector<int> of_stage;
+  for (const PlanStage& stage : plan.stages)
+    of_stage.push_back(in_flight_of(task, plan)[size_t(stage.ranks.front())]);
+  const double bound_s = order_bound_s(clock, of_stage);
+  const bool equal = std::ranges::count(of_stage, of_stage.front()) == int64_t(of_stage.size());
+  const std::string limits =
+      fmt::format("of this plan with at most {} micro-batches in flight",
+                  equal ? fmt::format("{}", of_stage.front()) : fmt::format("{}", fmt::join(of_stage, ", ")));
+  if (step_s <= bound_s * (1 + 1e-9))
+    return labelled("Order", fmt::format("searched, proved optimal: no order {} is shorter", limits));
+  return labelled("Order", fmt::format("searched: at most {:.2f} % longer than the shortest {}",
+                                       (step_s / bound_s - 1) * 100, limits));
+}
+
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {
   std::string text = milliseconds(plan.step_s) + " ms";
   if (plan.step_s > 0)
     text += fmt::format(", speedup over {} {:.2f}", one_device(task.options.cluster),
                         speedup(plan.step_s, profile, task.options));
-  return labelled("Predicted step", text) + uneven_chunks(plan, profile, task);
+  return labelled("Predicted step", text) + uneven_chunks(plan, profile, task) +
+         (task.schedule == planned_order ? describe_order(task, profile, plan, plan.step_s) : "");
 }
 
 }  // namespace antichain

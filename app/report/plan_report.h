@@ -14,7 +14,9 @@ std::string describe(const PlanTask&);
 // them come the plan's slowest stage, and the bound that shows how much better another plan could be.
 std::string describe(const Plan&, const Profile&, const PlanTask&);
 
-// Returns the predicted step in one line.
+// Sets the step of the schedule `auto` beside the shortest that any order of this plan can have, in one line.
+std::string describe_order(const PlanTask&, const Profile&, const Plan&, double step_s);
+// Returns the predicted step in one line; for `auto` in two.
 std::string describe_step(const Plan&, const Profile&, const PlanTask&);
 
 // Returns "resnet18 in micro-batches of 16", or only the name where the size is unknown.

@@ -28,9 +28,12 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
   }
   const double images = double(profile.microbatch) * schedule.microbatches;
   const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.step_s) : "";
-  return fmt::format("Predicted step of {}: {} ms{}\nBubble share {} %, speedup over {} {:.2f}\n\n{}",
+  const std::string order = task.schedule == planned_order && !has_several_stages_a_rank(plan)
+                                ? describe_order(task, profile, plan, timeline.step_s)
+                                : "";
+  return fmt::format("Predicted step of {}: {} ms{}\n{}Bubble share {} %, speedup over {} {:.2f}\n\n{}",
                      counted(schedule.microbatches, "micro-batch", "micro-batches"),
-                     milliseconds(timeline.step_s), rate, percent(timeline.bubble_fraction()),
+                     milliseconds(timeline.step_s), rate, order, percent(timeline.bubble_fraction()),
                      one_device(task.options.cluster), speedup(timeline.step_s, profile, task.options),
                      table.str());
 }

@@ -9,6 +9,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/table.h"
 #include "app/obtain/plan_task.h"
+#include "app/obtain/schedule.h"
 #include "app/report/plan_figures.h"
 #include "app/report/plan_report.h"
 #include "framework/error.h"
@@ -25,9 +26,11 @@ struct Row {
   int64_t messages = 0;
 };
 
-// --chunks is for the policies that leave it open.
-PlanningOptions options_for(const Policy& policy, PlanningOptions options) {
-  if (policy.placement != Placement::loop) options.chunks = 0;
+// --chunks is for the policies that leave it open, and --in-flight for `auto`.
+PlanningOptions options_for(const std::string& schedule, PlanningOptions options) {
+  const bool planned = schedule == planned_order;
+  if (planned || policy(schedule).placement != Placement::loop) options.chunks = 0;
+  if (!planned) options.in_flight.clear();
   return options;
 }
 
@@ -41,7 +44,7 @@ int64_t messages_of(const Schedule& schedule) {
 Row row_of(const Profile& profile, PlanTask task) {
   Row row{.task = std::move(task)};
   row.plan = make_plan(profile, row.task);
-  const Schedule schedule = make_schedule(profile, row.plan, row.task.policy, row.task.options.microbatches);
+  const Schedule schedule = obtain_schedule({}, row.task, profile, row.plan);
   const Timeline timeline = simulate(schedule, row.plan, profile, row.task.options.cluster);
   row.step_s = timeline.step_s;
   row.span_s = timeline.span_s();
@@ -53,7 +56,7 @@ Row row_of(const Profile& profile, PlanTask task) {
 }
 
 std::vector<std::string> cells(const Row& row, const Profile& profile, bool best) {
-  return {fmt::format("{} {}", best ? "*" : " ", row.task.policy.name),
+  return {fmt::format("{} {}", best ? "*" : " ", row.task.schedule),
           std::to_string(int(row.plan.stages.size())),
           milliseconds(row.step_s),
           milliseconds(row.span_s),
@@ -71,15 +74,16 @@ std::string compare_schedules(const PlanningOptions& planning, const GivenFiles&
   std::vector<Row> rows;
   std::string refusals;
   std::optional<Error> refusal;
-  for (const Policy& policy : policies()) {
-    if (!policy.trains) continue;
+  std::vector<std::string> schedules = training_policies();
+  schedules.emplace_back(planned_order);
+  for (const std::string& schedule : schedules) {
     try {
-      rows.push_back(row_of(profile, plan_task(options_for(policy, planning), given, profile,
-                                               std::string(policy.name), microbatches, ranks)));
+      rows.push_back(row_of(profile, plan_task(options_for(schedule, planning), given, profile, schedule,
+                                               microbatches, ranks)));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       refusal = error;
-      refusals += hanging(std::string(policy.name), 15, error.what());
+      refusals += hanging(schedule, 15, error.what());
     }
   }
   if (rows.empty()) throw Error(*refusal);

@@ -68,6 +68,7 @@ const auto options = std::to_array<TrainOption>({
     {"at-most", speed},
     {"backward-split", speed},
     {"chunks", speed},
+    {"in-flight", speed},
     {"method", last_bits},  // by its replicas
     {"objective", speed},
     {"replicas", last_bits},

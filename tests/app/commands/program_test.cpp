@@ -252,6 +252,38 @@ TEST_F(Program, PlansAndSchedulesGoRoundAsFiles) {
   EXPECT_EQ(labels(read_json(path("predicted.json"))), labels(read_json(path("measured.json"))));
 }
 
+// The order is planned by one rank, so all do the same, with the bits of one rank.
+TEST_F(Program, AnOrderIsPlannedSimulatedRehearsedAndTrained) {
+  const ProgramRun simulated =
+      run("simulate --profile p.json --stages 2 --microbatches 4 --schedule auto --write-schedule auto.txt");
+  EXPECT_EQ(simulated.code, 0) << simulated.err;
+  EXPECT_THAT(simulated.out, HasSubstr("under auto (stages cut for zb-h1)"));
+  EXPECT_THAT(simulated.out, HasSubstr("Order            searched"));
+  EXPECT_THAT(simulated.out, HasSubstr("at most 2 micro-batches in flight"));
+  const ProgramRun limited =
+      run("plan --profile p.json --stages 2 --microbatches 4 --schedule auto --in-flight 3,1");
+  EXPECT_EQ(limited.code, 0) << limited.err;
+  EXPECT_THAT(limited.out, HasSubstr("at most 3, 1"));
+  EXPECT_EQ(run("rehearse --profile p.json --stages 2 --microbatches 4 --schedule auto").code, 0);
+  const std::string train =
+      "train --model resnet20 --dataset synthetic --batch 8 --microbatches 4 --steps 2 "
+      "--lr-schedule constant --profile p.json --json r.json ";
+  const auto state = [&](const std::string& options) {
+    const ProgramRun trained = run(train + options);
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    return read_json(path("r.json")).at("state");
+  };
+  EXPECT_EQ(state("--local 2 --schedule auto"), state("--local 1"));
+  const auto refused = [](const std::string& words, const std::string& part) {
+    antichain::expect_refused(run(words), 2, part, words);
+  };
+  const std::string plan = "plan --profile p.json --stages 2 --microbatches 4 ";
+  refused(plan + "--in-flight 2", "--in-flight limits the orders of --schedule auto");
+  refused(plan + "--schedule auto --in-flight 0", "takes numbers from 1");
+  refused(plan + "--schedule auto --in-flight 1,2,3", "has 3 numbers, but the plan has 2 ranks");
+  refused(plan + "--schedule auto --replicas 2,1", "one stage a rank without replicas");
+}
+
 TEST_F(Program, SchedulesOfSeveralStagesARankAreComparedTradedAndTrained) {
   const auto refused = [](const std::string& words, int code, const std::string& part) {
     antichain::expect_refused(run(words), code, part, words);
@@ -259,7 +291,8 @@ TEST_F(Program, SchedulesOfSeveralStagesARankAreComparedTradedAndTrained) {
   const ProgramRun compared =
       run("simulate --profile p.json --stages 2 --microbatches 5 --compare-schedules --width 80");
   EXPECT_EQ(compared.code, 0) << compared.err;
-  for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v"})
+  for (const char* name :
+       {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v", "auto"})
     EXPECT_THAT(compared.out, HasSubstr(name));
   EXPECT_THAT(compared.out, HasSubstr("interleaved can't be run with 5 micro-batches on 2 ranks"));
   refused("simulate --profile p.json --plan plan.json --compare-schedules", 2, "--compare-schedules plans");

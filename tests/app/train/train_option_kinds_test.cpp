@@ -32,7 +32,7 @@ TEST(TrainOptionKinds, AreThese) {
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "resume", "steps"}},
       {"speed",
-       {"at-most", "augment", "backward-split", "chunks", "cluster", "cuts", "link-bytes-per-s",
+       {"at-most", "augment", "backward-split", "chunks", "cluster", "cuts", "in-flight", "link-bytes-per-s",
         "link-latency-s", "local", "max-states", "memory-bytes", "objective", "profile", "profile-cache",
         "schedule", "stages", "transport", "watchdog"}},
       {"output",

@@ -1,0 +1,80 @@
+// An OrderClock tells how long a step takes whose ranks compute in any given order, and which actions its
+// length hangs on. It is the simulator's answer but for the last bits, without making the schedule. Searches
+// for an order ask it thousands of times about one plan.
+//
+// It is for plans with one stage a rank and no replicas.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "partition/plan/plan.h"
+#include "partition/profile/cluster.h"
+#include "pipeline/schedule/compute_order.h"
+
+namespace antichain {
+
+// The costs of a stage, in seconds on its device.
+struct StageTimes {
+  double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
+  double of(Verb) const;  // of an action that computes
+};
+
+// All tensors of a micro-batch that one stage sends to another, or their gradients on the way back.
+struct Wire {
+  int from = 0, to = 0;
+  double seconds = 0;
+};
+
+// An Order is what one rank computes: F, B, I and W of its own stage.
+struct Computing {
+  Verb verb = Verb::forward;
+  int microbatch = 0;
+  bool operator==(const Computing&) const = default;
+};
+using Order = std::vector<Computing>;
+using Orders = std::vector<Order>;  // by stage
+
+class OrderClock {
+ public:
+  // Throws Error for a plan with replicas or with several stages a rank.
+  OrderClock(const Profile&, const Plan&, const Cluster&, int microbatches);
+
+  // Returns the step's seconds, or infinity where ranks wait for each other in a circle.
+  double step_s(const Orders&);
+
+  // After step_s: the actions that the step's length hangs on, from its end to its begin. Each begins when
+  // the next one in this list, or a message of it, ends.
+  struct At {
+    int stage = 0, index = 0;
+  };
+  std::vector<At> critical_path() const;
+
+  int stages() const { return int(times_.size()); }
+  int microbatches() const { return microbatches_; }
+  const StageTimes& times(int stage) const { return times_[size_t(stage)]; }
+  const std::vector<Wire>& tensors() const { return tensors_; }
+  const std::vector<Wire>& gradients() const { return gradients_; }
+
+ private:
+  struct Done {
+    double end_s = 0;
+    At because;  // what it waited for last; stage −1 for nothing
+  };
+  bool run(int stage, const Order&);
+
+  const int microbatches_;
+  std::vector<StageTimes> times_;
+  std::vector<Wire> tensors_, gradients_;
+  std::vector<std::vector<int>> tensors_in_, tensors_out_, gradients_in_, gradients_out_;  // wires by stage
+  // Of the last step: per stage and index; per wire and micro-batch.
+  std::vector<std::vector<Done>> done_;
+  std::vector<double> tensor_there_s_, gradient_there_s_;
+  std::vector<At> tensor_from_, gradient_from_;
+  std::vector<double> free_s_;  // per wire pair: when the link is free again
+  std::vector<int> next_;
+  std::vector<double> now_s_;
+  int last_stage_ = 0;
+};
+
+}  // namespace antichain

@@ -1,0 +1,207 @@
+// Orders planned for the plan at hand: proved smallest steps, the published settings, an exact search on
+// small random cases, and never worse than a named schedule.
+#include "pipeline/planning/order_search.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+#include "pipeline/schedule/policy.h"
+#include "pipeline/simulate/simulate.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/planning/networks.h"
+
+namespace antichain::test {
+namespace {
+
+struct Times {
+  double forward = 1, input = 1, weight = 1;
+};
+
+Profile network_of(const std::vector<Times>& stages) {
+  Profile network = chain(int(stages.size()));
+  for (size_t s = 0; s < stages.size(); ++s)
+    network.nodes[s + 2].cost = {.forward_s = stages[s].forward,
+                                 .backward_input_s = stages[s].input,
+                                 .backward_weight_s = stages[s].weight};
+  return network;
+}
+
+PlannedOrder order_of(const Profile& network, int microbatches, const std::vector<int>& in_flight) {
+  const Plan plan = one_node_each(network);
+  const PlannedOrder planned = plan_order(network, plan, {}, microbatches, in_flight);
+  validate(planned.schedule, network, plan);
+  const std::vector<double> peaks = peak_in_flight(planned.schedule);
+  for (size_t r = 0; r < peaks.size(); ++r) EXPECT_LE(peaks[r], in_flight[r]) << "rank " << r;
+  EXPECT_LE(planned.bound_s, planned.step_s);
+  return planned;
+}
+
+// Of an exact solver: four stages, eight micro-batches, F = I = W = 1.
+TEST(OrderSearch, FindsTheProvedSmallestStepsOfEqualStages) {
+  const Profile network = network_of(std::vector<Times>(4));
+  EXPECT_DOUBLE_EQ(order_of(network, 8, {4, 3, 2, 1}).step_s, 30);
+  for (const int limit : {4, 7, 8}) {
+    const PlannedOrder planned = order_of(network, 8, std::vector<int>(4, limit));
+    EXPECT_DOUBLE_EQ(planned.step_s, 27) << limit;
+    EXPECT_TRUE(planned.proved()) << limit;
+  }
+}
+
+TEST(OrderSearch, FindsTheProvedSmallestStepsOfUnevenStages) {
+  const Profile network = network_of({{32, 36, 36}, {32, 29, 29}, {31, 34, 34}, {33, 31, 31}});
+  EXPECT_DOUBLE_EQ(order_of(network, 8, {4, 3, 2, 1}).step_s, 960);
+  EXPECT_DOUBLE_EQ(order_of(network, 8, {4, 4, 4, 4}).step_s, 926);
+  EXPECT_DOUBLE_EQ(order_of(network, 8, {7, 7, 7, 7}).step_s, 858);
+}
+
+// Calls visit(order) for every order of one rank: three counters that no limit forbids.
+void each_order(int microbatches, int in_flight, Order& order, int f, int i, int w,
+                const std::function<void(const Order&)>& visit) {
+  if (w == microbatches) return visit(order);
+  const auto with = [&](Verb verb, int m, int f_next, int i_next, int w_next) {
+    order.push_back({verb, m});
+    each_order(microbatches, in_flight, order, f_next, i_next, w_next, visit);
+    order.pop_back();
+  };
+  if (f < microbatches && f - w < in_flight) with(Verb::forward, f, f + 1, i, w);
+  if (i < f) with(Verb::backward_input, i, f, i + 1, w);
+  if (i < f && w == i) with(Verb::backward, i, f, i + 1, w + 1);
+  if (w < i) with(Verb::backward_weight, w, f, i, w + 1);
+}
+
+double exact_step_s(OrderClock& clock, const std::vector<int>& in_flight) {
+  std::vector<std::vector<Order>> choices(size_t(clock.stages()));
+  for (size_t s = 0; s < choices.size(); ++s) {
+    Order order;
+    each_order(clock.microbatches(), in_flight[s], order, 0, 0, 0,
+               [&](const Order& found) { choices[s].push_back(found); });
+  }
+  double best_s = std::numeric_limits<double>::infinity();
+  Orders orders(choices.size());
+  const std::function<void(size_t)> choose = [&](size_t s) {
+    if (s == choices.size()) {
+      best_s = std::min(best_s, clock.step_s(orders));
+      return;
+    }
+    for (const Order& order : choices[s]) orders[s] = order, choose(s + 1);
+  };
+  choose(0);
+  return best_s;
+}
+
+struct RandomCase {
+  explicit RandomCase(unsigned seed) : random(seed) {
+    const auto pick = [&](int from, int to) { return from + int(random() % unsigned(to - from + 1)); };
+    static constexpr std::pair<int, int> sizes[] = {{2, 2}, {2, 3}, {2, 4}, {3, 2}, {3, 3}, {4, 2}};
+    const auto [stages, M] = sizes[seed % std::size(sizes)];
+    microbatches = M;
+    std::vector<Times> times;
+    for (int s = 0; s < stages; ++s)
+      times.push_back({double(pick(1, 9)), double(pick(1, 9)), double(pick(0, 9))});
+    network = network_of(times);
+    for (ProfileNode& node : network.nodes) node.cost.output_bytes = 10;
+    network.overhead_s = 0.25 * pick(0, 2);
+    for (int s = 0; s < stages; ++s) in_flight.push_back(pick(1, M));
+    cluster = one_link(seed % 3 == 0 ? Link{} : Link{.bytes_per_s = 10, .latency_s = 0.5 * pick(0, 3)});
+  }
+  std::mt19937 random;
+  Profile network;
+  int microbatches = 1;
+  std::vector<int> in_flight;
+  Cluster cluster;
+};
+
+TEST(OrderSearch, EqualsAnExactSearchOnSmallRandomCases) {
+  int proved = 0, equal = 0, cases = 0;
+  for (unsigned seed = 0; seed < 90; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomCase c(seed);
+    const Plan plan = one_node_each(c.network);
+    OrderClock clock(c.network, plan, c.cluster, c.microbatches);
+    const double exact_s = exact_step_s(clock, c.in_flight);
+    PlannedOrder planned;
+    try {
+      planned = plan_order(c.network, plan, c.cluster, c.microbatches, c.in_flight);
+    } catch (const Error&) {
+      EXPECT_EQ(exact_s, std::numeric_limits<double>::infinity());
+      continue;
+    }
+    ++cases;
+    validate(planned.schedule, c.network, plan);
+    EXPECT_GE(planned.step_s, exact_s * (1 - 1e-9));
+    EXPECT_LE(planned.bound_s, exact_s * (1 + 1e-9)) << "no order is below the bound";
+    if (planned.proved()) {
+      EXPECT_NEAR(planned.step_s, exact_s, 1e-9);
+    }
+    proved += planned.proved();
+    equal += planned.step_s <= exact_s * (1 + 1e-9);
+  }
+  EXPECT_GT(proved, cases / 3);
+  EXPECT_EQ(equal, cases) << "it finds the smallest step of so small a case";
+}
+
+TEST(OrderSearch, TheClockIsTheSimulators) {
+  std::mt19937 random(3);
+  for (int trial = 0; trial < 400; ++trial) {
+    SCOPED_TRACE(trial);
+    const int stages = 1 + int(random() % 6);
+    const Profile network = random_network(random, stages + 3 + int(random() % 16));
+    const Plan plan = random_plan(random, network, stages);
+    const int M = 1 + int(random() % 9);
+    const Cluster cluster = one_link({.bytes_per_s = 50. * double(random() % 3), .latency_s = 0.1});
+    OrderClock clock(network, plan, cluster, M);
+    for (const Policy& policy : policies()) {
+      if (!policy.trains || policy.placement == Placement::loop || policy.placement == Placement::vee)
+        continue;
+      const Schedule schedule = make_schedule(network, plan, policy, M);
+      Orders orders(plan.stages.size());
+      for (const auto& actions : schedule.ranks)
+        for (const Action& a : actions)
+          if (computes(a.verb)) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
+      const double simulated_s = simulate(schedule, plan, network, cluster).step_s;
+      EXPECT_NEAR(clock.step_s(orders), simulated_s, 1e-9 * simulated_s) << policy.name;
+      EXPECT_LE(order_bound_s(clock, std::vector<int>(plan.stages.size(), M)), simulated_s * (1 + 1e-9));
+    }
+  }
+}
+
+TEST(OrderSearch, IsNeverWorseThanANamedScheduleThatFits) {
+  std::mt19937 random(4);
+  int better = 0;
+  for (int trial = 0; trial < 12; ++trial) {
+    SCOPED_TRACE(trial);
+    Profile network = random_network(random, 10 + int(random() % 10));
+    for (ProfileNode& node : network.nodes) node.cost.backward_weight_s = 0.5 * double(random() % 4);
+    const Plan plan = random_plan(random, network, 3);
+    const int M = 4 + int(random() % 6);
+    const PlannedOrder planned = plan_order(network, plan, {}, M, default_in_flight(plan, M));
+    const double named_s = std::min(step_s(network, plan, policy("zb-h1"), M, {}),
+                                    step_s(network, plan, Policy::one_f_one_b, M, {}));
+    EXPECT_LE(planned.step_s, named_s * (1 + 1e-12));
+    better += planned.step_s < named_s * (1 - 1e-9);
+  }
+  EXPECT_GT(better, 3);
+}
+
+TEST(OrderSearch, IsTheSameEveryTime) {
+  const Profile network = network_of({{3, 4, 2}, {5, 3, 3}, {4, 4, 1}});
+  EXPECT_EQ(order_of(network, 6, {3, 3, 3}).schedule.ranks, order_of(network, 6, {3, 3, 3}).schedule.ranks);
+}
+
+TEST(OrderSearch, RefusesWhatItCantOrder) {
+  const Profile network = chain(2);
+  const Plan plan = one_node_each(network);
+  expect_error([&] { plan_order(network, plan, {}, 4, {0, 1}); }, {"at least one micro-batch"});
+  expect_error([&] { plan_order(network, replicated(plan, {2, 1}), {}, 4, {1, 1, 1}); }, {"no replicas"});
+  expect_error(
+      [&] {
+        plan_order(network, plan_of(network, {{2}, {3}}, {0, 0}), {}, 4, {1});
+      },
+      {"one stage a rank"});
+}
+
+}  // namespace
+}  // namespace antichain::test
