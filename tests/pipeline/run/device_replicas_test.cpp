@@ -96,8 +96,9 @@ class DeviceReplicas : public ::testing::TestWithParam<Way> {
 INSTANTIATE_TEST_SUITE_P(, DeviceReplicas, ::testing::Values(Way::staged, Way::peers, Way::nccl),
                          [](const auto& info) { return name_of(info.param); });
 
+// Through host memory a rank's host waits for messages, and is late with what it starts next.
 class DeviceReplicasTime : public DeviceReplicas {};
-INSTANTIATE_TEST_SUITE_P(, DeviceReplicasTime, ::testing::Values(Way::staged, Way::peers, Way::nccl),
+INSTANTIATE_TEST_SUITE_P(, DeviceReplicasTime, ::testing::Values(Way::peers, Way::nccl),
                          [](const auto& info) { return name_of(info.param); });
 
 struct ReplicaCase {
