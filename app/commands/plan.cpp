@@ -53,7 +53,7 @@ void check(const PlanCommandOptions& o) {
                             o.schedule.schedule, training_policies_in_words()),
                 "give the file to antichain simulate", ExitCode::usage);
   if (!is_training_policy(o.schedule.schedule))
-    refuse_name("schedule", o.schedule.schedule, training_policies());
+    refuse_name("schedule", o.schedule.schedule, schedule_names());
 }
 
 std::string draw_antichains(const Profile& profile, int64_t max_states) {

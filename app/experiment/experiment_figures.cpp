@@ -13,7 +13,6 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/search/dot.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -173,9 +172,9 @@ class Painter {
     how = cell.measured ? "predicted" : "simulated";
     const StudyNetwork network = study_network(o_, out_, cell.key.model, cell.key.ranks);
     const Plan plan = plan_of(cell, network.profile);
-    const Schedule schedule = make_schedule(network.profile, plan, o_.policy, o_.microbatches);
     const PlanOptions options =
         plan_options(o_, network.profile, study_method(cell.key.method), cell.key.ranks);
+    const Schedule schedule = o_.schedule.schedule(network.profile, plan, options);
     for (const Event& e : simulate(schedule, plan, network.profile, options.cluster).events)
       boxes.push_back(
           {e.rank, std::string(category_of(e.action.verb)), e.action.microbatch, e.start_s, e.end_s});

@@ -77,7 +77,7 @@ class Report {
     document_.paragraph(
         fmt::format("{} micro-batches a step under {}, objective {}; profiles {}; link {}. A speedup is over "
                     "one rank doing the same step.",
-                    o_.microbatches, o_.policy.name, name_of(o_.objective),
+                    o_.microbatches, o_.schedule.name, name_of(o_.objective),
                     o_.profiles.empty() ? "measured here" : "of " + o_.profiles, link()));
     if (const std::string doubt = starved_cells(cells_); !doubt.empty())
       document_.paragraph("**" + doubt + "**");

@@ -20,7 +20,6 @@
 #include "framework/say.h"
 #include "pipeline/host/seconds.h"
 #include "pipeline/planning/planning.h"
-#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -45,8 +44,8 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   o.ranks = parse_counts(words.ranks, "--ranks", 1024);
   check_launcher(o.launcher);
   o.mode = study_mode(words.mode);
-  o.policy = policy(words.schedule);
-  if (o.chunks > 0) check_chunks(o.policy.placement, o.chunks, o.policy.name);
+  o.schedule.name = words.schedule;
+  if (o.chunks > 0) check_chunks(o.schedule.policy().placement, o.chunks, o.schedule.name);
   o.objective = objective(words.objective);
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
       folder && o.profiles.empty() && o.mode != StudyMode::measure)
@@ -66,7 +65,7 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
   nlohmann::ordered_json all = {{"profiles", o.profiles},
                                 {"microbatches", o.microbatches},
                                 {"microbatch", o.microbatch},
-                                {"schedule", o.policy.name},
+                                {"schedule", o.schedule.name},
                                 {"objective", name_of(o.objective)},
                                 {"link_bytes_per_s", o.link_bytes_per_s},
                                 {"link_latency_s", o.link_latency_s},
@@ -147,8 +146,9 @@ void add_step_options(CLI::App& app, SpeedupOptions& o, Words& words) {
       option(app, "--microbatch", o.microbatch, "N", group, "samples in one, of profiles measured here"), 1,
       100'000)
       ->capture_default_str();
-  check_name(option(app, "--schedule", words.schedule, "NAME", group, training_policies_in_words()),
-             "schedule", training_policies())
+  check_name(option(app, "--schedule", words.schedule, "NAME", group,
+                    fmt::format("{}", fmt::join(schedule_names(), ", "))),
+             "schedule", schedule_names())
       ->capture_default_str();
   check_whole(option(app, "--chunks", o.chunks, "N", group, "stages a rank, as for plan"), 1, 64);
   check_name(option(app, "--objective", words.objective, "NAME", group, "what plans make small, as for plan"),

@@ -11,7 +11,7 @@
 #include "app/job/experiment_record.h"
 #include "app/options/options.h"
 #include "app/options/planning_options.h"
-#include "pipeline/schedule/policy.h"
+#include "pipeline/planning/schedule_choice.h"
 
 namespace antichain {
 
@@ -23,7 +23,7 @@ struct SpeedupOptions {
   std::string profiles;  // a folder; "": profiles are measured
   // These describe a step and what it is planned for.
   int microbatches = default_microbatches, microbatch = 8;  // the latter in samples, for measuring
-  Policy policy = Policy::one_f_one_b;
+  ScheduleChoice schedule;
   int chunks = 0;  // stages a rank; 0: as many as the schedule has
   Objective objective = default_objective;
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile says

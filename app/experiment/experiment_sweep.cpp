@@ -14,7 +14,6 @@
 #include "framework/json.h"
 #include "partition/profile/read_profile.h"
 #include "pipeline/planning/planning.h"
-#include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -50,7 +49,7 @@ class CellMaker {
     const PlanOptions options = plan_options(o_, profile_, method, key.ranks);
     Plan plan;
     try {
-      plan = plan_network(profile_, options, method.planner, o_.policy);
+      plan = o_.schedule.plan(profile_, options, method.planner);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       cell.refusal = sentence_of(error);
@@ -68,7 +67,7 @@ class CellMaker {
   std::string plan_file(const CellKey& key) const { return out_.file("plans", key.name() + ".json"); }
 
   void predict(Cell& cell, const Plan& plan, const PlanOptions& options) const {
-    const Schedule schedule = make_schedule(profile_, plan, o_.policy, o_.microbatches);
+    const Schedule schedule = o_.schedule.schedule(profile_, plan, options);
     const Timeline timeline = simulate(schedule, plan, profile_, options.cluster);
     const PlanFigures all = figures(plan, profile_, options);
     cell.microbatch = profile_.microbatch;
@@ -98,7 +97,7 @@ class CellMaker {
     fs::remove(json_file);
     words.insert(words.end(),
                  {"--plan", plan_file(cell.key), "--profile", network_.profile_file, "--microbatches",
-                  std::to_string(o_.microbatches), "--schedule", std::string(o_.policy.name), "--watchdog",
+                  std::to_string(o_.microbatches), "--schedule", o_.schedule.name, "--watchdog",
                   fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
@@ -225,7 +224,7 @@ PlanOptions plan_options(const SpeedupOptions& o, const Profile& profile, const 
   if (o.link_bytes_per_s >= 0) link.bytes_per_s = o.link_bytes_per_s;
   if (o.link_latency_s >= 0) link.latency_s = o.link_latency_s;
   return {.stages = ranks,
-          .chunks = o.chunks > 0 ? o.chunks : default_chunks(o.policy.placement),
+          .chunks = o.chunks > 0 ? o.chunks : default_chunks(o.schedule.policy().placement),
           .cluster = o.memory_bytes > 0 ? equal_devices(ranks, link, o.memory_bytes) : one_link(link),
           .objective = o.objective,
           .replicas = {.automatic = method.kind != StudyMethod::Kind::straight},

@@ -3,11 +3,10 @@
 #include <filesystem>
 
 #include "app/cli/checks.h"
-#include "app/options/planning_options.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/plan/cut_file.h"
-#include "pipeline/schedule/policy.h"
+#include "pipeline/planning/schedule_choice.h"
 #include "pipeline/transport/agree.h"
 
 namespace antichain {
@@ -17,8 +16,8 @@ std::string read_schedule(const std::string& name) {
   if (is_training_policy(name) || name == planned_order) return "";
   std::error_code ignored;
   if (!std::filesystem::exists(name, ignored)) {
-    std::vector<std::string> known = training_policies();
-    known.insert(known.end(), {std::string(planned_order), "schedule files"});
+    std::vector<std::string> known = schedule_names();
+    known.push_back("schedule files");
     refuse_name("schedule", name, known);
   }
   return read_file(name);

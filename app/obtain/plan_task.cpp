@@ -10,7 +10,6 @@
 #include "app/obtain/schedule.h"
 #include "framework/error.h"
 #include "partition/plan/cut_file.h"
-#include "pipeline/planning/order_search.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/schedule/policy.h"
 
@@ -125,10 +124,9 @@ void check_order(const PlanningOptions& planning, const std::string& schedule) {
         "leave them out, or choose a schedule by its name", ExitCode::usage);
 }
 
-// Returns the policy that stages are cut for.
-const Policy& policy_to_cut_for(const std::string& schedule) {
-  if (schedule == planned_order) return policy("zb-h1");
-  return is_training_policy(schedule) ? policy(schedule) : Policy::one_f_one_b;
+ScheduleChoice choice_of(const PlanningOptions& planning, const std::string& schedule) {
+  if (schedule != planned_order && !is_training_policy(schedule)) return {};  // a file
+  return {.name = schedule, .in_flight = parse_in_flight(planning.in_flight)};
 }
 
 }  // namespace
@@ -139,7 +137,7 @@ void check_schedule(const PlanningOptions& planning, const std::string& schedule
   check_order(planning, schedule);
   const bool known = is_training_policy(schedule) || schedule == planned_order;
   if (!known || !planning.plan_file.empty()) return;
-  const Policy& asked = policy_to_cut_for(schedule);
+  const Policy& asked = choice_of(planning, schedule).policy();
   PlanOptions options{.stages = planning.stages > 0 ? planning.stages : ranks,
                       .chunks = chunks_of(planning, asked),
                       .replicas = parse_replicas(planning.replicas),
@@ -155,10 +153,9 @@ int PlanTask::devices() const {
 PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,
                    const std::string& schedule, int microbatches, int ranks) {
   check_order(planning, schedule);
-  PlanTask task{.method = method(planning.method),
-                .policy = policy_to_cut_for(schedule),
-                .schedule = schedule,
-                .in_flight = planning.in_flight};
+  PlanTask task{
+      .method = method(planning.method), .schedule = schedule, .choice = choice_of(planning, schedule)};
+  task.policy = task.choice.policy();
   PlanOptions& options = task.options;
   options.objective = objective(planning.objective);
   options.at_most = planning.at_most;
@@ -191,19 +188,8 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   return task;
 }
 
-std::vector<int> in_flight_of(const PlanTask& task, const Plan& plan) {
-  const std::vector<int> asked = parse_in_flight(task.in_flight, plan.ranks());
-  return asked.empty() ? default_in_flight(plan, task.options.microbatches) : asked;
-}
-
-// With `auto` the step is that of the order that is planned next.
 Plan make_plan(const Profile& profile, const PlanTask& task) {
-  Plan plan = plan_network(profile, task.options, task.method, task.policy);
-  if (task.schedule == planned_order)
-    plan.step_s =
-        plan_order(profile, plan, task.options.cluster, task.options.microbatches, in_flight_of(task, plan))
-            .step_s;
-  return plan;
+  return task.choice.plan(profile, task.options, task.method);
 }
 
 Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const Profile& profile,

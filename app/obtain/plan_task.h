@@ -5,7 +5,7 @@
 
 #include "app/obtain/given_files.h"
 #include "partition/plan/method.h"
-#include "pipeline/schedule/policy.h"
+#include "pipeline/planning/schedule_choice.h"
 
 namespace antichain {
 
@@ -14,7 +14,7 @@ struct PlanTask {
   Method method = Method::antichain;
   Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
   std::string schedule = "1f1b";        // as asked for: a policy, `auto` or a file
-  std::string in_flight;                // with `auto`: the limits, as asked for
+  ScheduleChoice choice;                // what it names; 1f1b for a file
   std::string link;                     // its speed, and where that comes from
   std::string backward_split;  // a line about it, where the schedule has halves that were not measured
 
@@ -32,9 +32,6 @@ PlanTask plan_task(const PlanningOptions&, const GivenFiles&, const Profile&, co
 // Throws a usage Error where the named policy can't have so many stages a rank, replicas, or micro-batches.
 // To be called before anything is measured; `ranks` as above.
 void check_schedule(const PlanningOptions&, const std::string& schedule, int microbatches, int ranks);
-
-// Returns the limits of the plan's ranks, for `auto`.
-std::vector<int> in_flight_of(const PlanTask&, const Plan&);
 
 // Plans by the method and predicts the step. Throws Error when a stage does not fit its device's memory.
 Plan make_plan(const Profile&, const PlanTask&);

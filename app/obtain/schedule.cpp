@@ -5,7 +5,6 @@
 #include "app/cli/number_text.h"
 #include "framework/error.h"
 #include "pipeline/host/computing_beats.h"
-#include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_csv.h"
 #include "pipeline/transport/agree.h"
@@ -31,9 +30,9 @@ Schedule obtain_schedule(const GivenFiles& given, const PlanTask& task, const Pr
                          const Plan& plan) {
   const std::string& name = task.schedule;
   const int microbatches = task.options.microbatches;
-  if (name == planned_order && given.schedule.empty())
-    return plan_order(profile, plan, task.options.cluster, microbatches, in_flight_of(task, plan)).schedule;
-  if (is_training_policy(name)) return make_schedule(profile, plan, policy(name), microbatches);
+  const bool shared = name == planned_order && !given.schedule.empty();  // by rank 0
+  if (!shared && (name == planned_order || is_training_policy(name)))
+    return task.choice.schedule(profile, plan, task.options);
   if (name.ends_with(csv_ending)) {
     const CsvSchedule csv = parse_csv(given.schedule, name);
     check_microbatches(csv.microbatches, microbatches, name);

@@ -65,6 +65,7 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
       "--in-flight", o.in_flight,
       "with --schedule auto: the most micro-batches that a rank may have begun and not ended, one number or "
       "one for each rank, N,N,… [as many as there are ranks]");
+  in_flight->check([](const std::string& text) { return parse_in_flight(text), std::string(); });
   in_group(in_flight, "LIST");
   app.add_flag("--at-most", o.at_most, "or fewer, where that is better")->group("Planning");
   CLI::Option* method =
@@ -108,10 +109,9 @@ void add_hardware(CLI::App& app, PlanningOptions& o) {
 
 }  // namespace
 
-std::vector<int> parse_in_flight(const std::string& text, int ranks) {
-  if (text.empty()) return {};
+std::vector<int> parse_in_flight(const std::string& text) {
   std::vector<int> limits;
-  for (const std::string& part : split(text)) {
+  for (const std::string& part : text.empty() ? std::vector<std::string>() : split(text)) {
     int limit = 0;
     const auto [end, code] = std::from_chars(part.data(), part.data() + part.size(), limit);
     if (code != std::errc() || end != part.data() + part.size() || limit < 1)
@@ -119,10 +119,6 @@ std::vector<int> parse_in_flight(const std::string& text, int ranks) {
                   "", ExitCode::usage);
     limits.push_back(limit);
   }
-  if (limits.size() == 1) limits.resize(size_t(ranks), limits.front());
-  if (int(limits.size()) != ranks)
-    throw Error(fmt::format("--in-flight has {} numbers, but the plan has {} ranks", limits.size(), ranks),
-                "give one number for all, or one for each rank", ExitCode::usage);
   return limits;
 }
 

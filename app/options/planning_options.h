@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "app/cli/cli_forward.h"
@@ -15,8 +14,6 @@
 namespace antichain {
 
 constexpr Objective default_objective = Objective::makespan;  // the step time of training
-
-constexpr std::string_view planned_order = "auto";  // as a schedule: searched for the plan at hand
 
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
@@ -40,9 +37,8 @@ void add_profile_cache_option(CLI::App&, PlanningOptions&);
 
 // Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);
-// Parses "4" or "4,3,2,1": a limit for each rank. Returns nothing for nothing. Throws a usage Error when it
-// is neither, and when there is another number of limits than ranks.
-std::vector<int> parse_in_flight(const std::string&, int ranks);
+// Parses "4", "4,3,2,1" or nothing. Throws a usage Error when it is none of these.
+std::vector<int> parse_in_flight(const std::string&);
 // Parses "node4,node7", or nothing. Throws a usage Error when a name is missing.
 std::vector<std::string> parse_names(const std::string&);
 // Throws a usage Error where cuts are given that none of the requested methods uses.

@@ -57,7 +57,7 @@ OrderClock::OrderClock(const Profile& profile, const Plan& plan, const Cluster& 
   }
 }
 
-double OrderClock::step_s(const Orders& orders) {
+double OrderClock::step_s(const RankOrders& orders) {
   const size_t stages = times_.size(), M = size_t(microbatches_);
   done_.resize(stages);
   for (size_t s = 0; s < stages; ++s) done_[s].assign(orders[s].size(), {});
@@ -80,7 +80,7 @@ double OrderClock::step_s(const Orders& orders) {
 }
 
 // Does what the stage can do with what has arrived so far.
-bool OrderClock::run(int stage, const Order& order) {
+bool OrderClock::run(int stage, const RankOrder& order) {
   const size_t s = size_t(stage), M = size_t(microbatches_);
   int& next = next_[s];
   const int begin = next;

@@ -26,14 +26,14 @@ struct Wire {
   double seconds = 0;
 };
 
-// An Order is what one rank computes: F, B, I and W of its own stage.
+// A RankOrder is what one rank computes: F, B, I and W of its own stage.
 struct Computing {
   Verb verb = Verb::forward;
   int microbatch = 0;
   bool operator==(const Computing&) const = default;
 };
-using Order = std::vector<Computing>;
-using Orders = std::vector<Order>;  // by stage
+using RankOrder = std::vector<Computing>;
+using RankOrders = std::vector<RankOrder>;  // by stage
 
 class OrderClock {
  public:
@@ -41,7 +41,7 @@ class OrderClock {
   OrderClock(const Profile&, const Plan&, const Cluster&, int microbatches);
 
   // Returns the step's seconds, or infinity where ranks wait for each other in a circle.
-  double step_s(const Orders&);
+  double step_s(const RankOrders&);
 
   // After step_s: the actions that the step's length hangs on, from its end to its begin. Each begins when
   // the next one in this list, or a message of it, ends.
@@ -61,7 +61,7 @@ class OrderClock {
     double end_s = 0;
     At because;  // what it waited for last; stage −1 for nothing
   };
-  bool run(int stage, const Order&);
+  bool run(int stage, const RankOrder&);
 
   const int microbatches_;
   std::vector<StageTimes> times_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "framework/error.h"
+#include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/simulate/simulate.h"
@@ -27,7 +28,7 @@ bool begins_gradient(Verb verb) { return verb == Verb::backward || verb == Verb:
 bool ends(Verb verb) { return verb == Verb::backward || verb == Verb::backward_weight; }
 
 // Returns the most micro-batches in flight, from the begin of F to the end of W.
-int most_in_flight(const Order& order) {
+int most_in_flight(const RankOrder& order) {
   int now = 0, most = 0;
   for (const Computing& c : order) {
     if (c.verb == Verb::forward) most = std::max(most, ++now);
@@ -37,7 +38,7 @@ int most_in_flight(const Order& order) {
 }
 
 struct Candidate {
-  Orders orders;
+  RankOrders orders;
   double step_s = infinite_s;
   std::string origin;
 };
@@ -57,7 +58,7 @@ class GreedyOrder {
   }
 
   // Returns nothing where nobody can go on before all is done.
-  std::optional<Orders> make() {
+  std::optional<RankOrders> make() {
     for (int left = 3 * clock_.stages() * clock_.microbatches(); left > 0; --left) {
       Next best;
       for (int s = 0; s < clock_.stages(); ++s)
@@ -65,14 +66,14 @@ class GreedyOrder {
       if (best.start_s == infinite_s) return std::nullopt;
       take(best);
     }
-    Orders orders;
+    RankOrders orders;
     for (Stage& s : stages_) orders.push_back(std::move(s.order));
     return orders;
   }
 
  private:
   struct Stage {
-    Order order;
+    RankOrder order;
     double now_s = 0;
     int forwards = 0, inputs = 0, weights = 0;
     std::vector<double> tensors_s, gradients_s;           // when the last of each micro-batch has come
@@ -181,7 +182,7 @@ class OrderSearch {
     std::ranges::stable_sort(starts_, {}, &Candidate::step_s);
   }
 
-  std::optional<Orders> orders_of(const Policy& policy) const {
+  std::optional<RankOrders> orders_of(const Policy& policy) const {
     std::vector<std::vector<int>> ranks;
     for (const PlanStage& stage : plan_.stages) ranks.push_back(stage.ranks);
     ComputeOrders made;
@@ -190,13 +191,13 @@ class OrderSearch {
     } catch (const Error&) {  // it is for other placements, or numbers of micro-batches
       return std::nullopt;
     }
-    Orders orders(size_t(clock_.stages()));
+    RankOrders orders(size_t(clock_.stages()));
     for (const ComputeOrder& of_rank : made)
       for (const Action& a : of_rank.actions) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
     return orders;
   }
 
-  void add(const std::optional<Orders>& orders, std::string origin) {
+  void add(const std::optional<RankOrders>& orders, std::string origin) {
     if (!orders) return;
     for (size_t s = 0; s < orders->size(); ++s)
       if (most_in_flight((*orders)[s]) > in_flight_[s]) return;
@@ -206,8 +207,8 @@ class OrderSearch {
     starts_.push_back(std::move(candidate));
   }
 
-  double time(const Orders& orders) {
-    for (const Order& order : orders) spent_ += int64_t(order.size());
+  double time(const RankOrders& orders) {
+    for (const RankOrder& order : orders) spent_ += int64_t(order.size());
     return clock_.step_s(orders);
   }
 
@@ -216,23 +217,23 @@ class OrderSearch {
     for (size_t s = 0; s < candidate.orders.size(); ++s)
       for (size_t i = candidate.orders[s].size(); i-- > 1;) {
         if (!joinable(candidate.orders[s], i)) continue;
-        Orders joined = candidate.orders;
+        RankOrders joined = candidate.orders;
         join(joined[s], i);
         if (const double step_s = time(joined); step_s <= candidate.step_s)
           candidate.orders = std::move(joined), candidate.step_s = step_s;
       }
   }
-  static bool joinable(const Order& order, size_t i) {
+  static bool joinable(const RankOrder& order, size_t i) {
     return order[i].verb == Verb::backward_weight && order[i - 1].verb == Verb::backward_input &&
            order[i].microbatch == order[i - 1].microbatch;
   }
-  static void join(Order& order, size_t i) {
+  static void join(RankOrder& order, size_t i) {
     order[i - 1].verb = Verb::backward;
     order.erase(order.begin() + int(i));
   }
 
   // Whether the action at i may come before its neighbour.
-  bool exchangeable(int stage, const Order& order, size_t i) const {
+  bool exchangeable(int stage, const RankOrder& order, size_t i) const {
     const auto [first, m] = order[i - 1];
     const auto [second, n] = order[i];
     if (first == second || (begins_gradient(first) && begins_gradient(second)) ||
@@ -243,11 +244,11 @@ class OrderSearch {
   }
 
   // Changes the orders somewhere on the critical path. Returns whether there was anything to change.
-  bool change(Orders& orders, const std::vector<OrderClock::At>& path) {
+  bool change(RankOrders& orders, const std::vector<OrderClock::At>& path) {
     for (int tries = 0; tries < 8; ++tries) {
       const size_t k = random_() % path.size();
       const auto [stage, index] = path[k];
-      Order& order = orders[size_t(stage)];
+      RankOrder& order = orders[size_t(stage)];
       const size_t i = size_t(index);
       if (order[i].verb == Verb::backward && random_() % 4 == 0) {
         order[i].verb = Verb::backward_input;
@@ -277,7 +278,7 @@ class OrderSearch {
     while (spent_ - begin < share && !proved(best.step_s)) {
       const double done = double(spent_ - begin) / double(share);
       const double heat_s = from.step_s * hot * std::pow(cold / hot, done);
-      Orders changed = now.orders;
+      RankOrders changed = now.orders;
       if (!change(changed, path)) {
         spent_ += 1000;
         continue;
@@ -319,8 +320,22 @@ class OrderSearch {
 
 }  // namespace
 
-std::vector<int> default_in_flight(const Plan& plan, int microbatches) {
-  return std::vector<int>(size_t(plan.ranks()), std::min(microbatches, int(plan.stages.size())));
+std::vector<int> default_in_flight(const Profile& profile, const Plan& plan, const Cluster& cluster,
+                                   int microbatches) {
+  std::vector<int> limits(size_t(plan.ranks()), std::min(microbatches, int(plan.stages.size())));
+  for (const PlanStage& stage : plan.stages)
+    for (const int rank : stage.ranks) {
+      const int64_t memory_bytes = cluster.device(plan.device_of(rank)).memory_bytes;
+      if (memory_bytes == 0) continue;
+      int64_t held = 0, kept = 0;
+      for (const int n : stage.nodes) {
+        held += held_bytes(profile.nodes[size_t(n)].cost);
+        kept += kept_bytes(profile.nodes[size_t(n)].cost);
+      }
+      const int64_t fit = kept > 0 ? (memory_bytes - held) / kept : microbatches;
+      limits[size_t(rank)] = int(std::clamp<int64_t>(fit, 1, microbatches));
+    }
+  return limits;
 }
 
 double order_bound_s(const OrderClock& clock, const std::vector<int>& in_flight) {

@@ -37,8 +37,10 @@ struct PlannedOrder {
   bool proved() const { return step_s <= bound_s * (1 + 1e-9); }
 };
 
-// Returns as many micro-batches in flight as there are stages, at most all, on every rank.
-std::vector<int> default_in_flight(const Plan&, int microbatches);
+// Returns by rank as many micro-batches in flight as there are stages. Where the rank's device has a limit of
+// memory, it is as many as fit by the planners' formula (partition/plan/stage_cost.h), but at least one. It
+// is never more than all.
+std::vector<int> default_in_flight(const Profile&, const Plan&, const Cluster&, int microbatches);
 
 // `in_flight` is per rank. Throws Error for a plan with replicas or several stages a rank, and where a limit
 // is less than 1 or no order keeps the limits.

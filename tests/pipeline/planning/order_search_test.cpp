@@ -1,4 +1,4 @@
-// Orders planned for the plan at hand: proved smallest steps, the published settings, an exact search on
+// RankOrders planned for the plan at hand: proved smallest steps, the published settings, an exact search on
 // small random cases, and never worse than a named schedule.
 #include "pipeline/planning/order_search.h"
 
@@ -8,6 +8,8 @@
 #include <functional>
 #include <limits>
 
+#include "pipeline/planning/planning.h"
+#include "pipeline/planning/schedule_choice.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
@@ -58,8 +60,8 @@ TEST(OrderSearch, FindsTheProvedSmallestStepsOfUnevenStages) {
 }
 
 // Calls visit(order) for every order of one rank: three counters that no limit forbids.
-void each_order(int microbatches, int in_flight, Order& order, int f, int i, int w,
-                const std::function<void(const Order&)>& visit) {
+void each_order(int microbatches, int in_flight, RankOrder& order, int f, int i, int w,
+                const std::function<void(const RankOrder&)>& visit) {
   if (w == microbatches) return visit(order);
   const auto with = [&](Verb verb, int m, int f_next, int i_next, int w_next) {
     order.push_back({verb, m});
@@ -73,20 +75,20 @@ void each_order(int microbatches, int in_flight, Order& order, int f, int i, int
 }
 
 double exact_step_s(OrderClock& clock, const std::vector<int>& in_flight) {
-  std::vector<std::vector<Order>> choices(size_t(clock.stages()));
+  std::vector<std::vector<RankOrder>> choices(size_t(clock.stages()));
   for (size_t s = 0; s < choices.size(); ++s) {
-    Order order;
+    RankOrder order;
     each_order(clock.microbatches(), in_flight[s], order, 0, 0, 0,
-               [&](const Order& found) { choices[s].push_back(found); });
+               [&](const RankOrder& found) { choices[s].push_back(found); });
   }
   double best_s = std::numeric_limits<double>::infinity();
-  Orders orders(choices.size());
+  RankOrders orders(choices.size());
   const std::function<void(size_t)> choose = [&](size_t s) {
     if (s == choices.size()) {
       best_s = std::min(best_s, clock.step_s(orders));
       return;
     }
-    for (const Order& order : choices[s]) orders[s] = order, choose(s + 1);
+    for (const RankOrder& order : choices[s]) orders[s] = order, choose(s + 1);
   };
   choose(0);
   return best_s;
@@ -157,7 +159,7 @@ TEST(OrderSearch, TheClockIsTheSimulators) {
       if (!policy.trains || policy.placement == Placement::loop || policy.placement == Placement::vee)
         continue;
       const Schedule schedule = make_schedule(network, plan, policy, M);
-      Orders orders(plan.stages.size());
+      RankOrders orders(plan.stages.size());
       for (const auto& actions : schedule.ranks)
         for (const Action& a : actions)
           if (computes(a.verb)) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
@@ -177,13 +179,38 @@ TEST(OrderSearch, IsNeverWorseThanANamedScheduleThatFits) {
     for (ProfileNode& node : network.nodes) node.cost.backward_weight_s = 0.5 * double(random() % 4);
     const Plan plan = random_plan(random, network, 3);
     const int M = 4 + int(random() % 6);
-    const PlannedOrder planned = plan_order(network, plan, {}, M, default_in_flight(plan, M));
+    const PlannedOrder planned = plan_order(network, plan, {}, M, default_in_flight(network, plan, {}, M));
     const double named_s = std::min(step_s(network, plan, policy("zb-h1"), M, {}),
                                     step_s(network, plan, Policy::one_f_one_b, M, {}));
     EXPECT_LE(planned.step_s, named_s * (1 + 1e-12));
     better += planned.step_s < named_s * (1 - 1e-9);
   }
   EXPECT_GT(better, 3);
+}
+
+TEST(OrderSearch, MemoryLimitsWhatIsInFlight) {
+  Profile network = chain(3, {.forward_s = 1, .backward_input_s = 1, .param_bytes = 100, .stash_bytes = 50});
+  const Plan plan = one_node_each(network);
+  const auto limits = [&](int64_t bytes, int microbatches) {
+    return default_in_flight(network, plan, equal_devices(3, {}, bytes), microbatches);
+  };
+  EXPECT_EQ(limits(0, 8), (std::vector<int>{3, 3, 3}));
+  EXPECT_EQ(limits(0, 2), (std::vector<int>{2, 2, 2}));
+  EXPECT_EQ(limits(300 + 5 * 50, 8), (std::vector<int>{5, 5, 5}))
+      << "weights, gradients, momentum; five stashes";
+  EXPECT_EQ(limits(100, 8), (std::vector<int>{1, 1, 1}));
+}
+
+TEST(ScheduleChoice, CutsForOneFOneBWhereNothingElseFits) {
+  const Profile network = chain(4, {.forward_s = 1, .backward_input_s = 1, .stash_bytes = 100});
+  PlanOptions options{.stages = 4, .objective = Objective::makespan, .microbatches = 8};
+  options.cluster.devices = {
+      {.memory_bytes = 400}, {.memory_bytes = 300}, {.memory_bytes = 200}, {.memory_bytes = 100}};
+  const ScheduleChoice choice{.name = std::string(planned_order)};
+  expect_error([&] { plan_network(network, options, Method::antichain, choice.policy()); }, {""});
+  const Plan plan = choice.plan(network, options, Method::antichain);
+  EXPECT_EQ(choice.limits(network, plan, options), (std::vector<int>{4, 3, 2, 1}));
+  EXPECT_EQ(peak_in_flight(choice.schedule(network, plan, options)), (std::vector<double>{4, 3, 2, 1}));
 }
 
 TEST(OrderSearch, IsTheSameEveryTime) {

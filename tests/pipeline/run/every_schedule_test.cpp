@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -30,6 +31,12 @@ TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
       expect_same(train_on_threads(c, ranks, for_policy(policy, ++seed), by_policy(policy)), one,
                   fmt::format("{} on {} ranks", policy.name, ranks));
   }
+  const auto planned = [](const Profile& network, const Plan& plan, int M) {
+    return plan_order(network, plan, {}, M, default_in_flight(network, plan, {}, M)).schedule;
+  };
+  for (int ranks = 2; ranks <= 4; ++ranks)
+    expect_same(train_on_threads(c, ranks, at_random(++seed), planned), one,
+                fmt::format("a planned order on {} ranks", ranks));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EverySchedule,

@@ -1,0 +1,39 @@
+// A ScheduleChoice is a schedule that was asked for by name: a policy's, whose order is fixed, or `auto`,
+// whose order is searched for the plan. It makes the plan and the schedule for both.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "partition/plan/method.h"
+#include "pipeline/planning/order_search.h"
+#include "pipeline/schedule/policy.h"
+
+namespace antichain {
+
+constexpr std::string_view planned_order = "auto";
+
+// Returns the names that a schedule to train with can have.
+std::vector<std::string> schedule_names();
+
+struct ScheduleChoice {
+  std::string name{Policy::one_f_one_b.name};
+  // For `auto`: the most micro-batches in flight, one number for all ranks or one for each. Empty: the
+  // default (default_in_flight).
+  std::vector<int> in_flight = {};
+
+  bool planned() const { return name == planned_order; }
+  // Returns the policy that stages are cut for: the named one, or zb-h1 for `auto`. That one parts backwards
+  // and allows every rank the same memory.
+  const Policy& policy() const;
+
+  // Plans as plan_network does. With `auto` the step is that of the order that `schedule` finds, and stages
+  // are cut for 1f1b as well, which needs less memory: the better plan that fits is kept.
+  Plan plan(const Profile&, const PlanOptions&, Method) const;
+  Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
+  // For `auto`: returns the limits by rank. Throws a usage Error when there is another number of them.
+  std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
+};
+
+}  // namespace antichain
