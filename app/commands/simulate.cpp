@@ -6,6 +6,7 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
+#include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/obtain/given_files.h"
 #include "app/obtain/schedule.h"
@@ -13,6 +14,7 @@
 #include "app/report/plan_report.h"
 #include "app/report/report.h"
 #include "app/report/schedule_comparison.h"
+#include "app/report/timeline_page.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/profile/read_profile.h"
@@ -27,7 +29,7 @@ struct SimulateOptions {
   ScheduleOptions schedule;
   int microbatches = default_microbatches, width = 0;  // 0: the terminal's
   bool compare = false;
-  std::string json_file, trace_file, schedule_file;
+  std::string json_file, trace_file, schedule_file, html_file;
 };
 
 void write_results(const SimulateOptions& options, const Profile& profile, const Plan& plan,
@@ -56,9 +58,24 @@ void check_comparison(const SimulateOptions& o) {
                 "write the files without it, one --schedule at a time", ExitCode::usage);
 }
 
+void write_page(const SimulateOptions& options, const Profile& profile,
+                const std::vector<ShownSchedule>& schedules) {
+  if (options.html_file.empty()) return;
+  const std::string title =
+      fmt::format("{}, {}", subject(profile), counted(options.microbatches, "micro-batch", "micro-batches"));
+  write_output(options.html_file,
+               timeline_page(profile, title,
+                             "Simulated. Scroll to zoom, drag to move, double-click to see all; point at an "
+                             "action to see what it is. Below each rank: its memory.",
+                             schedules));
+}
+
 void compare(const SimulateOptions& options, const GivenFiles& given, const Profile& profile) {
   begin_answer();
-  fmt::print("{}", compare_schedules(options.planning, given, profile, options.microbatches, 1));
+  const ScheduleComparison comparison =
+      compare_schedules(options.planning, given, profile, options.microbatches, 1);
+  fmt::print("{}", comparison.table);
+  write_page(options, profile, comparison.schedules);
 }
 
 void run(const SimulateOptions& options) {
@@ -67,7 +84,7 @@ void run(const SimulateOptions& options) {
   if (!says_how_many_stages(planning))
     throw Error("simulate needs a plan", "give --plan FILE, --stages N or --cluster FILE", ExitCode::usage);
   if (options.compare) check_comparison(options);
-  check_writable({options.json_file, options.trace_file, options.schedule_file});
+  check_writable({options.json_file, options.trace_file, options.schedule_file, options.html_file});
   if (rank_hint() > 0) return;  // under mpirun rank 0 simulates
   // 1. Get the network's costs and the plan.
   const GivenFiles given = read_given_files(planning, options.schedule.schedule);
@@ -86,6 +103,7 @@ void run(const SimulateOptions& options) {
              describe(timeline, plan, profile, schedule, task));
   // 4. Write the files.
   write_results(options, profile, plan, schedule, timeline);
+  write_page(options, profile, {shown(task, plan, timeline, profile)});
 }
 
 }  // namespace
@@ -111,6 +129,8 @@ void add_simulate(CLI::App& app) {
   add_output_option(command, "--json", options->json_file, "write the prediction");
   add_output_option(command, "--trace", options->trace_file,
                     "write the predicted step for ui.perfetto.dev or chrome://tracing");
+  add_output_option(command, "--html", options->html_file,
+                    "write the timeline, or all that are compared, as a page for a browser");
   add_output_option(command, "--write-schedule", options->schedule_file,
                     "write the schedule, for --schedule: as text, or as FILE.csv in the compute-only form of "
                     "PyTorch's torch.distributed.pipelining");

@@ -21,7 +21,7 @@ namespace {
 struct Row {
   PlanTask task;
   Plan plan;
-  double step_s = 0, span_s = 0, bubble = 0;
+  Timeline timeline;
   int64_t memory_bytes = 0;  // of the fullest rank
   int64_t messages = 0;
 };
@@ -45,10 +45,7 @@ Row row_of(const Profile& profile, PlanTask task) {
   Row row{.task = std::move(task)};
   row.plan = make_plan(profile, row.task);
   const Schedule schedule = obtain_schedule({}, row.task, profile, row.plan);
-  const Timeline timeline = simulate(schedule, row.plan, profile, row.task.options.cluster);
-  row.step_s = timeline.step_s;
-  row.span_s = timeline.span_s();
-  row.bubble = timeline.bubble_fraction();
+  row.timeline = simulate(schedule, row.plan, profile, row.task.options.cluster);
   const std::vector<int64_t> memory = peak_memory_bytes(schedule, row.plan, profile);
   row.memory_bytes = *std::ranges::max_element(memory);
   row.messages = messages_of(schedule);
@@ -58,18 +55,28 @@ Row row_of(const Profile& profile, PlanTask task) {
 std::vector<std::string> cells(const Row& row, const Profile& profile, bool best) {
   return {fmt::format("{} {}", best ? "*" : " ", row.task.schedule),
           std::to_string(int(row.plan.stages.size())),
-          milliseconds(row.step_s),
-          milliseconds(row.span_s),
-          percent(row.bubble),
-          fmt::format("{:.2f}", speedup(row.step_s, profile, row.task.options)),
+          milliseconds(row.timeline.step_s),
+          milliseconds(row.timeline.span_s()),
+          percent(row.timeline.bubble_fraction()),
+          fmt::format("{:.2f}", speedup(row.timeline.step_s, profile, row.task.options)),
           mebibytes(row.memory_bytes),
           std::to_string(row.messages)};
 }
 
 }  // namespace
 
-std::string compare_schedules(const PlanningOptions& planning, const GivenFiles& given,
-                              const Profile& profile, int microbatches, int ranks) {
+ShownSchedule shown(const PlanTask& task, const Plan& plan, const Timeline& timeline,
+                    const Profile& profile) {
+  return {.name = task.schedule,
+          .about = fmt::format("step {} ms, bubble {} %, speedup {:.2f}", milliseconds(timeline.step_s),
+                               percent(timeline.bubble_fraction()),
+                               speedup(timeline.step_s, profile, task.options)),
+          .plan = plan,
+          .timeline = timeline};
+}
+
+ScheduleComparison compare_schedules(const PlanningOptions& planning, const GivenFiles& given,
+                                     const Profile& profile, int microbatches, int ranks) {
   using enum Table::Align;
   std::vector<Row> rows;
   std::string refusals;
@@ -87,7 +94,7 @@ std::string compare_schedules(const PlanningOptions& planning, const GivenFiles&
     }
   }
   if (rows.empty()) throw Error(*refusal);
-  const auto best = std::ranges::min_element(rows, {}, &Row::step_s);
+  const auto best = std::ranges::min_element(rows, {}, [](const Row& row) { return row.timeline.step_s; });
   Table table({{"  schedule", left},
                {"stages"},
                {"step\nms"},
@@ -102,14 +109,18 @@ std::string compare_schedules(const PlanningOptions& planning, const GivenFiles&
       fmt::format("Schedules for {} on {}", subject(profile), counted(rows.front().plan.ranks(), "device"));
   const auto split =
       std::ranges::find_if(rows, [](const Row& row) { return !row.task.backward_split.empty(); });
-  return fmt::format("{}\n{}\nLink {}\n{}\n{}\n{}{}{}", styled(Style::heading, heading),
-                     counted(microbatches, "micro-batch", "micro-batches"), rows.front().task.link,
-                     split == rows.end() ? "" : split->task.backward_split, table.str(),
-                     hanging("", 0, "*: the shortest step"),
-                     hanging("", 0,
-                             "span: the longest time from a rank's first action to its last; peak memory: of "
-                             "the fullest rank; messages: in one step"),
-                     refusals);
+  ScheduleComparison comparison;
+  comparison.table =
+      fmt::format("{}\n{}\nLink {}\n{}\n{}\n{}{}{}", styled(Style::heading, heading),
+                  counted(microbatches, "micro-batch", "micro-batches"), rows.front().task.link,
+                  split == rows.end() ? "" : split->task.backward_split, table.str(),
+                  hanging("", 0, "*: the shortest step"),
+                  hanging("", 0,
+                          "span: the longest time from a rank's first action to its last; peak memory: of "
+                          "the fullest rank; messages: in one step"),
+                  refusals);
+  for (Row& row : rows) comparison.schedules.push_back(shown(row.task, row.plan, row.timeline, profile));
+  return comparison;
 }
 
 }  // namespace antichain

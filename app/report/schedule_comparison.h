@@ -1,20 +1,31 @@
-// A ScheduleComparison sets all policies side by side, on one network and one cluster. Each has a plan of its
-// own, because each has its own number of stages a rank.
+// A ScheduleComparison sets all schedules side by side, on one network and one cluster. Each has a plan of
+// its own, because each has its own number of stages a rank.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "app/obtain/given_files.h"
+#include "app/obtain/plan_task.h"
 #include "app/options/planning_options.h"
+#include "app/report/timeline_page.h"
 #include "partition/profile/profile.h"
 
 namespace antichain {
 
-// Returns a table with a row for each policy that trains: the step, the longest span of a rank, the bubble,
-// the speedup over one device, the peak memory of the fullest rank, and the messages of a step. Below it
-// stands why a policy has no row of figures. `ranks` is the number of devices where neither an option nor the
-// cluster says it. Throws the policy's Error where none has a plan.
-std::string compare_schedules(const PlanningOptions&, const GivenFiles&, const Profile&, int microbatches,
-                              int ranks);
+struct ScheduleComparison {
+  std::string table;
+  std::vector<ShownSchedule> schedules;  // those that have a plan
+};
+
+// The table has a row for each schedule that trains: the step, the longest span of a rank, the bubble, the
+// speedup over one device, the peak memory of the fullest rank, and the messages of a step. Below it stands
+// why a schedule has no row of figures. `ranks` is the number of devices where neither an option nor the
+// cluster says it. Throws the schedule's Error where none has a plan.
+ScheduleComparison compare_schedules(const PlanningOptions&, const GivenFiles&, const Profile&,
+                                     int microbatches, int ranks);
+
+// Names the task's schedule and its figures.
+ShownSchedule shown(const PlanTask&, const Plan&, const Timeline&, const Profile&);
 
 }  // namespace antichain

@@ -1,0 +1,120 @@
+#include "app/report/timeline_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "app/cli/number_text.h"
+#include "framework/printable.h"
+#include "partition/plan/stage_cost.h"
+
+namespace antichain {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Returns the letter by which the page colours an action, or 0 for those that take no time to look at.
+char letter_of(Verb verb) {
+  switch (verb) {
+    case Verb::forward:
+      return 'F';
+    case Verb::backward:
+      return 'B';
+    case Verb::backward_input:
+      return 'I';
+    case Verb::backward_weight:
+      return 'W';
+    case Verb::reduce:
+      return 'A';
+    case Verb::update:
+      return 'U';
+    case Verb::load:
+    case Verb::recv:
+    case Verb::send:
+      break;
+  }
+  return 0;
+}
+
+std::string wait_of(const Event& recv, const Profile& profile) {
+  const Message& message = recv.action.message;
+  return fmt::format(
+      "waited {} ms for the {} of {}, micro-batch {}, from rank {}", milliseconds(recv.end_s - recv.start_s),
+      message.flow == Flow::activation ? "output" : "gradient",
+      printable(profile.nodes[size_t(message.tensor)].name), recv.action.microbatch, recv.action.peer);
+}
+
+// An event as [rank, letter, stage, micro-batch, begin, end, what it waited for].
+Json events_of(const ShownSchedule& shown, const Profile& profile) {
+  Json events = Json::array();
+  std::string waits;
+  int rank = -1;
+  for (const Event& e : shown.timeline.events) {
+    if (e.rank != std::exchange(rank, e.rank)) waits.clear();
+    if (e.action.verb == Verb::recv && e.end_s > e.start_s) waits = wait_of(e, profile);
+    const char letter = letter_of(e.action.verb);
+    if (letter == 0 || e.end_s <= e.start_s) continue;
+    events.push_back({e.rank, std::string(1, letter), e.action.stage, e.action.microbatch, e.start_s, e.end_s,
+                      std::exchange(waits, {})});
+  }
+  return events;
+}
+
+// For each rank, moments and the bytes from then on.
+Json memory_of(const ShownSchedule& shown, const Profile& profile) {
+  std::vector<int64_t> kept, held(size_t(shown.plan.ranks()), 0);
+  for (const PlanStage& stage : shown.plan.stages) {
+    kept.push_back(0);
+    for (const int n : stage.nodes) {
+      const NodeCost& cost = profile.nodes[size_t(n)].cost;
+      kept.back() += kept_bytes(cost);
+      for (const int rank : stage.ranks) held[size_t(rank)] += held_bytes(cost);
+    }
+  }
+  std::vector<std::vector<std::pair<double, int64_t>>> changes(held.size());
+  for (const Event& e : shown.timeline.events) {
+    const Verb verb = e.action.verb;
+    if (verb == Verb::forward) changes[size_t(e.rank)].push_back({e.start_s, kept[size_t(e.action.stage)]});
+    if (verb == Verb::backward || verb == Verb::backward_weight)
+      changes[size_t(e.rank)].push_back({e.end_s, -kept[size_t(e.action.stage)]});
+  }
+  Json all = Json::array();
+  for (size_t rank = 0; rank < held.size(); ++rank) {
+    std::ranges::sort(changes[rank]);
+    Json curve = Json::array({Json::array({0., held[rank]})});
+    int64_t now = held[rank];
+    for (size_t i = 0; i < changes[rank].size(); ++i) {
+      now += changes[rank][i].second;
+      const double at_s = changes[rank][i].first;
+      if (i + 1 == changes[rank].size() || changes[rank][i + 1].first > at_s) curve.push_back({at_s, now});
+    }
+    curve.push_back({shown.timeline.step_s, now});
+    all.push_back(curve);
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string timeline_page(const Profile& profile, const std::string& title, const std::string& about,
+                          const std::vector<ShownSchedule>& schedules) {
+  Json data = {{"title", title}, {"about", about}, {"schedules", Json::array()}};
+  for (const ShownSchedule& shown : schedules)
+    data["schedules"].push_back({{"name", shown.name},
+                                 {"about", shown.about},
+                                 {"ranks", shown.plan.ranks()},
+                                 {"stages_a_rank", int(shown.plan.stages.size()) / shown.plan.ranks()},
+                                 {"step_s", shown.timeline.step_s},
+                                 {"events", events_of(shown, profile)},
+                                 {"memory", memory_of(shown, profile)}});
+  std::string text = data.dump(-1, ' ', true);
+  // "</script>" within a name would end the page's script.
+  for (size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) text.replace(at, 2, "<\\/");
+  std::string page(timeline_page_text());
+  constexpr std::string_view mark = "{{data}}";
+  return page.replace(page.find(mark), mark.size(), text);
+}
+
+}  // namespace antichain

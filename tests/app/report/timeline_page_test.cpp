@@ -1,0 +1,95 @@
+// The page has the program's own numbers, and a browser draws every one of them.
+#include "app/report/timeline_page.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "framework/json.h"
+#include "pipeline/schedule/policy.h"
+#include "pipeline/simulate/simulate.h"
+#include "tests/data/temporary_folder.h"
+#include "tests/pipeline/planning/networks.h"
+
+namespace antichain::test {
+namespace {
+
+// Two stages, a forward of 1 ms and a backward of 2 ms; each forward keeps 100 bytes.
+struct Page {
+  Page() {
+    network.nodes[2].name = "</script><b>";
+    timeline = simulate(make_schedule(network, plan, Policy::one_f_one_b, 3), plan, network, {});
+    text = timeline_page(network, "title", "about", {{"1f1b", "a step", plan, timeline}});
+  }
+  nlohmann::json data() const {
+    const std::string begin = "type=\"application/json\">";
+    const size_t from = text.find(begin) + begin.size();
+    return nlohmann::json::parse(text.substr(from, text.find("</script>", from) - from));
+  }
+
+  Profile network = chain(2, {.forward_s = 1e-3, .backward_input_s = 2e-3, .stash_bytes = 100});
+  const Plan plan = one_node_each(network);
+  Timeline timeline;
+  std::string text;
+};
+
+TEST(TimelinePage, HasTheSimulatedTimesAndBytes) {
+  const Page page;
+  const nlohmann::json shown = page.data().at("schedules").at(0);
+  EXPECT_EQ(shown.at("step_s"), page.timeline.step_s);
+  ASSERT_EQ(shown.at("events").size(), 12u) << "three forwards and backwards on both ranks";
+  const nlohmann::json first_on_rank_1 = shown.at("events").at(6);
+  EXPECT_EQ(first_on_rank_1.at(0), 1);
+  EXPECT_EQ(first_on_rank_1.at(1), "F");
+  EXPECT_EQ(first_on_rank_1.at(4), 1e-3);
+  EXPECT_EQ(first_on_rank_1.at(6),
+            "waited 1.00 ms for the output of </script><b>, micro-batch 0, from rank 0");
+  // Rank 0 has two micro-batches in flight, rank 1 one.
+  const auto most = [&](int rank) {
+    int64_t bytes = 0;
+    for (const auto& point : shown.at("memory").at(size_t(rank)))
+      bytes = std::max(bytes, point.at(1).get<int64_t>());
+    return bytes;
+  };
+  EXPECT_EQ(most(0), 200);
+  EXPECT_EQ(most(1), 100);
+}
+
+TEST(TimelinePage, LoadsNothing) {
+  const Page page;
+  for (const char* part : {"src=", "href=", "@import", "url(http"})
+    EXPECT_EQ(page.text.find(part), std::string::npos) << part;
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::array<char, 4096> buffer;
+  for (size_t n; (n = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) text.append(buffer.data(), n);
+  ::pclose(pipe);
+  return text;
+}
+
+TEST(TimelinePage, IsDrawnByABrowser) {
+  const std::string browser = output_of("command -v chromium chromium-browser google-chrome | head -n 1");
+  if (browser.empty()) GTEST_SKIP() << "there is no Chromium";
+  const TemporaryFolder folder;
+  write_file(folder.str() + "/page.html", Page().text);
+  const std::string drawn =
+      output_of("timeout 60 " + browser.substr(0, browser.find('\n')) +
+                " --headless --no-sandbox --disable-gpu --virtual-time-budget=5000 "
+                "--user-data-dir=" +
+                folder.str() + "/profile --dump-dom file://" + folder.str() + "/page.html 2>/dev/null");
+  size_t actions = 0;
+  for (size_t at = 0; (at = drawn.find("<rect class=\"action\"", at)) != std::string::npos; ++at) ++actions;
+  EXPECT_EQ(actions, 12u);
+  EXPECT_NE(drawn.find(">rank 1</text>"), std::string::npos);
+  size_t curves = 0;
+  for (size_t at = 0; (at = drawn.find("<path class=\"memory\"", at)) != std::string::npos; ++at) ++curves;
+  EXPECT_EQ(curves, 2u);
+}
+
+}  // namespace
+}  // namespace antichain::test
