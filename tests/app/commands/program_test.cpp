@@ -266,7 +266,7 @@ TEST_F(Program, AnOrderIsPlannedSimulatedRehearsedAndTrained) {
   EXPECT_THAT(limited.out, HasSubstr("at most 3, 1"));
   EXPECT_EQ(run("rehearse --profile p.json --stages 2 --microbatches 4 --schedule auto").code, 0);
   const std::string train =
-      "train --model resnet20 --dataset synthetic --batch 8 --microbatches 4 --steps 2 "
+      "train --model resnet20 --dataset synthetic --batch 16 --microbatches 4 --steps 2 "
       "--lr-schedule constant --profile p.json --json r.json ";
   const auto state = [&](const std::string& options) {
     const ProgramRun trained = run(train + options);
