@@ -44,8 +44,9 @@ struct Task {
   double time_scale = 1;
 };
 
+// Where there is a job, it is collective.
 Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ranks,
-               const std::optional<Plan>& plan) {
+               const std::optional<Plan>& plan, Job* job = nullptr) {
   Task task{.profile = read_profile(given.profile, o.planning.profile_file, o.planning.backward_split)};
   PlanningOptions planning = o.planning;
   if (planning.stages == 0 && planning.plan_file.empty() && planning.cluster_file.empty() &&
@@ -54,7 +55,9 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
   task.planned = plan_task(planning, given, task.profile, o.schedule.schedule, o.microbatches, ranks);
   task.plan = plan ? *plan : obtain_plan(planning, given, task.profile, task.planned);
   check_replicas_have_one_stage(task.plan);
-  task.schedule = obtain_training_schedule(given, task.planned, task.profile, task.plan);
+  task.schedule =
+      obtain_training_schedule(job ? share_order(given, task.planned, task.profile, task.plan, *job) : given,
+                               task.planned, task.profile, task.plan);
   task.time_scale = o.time_scale > 0
                         ? o.time_scale
                         : comfortable_time_scale(task.profile, task.plan, task.planned.options.cluster);
@@ -138,7 +141,8 @@ RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o,
 void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& plan, Rank& rank) {
   JobTransport& job = rank.job;
   // 1. Read the given files, and get rank 0's plan on all ranks.
-  GivenFiles given = read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, job);
+  const GivenFiles given =
+      read_given_files(o.planning, o.schedule.schedule, {o.json_file, o.trace_file}, job);
   std::optional<Plan> shared = plan;
   if (!shared) {
     const std::string text = on_rank_zero(job, [&] {
@@ -149,13 +153,7 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
     shared = plan_from_json(text, "the plan of rank 0",
                             read_profile(given.profile, o.planning.profile_file, o.planning.backward_split));
   }
-  if (o.schedule.schedule == planned_order) {
-    given.schedule = on_rank_zero(job, [&] {
-      const ComputingBeats beats(job.activity());
-      return print(make_task(o, given, job.size(), shared).schedule);
-    });
-  }
-  const Task task = make_task(o, given, job.size(), shared);
+  const Task task = make_task(o, given, job.size(), shared, &job);
   const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster);
   if (rank.prints()) {
     fmt::print(

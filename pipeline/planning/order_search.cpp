@@ -40,7 +40,6 @@ int most_in_flight(const RankOrder& order) {
 struct Candidate {
   RankOrders orders;
   double step_s = infinite_s;
-  std::string origin;
 };
 
 // GreedyOrder plays a step through. Of all stages the one that can begin first does something next.
@@ -175,10 +174,10 @@ class OrderSearch {
 
   void start() {
     for (const Policy& policy : policies())
-      if (policy.trains) add(orders_of(policy), std::string(policy.name));
+      if (policy.trains) add(orders_of(policy));
     for (const bool gradients_first : {true, false})
       for (const double patience : {0., 0.5, 1.})
-        add(GreedyOrder(clock_, in_flight_, {gradients_first, patience}).make(), "a greedy order");
+        add(GreedyOrder(clock_, in_flight_, {gradients_first, patience}).make());
     std::ranges::stable_sort(starts_, {}, &Candidate::step_s);
   }
 
@@ -197,11 +196,11 @@ class OrderSearch {
     return orders;
   }
 
-  void add(const std::optional<RankOrders>& orders, std::string origin) {
+  void add(const std::optional<RankOrders>& orders) {
     if (!orders) return;
     for (size_t s = 0; s < orders->size(); ++s)
       if (most_in_flight((*orders)[s]) > in_flight_[s]) return;
-    Candidate candidate{*orders, time(*orders), std::move(origin)};
+    Candidate candidate{*orders, time(*orders)};
     if (candidate.step_s == infinite_s) return;
     join_halves(candidate);
     starts_.push_back(std::move(candidate));
@@ -300,8 +299,7 @@ class OrderSearch {
       for (const Computing& c : best.orders[s])
         orders[size_t(plan_.stages[s].ranks.front())].actions.push_back({c.verb, int(s), c.microbatch});
     PlannedOrder planned{.schedule = complete(orders, crossing, seats, clock_.microbatches()),
-                         .bound_s = bound_s_,
-                         .begun_from = best.origin};
+                         .bound_s = bound_s_};
     planned.step_s = simulate(planned.schedule, plan_, profile_, cluster_).step_s;
     planned.bound_s = std::min(planned.bound_s, planned.step_s);  // but for rounding
     return planned;

@@ -19,7 +19,6 @@
 //            the loss and back, one after the other
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "partition/plan/plan.h"
@@ -33,7 +32,6 @@ struct PlannedOrder {
   Schedule schedule;
   double step_s = 0;   // as simulate() says
   double bound_s = 0;  // no order under the limits is shorter
-  std::string begun_from;
   bool proved() const { return step_s <= bound_s * (1 + 1e-9); }
 };
 
