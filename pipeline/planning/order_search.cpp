@@ -45,12 +45,12 @@ struct Candidate {
 // GreedyOrder plays a step through. Of all stages the one that can begin first does something next.
 class GreedyOrder {
  public:
-  struct Taste {
+  struct DispatchingRule {
     bool gradients_first = true;  // an input half before a forward where both are there
     double patience = 0;          // waits for what comes within so many lengths of a weight half
   };
-  GreedyOrder(const OrderClock& clock, const std::vector<int>& in_flight, Taste taste)
-      : clock_(clock), in_flight_(in_flight), taste_(taste), stages_(size_t(clock.stages())) {
+  GreedyOrder(const OrderClock& clock, const std::vector<int>& in_flight, DispatchingRule rule)
+      : clock_(clock), in_flight_(in_flight), rule_(rule), stages_(size_t(clock.stages())) {
     for (Stage& s : stages_) s.tensors_s.assign(size_t(clock.microbatches()), 0), s.gradients_s = s.tensors_s;
     wait_for(clock.tensors(), &Stage::tensors_s, &Stage::tensors_missing);
     wait_for(clock.gradients(), &Stage::gradients_s, &Stage::gradients_missing);
@@ -105,9 +105,9 @@ class GreedyOrder {
     if (s.inputs < s.forwards && s.gradients_missing[size_t(s.inputs)] == 0)
       input = at(Verb::backward_input, s.inputs, s.gradients_s[size_t(s.inputs)]);
     const bool tie_to_input =
-        taste_.gradients_first ? input.start_s <= forward.start_s : input.start_s < forward.start_s;
+        rule_.gradients_first ? input.start_s <= forward.start_s : input.start_s < forward.start_s;
     const Next& first = tie_to_input ? input : forward;
-    const double patience_s = taste_.patience * clock_.times(stage).weight_s;
+    const double patience_s = rule_.patience * clock_.times(stage).weight_s;
     if (s.weights < s.inputs && first.start_s > s.now_s + patience_s)
       return at(Verb::backward_weight, s.weights, s.now_s);
     return first;
@@ -138,7 +138,7 @@ class GreedyOrder {
 
   const OrderClock& clock_;
   const std::vector<int>& in_flight_;
-  const Taste taste_;
+  const DispatchingRule rule_;
   std::vector<Stage> stages_;
   std::vector<double> free_s_;  // links, by wire
 };
