@@ -97,7 +97,7 @@ Plan finish_plan(const Profile& profile, const PlanOptions& options, std::vector
   }
   plan.bottleneck_s = double(bottleneck) / 1e9;
   plan.lower_bound_s = double(bound_without_search_ns(profile, options, plan.ranks())) / 1e9;
-  if (options.objective == Objective::makespan) plan.lower_bound_s *= options.microbatches;
+  if (of_a_step(options.objective)) plan.lower_bound_s *= options.microbatches;
   plan.states = states;
   plan.planning_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return plan;

@@ -11,10 +11,11 @@
 namespace antichain {
 namespace {
 
-constexpr std::array<std::pair<Objective, std::string_view>, 3> objectives = {{
+constexpr std::array<std::pair<Objective, std::string_view>, 4> objectives = {{
     {Objective::compute, "compute"},
     {Objective::compute_or_transfer, "compute-or-transfer"},
     {Objective::makespan, "makespan"},
+    {Objective::period, "period"},
 }};
 
 }  // namespace

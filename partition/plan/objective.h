@@ -14,7 +14,14 @@ enum class Objective {
   // The simulated step. Planners, which simulate nothing, count boundaries for it as above;
   // pipeline/planning compares the steps.
   makespan,
+  // The simulated period of steps that overlap, for which the same holds.
+  period,
 };
+
+// Says whether the objective is a time of the whole step, which is simulated.
+constexpr bool of_a_step(Objective objective) {
+  return objective == Objective::makespan || objective == Objective::period;
+}
 
 std::string_view name_of(Objective);         // "compute-or-transfer"
 Objective objective(std::string_view name);  // Usage Error listing the names

@@ -98,6 +98,11 @@ void check_devices(const Plan& plan) {
 
 }  // namespace
 
+double Plan::objective_s() const {
+  if (objective == Objective::makespan) return step_s;
+  return objective == Objective::period ? period_s : bottleneck_s;
+}
+
 int Plan::ranks() const {
   int largest = -1;
   for (const PlanStage& stage : stages)

@@ -31,7 +31,10 @@ struct Plan {
   std::vector<PlanStage> stages;
   double bottleneck_s =
       0;              // the slowest stage; where the objective counts transfers, or the slowest boundary
-  double step_s = 0;  // predicted by simulation; 0: not simulated
+  double step_s = 0;  // predicted by simulation, from an empty pipeline to an empty one; 0: not simulated
+  // The predicted distance of equal actions of consecutive steps in the steady state. It equals step_s where
+  // steps do not overlap.
+  double period_s = 0;
   double lower_bound_s = 0;  // of the objective: no plan for the same devices can be better
   int64_t states = 0;        // antichains searched
   double planning_s = 0;
@@ -40,8 +43,8 @@ struct Plan {
   // without a bottleneck of 0 (a plan by hand) proves nothing.
   double gap() const { return lower_bound_s > 0 ? objective_s() / lower_bound_s - 1 : 0; }
   bool proved_optimal() const { return states > 0 && objective_s() <= lower_bound_s; }
-  // Returns what the objective names: the simulated step, or the bottleneck.
-  double objective_s() const { return objective == Objective::makespan ? step_s : bottleneck_s; }
+  // Returns what the objective names: the simulated step or period, or the bottleneck.
+  double objective_s() const;
 
   int ranks() const;                           // how many there are: one more than the largest
   int device_of(int rank) const;               // of the cluster

@@ -170,6 +170,7 @@ void read_figures(JsonReader& file, Plan& plan) {
   if (file.has("objective")) plan.objective = read_objective(file.at("objective"));
   plan.bottleneck_s = seconds_of(file, "bottleneck_ms");
   plan.step_s = seconds_of(file, "step_ms");
+  plan.period_s = seconds_of(file, "period_ms");
   plan.lower_bound_s = seconds_of(file, "lower_bound_ms");
   plan.planning_s = seconds_of(file, "planning_ms");
   if (file.has("states")) plan.states = file.at("states").integer();
@@ -219,6 +220,7 @@ std::string to_json(const Plan& plan, const Profile& profile) {
   "objective": {},
   "bottleneck_ms": {},
   "step_ms": {},
+  "period_ms": {},
   "lower_bound_ms": {},
   "gap": {:.6f},
   "proved_optimal": {},
@@ -231,7 +233,7 @@ std::string to_json(const Plan& plan, const Profile& profile) {
 )",
       format_name, quoted(plan.model), quoted(plan.graph_hash), quoted(plan.method), quoted(plan_hash(plan)),
       quoted(std::string(plan.objective ? name_of(*plan.objective) : "")),
-      json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s),
+      json_milliseconds(plan.bottleneck_s), json_milliseconds(plan.step_s), json_milliseconds(plan.period_s),
       json_milliseconds(plan.lower_bound_s), plan.gap(), plan.proved_optimal(), plan.states,
       plan.planning_s * 1e3, fmt::join(stages, ",\n"));
 }

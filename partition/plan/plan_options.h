@@ -7,6 +7,7 @@
 
 #include "partition/plan/objective.h"
 #include "partition/plan/stage_cost.h"
+#include "partition/plan/steps.h"
 #include "partition/profile/cluster.h"
 
 namespace antichain {
@@ -27,6 +28,7 @@ struct PlanOptions {
   Objective objective = Objective::compute_or_transfer;
   Replicas replicas;
   int microbatches = 32;  // of a step: what an all-reduce is shared by, what may be in flight
+  Steps steps = Steps::apart;  // in training
   InFlight in_flight = one_f_one_b_in_flight;  // of the schedule that training runs under
   std::vector<std::string> cuts;               // of handsplit: the last node of every stage but the last
   int64_t max_states = 1'000'000;

@@ -57,6 +57,18 @@ int largest_crew(const PlanOptions& options) {
   return given.empty() ? options.stages : *std::max_element(given.begin(), given.end());
 }
 
+// Returns a bound on the bottleneck of any plan, without memory limits.
+int64_t least_bottleneck_ns(const Profile& profile, const PlanOptions& options) {
+  PlanOptions free = options;
+  free.objective = Objective::compute;
+  for (Device& device : free.cluster.devices) device.memory_bytes = 0;
+  Profile with = with_updates(profile, options.microbatches);
+  for (ProfileNode& node : with.nodes) node.cost.param_bytes = 0;  // an all-reduce may hide behind a backward
+  AntichainSearch search(with, free);
+  search.best();
+  return search.lower_bound_ns();
+}
+
 }  // namespace
 
 Profile with_updates(const Profile& profile, int microbatches) {
@@ -92,16 +104,19 @@ double critical_path_s(const Profile& profile, double fastest, bool halves) {
   return (longest_s + 2 * profile.overhead_s) / fastest;
 }
 
-double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
-                        int64_t bottleneck_ns) {
+double period_bound_s(const Profile& profile, const PlanOptions& options, int64_t bottleneck_ns) {
   const std::vector<double> all = speeds(options);
   const int M = options.microbatches;
   const double steady_ns = (double(bottleneck_ns) - rounded_up_ns(with_updates(profile, M), options, all)) *
                            share_of_slowest(options, all);
   const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
-  const double bound_s = std::max(critical_path_s(profile, all.back(), halves),
-                                  M * std::max(0.0, steady_ns) / 1e9 + overheads_s);
-  return bound_s * (1 - bound_rounding);
+  return (M * std::max(0.0, steady_ns) / 1e9 + overheads_s) * (1 - bound_rounding);
+}
+
+double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
+                        int64_t bottleneck_ns) {
+  const double path_s = critical_path_s(profile, speeds(options).back(), halves);
+  return std::max(path_s * (1 - bound_rounding), period_bound_s(profile, options, bottleneck_ns));
 }
 
 double but_for_rounding(double bound_s, double step_s) {
@@ -110,14 +125,11 @@ double but_for_rounding(double bound_s, double step_s) {
 }
 
 double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves) {
-  PlanOptions free = options;
-  free.objective = Objective::compute;
-  for (Device& device : free.cluster.devices) device.memory_bytes = 0;
-  Profile with = with_updates(profile, options.microbatches);
-  for (ProfileNode& node : with.nodes) node.cost.param_bytes = 0;  // an all-reduce may hide behind a backward
-  AntichainSearch search(with, free);
-  search.best();
-  return makespan_bound_s(profile, options, halves, search.lower_bound_ns());
+  return makespan_bound_s(profile, options, halves, least_bottleneck_ns(profile, options));
+}
+
+double period_bound_s(const Profile& profile, const PlanOptions& options) {
+  return period_bound_s(profile, options, least_bottleneck_ns(profile, options));
 }
 
 }  // namespace antichain

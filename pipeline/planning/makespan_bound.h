@@ -7,6 +7,8 @@
 //   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
 //                                      them
 //
+// Where steps overlap, only the second holds for their period.
+//
 // Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one
 // update.
 #pragma once
@@ -40,6 +42,9 @@ double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, int64_t
 // Searches for that bottleneck, without memory limits. The bound holds for any method's plan and any order
 // that trains.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
+// The same for the period of steps that overlap.
+double period_bound_s(const Profile&, const PlanOptions&, int64_t bottleneck_ns);
+double period_bound_s(const Profile&, const PlanOptions&);
 
 // Returns the bound, or the step where the two are equal but for the last bits of their sums.
 double but_for_rounding(double bound_s, double step_s);

@@ -48,7 +48,12 @@ PlanOptions options_behind(const Plan& plan, PlanOptions options) {
   return options;
 }
 
-// Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step. On links
+void set_pace(Plan& plan, const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  const Pace its = pace(profile, plan, policy, options.microbatches, options.cluster, options.steps);
+  plan.step_s = its.step_s, plan.period_s = its.period_s;
+}
+
+// Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step or period. On links
 // that take time, fewer bytes are not always better than more even stages.
 Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   const auto start = std::chrono::steady_clock::now();
@@ -57,11 +62,31 @@ Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, cons
   const Solution best = search.best();
   const auto plan_of = [&](const Solution& solution) {
     Plan plan = on_its_ranks(search.plan(solution, start), options, policy);
-    plan.step_s = step_s(profile, plan, policy, options.microbatches, options.cluster);
+    set_pace(plan, profile, options, policy);
     return plan;
   };
   const Plan chosen = plan_of(best), even = plan_of(search.near(best, TieRule::most_even, 0));
-  return even.step_s < chosen.step_s ? even : chosen;
+  const auto length_s = [&](const Plan& plan) {
+    return options.objective == Objective::period ? plan.period_s : plan.step_s;
+  };
+  return length_s(even) < length_s(chosen) ? even : chosen;
+}
+
+// Returns the bound that holds for any plan and any order, as the objective counts.
+double bound_of_any_plan_s(const Profile& profile, const PlanOptions& options, bool halves) {
+  return options.objective == Objective::period ? period_bound_s(profile, options)
+                                                : makespan_bound_s(profile, options, halves);
+}
+
+// Returns the plan with the shorter period: that of the smallest bottleneck, which is what limits a full
+// pipeline, or that of the shortest step.
+Plan plan_by_period(const Profile& profile, const PlanOptions& options, const Policy& policy) {
+  Plan even = plan_by_bottleneck(profile, options, policy), fast = plan_makespan(profile, options, policy);
+  set_pace(fast, profile, options, policy);
+  Plan& plan = even.period_s < fast.period_s ? even : fast;
+  if (options.chunks == 1)
+    plan.lower_bound_s = but_for_rounding(period_bound_s(profile, options), plan.period_s);
+  return plan;
 }
 
 // A planner priced each stage as one with a device of its own.
@@ -103,7 +128,7 @@ void bound_step_of(const Schedule& schedule, Plan& plan, const Profile& profile,
     plan.lower_bound_s = 0;
   else if (!has_several_stages_a_rank(plan))
     plan.lower_bound_s =
-        but_for_rounding(makespan_bound_s(profile, options, has_halves(schedule)), plan.step_s);
+        but_for_rounding(bound_of_any_plan_s(profile, options, has_halves(schedule)), plan.objective_s());
 }
 
 }  // namespace
@@ -119,19 +144,21 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
 
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
   check_policy(policy, options);
-  const bool by_step = options.objective == Objective::makespan;
+  const bool by_step = of_a_step(options.objective);
   const PlanOptions asked = on_so_many(options, policy, options.stages);
   Plan plan;
   if (method != Method::antichain)
     plan = on_its_ranks(planner(method)(profile, one_device_a_stage(asked, policy)), asked, policy);
+  else if (asked.objective == Objective::period)
+    plan = plan_by_period(profile, asked, policy);
   else
     plan = by_step ? plan_makespan(profile, asked, policy) : plan_by_bottleneck(profile, asked, policy);
   if (asked.chunks > 1) plan = priced_by_rank(plan, profile, asked, policy);
   check_memory(plan, asked.cluster);
-  plan.step_s = step_s(profile, plan, policy, asked.microbatches, asked.cluster);
+  set_pace(plan, profile, asked, policy);
   if (by_step && method != Method::antichain && asked.chunks == 1)
-    plan.lower_bound_s =
-        but_for_rounding(makespan_bound_s(profile, options_behind(plan, asked), policy.halves), plan.step_s);
+    plan.lower_bound_s = but_for_rounding(
+        bound_of_any_plan_s(profile, options_behind(plan, asked), policy.halves), plan.objective_s());
   return plan;
 }
 
@@ -140,15 +167,20 @@ Plan price_plan(const Profile& profile, const Plan& given, const PlanOptions& op
   check_trains(policy);
   PlanOptions asked = options_for(given, options);
   asked.chunks = std::max(1, int(given.stages.size()) / given.ranks());
-  const double predicted_s = schedule ? simulate(*schedule, given, profile, asked.cluster).step_s
-                                      : step_s(profile, given, policy, asked.microbatches, asked.cluster);
+  Pace predicted;
+  if (schedule) {
+    const Timeline timeline = simulate(*schedule, given, profile, asked.cluster, asked.steps);
+    predicted = {timeline.step_s, timeline.period_s};
+  } else {
+    predicted = pace(profile, given, policy, asked.microbatches, asked.cluster, asked.steps);
+  }
   asked = on_so_many(asked, policy, given.ranks());
   const auto start = std::chrono::steady_clock::now();
   Plan plan = finish_plan(profile, asked, given.stages, given.method, 0, start);
   plan.planning_s = 0;
-  plan.step_s = predicted_s;
+  plan.step_s = predicted.step_s, plan.period_s = predicted.period_s;
   check_memory(plan, asked.cluster);
-  if (schedule && options.objective == Objective::makespan)
+  if (schedule && of_a_step(options.objective))
     bound_step_of(*schedule, plan, profile, asked);
   else
     bound_by_search(plan, profile, asked, policy);

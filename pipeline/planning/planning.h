@@ -5,6 +5,7 @@
 //   makespan                       method antichain: the search of pipeline/planning/makespan.h; any other:
 //                                  its own plan as it is, beside the bound of
 //                                  pipeline/planning/makespan_bound.h
+//   period                         as makespan, for the period of steps that overlap
 #pragma once
 
 #include <optional>
@@ -21,7 +22,7 @@ namespace antichain {
 // stages.
 void check_policy(const Policy&, const PlanOptions&);
 
-// Plan::step_s is of options.microbatches under the policy, which also says how many micro-batches are in
+// Plan::step_s and Plan::period_s are of options.microbatches under the policy, which also says how many micro-batches are in
 // flight (so options.in_flight is not read). Throws Error as the planners do, for a policy without backwards,
 // for a number of micro-batches that the policy can't run, and for more replicas than micro-batches. Throws
 // Error when the plan of a method that does not look at memory does not fit; it names the stage, what it

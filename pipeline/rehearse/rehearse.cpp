@@ -291,7 +291,7 @@ Timeline Rehearsal::collect(const std::vector<double>& times) {
       const double start_s = of_rank[2 * i] / options_.time_scale;
       const double end_s = of_rank[2 * i + 1] / options_.time_scale;
       if (computes(action.verb) || action.verb == Verb::update) timeline.busy_s[r] += end_s - start_s;
-      timeline.step_s = std::max(timeline.step_s, end_s);
+      timeline.step_s = timeline.period_s = std::max(timeline.step_s, end_s);
       timeline.events.push_back({int(r), action, start_s, end_s});
     }
   }

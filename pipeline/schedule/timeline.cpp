@@ -1,18 +1,33 @@
 #include "pipeline/schedule/timeline.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace antichain {
+namespace {
+
+Event later(Event event, double by_s) {
+  event.start_s += by_s, event.end_s += by_s, event.delivered_s += by_s;
+  return event;
+}
+
+}  // namespace
+
+double Timeline::length_s() const {
+  double last_s = 0;
+  for (const Event& event : events) last_s = std::max(last_s, event.end_s);
+  return last_s;
+}
 
 double Timeline::bubble_fraction() const {
   double busy = 0;
   for (double s : busy_s) busy += s;
-  const double all = step_s * double(busy_s.size());
+  const double all = period_s * double(busy_s.size());
   return all > 0 ? 1 - busy / all : 0;
 }
 
 std::vector<Span> Timeline::spans() const {
-  std::vector<Span> spans(busy_s.size(), {step_s, 0});
+  std::vector<Span> spans(busy_s.size(), {length_s(), 0});
   for (const Event& event : events) {
     Span& span = spans[size_t(event.rank)];
     if (computes(event.action.verb)) span.first_begin_s = std::min(span.first_begin_s, event.start_s);
@@ -26,6 +41,38 @@ double Timeline::span_s() const {
   double longest_s = 0;
   for (const Span& span : spans()) longest_s = std::max(longest_s, span.seconds());
   return longest_s;
+}
+
+Timeline repeated(const Timeline& timeline, int steps) {
+  Timeline all = timeline;
+  all.events.clear();
+  for (size_t begin = 0, end = 0; begin < timeline.events.size(); begin = end) {
+    while (end < timeline.events.size() && timeline.events[end].rank == timeline.events[begin].rank) ++end;
+    for (int step = 0; step < steps; ++step)
+      for (size_t i = begin; i < end; ++i)
+        all.events.push_back(later(timeline.events[i], step * timeline.period_s));
+  }
+  return all;
+}
+
+Timeline one_period(const Timeline& timeline) {
+  if (timeline.period_s <= 0 || timeline.period_s >= timeline.length_s()) return timeline;
+  Timeline folded = timeline;
+  folded.events.clear();
+  for (const Event& event : timeline.events) {
+    const double turns = std::floor(event.start_s / timeline.period_s);
+    Event first = later(event, -turns * timeline.period_s);
+    const double rest_s = first.end_s - timeline.period_s;
+    if (rest_s > 0) {
+      Event second = first;
+      second.start_s = 0, second.end_s = std::min(rest_s, timeline.period_s);
+      first.end_s = timeline.period_s;
+      folded.events.push_back(second);
+    }
+    folded.events.push_back(first);
+  }
+  std::ranges::stable_sort(folded.events, {}, [](const Event& e) { return std::pair(e.rank, e.start_s); });
+  return folded;
 }
 
 }  // namespace antichain

@@ -23,11 +23,19 @@ struct Span {
 
 struct Timeline {
   std::vector<Event> events;        // by rank, then in order of execution
-  double step_s = 0;                // from the first action's start to the last one's end
+  double step_s = 0;                // from an empty pipeline to an empty one
+  double period_s = 0;              // from a step to the next; equals step_s where steps do not overlap
   std::vector<double> busy_s;       // per rank: forward, backward and update
-  double bubble_fraction() const;   // idle rank-seconds / all rank-seconds
+  double length_s() const;          // from the first action's start to the last one's end
+  double bubble_fraction() const;   // idle rank-seconds / all rank-seconds of a period
   std::vector<Span> spans() const;  // per rank: waiting for the first message does not count
   double span_s() const;            // the longest of them
 };
+
+// Returns the timeline of so many steps in a row, each a period after the one before.
+Timeline repeated(const Timeline&, int steps);
+// Returns what happens within one period of the steady state, from 0 to period_s: what a step does after its
+// period is there at its beginning, as of the step before.
+Timeline one_period(const Timeline&);
 
 }  // namespace antichain

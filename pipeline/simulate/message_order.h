@@ -64,6 +64,6 @@ inline int one_lane(int, int, Flow) { return 0; }
 // in its lane. Its ranks do no other exchange of that lane until it is over. Throws Error when the order
 // makes a rank wait forever.
 Timeline simulate_in_order(const Schedule&, const Plan&, const Profile&, const Cluster&,
-                           const std::vector<Exchange>&, const LaneOf& = one_lane);
+                           const std::vector<Exchange>&, const LaneOf& = one_lane, Steps = Steps::apart);
 
 }  // namespace antichain

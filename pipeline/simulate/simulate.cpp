@@ -6,6 +6,7 @@
 #include "pipeline/simulate/simulate.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "pipeline/schedule/happens_before.h"
@@ -30,6 +31,7 @@ class Links {
         std::max(free_s, now_s) + cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(bytes);
     return free_s;
   }
+  const std::vector<double>& free_s() const { return free_s_; }
 
  private:
   const Cluster& cluster_;
@@ -86,86 +88,132 @@ class AllReduces {
   std::map<int, double> free_s_;         // per stage: when the link is free again
 };
 
-// Executes the schedule in simulated time. It calls record(rank, index, start, end, delivered) for every
-// action, in order on each rank.
-template <class Record>
-void interpret(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
-               const ActionSeconds& seconds, Record record) {
-  const size_t ranks = schedule.ranks.size();
-  const Partners partners = match_messages(schedule);
-  Links links(plan, cluster);
-  AllReduces all_reduces(schedule, seconds);
-  std::vector<double> now_s(ranks, 0);
-  std::vector<std::vector<double>> there_s;  // when a recv's message arrives, or a reduce's sums
-  for (const auto& actions : schedule.ranks) there_s.emplace_back(actions.size());
-  // Of the last meeting, whose places are visited next: when its all-reduce begins, and the last replica
-  // came.
-  double begin_s = 0, met_s = 0;
+// A Player executes the schedule in simulated time, again and again: each step begins on the clocks that the
+// one before left behind.
+class Player {
+ public:
+  Player(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
+         const ActionSeconds& seconds)
+      : schedule_(schedule),
+        profile_(profile),
+        seconds_(seconds),
+        partners_(match_messages(schedule)),
+        links_(plan, cluster),
+        all_reduces_(schedule, seconds),
+        now_s_(schedule.ranks.size(), 0) {
+    for (const auto& actions : schedule.ranks) there_s_.emplace_back(actions.size());
+  }
 
-  const auto visit = [&](int r, int i) {
-    const Action& action = schedule.ranks[r][i];
-    const bool reduces = action.verb == Verb::reduce;
-    const double start_s = reduces ? std::max(now_s[r], begin_s) : now_s[r];
-    const double end_s = reduces                     ? std::max({start_s, there_s[r][i], met_s})
-                         : action.verb == Verb::recv ? std::max(start_s, there_s[r][i])
-                                                     : start_s + seconds(r, action);
-    all_reduces.began(r, i, start_s);
-    if (action.verb == Verb::send)
-      there_s[action.peer][partners.of[r][i]] =
-          links.post(r, action.peer, start_s, profile.nodes[action.message.tensor].cost.output_bytes);
-    now_s[r] = end_s;
-    record(r, i, start_s, end_s, there_s[r][i]);
-  };
-  const auto meet = [&](const std::vector<Place>& places) {
-    const auto span = all_reduces.span(places);
-    begin_s = span.begin_s, met_s = 0;
-    for (const auto& [r, i] : places) {
-      met_s = std::max(met_s, now_s[r]);  // each adds up its part, so all come to it
-      there_s[r][i] = span.end_s;
-    }
-  };
-  check_all_reached(schedule, walk(schedule, partners, visit, meet));
-}
+  // Calls record(rank, index, start, end, delivered) for every action of the step, in order on each rank.
+  template <class Record>
+  void play(Record record) {
+    // Of the last meeting, whose places are visited next: when its all-reduce begins, and the last replica
+    // came.
+    double begin_s = 0, met_s = 0;
+    const auto visit = [&](int r, int i) {
+      const Action& action = schedule_.ranks[r][i];
+      const bool reduces = action.verb == Verb::reduce;
+      const double start_s = reduces ? std::max(now_s_[r], begin_s) : now_s_[r];
+      const double end_s = reduces                     ? std::max({start_s, there_s_[r][i], met_s})
+                           : action.verb == Verb::recv ? std::max(start_s, there_s_[r][i])
+                                                       : start_s + seconds_(r, action);
+      all_reduces_.began(r, i, start_s);
+      if (action.verb == Verb::send)
+        there_s_[action.peer][partners_.of[r][i]] =
+            links_.post(r, action.peer, start_s, profile_.nodes[action.message.tensor].cost.output_bytes);
+      now_s_[r] = end_s;
+      record(r, i, start_s, end_s, there_s_[r][i]);
+    };
+    const auto meet = [&](const std::vector<Place>& places) {
+      const auto span = all_reduces_.span(places);
+      begin_s = span.begin_s, met_s = 0;
+      for (const auto& [r, i] : places) {
+        met_s = std::max(met_s, now_s_[r]);  // each adds up its part, so all come to it
+        there_s_[r][i] = span.end_s;
+      }
+    };
+    check_all_reached(schedule_, walk(schedule_, partners_, visit, meet));
+  }
 
-double last_end_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
-                  const Cluster& cluster, bool even) {
+  double last_end_s() const { return std::ranges::max(now_s_); }
+
+  double period_s() {
+    return steady_period_s([&] {
+      play([](int, int, double, double, double) {});
+      std::vector<double> clocks = now_s_;
+      clocks.insert(clocks.end(), links_.free_s().begin(), links_.free_s().end());
+      return clocks;
+    });
+  }
+
+ private:
+  const Schedule& schedule_;
+  const Profile& profile_;
+  const ActionSeconds& seconds_;
+  const Partners partners_;
+  Links links_;
+  AllReduces all_reduces_;
+  std::vector<double> now_s_;                 // per rank
+  std::vector<std::vector<double>> there_s_;  // when a recv's message arrives, or a reduce's sums
+};
+
+Pace pace_of(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
+             const Cluster& cluster, bool even, Steps steps) {
   const Schedule schedule = compose(crossing_of(profile, plan), policy, microbatches);
   ActionSeconds seconds(plan, profile, cluster, schedule);
   if (even) seconds.make_even();
-  double last_s = 0;
-  interpret(schedule, plan, profile, cluster, seconds,
-            [&](int, int, double, double end_s, double) { last_s = std::max(last_s, end_s); });
-  return last_s;
+  Player player(schedule, plan, profile, cluster, seconds);
+  player.play([](int, int, double, double, double) {});
+  const double step_s = player.last_end_s();
+  return {step_s, steps == Steps::apart ? step_s : std::min(step_s, player.period_s())};
+}
+
+void begin_at_zero(Timeline& timeline) {
+  double first_s = std::numeric_limits<double>::infinity();
+  for (const Event& e : timeline.events) first_s = std::min(first_s, e.start_s);
+  for (Event& e : timeline.events) e.start_s -= first_s, e.end_s -= first_s, e.delivered_s -= first_s;
 }
 
 }  // namespace
 
-Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& profile,
-                  const Cluster& cluster) {
+Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
+                  Steps steps) {
   validate(schedule, profile, plan);
   const ActionSeconds seconds(plan, profile, cluster, schedule);
   const size_t ranks = schedule.ranks.size();
+  Player player(schedule, plan, profile, cluster, seconds);
   Timeline timeline{.busy_s = std::vector<double>(ranks, 0)};
   std::vector<std::vector<Event>> events(ranks);
-  interpret(schedule, plan, profile, cluster, seconds,
-            [&](int r, int i, double start_s, double end_s, double delivered_s) {
-              const Action& action = schedule.ranks[r][i];
-              if (action.verb != Verb::reduce) timeline.busy_s[r] += seconds(r, action);
-              timeline.step_s = std::max(timeline.step_s, end_s);
-              events[r].push_back({r, action, start_s, end_s, delivered_s});
-            });
+  const auto record = [&](int r, int i, double start_s, double end_s, double delivered_s) {
+    events[r].push_back({r, schedule.ranks[r][i], start_s, end_s, delivered_s});
+  };
+  player.play(record);
+  timeline.step_s = timeline.period_s = player.last_end_s();
+  if (steps == Steps::overlapped && learns(schedule)) {
+    timeline.period_s = std::min(timeline.step_s, player.period_s());
+    for (auto& of_rank : events) of_rank.clear();
+    player.play(record);
+  }
   for (auto& of_rank : events) timeline.events.insert(timeline.events.end(), of_rank.begin(), of_rank.end());
+  for (const Event& e : timeline.events)
+    if (e.action.verb != Verb::reduce) timeline.busy_s[size_t(e.rank)] += seconds(e.rank, e.action);
+  if (steps == Steps::overlapped) begin_at_zero(timeline);
   return timeline;
 }
 
 double step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
               const Cluster& cluster) {
-  return last_end_s(profile, plan, policy, microbatches, cluster, false);
+  return pace_of(profile, plan, policy, microbatches, cluster, false, Steps::apart).step_s;
 }
 
-double even_step_s(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
-                   const Cluster& cluster) {
-  return last_end_s(profile, plan, policy, microbatches, cluster, true);
+Pace pace(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
+          const Cluster& cluster, Steps steps) {
+  return pace_of(profile, plan, policy, microbatches, cluster, false, steps);
+}
+
+Pace even_pace(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
+               const Cluster& cluster, Steps steps) {
+  return pace_of(profile, plan, policy, microbatches, cluster, true, steps);
 }
 
 double one_device_step_s(const Profile& profile, int microbatches) {

@@ -14,6 +14,9 @@
 //                             It takes 2 (r − 1) / r x the bucket's weights / bytes_per_s of the link among
 //                             the replicas
 //   load                      takes 0 s, because a loader thread stays ahead
+//
+// Where steps overlap, a rank begins its next step as soon as its own list is done. Then the timeline is that
+// of a step in the steady state, whose ranks begin at different times.
 #pragma once
 
 #include <cstdint>
@@ -21,23 +24,27 @@
 #include <string_view>
 #include <vector>
 
+#include "partition/plan/steps.h"
 #include "partition/profile/cluster.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/timeline.h"
+#include "pipeline/simulate/steady_step.h"
 
 namespace antichain {
 
 // Throws Error when the schedule is not valid for the plan, or the plan names a device that the cluster
 // lacks.
-Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&);
+Timeline simulate(const Schedule&, const Plan&, const Profile&, const Cluster&, Steps = Steps::apart);
 
 // Returns Timeline::step_s, bit for bit, of the schedule that make_schedule makes, in a fraction of the time.
 // Planners use it to compare plans. It validates nothing: the plan must be valid.
 double step_s(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&);
+// Returns Timeline::step_s and Timeline::period_s of the same schedule.
+Pace pace(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&, Steps);
 
-// Returns what step_s would be if all stages took equal times, with the same messages: the difference is what
-// the uneven cut costs.
-double even_step_s(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&);
+// Returns what the pace would be if all stages took equal times, with the same messages: the difference is
+// what the uneven cut costs.
+Pace even_pace(const Profile&, const Plan&, const Policy&, int microbatches, const Cluster&, Steps);
 
 // Returns the step time of all micro-batches on one device, without messages and bubble.
 double one_device_step_s(const Profile&, int microbatches);
@@ -49,7 +56,7 @@ std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profi
 
 // Draws rank x time, one character a cell. A forward is its micro-batch's last digit, a backward a letter (a
 // for 0); there are a time axis in ms and a legend. Lines have at most `width` characters, or 40 if that is
-// more.
+// more. Where steps overlap, it is one period of the steady state.
 std::string draw(const Timeline&, int ranks, int width);
 
 std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "reduce", "step"

@@ -146,11 +146,12 @@ std::string legend(const Timeline& timeline, bool odd_stages, size_t margin, siz
 
 }  // namespace
 
-std::string draw(const Timeline& timeline, int ranks, int width) {
+std::string draw(const Timeline& step, int ranks, int width) {
+  const Timeline timeline = one_period(step);
   const std::string last_label = fmt::format("rank {} ", std::max(ranks - 1, 0));
   const int margin = int(last_label.size());
   const int cells = std::max(width, least_width) - margin - 2;
-  const double cell_s = timeline.step_s / cells;
+  const double cell_s = timeline.length_s() / cells;
 
   const OddStages odd(timeline);
   std::vector<Row> rows(ranks, Row(cells, cell_s));

@@ -27,22 +27,44 @@ class InOrder {
         seconds_(plan, profile, cluster, schedule),
         freed_(freed_by(schedule)),
         ranks_(schedule.ranks.size()) {
-    for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].exchange_end_s.assign(schedule.ranks[r].size(), -1);
   }
 
-  Timeline run(const std::vector<Exchange>& order) {
-    for (const Exchange& exchange : order) carry_out(exchange);
-    Timeline timeline;
-    for (size_t r = 0; r < ranks_.size(); ++r) {
-      go_to(int(r), int(schedule_.ranks[r].size()));
-      timeline.events.insert(timeline.events.end(), ranks_[r].events.begin(), ranks_[r].events.end());
-      timeline.busy_s.push_back(ranks_[r].busy_s);
-      timeline.step_s = std::max(timeline.step_s, ranks_[r].now_s);
+  Timeline run(const std::vector<Exchange>& order, Steps steps) {
+    play(order);
+    const double step_s = std::ranges::max(clocks());
+    double period_s = step_s;
+    if (steps == Steps::overlapped) {
+      period_s = std::min(step_s, steady_period_s([&] { return play(order), clocks(); }));
+      play(order);
+    }
+    Timeline timeline{.step_s = step_s, .period_s = period_s};
+    for (const Rank& rank : ranks_) {
+      timeline.events.insert(timeline.events.end(), rank.events.begin(), rank.events.end());
+      timeline.busy_s.push_back(rank.busy_s);
     }
     return timeline;
   }
 
  private:
+  // One more step, on the clocks that the one before left behind.
+  void play(const std::vector<Exchange>& order) {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      ranks_[r].exchange_end_s.assign(schedule_.ranks[r].size(), -1);
+      ranks_[r].events.clear();
+      ranks_[r].busy_s = 0;
+    }
+    for (const Exchange& exchange : order) carry_out(exchange);
+    for (size_t r = 0; r < ranks_.size(); ++r) go_to(int(r), int(schedule_.ranks[r].size()));
+  }
+  std::vector<double> clocks() const {
+    std::vector<double> clocks;
+    for (const Rank& rank : ranks_) {
+      clocks.push_back(rank.now_s);
+      for (const auto& [queue, free_s] : rank.queue_s) clocks.push_back(free_s);
+    }
+    return clocks;
+  }
+
   struct Rank {
     std::vector<Event> events;                      // one per action done
     std::vector<double> exchange_end_s;             // of a recv or reduce that is done; −1
@@ -125,9 +147,9 @@ class InOrder {
 }  // namespace
 
 Timeline simulate_in_order(const Schedule& schedule, const Plan& plan, const Profile& profile,
-                           const Cluster& cluster, const std::vector<Exchange>& order,
-                           const LaneOf& lane_of) {
-  return InOrder(schedule, plan, profile, cluster, lane_of).run(order);
+                           const Cluster& cluster, const std::vector<Exchange>& order, const LaneOf& lane_of,
+                           Steps steps) {
+  return InOrder(schedule, plan, profile, cluster, lane_of).run(order, steps);
 }
 
 }  // namespace antichain
