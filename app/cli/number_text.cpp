@@ -8,6 +8,10 @@ std::string milliseconds(double seconds) { return fmt::format("{:.2f}", seconds 
 std::string mebibytes(int64_t bytes) { return fmt::format("{:.2f}", double(bytes) / (1 << 20)); }
 std::string percent(double share) { return fmt::format("{:.1f}", share * 100); }
 
+std::string compact(double x) { return fmt::format("{:.{}f}", x, x < 100 ? 2 : x < 1000 ? 1 : 0); }
+std::string compact_ms(double seconds) { return compact(seconds * 1e3); }
+std::string compact_mebibytes(int64_t bytes) { return compact(double(bytes) / (1 << 20)); }
+
 std::string milliseconds_or_dash(double seconds) { return seconds == 0 ? "-" : milliseconds(seconds); }
 std::string mebibytes_or_dash(int64_t bytes) { return bytes == 0 ? "-" : mebibytes(bytes); }
 

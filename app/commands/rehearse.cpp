@@ -34,6 +34,7 @@ namespace antichain {
 namespace {
 
 constexpr std::string_view device_prefix = "rehearse:";
+constexpr int steps_in_a_row = 6;  // where they overlap
 
 // A Task is what one rehearsal is of.
 struct Task {
@@ -67,13 +68,13 @@ Task make_task(const RehearseCommandOptions& o, const GivenFiles& given, int ran
 // These are complete on rank 0.
 struct RehearsedSteps {
   std::vector<Timeline> timelines;
-  std::vector<double> step_s, wall_s;
+  std::vector<double> period_s, wall_s;  // of each
 
   const Timeline& median() const {
-    std::vector<double> sorted = step_s;
+    std::vector<double> sorted = period_s;
     const auto middle = sorted.begin() + int64_t(sorted.size() - 1) / 2;
     std::ranges::nth_element(sorted, middle);
-    return *std::ranges::find(timelines, *middle, &Timeline::step_s);
+    return *std::ranges::find(timelines, *middle, &Timeline::period_s);
   }
 };
 
@@ -94,10 +95,12 @@ std::string table(const Task& task, const Timeline& predicted, const Timeline& r
   };
   const PlanOptions& options = task.planned.options;
   row("step, ms", predicted.step_s * 1e3, rehearsed.step_s * 1e3, 2);
+  if (options.steps == Steps::overlapped)
+    row("period, ms", predicted.period_s * 1e3, rehearsed.period_s * 1e3, 2);
   if (task.profile.microbatch > 0)
-    row("images/s", images_per_s(task, predicted.step_s), images_per_s(task, rehearsed.step_s), 1);
-  row("speedup", speedup(predicted.step_s, task.profile, options),
-      speedup(rehearsed.step_s, task.profile, options), 2);
+    row("images/s", images_per_s(task, predicted.period_s), images_per_s(task, rehearsed.period_s), 1);
+  row("speedup", speedup(predicted.period_s, task.profile, options),
+      speedup(rehearsed.period_s, task.profile, options), 2);
   row("bubble, %", predicted.bubble_fraction() * 100, rehearsed.bubble_fraction() * 100, 1);
   return table.str();
 }
@@ -114,10 +117,12 @@ std::string json_of(const Task& task, const RehearseCommandOptions& o, const Tim
                                        {"payload", o.payload},
                                        {"predicted_step_s", predicted.step_s},
                                        {"rehearsed_step_s", rehearsed.step_s},
+                                       {"predicted_period_s", predicted.period_s},
+                                       {"rehearsed_period_s", rehearsed.period_s},
                                        {"predicted_bubble_share", predicted.bubble_fraction()},
                                        {"rehearsed_bubble_share", rehearsed.bubble_fraction()},
                                        {"rehearsed_busy_s", rehearsed.busy_s},
-                                       {"rehearsed_steps_s", all.step_s},
+                                       {"rehearsed_periods_s", all.period_s},
                                        {"wall_steps_s", all.wall_s}};
   return json.dump(2) + "\n";
 }
@@ -129,9 +134,11 @@ RehearsedSteps rehearse_steps(const Task& task, const RehearseCommandOptions& o,
   RehearsedSteps steps;
   for (int step = 0; step <= o.steps; ++step) {
     fault_point(transport.rank(), step);
-    Timeline timeline = rehearsal.step();
+    Timeline timeline = task.planned.options.steps == Steps::overlapped && step > 0
+                            ? rehearsal.overlapping_steps(steps_in_a_row)
+                            : rehearsal.step();
     if (step == 0) continue;
-    steps.step_s.push_back(timeline.step_s);
+    steps.period_s.push_back(timeline.period_s);
     steps.wall_s.push_back(rehearsal.wall_s());
     steps.timelines.push_back(std::move(timeline));
   }
@@ -154,7 +161,8 @@ void rehearse_rank(const RehearseCommandOptions& o, const std::optional<Plan>& p
                             read_profile(given.profile, o.planning.profile_file, o.planning.backward_split));
   }
   const Task task = make_task(o, given, job.size(), shared, &job);
-  const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster);
+  const Timeline predicted = simulate(task.schedule, task.plan, task.profile, task.planned.options.cluster,
+                                      task.planned.options.steps);
   if (rank.prints()) {
     fmt::print(
         "{}\nREHEARSED on {}: ranks wait for profiled times, nothing is computed ({}; time scale {:.3g})\n",
@@ -229,7 +237,9 @@ void add_rehearse(CLI::App& app) {
   CLI::Option* payload = command.add_option("--payload", options->payload,
                                             "true: messages of the true size; token: a token above 64 KiB");
   check_name(payload, "payload", {"token", "true"})->type_name("NAME")->capture_default_str()->group(group);
-  CLI::Option* steps = command.add_option("--steps", options->steps, "after a first one; the median counts");
+  CLI::Option* steps = command.add_option(
+      "--steps", options->steps,
+      "after a first one, or where steps overlap as many runs of 6 in a row; the median counts");
   check_whole(steps, 1, 1'000'000)->type_name("N")->capture_default_str()->group(group);
   add_rank_options(command, options->machine);
   add_transport_option(command, options->machine);

@@ -96,7 +96,7 @@ void run(const SimulateOptions& options) {
   // 2. Get the schedule.
   const Schedule schedule = obtain_schedule(given, task, profile, plan);
   // 3. Simulate it.
-  const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster);
+  const Timeline timeline = simulate(schedule, plan, profile, task.options.cluster, task.options.steps);
   begin_answer();
   fmt::print("{}\n{}\n{}", describe(plan, profile, task),
              draw(timeline, plan.ranks(), grid_width(options.width)),

@@ -132,21 +132,23 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, optimiser, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
-  const PlanTask task = plan_task(planning, given, profile, options.schedule.schedule,
-                                  options.network.microbatches, job.size());
+  PlanTask task = plan_task(planning, given, profile, options.schedule.schedule, options.network.microbatches,
+                            job.size());
+  if (parse_on_nan(options.on_nan) != OnNan::abort) task.options.steps = Steps::apart;
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule schedule =
       obtain_training_schedule(share_order(given, task, profile, plan, job), task, profile, plan);
   const Cluster& cluster = task.options.cluster;
+  const Steps steps = task.options.steps;
   const Transport& way = tensors.over(job);
   const auto lane_of = [&](int from, int to, Flow flow) {
     return way.lane_between(from, to, lane_of_flow(flow)).value_or(no_lane);
   };
-  const Timeline predicted = way.ordered()
-                                 ? simulate_in_order(schedule, plan, profile, cluster,
-                                                     message_order(schedule, plan, profile, cluster), lane_of)
-                                 : simulate(schedule, plan, profile, cluster);
+  const Timeline predicted =
+      way.ordered() ? simulate_in_order(schedule, plan, profile, cluster,
+                                        message_order(schedule, plan, profile, cluster), lane_of, steps)
+                    : simulate(schedule, plan, profile, cluster, steps);
   if (rank.prints()) {
     if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
     fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
@@ -178,6 +180,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   settings.start = beginning.manifest.position;
   settings.checkpoint = checkpoint_options(options.checkpoint, facts, beginning);
   settings.deadline = deadline(options.checkpoint);
+  settings.between_ranks = steps;
   const TrainResult result =
       train(stage, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.
@@ -198,7 +201,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .memory_bytes = result.memory_bytes,
                              .processes = processes,
                              .ranks = job.size(),
-                             .predicted_step_s = predicted.step_s,
+                             .predicted_step_s = predicted.period_s,
                              .measured_step_s = result.step_s,
                              .images_per_s = result.step_s > 0 ? options.network.batch / result.step_s : 0,
                              .loss = result.loss,

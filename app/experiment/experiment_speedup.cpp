@@ -27,7 +27,8 @@ namespace {
 // Words hold the options as they stand on the command line.
 struct Words {
   std::string models = "all", methods = "all", ranks = "1,2,4,8", mode = "simulate",
-              schedule{Policy::one_f_one_b.name}, objective{name_of(default_objective)};
+              schedule{Policy::one_f_one_b.name}, objective{name_of(default_objective)},
+              overlap_steps = "auto", in_flight;
   std::string out = "antichain-speedup";
 };
 
@@ -45,6 +46,11 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
   check_launcher(o.launcher);
   o.mode = study_mode(words.mode);
   o.schedule.name = words.schedule;
+  o.schedule.in_flight = parse_in_flight(words.in_flight);
+  if (!o.schedule.in_flight.empty() && !o.schedule.planned())
+    throw Error("--in-flight limits the orders of --schedule auto, but the schedule is " + o.schedule.name,
+                "leave it out, or give --schedule auto", ExitCode::usage);
+  o.steps_of_ranks = parse_overlap(words.overlap_steps);
   if (o.chunks > 0) check_chunks(o.schedule.policy().placement, o.chunks, o.schedule.name);
   o.objective = objective(words.objective);
   if (const char* folder = std::getenv("ANTICHAIN_PIPEDREAM_PROFILES");
@@ -83,6 +89,8 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
                                 {"dataset", o.dataset},
                                 {"data_dir", o.data_dir}};
   if (o.chunks > 0) all["chunks"] = o.chunks;
+  if (!o.schedule.in_flight.empty()) all["in_flight"] = o.schedule.in_flight;
+  if (o.steps_of_ranks == Steps::apart) all["overlap_steps"] = "off";
   return all;
 }
 
@@ -151,6 +159,10 @@ void add_step_options(CLI::App& app, SpeedupOptions& o, Words& words) {
              "schedule", schedule_names())
       ->capture_default_str();
   check_whole(option(app, "--chunks", o.chunks, "N", group, "stages a rank, as for plan"), 1, 64);
+  check_name(option(app, "--overlap-steps", words.overlap_steps, "NAME", group, "as for plan: auto, on, off"),
+             "answer", {"auto", "on", "off"})
+      ->capture_default_str();
+  option(app, "--in-flight", words.in_flight, "LIST", group, "with --schedule auto, as for plan");
   check_name(option(app, "--objective", words.objective, "NAME", group, "what plans make small, as for plan"),
              "objective", objective_names())
       ->capture_default_str();

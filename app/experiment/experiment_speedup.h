@@ -26,6 +26,7 @@ struct SpeedupOptions {
   ScheduleChoice schedule;
   int chunks = 0;  // stages a rank; 0: as many as the schedule has
   Objective objective = default_objective;
+  Steps steps_of_ranks = Steps::overlapped;
   double link_bytes_per_s = -1, link_latency_s = -1;  // negative: as the profile says
   int64_t memory_bytes = 0;
   // How ranks are started: "mpirun -n {}"; "": as threads.

@@ -68,7 +68,7 @@ class CellMaker {
 
   void predict(Cell& cell, const Plan& plan, const PlanOptions& options) const {
     const Schedule schedule = o_.schedule.schedule(profile_, plan, options);
-    const Timeline timeline = simulate(schedule, plan, profile_, options.cluster);
+    const Timeline timeline = simulate(schedule, plan, profile_, options.cluster, options.steps);
     const PlanFigures all = figures(plan, profile_, options);
     cell.microbatch = profile_.microbatch;
     cell.microbatches = o_.microbatches;
@@ -80,7 +80,7 @@ class CellMaker {
     cell.imbalance = all.imbalance();
     cell.boundary_bytes = all.boundary_bytes();
     cell.memory_bytes = all.memory_bytes();
-    cell.predicted = {timeline.step_s, timeline.bubble_fraction(), timeline.busy_s};
+    cell.predicted = {timeline.period_s, timeline.bubble_fraction(), timeline.busy_s};
   }
 
   // Returns the name of a file that a child process writes for the cell in this mode.
@@ -97,8 +97,11 @@ class CellMaker {
     fs::remove(json_file);
     words.insert(words.end(),
                  {"--plan", plan_file(cell.key), "--profile", network_.profile_file, "--microbatches",
-                  std::to_string(o_.microbatches), "--schedule", o_.schedule.name, "--watchdog",
+                  std::to_string(o_.microbatches), "--schedule", o_.schedule.name, "--overlap-steps",
+                  o_.steps_of_ranks == Steps::overlapped ? "auto" : "off", "--watchdog",
                   fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
+    if (!o_.schedule.in_flight.empty())
+      words.insert(words.end(), {"--in-flight", fmt::format("{}", fmt::join(o_.schedule.in_flight, ","))});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
     if (code == int(ExitCode::usage)) return {{"refusal", last_words(log)}};
@@ -118,7 +121,7 @@ class CellMaker {
     const nlohmann::json json = run(cell, StudyMode::rehearse, words);
     if (refused(cell, json)) return;
     cell.time_scale = json.at("time_scale").get<double>();
-    cell.rehearsed = {json.at("rehearsed_step_s").get<double>(),
+    cell.rehearsed = {json.at("rehearsed_period_s").get<double>(),
                       json.at("rehearsed_bubble_share").get<double>(),
                       json.at("rehearsed_busy_s").get<std::vector<double>>()};
   }
@@ -228,7 +231,8 @@ PlanOptions plan_options(const SpeedupOptions& o, const Profile& profile, const 
           .cluster = o.memory_bytes > 0 ? equal_devices(ranks, link, o.memory_bytes) : one_link(link),
           .objective = o.objective,
           .replicas = {.automatic = method.kind != StudyMethod::Kind::straight},
-          .microbatches = o.microbatches};
+          .microbatches = o.microbatches,
+          .steps = o.steps_of_ranks};
 }
 
 Sweep sweep(const SpeedupOptions& o, const ResultsFolder& out,

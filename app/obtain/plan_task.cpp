@@ -158,6 +158,7 @@ PlanTask plan_task(const PlanningOptions& planning, const GivenFiles& given, con
   task.policy = task.choice.policy();
   PlanOptions& options = task.options;
   options.objective = objective(planning.objective);
+  options.steps = parse_overlap(planning.overlap_steps);
   options.at_most = planning.at_most;
   options.microbatches = microbatches;
   options.max_states = planning.max_states;

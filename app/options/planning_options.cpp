@@ -67,13 +67,19 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
       "one for each rank, N,N,… [as many as there are ranks]");
   in_flight->check([](const std::string& text) { return parse_in_flight(text), std::string(); });
   in_group(in_flight, "LIST");
+  CLI::Option* overlap = app.add_option(
+      "--overlap-steps", o.overlap_steps,
+      "whether a rank begins the next step once its own update is done: on; off: all ranks end "
+      "a step first; auto: on unless something needs all ranks before an update");
+  in_group(check_name(overlap, "answer", {"auto", "on", "off"}), "NAME")->capture_default_str();
   app.add_flag("--at-most", o.at_most, "or fewer, where that is better")->group("Planning");
   CLI::Option* method =
       app.add_option("--method", o.method, fmt::format("planner: {}", fmt::join(method_names(), ", ")));
   in_group(check_name(method, "planner", method_names()), "NAME")->capture_default_str();
   CLI::Option* objective = app.add_option("--objective", o.objective,
                                           "what is made small: compute (the slowest stage), "
-                                          "compute-or-transfer (or boundary), makespan (the simulated step)");
+                                          "compute-or-transfer (or boundary), makespan (the simulated step), "
+                                          "period (from a step to the next, where steps overlap)");
   in_group(check_name(objective, "objective", objective_names()), "NAME")->capture_default_str();
   CLI::Option* replicas =
       app.add_option("--replicas", o.replicas, "off, auto, or devices of every stage: r0,r1,…");
@@ -122,6 +128,8 @@ std::vector<int> parse_in_flight(const std::string& text) {
   return limits;
 }
 
+Steps parse_overlap(const std::string& text) { return text == "off" ? Steps::apart : Steps::overlapped; }
+
 Replicas parse_replicas(const std::string& text) {
   if (text == "off") return {};
   if (text == "auto") return {.automatic = true};
@@ -163,6 +171,9 @@ void add_planning_options(CLI::App& app, PlanningOptions& o) {
 }
 
 void check(const PlanningOptions& o, bool all_methods) {
+  if (objective(o.objective) == Objective::period && parse_overlap(o.overlap_steps) == Steps::apart)
+    throw Error("--objective period is the period of steps that overlap, but --overlap-steps is off",
+                "leave out one of them", ExitCode::usage);
   if (o.cuts.empty() || all_methods || method(o.method) == Method::handsplit) return;
   throw Error(fmt::format("--cuts are for the method handsplit, but the method is {}", o.method),
               "give --method handsplit, or leave out --cuts", ExitCode::usage);

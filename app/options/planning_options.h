@@ -18,8 +18,9 @@ constexpr Objective default_objective = Objective::makespan;  // the step time o
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
-  int stages = 0;         // 0: from replicas or cuts, else one per device of the cluster, else one per rank
-  int chunks = 0;         // stages a rank; 0: as many as the schedule has
+  int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
+  int chunks = 0;  // stages a rank; 0: as many as the schedule has
+  std::string overlap_steps = "auto";  // or on, off
   std::string in_flight;  // most micro-batches in flight, for all ranks or for each; "": the default
   bool at_most = false;
   std::string method{name_of(Method::antichain)}, objective{name_of(default_objective)};
@@ -37,6 +38,8 @@ void add_profile_cache_option(CLI::App&, PlanningOptions&);
 
 // Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);
+// Parses "auto", "on" or "off". Steps overlap unless it is off: what keeps them apart is for the caller to say.
+Steps parse_overlap(const std::string&);
 // Parses "4", "4,3,2,1" or nothing. Throws a usage Error when it is none of these.
 std::vector<int> parse_in_flight(const std::string&);
 // Parses "node4,node7", or nothing. Throws a usage Error when a name is missing.

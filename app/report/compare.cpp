@@ -30,18 +30,13 @@ PlanTask task_of(Method method, const PlanTask& asked) {
   return task;
 }
 
-// Four digits are enough where ten columns stand side by side.
-std::string compact(double x) { return fmt::format("{:.{}f}", x, x < 100 ? 2 : x < 1000 ? 1 : 0); }
-std::string compact_ms(double seconds) { return compact(seconds * 1e3); }
-std::string compact_mebibytes(int64_t bytes) { return compact(double(bytes) / (1 << 20)); }
-
 // Returns the error without its hint, because each method has one line.
 std::string in_short(const Error& error) {
   const std::string sentence = error.what();
   return sentence.substr(0, sentence.find(": "));
 }
 
-std::pair<double, double> rank(const Plan& plan) { return {plan.objective_s(), plan.step_s}; }
+std::pair<double, double> rank(const Plan& plan) { return {plan.objective_s(), plan.pace_s()}; }
 
 }  // namespace
 
@@ -102,7 +97,7 @@ std::vector<std::string> Comparison::cells(const Row& row) const {
           compact_mebibytes(all.boundary_bytes()),
           compact_mebibytes(all.memory_bytes()),
           compact_ms(plan.step_s),
-          plan.step_s > 0 ? fmt::format("{:.2f}", speedup(plan.step_s, profile_, row.task.options)) : "-",
+          plan.step_s > 0 ? fmt::format("{:.2f}", speedup(plan.pace_s(), profile_, row.task.options)) : "-",
           compact(gap(row) * 100)};
 }
 

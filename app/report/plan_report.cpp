@@ -87,6 +87,7 @@ std::string slowest(const Plan& plan, const PlanFigures& all) {
 std::string bound(const Plan& plan) {
   if (plan.lower_bound_s == 0) return "none is known";
   const char* what = plan.objective == Objective::makespan  ? "a step"
+                     : plan.objective == Objective::period  ? "the period"
                      : plan.objective == Objective::compute ? "the slowest stage"
                                                             : "the slowest stage or boundary";
   return fmt::format("{} ms for {}", milliseconds(plan.lower_bound_s), what);
@@ -101,10 +102,11 @@ std::string gap(const Plan& plan) {
 // The more stages there are, the less even they are.
 std::string uneven_chunks(const Plan& plan, const Profile& profile, const PlanTask& task) {
   if (!has_several_stages_a_rank(plan) || plan.step_s <= 0 || task.policy.name != task.schedule) return "";
-  const double even_s =
-      even_step_s(profile, plan, task.policy, task.options.microbatches, task.options.cluster);
+  const double even_s = even_pace(profile, plan, task.policy, task.options.microbatches, task.options.cluster,
+                                  task.options.steps)
+                            .period_s;
   return labelled("Uneven stages", fmt::format("cost {} ms of it: with equal times it would take {} ms",
-                                               milliseconds(plan.step_s - even_s), milliseconds(even_s)));
+                                               milliseconds(plan.pace_s() - even_s), milliseconds(even_s)));
 }
 
 }  // namespace
@@ -180,9 +182,11 @@ std::string describe_order(const PlanTask& task, const Profile& profile, const P
 
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {
   std::string text = milliseconds(plan.step_s) + " ms";
+  if (plan.pace_s() < plan.step_s)
+    text += fmt::format("; steps overlap, {} ms from one to the next", milliseconds(plan.period_s));
   if (plan.step_s > 0)
     text += fmt::format(", speedup over {} {:.2f}", one_device(task.options.cluster),
-                        speedup(plan.step_s, profile, task.options));
+                        speedup(plan.pace_s(), profile, task.options));
   return labelled("Predicted step", text) + uneven_chunks(plan, profile, task) +
          (task.schedule == planned_order ? describe_order(task, profile, plan, plan.step_s) : "");
 }

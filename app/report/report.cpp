@@ -23,18 +23,22 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
       if (stages.front() != int(s)) continue;
       const double busy_s = timeline.busy_s[size_t(rank)];
       table.add({ranges(stages), std::to_string(rank), milliseconds(busy_s),
-                 percent(busy_s / timeline.step_s), mebibytes(memory[size_t(rank)])});
+                 percent(busy_s / timeline.period_s), mebibytes(memory[size_t(rank)])});
     }
   }
   const double images = double(profile.microbatch) * schedule.microbatches;
-  const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.step_s) : "";
+  const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.period_s) : "";
   const std::string order = task.schedule == planned_order && !has_several_stages_a_rank(plan)
                                 ? describe_order(task, profile, plan, timeline.step_s)
                                 : "";
-  return fmt::format("Predicted step of {}: {} ms{}\n{}Bubble share {} %, speedup over {} {:.2f}\n\n{}",
+  const std::string period =
+      timeline.period_s < timeline.step_s
+          ? fmt::format("; steps overlap, {} ms from one to the next", milliseconds(timeline.period_s))
+          : "";
+  return fmt::format("Predicted step of {}: {} ms{}{}\n{}Bubble share {} %, speedup over {} {:.2f}\n\n{}",
                      counted(schedule.microbatches, "micro-batch", "micro-batches"),
-                     milliseconds(timeline.step_s), rate, order, percent(timeline.bubble_fraction()),
-                     one_device(task.options.cluster), speedup(timeline.step_s, profile, task.options),
+                     milliseconds(timeline.step_s), period, rate, order, percent(timeline.bubble_fraction()),
+                     one_device(task.options.cluster), speedup(timeline.period_s, profile, task.options),
                      table.str());
 }
 
@@ -51,6 +55,7 @@ std::string simulation_json(const Timeline& timeline, const Plan& plan, const Pr
       {"microbatches", schedule.microbatches},
       {"ranks", schedule.ranks.size()},
       {"step_s", timeline.step_s},
+      {"period_s", timeline.period_s},
       {"span_s", timeline.span_s()},
       {"bubble_share", timeline.bubble_fraction()},
       {"one_device_step_s", one_device_step_s(profile, schedule.microbatches)},

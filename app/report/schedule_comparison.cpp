@@ -45,7 +45,7 @@ Row row_of(const Profile& profile, PlanTask task) {
   Row row{.task = std::move(task)};
   row.plan = make_plan(profile, row.task);
   const Schedule schedule = obtain_schedule({}, row.task, profile, row.plan);
-  row.timeline = simulate(schedule, row.plan, profile, row.task.options.cluster);
+  row.timeline = simulate(schedule, row.plan, profile, row.task.options.cluster, row.task.options.steps);
   const std::vector<int64_t> memory = peak_memory_bytes(schedule, row.plan, profile);
   row.memory_bytes = *std::ranges::max_element(memory);
   row.messages = messages_of(schedule);
@@ -55,11 +55,12 @@ Row row_of(const Profile& profile, PlanTask task) {
 std::vector<std::string> cells(const Row& row, const Profile& profile, bool best) {
   return {fmt::format("{} {}", best ? "*" : " ", row.task.schedule),
           std::to_string(int(row.plan.stages.size())),
-          milliseconds(row.timeline.step_s),
-          milliseconds(row.timeline.span_s()),
+          compact_ms(row.timeline.step_s),
+          compact_ms(row.timeline.period_s),
+          compact_ms(row.timeline.span_s()),
           percent(row.timeline.bubble_fraction()),
-          fmt::format("{:.2f}", speedup(row.timeline.step_s, profile, row.task.options)),
-          mebibytes(row.memory_bytes),
+          fmt::format("{:.2f}", speedup(row.timeline.period_s, profile, row.task.options)),
+          compact_mebibytes(row.memory_bytes),
           std::to_string(row.messages)};
 }
 
@@ -68,9 +69,12 @@ std::vector<std::string> cells(const Row& row, const Profile& profile, bool best
 ShownSchedule shown(const PlanTask& task, const Plan& plan, const Timeline& timeline,
                     const Profile& profile) {
   return {.name = task.schedule,
-          .about = fmt::format("step {} ms, bubble {} %, speedup {:.2f}", milliseconds(timeline.step_s),
+          .about = fmt::format("step {} ms, {}bubble {} %, speedup {:.2f}", milliseconds(timeline.step_s),
+                               timeline.period_s < timeline.step_s
+                                   ? fmt::format("period {} ms, ", milliseconds(timeline.period_s))
+                                   : "",
                                percent(timeline.bubble_fraction()),
-                               speedup(timeline.step_s, profile, task.options)),
+                               speedup(timeline.period_s, profile, task.options)),
           .plan = plan,
           .timeline = timeline};
 }
@@ -94,14 +98,15 @@ ScheduleComparison compare_schedules(const PlanningOptions& planning, const Give
     }
   }
   if (rows.empty()) throw Error(*refusal);
-  const auto best = std::ranges::min_element(rows, {}, [](const Row& row) { return row.timeline.step_s; });
+  const auto best = std::ranges::min_element(rows, {}, [](const Row& row) { return row.timeline.period_s; });
   Table table({{"  schedule", left},
                {"stages"},
                {"step\nms"},
+               {"period\nms"},
                {"span\nms"},
                {"bubble\n%"},
                {"speedup"},
-               {"peak memory\nMiB"},
+               {"memory\nMiB"},
                {"messages"}});
   for (const Row& row : rows)
     table.add(cells(row, profile, &row == &*best), &row == &*best ? Style::good : Style::plain);
@@ -114,10 +119,10 @@ ScheduleComparison compare_schedules(const PlanningOptions& planning, const Give
       fmt::format("{}\n{}\nLink {}\n{}\n{}\n{}{}{}", styled(Style::heading, heading),
                   counted(microbatches, "micro-batch", "micro-batches"), rows.front().task.link,
                   split == rows.end() ? "" : split->task.backward_split, table.str(),
-                  hanging("", 0, "*: the shortest step"),
+                  hanging("", 0, "*: the shortest period, which is from a step to the next"),
                   hanging("", 0,
-                          "span: the longest time from a rank's first action to its last; peak memory: of "
-                          "the fullest rank; messages: in one step"),
+                          "span: the longest time from a rank's first action to its last; memory: the "
+                          "peak of the fullest rank; messages: in one step"),
                   refusals);
   for (Row& row : rows) comparison.schedules.push_back(shown(row.task, row.plan, row.timeline, profile));
   return comparison;

@@ -90,7 +90,7 @@ Json memory_of(const ShownSchedule& shown, const Profile& profile) {
       const double at_s = changes[rank][i].first;
       if (i + 1 == changes[rank].size() || changes[rank][i + 1].first > at_s) curve.push_back({at_s, now});
     }
-    curve.push_back({shown.timeline.step_s, now});
+    curve.push_back({shown.timeline.length_s(), now});
     all.push_back(curve);
   }
   return all;
@@ -100,15 +100,19 @@ Json memory_of(const ShownSchedule& shown, const Profile& profile) {
 
 std::string timeline_page(const Profile& profile, const std::string& title, const std::string& about,
                           const std::vector<ShownSchedule>& schedules) {
+  constexpr int steps_that_overlap = 3;  // shown: the one in the middle is as all others are
   Json data = {{"title", title}, {"about", about}, {"schedules", Json::array()}};
-  for (const ShownSchedule& shown : schedules)
+  for (ShownSchedule shown : schedules) {
+    if (shown.timeline.period_s < shown.timeline.step_s)
+      shown.timeline = repeated(shown.timeline, steps_that_overlap);
     data["schedules"].push_back({{"name", shown.name},
                                  {"about", shown.about},
                                  {"ranks", shown.plan.ranks()},
                                  {"stages_a_rank", int(shown.plan.stages.size()) / shown.plan.ranks()},
-                                 {"step_s", shown.timeline.step_s},
+                                 {"step_s", shown.timeline.length_s()},
                                  {"events", events_of(shown, profile)},
                                  {"memory", memory_of(shown, profile)}});
+  }
   std::string text = data.dump(-1, ' ', true);
   // "</script>" within a name would end the page's script.
   for (size_t at = 0; (at = text.find("</", at)) != std::string::npos; at += 3) text.replace(at, 2, "<\\/");

@@ -69,6 +69,7 @@ const auto options = std::to_array<TrainOption>({
     {"backward-split", speed},
     {"chunks", speed},
     {"in-flight", speed},
+    {"overlap-steps", speed},
     {"method", last_bits},  // by its replicas
     {"objective", speed},
     {"replicas", last_bits},

@@ -142,6 +142,11 @@ void check(const TrainCommandOptions& o) {
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
     throw Error("--on-nan rewind has nothing to go back to", "name a folder with --checkpoint",
                 ExitCode::usage);
+  if (parse_on_nan(o.on_nan) != OnNan::abort && o.planning.overlap_steps == "on")
+    throw Error(fmt::format("with --on-nan {} all ranks agree before any of them updates, so steps can't "
+                            "overlap, but --overlap-steps is on",
+                            o.on_nan),
+                "leave out one of them", ExitCode::usage);
   check(o.checkpoint);
 }
 

@@ -45,6 +45,8 @@ struct Plan {
   bool proved_optimal() const { return states > 0 && objective_s() <= lower_bound_s; }
   // Returns what the objective names: the simulated step or period, or the bottleneck.
   double objective_s() const;
+  // Returns what a step costs a run of many: the period where it is known.
+  double pace_s() const { return period_s > 0 ? period_s : step_s; }
 
   int ranks() const;                           // how many there are: one more than the largest
   int device_of(int rank) const;               // of the cluster

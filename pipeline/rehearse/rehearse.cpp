@@ -138,8 +138,33 @@ void Rehearsal::label(const Action& a) {
 }
 
 Timeline Rehearsal::step() {
-  begin_step();
-  std::vector<double> times;  // start and end of every action, and the clock's time at the end
+  begin();
+  return collect(play());
+}
+
+Timeline Rehearsal::overlapping_steps(int steps) {
+  ANTICHAIN_CHECK(steps >= 2, "the period is the distance of two steps");
+  begin();
+  std::vector<std::vector<double>> times;
+  for (int step = 0; step < steps; ++step) times.push_back(play());
+  std::vector<Timeline> each;
+  for (const std::vector<double>& of_step : times) each.push_back(collect(of_step));
+  // The first half brings the pipeline to its steady state.
+  const int first = (steps - 1) / 2, counted = steps - 1 - first;
+  Timeline last = each.back();
+  last.step_s = each.front().step_s;
+  last.period_s = (each.back().length_s() - each[size_t(first)].length_s()) / counted;
+  begin_at_zero(last);
+  return last;
+}
+
+// One step, which begins when this rank's own last one has ended. Returns start and end of every action, and
+// the clock's time at the end.
+std::vector<double> Rehearsal::play() {
+  for (auto& [route, receive] : receives_) receive.posted = receive.awaited = 0;
+  released_.clear();
+  post_receives();
+  std::vector<double> times;
   for (size_t i = 0; i < actions_.size(); ++i) {
     times.push_back(time_.here_s() - begin_s_);
     transport_.job().activity().doing(labels_[i]);
@@ -149,7 +174,7 @@ Timeline Rehearsal::step() {
   times.push_back(time_.clock_s() - begin_s_);
   transport_.job().activity().doing("delivering the last messages of the rehearsed step");
   transport_.flush();
-  return collect(times);
+  return times;
 }
 
 // Returns when the message was delivered.
@@ -162,17 +187,14 @@ double Rehearsal::await(Transport::Ticket ticket, const Tensor& tensor) {
 }
 
 // All ranks begin at the same moment, which rank 0 announces.
-void Rehearsal::begin_step() {
+void Rehearsal::begin() {
   transport_.name_messages([names = names_](MessageKey key, int, int) {
     const auto it = names->find(key.channel);
     return fmt::format("{}, micro-batch {}", it == names->end() ? "a rehearsed all-reduce" : it->second,
                        key.microbatch);
   });
-  for (auto& [route, receive] : receives_) receive.posted = receive.awaited = 0;
-  released_.clear();
   link_free_s_.clear();
   added_up_s_ = 0;
-  post_receives();
   transport_.job().barrier();
   const double begin_s = time_.clock_s() + lead_s;
   const std::string word =

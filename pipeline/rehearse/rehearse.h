@@ -51,6 +51,10 @@ class Rehearsal {
   // Collective. Rehearses one step. Rank 0 gets the times of all ranks, the others get their own. As in the
   // Timeline of simulate(), they are seconds from the moment at which all ranks begin.
   Timeline step();
+  // Collective. Rehearses so many steps, at least 2, in which no rank waits for others to end the step. The
+  // result is that of the last, as simulate() returns it for steps that overlap. Its period is the mean of
+  // those after the first half. Its step_s is that of the first step, which began with an empty pipeline.
+  Timeline overlapping_steps(int steps);
   // Returns the last step's wall-clock time on rank 0, including delays and not divided by time_scale.
   double wall_s() const { return wall_s_; }
 
@@ -73,7 +77,8 @@ class Rehearsal {
   double await(Transport::Ticket, const Tensor&);
   std::vector<double> node_ends(int stage, Verb) const;
   void label(const Action&);
-  void begin_step();
+  void begin();
+  std::vector<double> play();
   void execute(size_t index);
   void compute(const Action&);
   void send(const Action&);

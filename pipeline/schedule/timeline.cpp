@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace antichain {
 namespace {
@@ -41,6 +43,12 @@ double Timeline::span_s() const {
   double longest_s = 0;
   for (const Span& span : spans()) longest_s = std::max(longest_s, span.seconds());
   return longest_s;
+}
+
+void begin_at_zero(Timeline& timeline) {
+  double first_s = std::numeric_limits<double>::infinity();
+  for (const Event& event : timeline.events) first_s = std::min(first_s, event.start_s);
+  for (Event& event : timeline.events) event = later(event, -first_s);
 }
 
 Timeline repeated(const Timeline& timeline, int steps) {

@@ -32,6 +32,8 @@ struct Timeline {
   double span_s() const;            // the longest of them
 };
 
+// Moves the timeline so that its first action begins at 0.
+void begin_at_zero(Timeline&);
 // Returns the timeline of so many steps in a row, each a period after the one before.
 Timeline repeated(const Timeline&, int steps);
 // Returns what happens within one period of the steady state, from 0 to period_s: what a step does after its

@@ -6,7 +6,6 @@
 #include "pipeline/simulate/simulate.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 
 #include "pipeline/schedule/happens_before.h"
@@ -166,12 +165,6 @@ Pace pace_of(const Profile& profile, const Plan& plan, const Policy& policy, int
   player.play([](int, int, double, double, double) {});
   const double step_s = player.last_end_s();
   return {step_s, steps == Steps::apart ? step_s : std::min(step_s, player.period_s())};
-}
-
-void begin_at_zero(Timeline& timeline) {
-  double first_s = std::numeric_limits<double>::infinity();
-  for (const Event& e : timeline.events) first_s = std::min(first_s, e.start_s);
-  for (Event& e : timeline.events) e.start_s -= first_s, e.end_s -= first_s, e.delivered_s -= first_s;
 }
 
 }  // namespace

@@ -26,8 +26,7 @@ class InOrder {
         lane_of_(lane_of),
         seconds_(plan, profile, cluster, schedule),
         freed_(freed_by(schedule)),
-        ranks_(schedule.ranks.size()) {
-  }
+        ranks_(schedule.ranks.size()) {}
 
   Timeline run(const std::vector<Exchange>& order, Steps steps) {
     play(order);
@@ -42,6 +41,7 @@ class InOrder {
       timeline.events.insert(timeline.events.end(), rank.events.begin(), rank.events.end());
       timeline.busy_s.push_back(rank.busy_s);
     }
+    if (steps == Steps::overlapped) begin_at_zero(timeline);
     return timeline;
   }
 

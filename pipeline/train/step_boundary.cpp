@@ -9,8 +9,13 @@
 
 namespace antichain {
 
-StepBoundary::StepBoundary(Job& job, Checkpointer& checkpointer, std::optional<Deadline> deadline)
-    : job_(job), checkpointer_(checkpointer), deadline_(std::move(deadline)) {}
+StepBoundary::StepBoundary(Job& job, Checkpointer& checkpointer, std::optional<Deadline> deadline, int lag,
+                           int64_t steps)
+    : job_(job),
+      checkpointer_(checkpointer),
+      deadline_(std::move(deadline)),
+      last_asked_(steps - lag),
+      steps_{.wanted_s = 0.2, .lag = lag} {}
 
 std::string StepBoundary::status() {
   return fmt::format("{} {}", StopRequests::heard(), checkpointer_.status());
@@ -24,42 +29,60 @@ void StepBoundary::take_status(int rank, const std::string& status) {
 
 StopVerdict StepBoundary::pass_step() {
   checkpointer_.tend();
-  return steps_.answers() ? answer(steps_) : StopVerdict();
+  ++steps_.passed;
+  StopVerdict verdict;
+  const auto take = [&] {
+    if (steps_.passed == holds_after_) verdict = read(job_.take(0), steps_);
+  };
+  if (steps_.lag > 0) take();  // it says when the next one is given
+  if (steps_.passed == steps_.next && steps_.passed <= last_asked_) {
+    holds_after_ = steps_.passed + steps_.lag;
+    if (job_.rank() == 0) {
+      const std::string all = answer(steps_);
+      for (int rank = 0; rank < job_.size(); ++rank) job_.post(rank, all);
+    }
+    if (steps_.lag == 0) take();
+  }
+  return verdict;
 }
 
 StopVerdict StepBoundary::pass_batch() {
-  if (!batches_.answers()) return {};
+  if (++batches_.passed < batches_.next) return {};
   const auto all = job_.gather(status());
   for (size_t rank = 0; rank < all.size(); ++rank) take_status(int(rank), all[rank]);
   checkpointer_.tend();
-  return answer(batches_);
+  return read(job_.broadcast(job_.rank() == 0 ? answer(batches_) : ""), batches_);
 }
 
-void StepBoundary::Pace::plan_next() {
+void StepBoundary::Rhythm::plan_next() {
   const auto now = Clock::now();
   unit_s = std::chrono::duration<double>(now - last_at).count() / double(passed - last);
   last = passed, last_at = now;
-  next = passed + std::clamp<int64_t>(int64_t(wanted_s / std::max(unit_s, 1e-6)), 1, 1000);
+  next = passed + std::clamp<int64_t>(int64_t(wanted_s / std::max(unit_s, 1e-6)), std::max(1, lag), 1000);
 }
 
-StopVerdict StepBoundary::answer(Pace& pace) {
-  pace.plan_next();
-  const StopVerdict mine = decide(pace);
-  std::istringstream in(
-      job_.broadcast(fmt::format("{} {:d} {} {}", pace.next, mine.save, mine.signal, mine.stop)));
-  StopVerdict all;
-  in >> pace.next >> all.save >> all.signal;
-  std::getline(in >> std::ws, all.stop);
-  return all;
+std::string StepBoundary::answer(Rhythm& rhythm) const {
+  rhythm.plan_next();
+  const StopVerdict mine = decide(rhythm);
+  return fmt::format("{} {:d} {} {}", rhythm.next, mine.save, mine.signal, mine.stop);
 }
 
-StopVerdict StepBoundary::decide(const Pace& pace) const {
+StopVerdict StepBoundary::read(const std::string& answer, Rhythm& rhythm) {
+  std::istringstream in(answer);
+  StopVerdict verdict;
+  in >> rhythm.next >> verdict.save >> verdict.signal;
+  std::getline(in >> std::ws, verdict.stop);
+  return verdict;
+}
+
+StopVerdict StepBoundary::decide(const Rhythm& rhythm) const {
   if (signal_ != 0) return {.signal = signal_, .stop = signal_name(signal_)};
   if (deadline_) {
     // Before saving is over, the steps up to the next answer may pass, and the checkpoint may be slower than
     // the last one.
     const double left_s = std::chrono::duration<double>(deadline_->at - Clock::now()).count();
-    const double margin_s = 2 * std::max(pace.unit_s, pace.wanted_s) + 2 * checkpointer_.cost_s() + 1;
+    const double margin_s =
+        (2 + rhythm.lag) * std::max(rhythm.unit_s, rhythm.wanted_s) + 2 * checkpointer_.cost_s() + 1;
     if (left_s < margin_s) return {.stop = "the end of " + deadline_->name};
   }
   return {.save = checkpointer_.due_now()};

@@ -1,7 +1,10 @@
 // Between two steps the ranks agree whether to save or to stop. Each rank adds its status (the signals that
-// it received, and the state of its checkpoint) to the sums that rank 0 gathers at every step's end anyway.
-// Rank 0's answer costs a broadcast, so it comes about five times a second and not after every step. Each
-// answer says after how many steps the next one comes.
+// it received, and the state of its checkpoint) to the results that it tells rank 0 at every step's end
+// anyway. Rank 0's answer comes about five times a second and not after every step. Each answer says after
+// how many steps the next one comes.
+//
+// Where steps overlap, no rank is to wait for rank 0 to end the step. So an answer holds `lag` steps later
+// than the step that rank 0 gives it after: by then it is there.
 #pragma once
 
 #include <chrono>
@@ -28,12 +31,13 @@ struct StopVerdict {
 
 class StepBoundary {
  public:
-  StepBoundary(Job&, Checkpointer&, std::optional<Deadline>);
+  // `steps` is the number of steps of this run. An answer that would come after the last is not given.
+  StepBoundary(Job&, Checkpointer&, std::optional<Deadline>, int lag, int64_t steps);
 
-  // Between two steps the status goes with the sums, rank 0 takes those of all ranks, and then all pass.
+  // Between two steps the status goes with the results, rank 0 takes those of all ranks, and then all pass.
   std::string status();
   void take_status(int rank, const std::string& status);
-  // Collective, at every step's end. All ranks get the same verdict.
+  // Every rank calls this at every step's end. All get the same verdict after the same step.
   StopVerdict pass_step();
   // Collective, between two batches of an evaluation, where nothing else is gathered. It decides more rarely,
   // because it drains the pipeline.
@@ -41,23 +45,26 @@ class StepBoundary {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // A Pace says which boundaries of one kind have an answer.
-  struct Pace {
+  // A Rhythm says which boundaries of one kind have an answer.
+  struct Rhythm {
     double wanted_s;
+    int lag = 0;
     int64_t passed = 0, next = 1, last = 0;
     Clock::time_point last_at = Clock::now();
     double unit_s = 0;  // one step, or one batch
-    bool answers() { return ++passed >= next; }
     void plan_next();
   };
-  StopVerdict answer(Pace&);
-  StopVerdict decide(const Pace&) const;
+  std::string answer(Rhythm&) const;  // of rank 0
+  static StopVerdict read(const std::string& answer, Rhythm&);
+  StopVerdict decide(const Rhythm&) const;
 
   Job& job_;
   Checkpointer& checkpointer_;
   const std::optional<Deadline> deadline_;
-  Pace steps_{.wanted_s = 0.2}, batches_{.wanted_s = 1};
-  int signal_ = 0;  // on rank 0: the first that any rank received
+  const int64_t last_asked_;  // the last step after which rank 0 gives an answer
+  Rhythm steps_, batches_{.wanted_s = 1};
+  int64_t holds_after_ = 0;  // the step at which the last answer holds
+  int signal_ = 0;           // on rank 0: the first that any rank received
 };
 
 }  // namespace antichain

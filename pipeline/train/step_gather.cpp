@@ -8,18 +8,20 @@
 
 namespace antichain {
 
-Gathered gather_sums(Job& job, const StepResult& mine, StepBoundary& boundary) {
+void StepResults::tell(const StepResult& mine) {
+  job_.post(0,
+            fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary_.status()));
+}
+
+Gathered StepResults::take() {
   Gathered all;
-  const std::string text =
-      fmt::format("{} {}\n{}\n{}", mine.loss, mine.correct, to_text(mine.numbers), boundary.status());
-  const std::vector<std::string> texts = job.gather(text);
-  for (size_t rank = 0; rank < texts.size(); ++rank) {
-    std::istringstream in(texts[rank]);
+  for (int rank = 0; job_.rank() == 0 && rank < job_.size(); ++rank) {
+    std::istringstream in(job_.take(rank));
     std::string loss, correct, numbers, status;  // a stream reads no "nan" as a number
     in >> loss >> correct >> std::ws;
     std::getline(in, numbers);
     std::getline(in, status, '\0');
-    boundary.take_status(int(rank), status);
+    boundary_.take_status(rank, status);
     all.sum.loss += std::strtod(loss.c_str(), nullptr);
     all.sum.correct += std::strtod(correct.c_str(), nullptr);
     all.numbers.push_back(report_from_text(numbers));

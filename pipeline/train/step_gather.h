@@ -14,8 +14,20 @@ struct Gathered {
   StepResult sum;
   std::vector<NumberReport> numbers;
 };
-// Collective. The result is on rank 0, and empty elsewhere. The boundary's status travels along.
-Gathered gather_sums(Job&, const StepResult& mine, StepBoundary&);
+
+// StepResults travel as letters, so that no rank waits for another to end the step.
+class StepResults {
+ public:
+  StepResults(Job& job, StepBoundary& boundary) : job_(job), boundary_(boundary) {}
+  // Every rank tells its own at each step's end. The boundary's status travels along.
+  void tell(const StepResult& mine);
+  // Returns those of the oldest step that was not taken yet. Rank 0 waits for them; elsewhere they are empty.
+  Gathered take();
+
+ private:
+  Job& job_;
+  StepBoundary& boundary_;
+};
 
 // Collective. The result is on rank 0, and empty elsewhere. A traced step has one event per action, in the
 // schedule's order, so only the times travel.

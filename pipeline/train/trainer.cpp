@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <utility>
 
 #include "framework/backend.h"
@@ -56,8 +57,11 @@ class Trainer {
         position_(options.start),
         checkpointer_(options.checkpoint, options.start, stage, seat_, job_,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
-        boundary_(job_, checkpointer_, options.deadline),
+        boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
+        results_(job_, boundary_),
         epoch_s_before_(options.start.epoch_s) {
+    ANTICHAIN_CHECK(options.on_nan == OnNan::abort || lag() == 0,
+                    "steps are apart where ranks agree before an update");
     training_.set_judge(
         [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
         options.on_nan != OnNan::abort);
@@ -73,11 +77,13 @@ class Trainer {
     while (position_.step < total_) {
       if (position_.batch == 0) begin_epoch();
       const bool traced = position_.step == traced_step();
+      if (traced) begin_together();
       const StepResult mine = train_step(traced, step_seconds);
       if (traced) result.events = gather_events(job_, schedule_, mine.events);
       pass_boundary();
       if (position_.batch == 0) end_epoch();
     }
+    settle();
     if (checkpointer_.on() && !checkpointer_.has(total_)) save();
     if (checkpointer_.on()) time_.enter(Spent::checkpoint);
     result.unsaved = checkpointer_.finish();
@@ -114,32 +120,68 @@ class Trainer {
     position_.epoch_loss = position_.epoch_correct = epoch_s_before_ = 0;
   }
 
+  // By so many steps rank 0 may be behind with results.
+  int lag() const { return options_.between_ranks == Steps::overlapped ? 1 : 0; }
+
+  // A step that this rank has ended, until its results are known.
+  struct EndedStep {
+    int64_t step = 0, epoch = 0;
+    float rate = 0;
+    double seconds = 0;
+  };
+
   StepResult train_step(bool traced, std::vector<double>& step_seconds) {
-    const int64_t step = position_.step;
-    job_.activity().doing(fmt::format("begin of step {}", step));
-    fault_point(job_.rank(), step);
+    EndedStep ended{.step = position_.step, .epoch = position_.epoch};
+    job_.activity().doing(fmt::format("begin of step {}", ended.step));
+    fault_point(job_.rank(), ended.step);
     place_source();
-    const float rate = options_.rate(step, total_);
+    ended.rate = options_.rate(ended.step, total_);
     const auto start = Clock::now();
-    StepResult mine = training_.run({.step = uint64_t(step),
+    StepResult mine = training_.run({.step = uint64_t(ended.step),
                                      .seed = options_.seed,
                                      .batch = options_.batch,
-                                     .rate = rate,
+                                     .rate = ended.rate,
                                      .traced = traced},
                                     train_samples_);
-    job_.activity().doing("waiting for the other ranks to end the step");
-    time_.enter(Spent::waiting);
-    const auto [sum, numbers] = gather_sums(job_, mine, boundary_);
-    time_.enter(Spent::other);
-    nan_policy_.conclude(numbers, step);
+    results_.tell(mine);
+    if (lag() == 0) wait_for_all();
     if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
-    const double seconds = seconds_since(start);
-    step_seconds.push_back(seconds);
-    count(sum);
-    if (job_.rank() == 0) report(sum, rate, seconds);
+    if (lag() > 0) settle(lag() - 1);
+    ended.seconds = seconds_since(start);
+    step_seconds.push_back(ended.seconds);
+    ended_.push_back(ended);
+    settle(lag());
     ++position_.step;
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
     return mine;
+  }
+
+  // Takes the results of steps that have ended, the oldest first, until only the newest `behind` are left.
+  void settle(int behind = 0) {
+    while (int(ended_.size()) > behind) {
+      job_.activity().doing("waiting for the other ranks to end the step");
+      time_.enter(Spent::waiting);
+      const auto [sum, numbers] = results_.take();
+      time_.enter(Spent::other);
+      const EndedStep ended = ended_.front();
+      ended_.pop_front();
+      nan_policy_.conclude(numbers, ended.step);
+      count(sum);
+      if (job_.rank() == 0) report(sum, ended);
+    }
+  }
+
+  // Until all ranks have ended the step.
+  void wait_for_all() {
+    job_.activity().doing("waiting for the other ranks to end the step");
+    time_.enter(Spent::waiting);
+    job_.barrier();
+    time_.enter(Spent::other);
+  }
+
+  void begin_together() {
+    settle();
+    wait_for_all();
   }
 
   void place_source() {
@@ -161,15 +203,15 @@ class Trainer {
     ++position_.epoch_steps;
   }
 
-  void report(const StepResult& sum, float rate, double seconds) {
-    observer_.on_step({.step = position_.step,
+  void report(const StepResult& sum, const EndedStep& ended) {
+    observer_.on_step({.step = ended.step,
                        .total_steps = total_,
-                       .epoch = position_.epoch,
+                       .epoch = ended.epoch,
                        .loss = sum.loss / options_.batch,
                        .accuracy = sum.correct / options_.batch,
-                       .rate = rate,
-                       .seconds = seconds,
-                       .images_per_s = options_.batch / seconds,
+                       .rate = ended.rate,
+                       .seconds = ended.seconds,
+                       .images_per_s = options_.batch / ended.seconds,
                        .skipped_because = nan_policy_.skipped_because(),
                        .skipped = nan_policy_.skipped()});
   }
@@ -184,7 +226,7 @@ class Trainer {
 
   // Between two steps: the place to save, and to stop.
   void pass_boundary() {
-    time_.enter(Spent::waiting);  // for rank 0 to say
+    time_.enter(Spent::waiting);  // for rank 0's answer
     const StopVerdict verdict = boundary_.pass_step();
     time_.enter(Spent::other);
     if (verdict.save || checkpointer_.due_at(position_.step) ||
@@ -194,6 +236,7 @@ class Trainer {
   }
 
   void save() {
+    settle();
     position_.epoch_s = epoch_s();
     const Spent before = time_.enter(Spent::checkpoint);
     checkpointer_.begin(position_);
@@ -201,6 +244,7 @@ class Trainer {
   }
 
   [[noreturn]] void stop(const StopVerdict& verdict) {
+    settle();
     const std::string what = fmt::format("stopped by {} after step {}", verdict.stop, position_.step);
     if (!checkpointer_.on()) {
       tell_times();
@@ -229,6 +273,7 @@ class Trainer {
   double epoch_s() const { return epoch_s_before_ + seconds_since(epoch_start_); }
 
   void end_epoch() {
+    settle();
     EpochReport report{.epoch = position_.epoch - 1, .step = position_.step, .train_s = epoch_s()};
     const double samples = double(std::max<int64_t>(position_.epoch_steps, 1)) * options_.batch;
     report.train_loss = position_.epoch_loss / samples;
@@ -270,7 +315,8 @@ class Trainer {
       if (const StopVerdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
     }
     job_.activity().doing("waiting for the other ranks to end the evaluation");
-    return gather_sums(job_, sum, boundary_).sum;
+    results_.tell(sum);
+    return results_.take().sum;
   }
 
   Stage& stage_;
@@ -290,6 +336,8 @@ class Trainer {
   std::string bad_test_;
   Checkpointer checkpointer_;
   StepBoundary boundary_;
+  StepResults results_;
+  std::deque<EndedStep> ended_;  // whose results are not known yet
   Clock::time_point epoch_start_ = Clock::now();
   double epoch_s_before_;  // of the epoch, before this run
   TimeSheet time_;

@@ -1,5 +1,8 @@
 // The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole
 // test set through the same pipeline, and tells an observer on rank 0 what happened.
+//
+// Where steps overlap, rank 0 hears of a step's results while the next one runs. The pipeline drains for a
+// checkpoint, an evaluation, a traced step, and at the end.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +12,7 @@
 #include <vector>
 
 #include "data/data_set.h"
+#include "partition/plan/steps.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/run/time_sheet.h"
 #include "pipeline/train/on_nan.h"
@@ -24,6 +28,9 @@ struct TrainOptions {
   std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
   bool trace = false;                                            // record one step after warm-up
   OnNan on_nan = OnNan::abort;
+  // Whether a rank may begin a step before the others have ended the last one. It may not where ranks agree
+  // before an update, which they do unless `on_nan` is abort.
+  Steps between_ranks = Steps::apart;
   bool device_augments = true;       // where it has memory of its own: images travel as bytes
   TrainPosition start;               // where to go on; the stage has the state of that moment
   CheckpointOptions checkpoint;      // none are written without a folder

@@ -25,6 +25,11 @@ class Job {
   virtual std::string broadcast(std::string bytes, int root = 0) = 0;
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;  // on rank 0 all, elsewhere empty
 
+  // Letters make nobody wait but the rank that takes one. `post` returns at once. `take` returns the next
+  // letter from that rank, in the order of posting, and waits for it. A rank may write to itself.
+  virtual void post(int to, std::string letter) = 0;
+  virtual std::string take(int from) = 0;
+
   // Throws Error where another rank has ended the job. Code that waits without a call of the job or of its
   // transport calls this.
   virtual void check_job() {}

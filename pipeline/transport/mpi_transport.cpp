@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <list>
 #include <map>
 #include <thread>
 #include <utility>
@@ -143,7 +144,36 @@ class MpiTransport : public JobTransport {
     return texts;
   }
 
+  void post(int to, std::string letter) override {
+    Letter& posted = letters_out_.emplace_back(MPI_REQUEST_NULL, std::move(letter));
+    ANTICHAIN_MPI(MPI_Isend(posted.text.data(), count(int64_t(posted.text.size())), MPI_BYTE, to, 0, letters_,
+                            &posted.request));
+  }
+
+  std::string take(int from) override {
+    MPI_Message found = MPI_MESSAGE_NULL;
+    MPI_Status status;
+    poll(
+        from, [&] { return fmt::format("letter from rank {}", from); },
+        [&] {
+          int there = 0;
+          ANTICHAIN_MPI(MPI_Improbe(from, 0, letters_, &there, &found, &status));
+          return there != 0;
+        });
+    int bytes = 0;
+    ANTICHAIN_MPI(MPI_Get_count(&status, MPI_BYTE, &bytes));
+    std::string letter(size_t(bytes), '\0');
+    MPI_Request request;
+    ANTICHAIN_MPI(MPI_Imrecv(letter.data(), bytes, MPI_BYTE, &found, &request));
+    finish(request, "rest of a letter");
+    return letter;
+  }
+
  private:
+  struct Letter {
+    MPI_Request request;
+    std::string text;  // kept until delivered
+  };
   struct Posted {
     MPI_Request request;
     Tensor tensor;  // kept until delivered
@@ -199,6 +229,7 @@ class MpiTransport : public JobTransport {
 
   void advance() {
     std::erase_if(sends_, [&](Posted& send) { return test(send.request, MPI_STATUS_IGNORE); });
+    std::erase_if(letters_out_, [&](Letter& letter) { return test(letter.request, MPI_STATUS_IGNORE); });
     // With nothing to send, MPI still has to be entered for receives to move.
     int flag = 0;
     if (sends_.empty() && !receives_.empty())
@@ -227,12 +258,13 @@ class MpiTransport : public JobTransport {
     }
   }
 
-  Communicator tensors_, control_;
+  Communicator tensors_, control_, letters_;
   const int rank_, size_;
   int local_rank_ = 0, local_size_ = 1;
   int64_t largest_tag_ = 32'767;  // what the MPI standard guarantees
   bool synchronous_ = false, crowded_ = false;
   std::vector<Posted> sends_;
+  std::list<Letter> letters_out_;  // MPI reads their texts where they are
   std::map<Ticket, Received> receives_;
   Ticket last_ticket_ = 0;
 };

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -31,15 +32,17 @@ struct Parcel {
 
 // Everything the ranks share, under one lock; tensors are copied outside it.
 struct Hub {
-  explicit Hub(int n) : size(n), mailboxes(n * n), undelivered(n), contributions(n), wake(n) {}
+  explicit Hub(int n)
+      : size(n), mailboxes(n * n), letters(n * n), undelivered(n), contributions(n), wake(n) {}
 
   std::vector<Parcel>& mailbox(int from, int to) { return mailboxes[from * size + to]; }
 
   const int size;
   std::mutex mutex;
-  std::vector<std::vector<Parcel>> mailboxes;  // per (from, to), in the order of sending
-  std::vector<int> undelivered;                // per sender
-  std::vector<std::string> contributions;      // to the collective under way
+  std::vector<std::vector<Parcel>> mailboxes;    // per (from, to), in the order of sending
+  std::vector<std::deque<std::string>> letters;  // per (from, to)
+  std::vector<int> undelivered;                  // per sender
+  std::vector<std::string> contributions;        // to the collective under way
   std::shared_ptr<const std::vector<std::string>> result;
   int arrived = 0;
   uint64_t collectives = 0;
@@ -115,6 +118,27 @@ class ThreadTransport : public JobTransport {
   std::vector<std::string> gather(const std::string& bytes) override {
     const auto all = exchange(bytes, "gathering of results on rank 0");
     return rank_ == 0 ? *all : std::vector<std::string>();
+  }
+
+  void post(int to, std::string letter) override {
+    check_peer(to);
+    {
+      std::lock_guard lock(hub_.mutex);
+      hub_.letters[rank_ + to * hub_.size].push_back(std::move(letter));
+    }
+    hub_.wake[to].notify_one();
+  }
+
+  std::string take(int from) override {
+    check_peer(from);
+    std::deque<std::string>& letters = hub_.letters[from + rank_ * hub_.size];
+    Progress::Wait waiting(activity(), from);
+    block(
+        waiting, [&] { return fmt::format("letter from rank {}", from); }, [&] { return !letters.empty(); });
+    std::lock_guard lock(hub_.mutex);
+    std::string letter = std::move(letters.front());
+    letters.pop_front();
+    return letter;
   }
 
   void abort() {

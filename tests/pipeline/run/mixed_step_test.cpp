@@ -44,6 +44,8 @@ class JobOnHost : public Job {
     return job_.broadcast(std::move(bytes), root);
   }
   std::vector<std::string> gather(const std::string& bytes) override { return job_.gather(bytes); }
+  void post(int to, std::string letter) override { job_.post(to, std::move(letter)); }
+  std::string take(int from) override { return job_.take(from); }
   void check_job() override { job_.check_job(); }
   Progress& activity() override { return job_.activity(); }
 
