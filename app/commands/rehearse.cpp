@@ -122,7 +122,7 @@ std::string json_of(const Task& task, const RehearseCommandOptions& o, const Tim
                                        {"predicted_bubble_share", predicted.bubble_fraction()},
                                        {"rehearsed_bubble_share", rehearsed.bubble_fraction()},
                                        {"rehearsed_busy_s", rehearsed.busy_s},
-                                       {"rehearsed_periods_s", all.period_s},
+                                       {"rehearsed_steps_s", all.period_s},
                                        {"wall_steps_s", all.wall_s}};
   return json.dump(2) + "\n";
 }

@@ -9,6 +9,7 @@
 #include "app/cli/table.h"
 #include "app/report/plan_figures.h"
 #include "framework/printable.h"
+#include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/order_search.h"
 #include "pipeline/simulate/simulate.h"
 
@@ -164,20 +165,20 @@ std::string describe(const Plan& plan, const Profile& profile, const PlanTask& t
   return text;
 }
 
-std::string describe_order(const PlanTask& task, const Profile& profile, const Plan& plan, double step_s) {
+std::string describe_order(const PlanTask& task, const Profile& profile, const Plan& plan, double pace_s) {
   const OrderClock clock(profile, plan, task.options.cluster, task.options.microbatches);
   const std::vector<int> limits_of_ranks = task.choice.limits(profile, plan, task.options);
   std::vector<int> of_stage;
   for (const PlanStage& stage : plan.stages) of_stage.push_back(limits_of_ranks[size_t(stage.ranks.front())]);
-  const double bound_s = order_bound_s(clock, of_stage);
+  const double bound_s = order_bound_s(clock, of_stage, task.options.steps);
   const bool equal = std::ranges::count(of_stage, of_stage.front()) == int64_t(of_stage.size());
   const std::string limits =
       fmt::format("of this plan with at most {} micro-batches in flight",
                   equal ? fmt::format("{}", of_stage.front()) : fmt::format("{}", fmt::join(of_stage, ", ")));
-  if (step_s <= bound_s * (1 + 1e-9))
+  if (pace_s <= bound_s * (1 + 1e-9))
     return labelled("Order", fmt::format("searched, proved optimal: no order {} is shorter", limits));
   return labelled("Order", fmt::format("searched: at most {:.2f} % longer than the shortest {}",
-                                       (step_s / bound_s - 1) * 100, limits));
+                                       (pace_s / bound_s - 1) * 100, limits));
 }
 
 std::string describe_step(const Plan& plan, const Profile& profile, const PlanTask& task) {
@@ -188,7 +189,7 @@ std::string describe_step(const Plan& plan, const Profile& profile, const PlanTa
     text += fmt::format(", speedup over {} {:.2f}", one_device(task.options.cluster),
                         speedup(plan.pace_s(), profile, task.options));
   return labelled("Predicted step", text) + uneven_chunks(plan, profile, task) +
-         (task.schedule == planned_order ? describe_order(task, profile, plan, plan.step_s) : "");
+         (task.schedule == planned_order ? describe_order(task, profile, plan, plan.pace_s()) : "");
 }
 
 }  // namespace antichain

@@ -15,7 +15,7 @@ std::string describe(const PlanTask&);
 std::string describe(const Plan&, const Profile&, const PlanTask&);
 
 // Sets the step of the schedule `auto` beside the shortest that any order of this plan can have, in one line.
-std::string describe_order(const PlanTask&, const Profile&, const Plan&, double step_s);
+std::string describe_order(const PlanTask&, const Profile&, const Plan&, double pace_s);
 // Returns the predicted step in one line; for `auto` in two.
 std::string describe_step(const Plan&, const Profile&, const PlanTask&);
 

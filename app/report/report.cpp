@@ -29,7 +29,7 @@ std::string describe(const Timeline& timeline, const Plan& plan, const Profile& 
   const double images = double(profile.microbatch) * schedule.microbatches;
   const std::string rate = images > 0 ? fmt::format(", {:.1f} images/s", images / timeline.period_s) : "";
   const std::string order = task.schedule == planned_order && !has_several_stages_a_rank(plan)
-                                ? describe_order(task, profile, plan, timeline.step_s)
+                                ? describe_order(task, profile, plan, timeline.period_s)
                                 : "";
   const std::string period =
       timeline.period_s < timeline.step_s

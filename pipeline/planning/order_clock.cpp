@@ -6,6 +6,7 @@
 #include "framework/error.h"
 #include "pipeline/planning/stage_sums.h"
 #include "pipeline/simulate/action_seconds.h"
+#include "pipeline/simulate/steady_step.h"
 
 namespace antichain {
 namespace {
@@ -57,26 +58,57 @@ OrderClock::OrderClock(const Profile& profile, const Plan& plan, const Cluster& 
   }
 }
 
+void OrderClock::begin_empty() {
+  free_s_.assign(tensors_.size() + gradients_.size(), 0);
+  now_s_.assign(times_.size(), 0);
+}
+
 double OrderClock::step_s(const RankOrders& orders) {
+  repeats_ = false;
+  begin_empty();
+  return play(orders) ? std::ranges::max(now_s_) : std::numeric_limits<double>::infinity();
+}
+
+double OrderClock::period_s(const RankOrders& orders) {
+  constexpr int most_steps = 24;
+  repeats_ = true;
+  if (now_s_.size() != times_.size()) begin_empty();
+  const double begin_s = std::ranges::min(now_s_);  // clocks stay small, so that no digits are lost
+  for (std::vector<double>* clocks : {&now_s_, &free_s_})
+    for (double& s : *clocks) s = std::max(0., s - begin_s);
+  bool ends = true;
+  const double period_s = steady_period_s(
+      [&] {
+        ends = ends && play(orders);
+        std::vector<double> clocks = now_s_;
+        clocks.insert(clocks.end(), free_s_.begin(), free_s_.end());
+        return clocks;
+      },
+      most_steps);
+  if (ends) return period_s;
+  begin_empty();
+  return std::numeric_limits<double>::infinity();
+}
+
+// One step, on the clocks as they are. Returns whether all stages come to its end.
+bool OrderClock::play(const RankOrders& orders) {
   const size_t stages = times_.size(), M = size_t(microbatches_);
   done_.resize(stages);
-  for (size_t s = 0; s < stages; ++s) done_[s].assign(orders[s].size(), {});
+  for (size_t s = 0; s < stages; ++s) done_[s].assign(orders[s].size(), {}), timed_ += int(orders[s].size());
   tensor_there_s_.assign(tensors_.size() * M, not_yet), tensor_from_.resize(tensors_.size() * M);
   gradient_there_s_.assign(gradients_.size() * M, not_yet), gradient_from_.resize(gradients_.size() * M);
-  free_s_.assign(tensors_.size() + gradients_.size(), 0);
-  next_.assign(stages, 0), now_s_.assign(stages, 0);
+  next_.assign(stages, 0);
   for (bool moved = true; moved;) {
     moved = false;
     for (size_t s = 0; s < stages; ++s) moved = run(int(s), orders[s]) || moved;
     for (size_t s = stages; s-- > 0;) moved = run(int(s), orders[s]) || moved;
   }
-  double last_s = 0;
   for (size_t s = 0; s < stages; ++s) {
-    if (next_[s] < int(orders[s].size())) return std::numeric_limits<double>::infinity();
-    const double end_s = now_s_[s] + times_[s].update_s;
-    if (end_s > last_s) last_s = end_s, last_stage_ = int(s);
+    if (next_[s] < int(orders[s].size())) return false;
+    now_s_[s] += times_[s].update_s;
   }
-  return last_s;
+  last_stage_ = int(std::ranges::max_element(now_s_) - now_s_.begin());
+  return true;
 }
 
 // Does what the stage can do with what has arrived so far.
@@ -116,9 +148,19 @@ bool OrderClock::run(int stage, const RankOrder& order) {
 
 std::vector<OrderClock::At> OrderClock::critical_path() const {
   std::vector<At> path;
+  std::vector<std::vector<int>> came;  // when the path came to each action; −1
+  for (const auto& of_stage : done_) came.emplace_back(of_stage.size(), -1);
   At at{last_stage_, int(done_[size_t(last_stage_)].size()) - 1};
-  for (; at.stage >= 0 && at.index >= 0; at = done_[size_t(at.stage)][size_t(at.index)].because)
+  while (at.stage >= 0 && at.index >= 0) {
+    int& before = came[size_t(at.stage)][size_t(at.index)];
+    if (before >= 0) return {path.begin() + before, path.end()};  // the circle is closed
+    before = int(path.size());
     path.push_back(at);
+    const At because = done_[size_t(at.stage)][size_t(at.index)].because;
+    // The first action of a stage follows its last one of the step before.
+    const bool begins = because.stage < 0 && repeats_;
+    at = begins ? At{at.stage, int(done_[size_t(at.stage)].size()) - 1} : because;
+  }
   return path;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "partition/plan/plan.h"
+#include "partition/plan/steps.h"
 #include "partition/profile/cluster.h"
 #include "pipeline/schedule/compute_order.h"
 
@@ -42,13 +43,25 @@ class OrderClock {
 
   // Returns the step's seconds, or infinity where ranks wait for each other in a circle.
   double step_s(const RankOrders&);
+  // Returns the same for the period of steps that overlap. It begins on the clocks that the last call has
+  // left, because orders that differ little have nearly the same steady state.
+  double period_s(const RankOrders&);
+  double pace_s(const RankOrders& orders, Steps steps) {
+    return steps == Steps::apart ? step_s(orders) : period_s(orders);
+  }
+  // Returns how many actions were timed so far: the work that budgets are counted in.
+  int64_t timed() const { return timed_; }
 
   // After step_s: the actions that the step's length hangs on, from its end to its begin. Each begins when
-  // the next one in this list, or a message of it, ends.
+  // the next one in this list, or a message of it, ends. After period_s: the circle of actions, through one
+  // step or several, that the period hangs on.
   struct At {
     int stage = 0, index = 0;
+    bool operator==(const At&) const = default;
   };
   std::vector<At> critical_path() const;
+  // Returns when each stage begins a step, after period_s: in the steady state.
+  const std::vector<double>& begins_s() const { return now_s_; }
 
   int stages() const { return int(times_.size()); }
   int microbatches() const { return microbatches_; }
@@ -61,6 +74,8 @@ class OrderClock {
     double end_s = 0;
     At because;  // what it waited for last; stage −1 for nothing
   };
+  void begin_empty();
+  bool play(const RankOrders&);
   bool run(int stage, const RankOrder&);
 
   const int microbatches_;
@@ -75,6 +90,8 @@ class OrderClock {
   std::vector<int> next_;
   std::vector<double> now_s_;
   int last_stage_ = 0;
+  bool repeats_ = false;  // whether the last call was for the period
+  int64_t timed_ = 0;
 };
 
 }  // namespace antichain

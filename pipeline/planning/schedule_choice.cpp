@@ -24,10 +24,9 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
   std::exception_ptr refusal;
   for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) try {
       Plan plan = plan_network(profile, options, method, *cut_for);
-      plan.step_s =
-          plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options))
-              .step_s;
-      if (!best || plan.step_s < best->step_s) best = std::move(plan);
+      const PlannedOrder order = this->order(profile, plan, options);
+      plan.step_s = order.step_s, plan.period_s = order.period_s;
+      if (!best || plan.pace_s() < best->pace_s()) best = std::move(plan);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       if (!refusal) refusal = std::current_exception();
@@ -36,11 +35,16 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
   return *best;
 }
 
+PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan,
+                                   const PlanOptions& options) const {
+  return plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options),
+                    {.steps = options.steps});
+}
+
 Schedule ScheduleChoice::schedule(const Profile& profile, const Plan& plan,
                                   const PlanOptions& options) const {
   if (!planned()) return make_schedule(profile, plan, policy(), options.microbatches);
-  return plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options))
-      .schedule;
+  return order(profile, plan, options).schedule;
 }
 
 std::vector<int> ScheduleChoice::limits(const Profile& profile, const Plan& plan,

@@ -31,6 +31,8 @@ struct ScheduleChoice {
   // Plans as plan_network does. With `auto` the step is that of the order that `schedule` finds, and stages
   // are cut for 1f1b as well, which needs less memory: the better plan that fits is kept.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
+  // For `auto`: searches the order, as options.steps counts.
+  PlannedOrder order(const Profile&, const Plan&, const PlanOptions&) const;
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
   // For `auto`: returns the limits by rank. Throws a usage Error when there is another number of them.
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;

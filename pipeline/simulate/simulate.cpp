@@ -136,8 +136,8 @@ class Player {
 
   double last_end_s() const { return std::ranges::max(now_s_); }
 
-  double period_s() {
-    return steady_period_s([&] {
+  double period_s(double step_s) {
+    return steady_period_s(step_s, [&] {
       play([](int, int, double, double, double) {});
       std::vector<double> clocks = now_s_;
       clocks.insert(clocks.end(), links_.free_s().begin(), links_.free_s().end());
@@ -164,7 +164,7 @@ Pace pace_of(const Profile& profile, const Plan& plan, const Policy& policy, int
   Player player(schedule, plan, profile, cluster, seconds);
   player.play([](int, int, double, double, double) {});
   const double step_s = player.last_end_s();
-  return {step_s, steps == Steps::apart ? step_s : std::min(step_s, player.period_s())};
+  return {step_s, steps == Steps::apart ? step_s : player.period_s(step_s)};
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& pro
   player.play(record);
   timeline.step_s = timeline.period_s = player.last_end_s();
   if (steps == Steps::overlapped && learns(schedule)) {
-    timeline.period_s = std::min(timeline.step_s, player.period_s());
+    timeline.period_s = player.period_s(timeline.step_s);
     for (auto& of_rank : events) of_rank.clear();
     player.play(record);
   }

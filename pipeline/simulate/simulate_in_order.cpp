@@ -33,7 +33,7 @@ class InOrder {
     const double step_s = std::ranges::max(clocks());
     double period_s = step_s;
     if (steps == Steps::overlapped) {
-      period_s = std::min(step_s, steady_period_s([&] { return play(order), clocks(); }));
+      period_s = steady_period_s(step_s, [&] { return play(order), clocks(); });
       play(order);
     }
     Timeline timeline{.step_s = step_s, .period_s = period_s};

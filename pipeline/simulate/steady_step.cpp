@@ -8,7 +8,6 @@
 namespace antichain {
 namespace {
 
-constexpr int most_steps = 200;        // that are played
 constexpr size_t longest_cycle = 12;   // steps after which clocks may repeat
 constexpr double rounding = 1e-9;      // of a period
 
@@ -26,7 +25,7 @@ std::optional<double> advance_s(const std::vector<double>& before, const std::ve
 
 }  // namespace
 
-double steady_period_s(const std::function<std::vector<double>()>& play) {
+double steady_period_s(const std::function<std::vector<double>()>& play, int most_steps) {
   std::deque<std::vector<double>> clocks = {play()};  // the newest first
   for (int step = 1; step < most_steps; ++step) {
     clocks.push_front(play());
@@ -37,6 +36,11 @@ double steady_period_s(const std::function<std::vector<double>()>& play) {
   }
   const double steps = double(clocks.size() - 1);
   return (std::ranges::max(clocks.front()) - std::ranges::max(clocks.back())) / steps;
+}
+
+double steady_period_s(double step_s, const std::function<std::vector<double>()>& play) {
+  const double period_s = steady_period_s(play);
+  return period_s < step_s * (1 - rounding) ? period_s : step_s;
 }
 
 }  // namespace antichain

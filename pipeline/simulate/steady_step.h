@@ -16,7 +16,12 @@ struct Pace {
 };
 
 // `play` plays one more step and returns all clocks after it, in seconds. Returns the period. Where a rank
-// waits for no other and so runs ahead of them all, it is the period of the slowest clock.
-double steady_period_s(const std::function<std::vector<double>()>& play);
+// waits for no other and so runs ahead of them all, it is the period of the slowest clock. Where the clocks
+// do not repeat within so many steps, it is the mean of the last ones.
+double steady_period_s(const std::function<std::vector<double>()>& play, int most_steps = 200);
+
+// Returns the period of steps that last `step_s` when they are apart: the two are equal unless overlapping
+// gains more than rounding.
+double steady_period_s(double step_s, const std::function<std::vector<double>()>& play);
 
 }  // namespace antichain

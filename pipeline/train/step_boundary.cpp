@@ -32,14 +32,14 @@ StopVerdict StepBoundary::pass_step() {
   ++steps_.passed;
   StopVerdict verdict;
   const auto take = [&] {
-    if (steps_.passed == holds_after_) verdict = read(job_.take(0), steps_);
+    if (steps_.passed == holds_after_) verdict = read(job_.rank() == 0 ? own_answer_ : job_.take(0), steps_);
   };
   if (steps_.lag > 0) take();  // it says when the next one is given
   if (steps_.passed == steps_.next && steps_.passed <= last_asked_) {
     holds_after_ = steps_.passed + steps_.lag;
     if (job_.rank() == 0) {
-      const std::string all = answer(steps_);
-      for (int rank = 0; rank < job_.size(); ++rank) job_.post(rank, all);
+      own_answer_ = answer(steps_);
+      for (int rank = 1; rank < job_.size(); ++rank) job_.post(rank, own_answer_);
     }
     if (steps_.lag == 0) take();
   }

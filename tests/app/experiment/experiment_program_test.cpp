@@ -308,7 +308,7 @@ TEST_F(ExperimentProgram, StraightPipelinesOfThePublishedProfiles) {
   const ProgramRun result = run(
       std::string(
           "experiment speedup --models resnet101,densenet121,vgg16,alexnet --ranks 4,8 --methods antichain "
-          "--link-bytes-per-s 0 --link-latency-s 0 --out study --profiles ") +
+          "--microbatches 32 --link-bytes-per-s 0 --link-latency-s 0 --out study --profiles ") +
       published_);
   ASSERT_EQ(result.code, 0) << result.err;
   const auto speedup = [&](const std::string& model, int ranks) {

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 
+#include "pipeline/planning/order_bound.h"
 #include "pipeline/planning/planning.h"
 #include "pipeline/planning/schedule_choice.h"
 #include "pipeline/schedule/policy.h"
@@ -31,13 +32,14 @@ Profile network_of(const std::vector<Times>& stages) {
   return network;
 }
 
-PlannedOrder order_of(const Profile& network, int microbatches, const std::vector<int>& in_flight) {
+PlannedOrder order_of(const Profile& network, int microbatches, const std::vector<int>& in_flight,
+                      Steps steps = Steps::apart) {
   const Plan plan = one_node_each(network);
-  const PlannedOrder planned = plan_order(network, plan, {}, microbatches, in_flight);
+  const PlannedOrder planned = plan_order(network, plan, {}, microbatches, in_flight, {.steps = steps});
   validate(planned.schedule, network, plan);
   const std::vector<double> peaks = peak_in_flight(planned.schedule);
   for (size_t r = 0; r < peaks.size(); ++r) EXPECT_LE(peaks[r], in_flight[r]) << "rank " << r;
-  EXPECT_LE(planned.bound_s, planned.step_s);
+  EXPECT_LE(planned.bound_s, planned.pace_s());
   return planned;
 }
 
@@ -59,6 +61,17 @@ TEST(OrderSearch, FindsTheProvedSmallestStepsOfUnevenStages) {
   EXPECT_DOUBLE_EQ(order_of(network, 8, {7, 7, 7, 7}).step_s, 858);
 }
 
+// Of an exact solver: no bubble is left with seven in flight, or all, where stages are equal.
+TEST(OrderSearch, FindsTheProvedSmallestPeriods) {
+  const PlannedOrder equal = order_of(network_of(std::vector<Times>(4)), 8, {7, 7, 7, 7}, Steps::overlapped);
+  EXPECT_DOUBLE_EQ(equal.period_s, 24);
+  EXPECT_TRUE(equal.proved());
+  const Profile network = network_of({{32, 36, 36}, {32, 29, 29}, {31, 34, 34}, {33, 31, 31}});
+  const PlannedOrder uneven = order_of(network, 8, {7, 7, 7, 7}, Steps::overlapped);
+  EXPECT_DOUBLE_EQ(uneven.period_s, 832);
+  EXPECT_TRUE(uneven.proved());
+}
+
 // Calls visit(order) for every order of one rank: three counters that no limit forbids.
 void each_order(int microbatches, int in_flight, RankOrder& order, int f, int i, int w,
                 const std::function<void(const RankOrder&)>& visit) {
@@ -74,7 +87,7 @@ void each_order(int microbatches, int in_flight, RankOrder& order, int f, int i,
   if (w < i) with(Verb::backward_weight, w, f, i, w + 1);
 }
 
-double exact_step_s(OrderClock& clock, const std::vector<int>& in_flight) {
+double exact_pace_s(OrderClock& clock, const std::vector<int>& in_flight, Steps steps) {
   std::vector<std::vector<RankOrder>> choices(size_t(clock.stages()));
   for (size_t s = 0; s < choices.size(); ++s) {
     RankOrder order;
@@ -85,7 +98,7 @@ double exact_step_s(OrderClock& clock, const std::vector<int>& in_flight) {
   RankOrders orders(choices.size());
   const std::function<void(size_t)> choose = [&](size_t s) {
     if (s == choices.size()) {
-      best_s = std::min(best_s, clock.step_s(orders));
+      best_s = std::min(best_s, clock.pace_s(orders, steps));
       return;
     }
     for (const RankOrder& order : choices[s]) orders[s] = order, choose(s + 1);
@@ -116,34 +129,37 @@ struct RandomCase {
   Cluster cluster;
 };
 
-TEST(OrderSearch, EqualsAnExactSearchOnSmallRandomCases) {
+void expect_exact(Steps steps) {
   int proved = 0, equal = 0, cases = 0;
   for (unsigned seed = 0; seed < 90; ++seed) {
     SCOPED_TRACE(seed);
     const RandomCase c(seed);
     const Plan plan = one_node_each(c.network);
     OrderClock clock(c.network, plan, c.cluster, c.microbatches);
-    const double exact_s = exact_step_s(clock, c.in_flight);
+    const double exact_s = exact_pace_s(clock, c.in_flight, steps);
     PlannedOrder planned;
     try {
-      planned = plan_order(c.network, plan, c.cluster, c.microbatches, c.in_flight);
+      planned = plan_order(c.network, plan, c.cluster, c.microbatches, c.in_flight, {.steps = steps});
     } catch (const Error&) {
       EXPECT_EQ(exact_s, std::numeric_limits<double>::infinity());
       continue;
     }
     ++cases;
     validate(planned.schedule, c.network, plan);
-    EXPECT_GE(planned.step_s, exact_s * (1 - 1e-9));
+    EXPECT_GE(planned.pace_s(), exact_s * (1 - 1e-9));
     EXPECT_LE(planned.bound_s, exact_s * (1 + 1e-9)) << "no order is below the bound";
     if (planned.proved()) {
-      EXPECT_NEAR(planned.step_s, exact_s, 1e-9);
+      EXPECT_NEAR(planned.pace_s(), exact_s, 1e-9);
     }
     proved += planned.proved();
-    equal += planned.step_s <= exact_s * (1 + 1e-9);
+    equal += planned.pace_s() <= exact_s * (1 + 1e-9);
   }
   EXPECT_GT(proved, cases / 3);
-  EXPECT_EQ(equal, cases) << "it finds the smallest step of so small a case";
+  EXPECT_EQ(equal, cases) << "it finds the best order of so small a case";
 }
+
+TEST(OrderSearch, EqualsAnExactSearchOfStepsOnSmallRandomCases) { expect_exact(Steps::apart); }
+TEST(OrderSearch, EqualsAnExactSearchOfPeriodsOnSmallRandomCases) { expect_exact(Steps::overlapped); }
 
 TEST(OrderSearch, TheClockIsTheSimulators) {
   std::mt19937 random(3);
@@ -163,9 +179,12 @@ TEST(OrderSearch, TheClockIsTheSimulators) {
       for (const auto& actions : schedule.ranks)
         for (const Action& a : actions)
           if (computes(a.verb)) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
-      const double simulated_s = simulate(schedule, plan, network, cluster).step_s;
-      EXPECT_NEAR(clock.step_s(orders), simulated_s, 1e-9 * simulated_s) << policy.name;
-      EXPECT_LE(order_bound_s(clock, std::vector<int>(plan.stages.size(), M)), simulated_s * (1 + 1e-9));
+      const Timeline timeline = simulate(schedule, plan, network, cluster, Steps::overlapped);
+      EXPECT_NEAR(clock.step_s(orders), timeline.step_s, 1e-9 * timeline.step_s) << policy.name;
+      EXPECT_NEAR(clock.period_s(orders), timeline.period_s, 1e-6 * timeline.period_s) << policy.name;
+      const std::vector<int> all(plan.stages.size(), M);
+      EXPECT_LE(order_bound_s(clock, all), timeline.step_s * (1 + 1e-9));
+      EXPECT_LE(order_bound_s(clock, all, Steps::overlapped), timeline.period_s * (1 + 1e-9));
     }
   }
 }

@@ -73,6 +73,27 @@ TEST(Rehearsal, TakesTheSimulatedTime) {
 }
 
 // A link that takes longer than the stages: messages wait for each other, and a token stands for 20 MB.
+// Steps that overlap come at the simulated period.
+TEST(Rehearsal, OverlappingStepsComeAtTheSimulatedPeriod) {
+  const Profile network = chain_in_ms(
+      3, {.forward_s = 3, .backward_input_s = 3, .backward_weight_s = 3, .update_s = 2, .output_bytes = 100});
+  const Plan plan = one_node_each(network);
+  const Cluster cluster = one_link({.bytes_per_s = 1e5});
+  const Schedule schedule = make_schedule(network, plan, policy("zb-h2"), 6);
+  const Timeline simulated = simulate(schedule, plan, network, cluster, Steps::overlapped);
+  ASSERT_LT(simulated.period_s, 0.95 * simulated.step_s);
+  double quickest_s = INFINITY;
+  run_ranks(plan.ranks(), [&](JobTransport& transport) {
+    Rehearsal rehearsal(network, plan, schedule, cluster, transport);
+    for (int i = 0; i < 3; ++i) {
+      const Timeline rehearsed = rehearsal.overlapping_steps(6);
+      if (transport.rank() == 0) quickest_s = std::min(quickest_s, rehearsed.period_s);
+    }
+  });
+  EXPECT_GE(quickest_s, simulated.period_s - rounding_s);
+  EXPECT_LE(quickest_s, simulated.period_s * busy_machine);
+}
+
 TEST(Rehearsal, TheLinkChargesTheTrueBytes) {
   const Profile network = chain_in_ms(2, {.forward_s = 2, .backward_input_s = 2, .output_bytes = 20'000'000});
   const Cluster cluster = one_link({.bytes_per_s = 1e9, .latency_s = 0.005});

@@ -89,6 +89,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
             .seed = c.seed,
             .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
             .on_nan = c.on_nan,
+            .between_ranks = c.on_nan == OnNan::abort ? c.between_ranks : Steps::apart,
             .device_augments = c.device_augments};
         if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
         if (!c.checkpoint.empty()) {

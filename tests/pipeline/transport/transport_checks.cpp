@@ -203,6 +203,33 @@ void sizes_that_differ_are_an_error(Transport& transport) {
   }
 }
 
+// Letters come in order, from every rank to every rank, also to itself, while tensors are under way. Nobody
+// waits for a letter to be taken: all are posted before the first is.
+void letters(Transport& transport) {
+  Job& job = transport.job();
+  const int rank = job.rank(), size = job.size();
+  const auto text = [](int from, int to, int i) {
+    return fmt::format("{} to {}, {}", from, to, std::string(size_t(i * i * 1000), char('a' + i)));
+  };
+  std::vector<Transport::Ticket> tickets;
+  std::vector<Tensor> there;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    there.push_back(empty(mebibyte));
+    tickets.push_back(transport.recv({7, 0}, peer, there.back()));
+    transport.send({7, 0}, peer, filled(mebibyte, uint32_t(rank)));
+  }
+  for (int i = 0; i < 10; ++i)
+    for (int to = 0; to < size; ++to) job.post(to, text(rank, to, i));
+  for (int i = 0; i < 10; ++i)
+    for (int from = size; from-- > 0;)
+      if (const std::string letter = job.take(from); letter != text(from, rank, i))
+        throw Error(fmt::format("letter {} from rank {} is \"{}\"", i, from, letter.substr(0, 20)));
+  for (const Transport::Ticket ticket : tickets) transport.wait(ticket);
+  transport.flush();
+  job.barrier();
+}
+
 constexpr TransportCheck checks[] = {
     {"StormReceivesFirst", [](Transport& t) { storm(t, Posting::receives_first, 1); }},
     {"StormSendsFirst", [](Transport& t) { storm(t, Posting::sends_first, 2); }},
@@ -213,6 +240,7 @@ constexpr TransportCheck checks[] = {
     {"Broadcasts", broadcasts},
     {"Gathers", gathers},
     {"CollectivesInARow", collectives_in_a_row},
+    {"Letters", letters},
     {"SizesThatDifferAreAnError", sizes_that_differ_are_an_error},
 };
 

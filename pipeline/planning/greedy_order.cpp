@@ -1,0 +1,116 @@
+#include "pipeline/planning/greedy_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace antichain {
+namespace {
+
+constexpr double never_s = std::numeric_limits<double>::infinity();
+
+class GreedyOrder {
+ public:
+  GreedyOrder(const OrderClock& clock, const std::vector<int>& in_flight, DispatchingRule rule,
+              const std::vector<double>& begins_s)
+      : clock_(clock), in_flight_(in_flight), rule_(rule), stages_(size_t(clock.stages())) {
+    for (size_t s = 0; s < begins_s.size(); ++s) stages_[s].now_s = begins_s[s];
+    for (Stage& s : stages_) s.tensors_s.assign(size_t(clock.microbatches()), 0), s.gradients_s = s.tensors_s;
+    wait_for(clock.tensors(), &Stage::tensors_missing);
+    wait_for(clock.gradients(), &Stage::gradients_missing);
+  }
+
+  // Returns nothing where nobody can go on before all is done.
+  std::optional<RankOrders> make() {
+    for (int left = 3 * clock_.stages() * clock_.microbatches(); left > 0; --left) {
+      Next best;
+      for (int s = 0; s < clock_.stages(); ++s)
+        if (const Next next = next_of(s); next.start_s < best.start_s) best = next;
+      if (best.start_s == never_s) return std::nullopt;
+      take(best);
+    }
+    RankOrders orders;
+    for (Stage& s : stages_) orders.push_back(std::move(s.order));
+    return orders;
+  }
+
+ private:
+  struct Stage {
+    RankOrder order;
+    double now_s = 0;
+    int forwards = 0, inputs = 0, weights = 0;
+    std::vector<double> tensors_s, gradients_s;           // when the last of each micro-batch has come
+    std::vector<int> tensors_missing, gradients_missing;  // messages that were not sent yet
+  };
+  struct Next {
+    double start_s = never_s;
+    int stage = 0;
+    Computing what;
+  };
+
+  void wait_for(const std::vector<Wire>& wires, std::vector<int> Stage::*missing) {
+    for (Stage& s : stages_) (s.*missing).assign(size_t(clock_.microbatches()), 0);
+    for (const Wire& wire : wires)
+      for (int& count : stages_[size_t(wire.to)].*missing) ++count;
+    free_s_.resize(free_s_.size() + wires.size(), 0);
+  }
+
+  Next next_of(int stage) const {
+    const Stage& s = stages_[size_t(stage)];
+    const int M = clock_.microbatches();
+    const auto at = [&](Verb verb, int m, double there_s) {
+      return Next{std::max(s.now_s, there_s), stage, {verb, m}};
+    };
+    Next forward, input;
+    if (s.forwards < M && s.forwards - s.weights < in_flight_[size_t(stage)] &&
+        s.tensors_missing[size_t(s.forwards)] == 0)
+      forward = at(Verb::forward, s.forwards, s.tensors_s[size_t(s.forwards)]);
+    if (s.inputs < s.forwards && s.gradients_missing[size_t(s.inputs)] == 0)
+      input = at(Verb::backward_input, s.inputs, s.gradients_s[size_t(s.inputs)]);
+    const bool tie_to_input =
+        rule_.gradients_first ? input.start_s <= forward.start_s : input.start_s < forward.start_s;
+    const Next& first = tie_to_input ? input : forward;
+    const double patience_s = rule_.patience * clock_.times(stage).weight_s;
+    if (s.weights < s.inputs && first.start_s > s.now_s + patience_s)
+      return at(Verb::backward_weight, s.weights, s.now_s);
+    return first;
+  }
+
+  void take(const Next& next) {
+    Stage& s = stages_[size_t(next.stage)];
+    const auto [verb, m] = next.what;
+    s.order.push_back(next.what);
+    s.now_s = next.start_s + clock_.times(next.stage).of(verb);
+    if (verb == Verb::backward_weight) {
+      ++s.weights;
+      return;
+    }
+    const bool forward = verb == Verb::forward;
+    ++(forward ? s.forwards : s.inputs);
+    const std::vector<Wire>& wires = forward ? clock_.tensors() : clock_.gradients();
+    for (size_t w = 0; w < wires.size(); ++w) {
+      if (wires[w].from != next.stage) continue;
+      double& free_s = free_s_[w + (forward ? 0 : clock_.tensors().size())];
+      free_s = std::max(free_s, s.now_s) + wires[w].seconds;
+      Stage& to = stages_[size_t(wires[w].to)];
+      double& there_s = (forward ? to.tensors_s : to.gradients_s)[size_t(m)];
+      there_s = std::max(there_s, free_s);
+      --(forward ? to.tensors_missing : to.gradients_missing)[size_t(m)];
+    }
+  }
+
+  const OrderClock& clock_;
+  const std::vector<int>& in_flight_;
+  const DispatchingRule rule_;
+  std::vector<Stage> stages_;
+  std::vector<double> free_s_;  // links, by wire
+};
+
+}  // namespace
+
+std::optional<RankOrders> greedy_order(const OrderClock& clock, const std::vector<int>& in_flight,
+                                       DispatchingRule rule, const std::vector<double>& begins_s) {
+  return GreedyOrder(clock, in_flight, rule, begins_s).make();
+}
+
+}  // namespace antichain
