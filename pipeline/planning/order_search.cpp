@@ -160,30 +160,38 @@ class OrderSearch {
     return !(ends(first) && second == Verb::forward) || n + 1 - m <= in_flight_[size_t(stage)];
   }
 
-  // Changes the orders somewhere on the critical path. Returns whether there was anything to change.
+  // Changes the orders somewhere on the critical path, or now and then anywhere. Returns whether there was
+  // anything to change.
   bool change(RankOrders& orders, const std::vector<OrderClock::At>& path) {
     for (int tries = 0; tries < 8; ++tries) {
       const size_t k = random_() % path.size();
       const auto [stage, index] = path[k];
-      RankOrder& order = orders[size_t(stage)];
-      const size_t i = size_t(index);
-      if (order[i].verb == Verb::backward && random_() % 4 == 0) {
-        order[i].verb = Verb::backward_input;
-        order.insert(order.begin() + index + 1, {Verb::backward_weight, order[i].microbatch});
-        return true;
-      }
       const bool follows =
           k + 1 < path.size() && path[k + 1].stage == stage && path[k + 1].index == index - 1;
-      if (!follows) continue;
-      if (joinable(order, i)) {
-        join(order, i);
-        return true;
-      }
-      if (!exchangeable(stage, order, i)) continue;
-      std::swap(order[i - 1], order[i]);
+      if (change_at(orders[size_t(stage)], stage, size_t(index), follows)) return true;
+    }
+    if (steps_ == Steps::apart) return false;
+    const int stage = int(random_() % orders.size());
+    RankOrder& order = orders[size_t(stage)];
+    const size_t index = random_() % order.size();
+    return change_at(order, stage, index, index > 0);
+  }
+
+  // Parts a B now and then, or exchanges the action with the one before, or makes the two of them a B.
+  bool change_at(RankOrder& order, int stage, size_t i, bool with_the_one_before) {
+    if (order[i].verb == Verb::backward && random_() % 4 == 0) {
+      order[i].verb = Verb::backward_input;
+      order.insert(order.begin() + int64_t(i) + 1, {Verb::backward_weight, order[i].microbatch});
       return true;
     }
-    return false;
+    if (!with_the_one_before) return false;
+    if (joinable(order, i)) {
+      join(order, i);
+      return true;
+    }
+    if (!exchangeable(stage, order, i)) return false;
+    std::swap(order[i - 1], order[i]);
+    return true;
   }
 
   Candidate improve(const Candidate& from, int64_t share) {
