@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <memory>
 
 #include "app/cli/commands.h"
@@ -77,6 +78,15 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
   return plan;
 }
 
+// What it costs that all ranks agree before any of them updates.
+std::string cost_of_votes(const Timeline& with, const std::string& on_nan, const Timeline& without) {
+  return hanging(
+      "Steps apart", 15,
+      fmt::format("with --on-nan {} all ranks vote before an update, so steps do not overlap: that "
+                  "costs {} ms a step",
+                  on_nan, milliseconds(std::max(0., with.period_s - without.period_s))));
+}
+
 void write_trace(const std::string& file, const TrainResult& result, const Profile& profile,
                  const std::string& title) {
   if (file.empty()) return;
@@ -134,11 +144,13 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   // 3. Make the plan: every rank holds the same one.
   PlanTask task = plan_task(planning, given, profile, options.schedule.schedule, options.network.microbatches,
                             job.size());
-  if (parse_on_nan(options.on_nan) != OnNan::abort) task.options.steps = Steps::apart;
+  const bool votes = parse_on_nan(options.on_nan) != OnNan::abort;
+  if (votes) task.options.steps = Steps::apart;
   const Plan plan = share_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
-  const Schedule schedule =
+  const Schedule ordered =
       obtain_training_schedule(share_order(given, task, profile, plan, job), task, profile, plan);
+  const Schedule schedule = votes && job.size() > 1 ? with_votes(ordered) : ordered;
   const Cluster& cluster = task.options.cluster;
   const Steps steps = task.options.steps;
   const Transport& way = tensors.over(job);
@@ -152,6 +164,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   if (rank.prints()) {
     if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
     fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
+    if (has_votes(schedule) && options.planning.overlap_steps == "auto")
+      fmt::print("{}\n", cost_of_votes(predicted, options.on_nan,
+                                       simulate(ordered, plan, profile, cluster, Steps::overlapped)));
     std::fflush(stdout);
   }
   warn_of_crowding(rank);

@@ -28,6 +28,8 @@ char letter_of(Verb verb) {
       return 'W';
     case Verb::reduce:
       return 'A';
+    case Verb::vote:
+      return 'V';
     case Verb::update:
       return 'U';
     case Verb::load:

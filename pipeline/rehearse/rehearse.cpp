@@ -214,6 +214,8 @@ void Rehearsal::execute(size_t index) {
       return send(action);
     case Verb::reduce:
       return reduce(action);
+    case Verb::vote:
+      return vote();
     case Verb::forward:
     case Verb::backward:
     case Verb::backward_input:
@@ -271,6 +273,32 @@ void Rehearsal::reduce(const Action& action) {
   for (const auto& [ticket, theirs] : others) last_s = std::max(last_s, await(ticket, theirs));
   added_up_s_ = std::max(last_s, added_up_s_) + options_.time_scale * seconds_(me, action);
   time_.sleep_until(added_up_s_);
+}
+
+// Every rank tells rank 0 that it has come, and rank 0 tells all that the last one has.
+void Rehearsal::vote() {
+  const int me = transport_.rank(), ranks = transport_.size();
+  const auto latency_s = [&](int from, int to) {
+    return options_.time_scale * cluster_.link(plan_.device_of(from), plan_.device_of(to)).seconds(0);
+  };
+  const Tensor mine = buffers(1, 0)[0];
+  const auto tell = [&](int peer, double delivered_s) {
+    write_postmark(mine, {.delivered_s = delivered_s, .posted_s = time_.clock_s(), .late_s = time_.late_s()});
+    transport_.send({vote_channel(), 0}, peer, mine);
+    transport_.flush();  // the next one overwrites it
+  };
+  const auto hear = [&](int peer) {
+    const Tensor theirs = buffers(1, 0)[0];
+    return await(transport_.recv({vote_channel(), 0}, peer, theirs), theirs);
+  };
+  if (me > 0) {
+    tell(0, time_.here_s() + latency_s(me, 0));
+    return time_.sleep_until(hear(0));
+  }
+  double met_s = time_.here_s();
+  for (int peer = 1; peer < ranks; ++peer) met_s = std::max(met_s, hear(peer));
+  time_.sleep_until(met_s);
+  for (int peer = 1; peer < ranks; ++peer) tell(peer, met_s + latency_s(0, peer));
 }
 
 int Rehearsal::turn(const Action& a) const {

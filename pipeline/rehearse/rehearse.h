@@ -11,6 +11,7 @@
 //   recv                   waits until the message is there, and then until the link has delivered it
 //   reduce                 the stage's replicas tell each other when they arrived; all continue when the
 //                          all-reduce is over
+//   vote                   every rank tells rank 0 when it arrived, and rank 0 tells all
 //
 // The time of transport and runtime counts. A rank's wait for a core does not
 // (pipeline/rehearse/rehearsal_time.h).
@@ -84,6 +85,8 @@ class Rehearsal {
   void send(const Action&);
   void wait(const Action&);
   void reduce(const Action&);
+  void vote();
+  int vote_channel() const { return reduce_channel_ + 1; }
   void post_receives();
   void release(const Action&);
   // The micro-batch's index among those of the action's seat.

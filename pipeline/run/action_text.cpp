@@ -27,6 +27,8 @@ std::string describe(const Action& a, const Graph& graph) {
       return fmt::format("weight gradients of micro-batch {}", a.microbatch);
     case Verb::reduce:
       return "adding up the weight gradients of all replicas";
+    case Verb::vote:
+      return "agreeing with the other ranks that the step's numbers are finite";
     case Verb::update:
       return "updating the weights";
   }

@@ -128,6 +128,9 @@ void StageRunner::execute(size_t index, BatchSource& source) {
     case Verb::reduce:
       ANTICHAIN_CHECK(sum_, "only a stage with replicas adds up over them");
       return sum_->finish(std::max(action.bucket, 0), transport_);
+    case Verb::vote:
+      may_update();
+      return;
     case Verb::update:
       return update(action);
   }
@@ -169,13 +172,16 @@ void StageRunner::backward(const Action& action, size_t index) {
   if (action.verb != Verb::backward_input) messages_.release(action.stage, Flow::activation);
 }
 
-void StageRunner::update(const Action& action) {
-  if (mode_ == Mode::evaluate) return;
-  const bool allowed = numbers_->allows_update([&] {
+// Asks the judge, once a step.
+bool StageRunner::may_update() {
+  return numbers_->allows_update([&] {
     times_->spend(Spent::waiting);  // the judge may ask the other ranks
     device_->before_reading();
   });
-  if (!allowed) return;
+}
+
+void StageRunner::update(const Action& action) {
+  if (mode_ == Mode::evaluate || !may_update()) return;
   times_->spend(Spent::update);
   device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
 }

@@ -70,6 +70,7 @@ class StageRunner : private NodeObserver {
   void execute(size_t index, BatchSource&);
   void forward(const Action&);
   void backward(const Action&, size_t index);
+  bool may_update();
   void update(const Action&);
   // Runs the nodes of an action, then checks their numbers, if `check` is not empty.
   void start(const Action&, const std::function<void()>& nodes, const std::function<void()>& check);

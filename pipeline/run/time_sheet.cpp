@@ -20,6 +20,7 @@ Spent spent_on(Verb verb) {
     case Verb::load:
       return Spent::data;
     case Verb::recv:
+    case Verb::vote:
       return Spent::waiting;
     case Verb::send:
     case Verb::reduce:

@@ -83,14 +83,16 @@ void match(std::span<Posted> sends, std::span<Posted> recvs, Pair pair) {
   }
 }
 
-// The n-th reduces of one bucket, on whichever ranks there are any, are one meeting.
+// The n-th reduces of one bucket, on whichever ranks there are any, are one meeting, and so are the n-th
+// votes, whatever their stages.
 void add_meetings(Partners& partners, const Schedule& schedule) {
   std::vector<std::pair<Action, int>> known;  // of each meeting: the action, and n
   for (int r = 0; r < int(schedule.ranks.size()); ++r) {
     std::vector<Action> before;  // this rank's reduces so far
     for (int i = 0; i < int(schedule.ranks[r].size()); ++i) {
-      const Action& action = schedule.ranks[r][i];
-      if (action.verb != Verb::reduce) continue;
+      Action action = schedule.ranks[r][i];
+      if (!joins(action.verb)) continue;
+      if (action.verb == Verb::vote) action.stage = 0;
       const std::pair which(action, int(std::count(before.begin(), before.end(), action)));
       before.push_back(action);
       const auto found = std::find(known.begin(), known.end(), which);

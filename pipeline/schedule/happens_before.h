@@ -1,6 +1,6 @@
 // This file decides which action certainly happens before which, whatever the speed of ranks and links. Each
 // rank does its list in order, every message is sent before it is received, and replicas do an all-reduce
-// together.
+// together, and all ranks a vote.
 //
 // Everything that interprets a whole schedule (deadlock check, clocks, simulator) goes through `walk`.
 #pragma once
@@ -17,9 +17,10 @@ struct Place {
 };
 
 struct Partners {
-  // of[rank][index] is, for a send, the index of its recv on the peer, and the reverse; for a reduce, its
-  // meeting; and −1 for all other actions and for messages without a partner. The first send of a message is
-  // matched with its first recv, and so on, and the first reduces of a bucket meet.
+  // of[rank][index] is, for a send, the index of its recv on the peer, and the reverse; for a reduce or a vote,
+  // its meeting; and −1 for all other actions and for messages without a partner. The first send of a message is
+  // matched with its first recv, and so on, and the first reduces of a bucket and the
+  // first votes meet.
   std::vector<std::vector<int>> of;
   std::vector<std::vector<Place>> meetings;  // ranks ascending
 };
@@ -27,7 +28,7 @@ struct Partners {
 Partners match_messages(const Schedule&);
 
 // Calls visit(rank, index) for every action, in an order in which a send comes before its recv. Sends are
-// posted, so only recvs and reduces wait. When all ranks of a meeting have come to their reduce, it calls
+// posted, so only recvs, reduces and votes wait. When all ranks of a meeting have come to it, it calls
 // meet(its places), then visits them. Returns per rank how many actions were reached; fewer than the rank has
 // means a deadlock.
 template <class Visit, class Meet>
@@ -43,7 +44,7 @@ std::vector<int> walk(const Schedule& schedule, const Partners& partners, Visit 
     while (next[r] < int(schedule.ranks[r].size())) {
       const Action& action = schedule.ranks[r][next[r]];
       const int partner = partners.of[r][next[r]];
-      if (action.verb == Verb::reduce) {
+      if (joins(action.verb)) {
         const std::vector<Place>& all = partners.meetings[partner];
         if (++came[partner] < int(all.size())) break;  // the last one to come goes on for all
         meet(all);

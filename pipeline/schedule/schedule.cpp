@@ -29,6 +29,21 @@ bool has_halves(const Schedule& schedule) {
   return false;
 }
 
+bool has_votes(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const auto& actions) {
+    return std::ranges::find(actions, Verb::vote, &Action::verb) != actions.end();
+  });
+}
+
+Schedule with_votes(Schedule schedule) {
+  if (has_votes(schedule)) return schedule;
+  for (auto& actions : schedule.ranks) {
+    const auto update = std::ranges::find(actions, Verb::update, &Action::verb);
+    if (update != actions.end()) actions.insert(update, Action{.verb = Verb::vote, .stage = update->stage});
+  }
+  return schedule;
+}
+
 void check_seats(const Crossing& crossing, int microbatches) {
   if (microbatches < 1)
     throw Error(fmt::format("a schedule of {} micro-batches", microbatches), "give at least 1",

@@ -30,9 +30,14 @@ enum class Verb {
   // A: wait until weight gradients are added up over the stage's replicas (all-reduce). Adding up begins when
   // the last of these gradients is there (pipeline/schedule/gradient_buckets.h).
   reduce,
+  // V: wait until all ranks have agreed whether to update. A rank has one a step, after all its gradients, or
+  // none.
+  vote,
   update,  // U  absorb statistics, update weights
 };
 bool computes(Verb);  // forward, backward or a half of it
+// Whether several ranks do the action together: those of one stage a reduce, and all ranks a vote.
+constexpr bool joins(Verb verb) { return verb == Verb::reduce || verb == Verb::vote; }
 
 enum class Flow { activation, gradient };
 
@@ -51,7 +56,7 @@ struct Message {
 struct Action {
   Verb verb = Verb::forward;
   int stage = 0;
-  int microbatch = -1;  // of the whole step, not of one replica; −1 for reduce and step
+  int microbatch = -1;  // of the whole step, not of one replica; −1 for reduce, vote and update
   Message message;      // of send and recv
   int peer = -1;        // rank, of send and recv
   int bucket = -1;      // of reduce; −1 where all weights of the stage are one bucket
@@ -64,6 +69,9 @@ struct Schedule {
 };
 bool learns(const Schedule&);      // whether it has backwards: else it evaluates
 bool has_halves(const Schedule&);  // whether any backward is in two actions, I and W
+bool has_votes(const Schedule&);   // whether all ranks agree before they update
+// Returns the schedule with a vote before the first update of every rank.
+Schedule with_votes(Schedule);
 
 // A FoldTerm says where a gradient contribution of one tensor comes from. Terms are in the order of the fold:
 // consumers descending. Each term is one local consumer or one message's run. There are none for a tensor

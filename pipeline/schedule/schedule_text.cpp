@@ -35,7 +35,7 @@ struct Letter {
   char arrow;  // 0: carries no message
   std::string_view meaning;
 };
-constexpr std::array<Letter, 9> letters = {{
+constexpr std::array<Letter, 10> letters = {{
     {Verb::load, 'L', true, 0, "load"},
     {Verb::recv, 'R', true, '<', "receive"},
     {Verb::forward, 'F', true, 0, "forward"},
@@ -44,24 +44,24 @@ constexpr std::array<Letter, 9> letters = {{
     {Verb::backward_weight, 'W', true, 0, "its weight half"},
     {Verb::send, 'S', true, '>', "send"},
     {Verb::reduce, 'A', false, 0, "all-reduce over the replicas"},
+    {Verb::vote, 'V', false, 0, "vote of all ranks whether to update"},
     {Verb::update, 'U', false, 0, "update"},
 }};
 
 constexpr int largest_number = 9'999'999;
 constexpr int largest_microbatches = 65'536;
 
-bool reduces(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.ranks, [](const auto& actions) {
-    return std::ranges::any_of(actions, [](const Action& a) { return a.verb == Verb::reduce; });
+bool has(const Schedule& schedule, Verb verb) {
+  return std::ranges::any_of(schedule.ranks, [&](const auto& actions) {
+    return std::ranges::any_of(actions, [&](const Action& a) { return a.verb == verb; });
   });
 }
 
-// The legend leaves out the all-reduce where no stage has replicas.
+// The legend leaves out the all-reduce where no stage has replicas, and the vote where there is none.
 std::string legend(const Schedule& schedule) {
   std::string text = "# <stage><letter><micro-batch>:";
-  const bool replicated = reduces(schedule);
   for (const Letter& l : letters)
-    if (l.verb != Verb::reduce || replicated)
+    if (!joins(l.verb) || has(schedule, l.verb))
       text += fmt::format(" {} {}{}", l.letter, l.meaning, l.letter == 'U' ? "\n" : ",");
   return text +
          "# messages: a<node> its output, g<node>.<consumer> its gradient folded down to that consumer; "

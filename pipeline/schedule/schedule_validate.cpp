@@ -59,6 +59,7 @@ class Validator {
     for (const Route& route : crossing_.activations) check_route(route);
     if (training_)
       for (const Route& route : crossing_.gradients) check_route(route);
+    check_votes();
     const Partners partners = match_messages(schedule_);
     check_all_reached(schedule_, walk(schedule_, partners, [](int, int) {}));
     validate_slots(schedule_, slots(schedule_));
@@ -86,8 +87,8 @@ class Validator {
   }
 
   static bool learns(const Action& a) {
-    return a.verb == Verb::update || a.verb == Verb::reduce ||
-           (computes(a.verb) && a.verb != Verb::forward) || a.message.flow == Flow::gradient;
+    return a.verb == Verb::update || joins(a.verb) || (computes(a.verb) && a.verb != Verb::forward) ||
+           a.message.flow == Flow::gradient;
   }
 
   static std::string consequence(const Action& action) {
@@ -101,7 +102,7 @@ class Validator {
     const std::vector<int>& ranks = crossing_.ranks[a.stage];
     if (std::find(ranks.begin(), ranks.end(), rank) == ranks.end())
       fail(rank, a, fmt::format("belongs to rank {} by the plan", fmt::join(ranks, " or ")));
-    const bool of_step = a.verb == Verb::update || a.verb == Verb::reduce;
+    const bool of_step = a.verb == Verb::update || joins(a.verb);
     if (of_step ? a.microbatch != -1 : a.microbatch < 0 || a.microbatch >= schedule_.microbatches)
       fail(rank, a, fmt::format("names no micro-batch: there are {}", schedule_.microbatches));
     if (!of_step && rank_of(a) != rank)
@@ -236,6 +237,27 @@ class Validator {
       for (int m = 0; other != s && m < schedule_.microbatches; ++m)
         if (crossing_.rank_of(other, m) == rank)
           must_precede(rank, adds_weights(other, m), update, ": a rank updates after all its backwards");
+  }
+
+  // All ranks vote or none does, once each, between the last of a rank's gradients and its first update.
+  void check_votes() const {
+    if (!has_votes(schedule_)) return;
+    for (int rank = 0; rank < int(schedule_.ranks.size()); ++rank) {
+      const auto& actions = schedule_.ranks[size_t(rank)];
+      const auto vote = std::ranges::find(actions, Verb::vote, &Action::verb);
+      if (vote == actions.end())
+        throw Error(
+            fmt::format("schedule, rank {}: there is no vote, but other ranks have one: all ranks "
+                        "vote or none does",
+                        rank));
+      for (auto later = vote + 1; later != actions.end(); ++later) {
+        if (later->verb == Verb::vote) fail(rank, *later, "is a second vote of the rank");
+        const bool gradient = later->verb == Verb::reduce || (computes(later->verb) && learns(*later));
+        if (gradient) fail(rank, *later, "comes after the vote, which is about all gradients");
+      }
+      for (auto earlier = actions.begin(); earlier != vote; ++earlier)
+        if (earlier->verb == Verb::update) fail(rank, *earlier, "comes before the vote that allows it");
+    }
   }
 
   // Returns the all-reduces that the stage needs: of its buckets, if any replica has one, else of all weights

@@ -113,6 +113,7 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
   const ActionSeconds seconds(plan, profile, cluster, schedule);
   const auto meet = [&](const std::vector<Place>& places) {
     const Place& any = places[0];
+    if (schedule.ranks[size_t(any.rank)][size_t(any.index)].verb == Verb::vote) return;  // no tensors
     const double half_s = seconds(any.rank, schedule.ranks[size_t(any.rank)][size_t(any.index)]) / 2;
     double scattered_s = event(any.rank, any.index).delivered_s - half_s, gathered_s = 0;
     for (const auto& [r, i] : places) {

@@ -30,6 +30,10 @@ class Links {
         std::max(free_s, now_s) + cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(bytes);
     return free_s;
   }
+  // Of a word that needs no bandwidth; 0 from a rank to itself.
+  double latency_s(int from, int to) const {
+    return from == to ? 0 : cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(0);
+  }
   const std::vector<double>& free_s() const { return free_s_; }
 
  private:
@@ -111,9 +115,9 @@ class Player {
     double begin_s = 0, met_s = 0;
     const auto visit = [&](int r, int i) {
       const Action& action = schedule_.ranks[r][i];
-      const bool reduces = action.verb == Verb::reduce;
-      const double start_s = reduces ? std::max(now_s_[r], begin_s) : now_s_[r];
-      const double end_s = reduces                     ? std::max({start_s, there_s_[r][i], met_s})
+      const bool together = joins(action.verb);
+      const double start_s = together ? std::max(now_s_[r], begin_s) : now_s_[r];
+      const double end_s = together                    ? std::max({start_s, there_s_[r][i], met_s})
                            : action.verb == Verb::recv ? std::max(start_s, there_s_[r][i])
                                                        : start_s + seconds_(r, action);
       all_reduces_.began(r, i, start_s);
@@ -124,6 +128,12 @@ class Player {
       record(r, i, start_s, end_s, there_s_[r][i]);
     };
     const auto meet = [&](const std::vector<Place>& places) {
+      if (schedule_.ranks[size_t(places[0].rank)][size_t(places[0].index)].verb == Verb::vote) {
+        begin_s = met_s = 0;
+        for (const auto& [r, i] : places) met_s = std::max(met_s, now_s_[r] + links_.latency_s(r, 0));
+        for (const auto& [r, i] : places) there_s_[r][i] = met_s + links_.latency_s(0, r);
+        return;
+      }
       const auto span = all_reduces_.span(places);
       begin_s = span.begin_s, met_s = 0;
       for (const auto& [r, i] : places) {
@@ -234,6 +244,8 @@ std::string_view category_of(Verb verb) {
       return "send";
     case Verb::reduce:
       return "reduce";
+    case Verb::vote:
+      return "vote";
     case Verb::update:
       break;
   }

@@ -13,6 +13,8 @@
 //                             and the bucket before is done, which may be before a rank comes to its reduce.
 //                             It takes 2 (r − 1) / r x the bucket's weights / bytes_per_s of the link among
 //                             the replicas
+//   vote                      lasts until all ranks have come to it, rank 0 has heard of the last one and all
+//                             have heard of rank 0: two latencies
 //   load                      takes 0 s, because a loader thread stays ahead
 //
 // Where steps overlap, a rank begins its next step as soon as its own list is done. Then the timeline is that
@@ -59,6 +61,7 @@ std::vector<int64_t> peak_memory_bytes(const Schedule&, const Plan&, const Profi
 // more. Where steps overlap, it is one period of the steady state.
 std::string draw(const Timeline&, int ranks, int width);
 
-std::string_view category_of(Verb);  // "forward", "backward", "send", "recv", "load", "reduce", "step"
+std::string_view category_of(
+    Verb);  // "forward", "backward", "send", "recv", "load", "reduce", "vote", "step"
 
 }  // namespace antichain

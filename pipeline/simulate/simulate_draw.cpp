@@ -50,6 +50,8 @@ std::string glyph(const Action& action, bool odd_stage) {
       return std::string(1, char('A' + letter));
     case Verb::reduce:
       return "=";
+    case Verb::vote:
+      return "?";
     case Verb::update:
       return "#";
     case Verb::load:
@@ -131,6 +133,7 @@ std::string legend(const Timeline& timeline, bool odd_stages, size_t margin, siz
     marks.push_back(others + " the same on the rank's second stage");
   }
   if (has(Verb::reduce)) marks.emplace_back("= all-reduce");
+  if (has(Verb::vote)) marks.emplace_back("? vote");
   if (has(Verb::update)) marks.emplace_back("# update");
   marks.emplace_back(". idle");
   std::string text, line;

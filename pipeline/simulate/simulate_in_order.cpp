@@ -124,7 +124,8 @@ class InOrder {
     Rank& rank = ranks_[size_t(r)];
     for (int i = int(rank.events.size()); i < index; ++i) {
       const Action& a = action({r, i});
-      const bool waits = a.verb == Verb::recv || a.verb == Verb::reduce;
+      if (a.verb == Verb::vote && rank.exchange_end_s[size_t(i)] < 0) meet_for_vote();
+      const bool waits = a.verb == Verb::recv || joins(a.verb);
       const double there_s = rank.exchange_end_s[size_t(i)], start_s = rank.now_s;
       if (waits && there_s < 0)
         throw Error(fmt::format("the order of messages lets rank {} wait for ever in {}", r, print(a)));
@@ -132,6 +133,26 @@ class InOrder {
       if (!waits) rank.busy_s += seconds_of(r, a);
       rank.events.push_back({r, a, start_s, rank.now_s, waits ? there_s : 0});
     }
+  }
+
+  // Brings every rank to its vote. Words that need no bandwidth take no lane.
+  void meet_for_vote() {
+    std::vector<size_t> votes;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const auto& actions = schedule_.ranks[r];
+      votes.push_back(size_t(std::ranges::find(actions, Verb::vote, &Action::verb) - actions.begin()));
+      ranks_[r].exchange_end_s[votes[r]] = 0;  // so that no rank calls for it again
+    }
+    double met_s = 0;
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      go_to(int(r), int(votes[r]));
+      met_s = std::max(met_s, ranks_[r].now_s + latency_s(int(r), 0));
+    }
+    for (size_t r = 0; r < ranks_.size(); ++r)
+      ranks_[r].exchange_end_s[votes[r]] = met_s + latency_s(0, int(r));
+  }
+  double latency_s(int from, int to) const {
+    return from == to ? 0 : cluster_.link(plan_.device_of(from), plan_.device_of(to)).seconds(0);
   }
 
   const Schedule& schedule_;

@@ -26,6 +26,8 @@ std::string_view name_of(Verb verb) {
       return "send";
     case Verb::reduce:
       return "all-reduce";
+    case Verb::vote:
+      return "vote";
     case Verb::update:
       break;
   }

@@ -94,6 +94,24 @@ TEST(Rehearsal, OverlappingStepsComeAtTheSimulatedPeriod) {
   EXPECT_LE(quickest_s, simulated.period_s * busy_machine);
 }
 
+TEST(Rehearsal, AVoteIsAsLongAsSimulated) {
+  const Profile network =
+      chain_in_ms(3, {.forward_s = 5, .backward_input_s = 10, .update_s = 2, .output_bytes = 100});
+  const Plan plan = one_node_each(network);
+  const Cluster cluster = one_link({.bytes_per_s = 1e5, .latency_s = 5e-3});
+  const Schedule schedule = with_votes(make_schedule(network, plan, Policy::one_f_one_b, 4));
+  const Timeline simulated = simulate(schedule, plan, network, cluster);
+  double quickest_s = INFINITY;
+  run_ranks(plan.ranks(), [&](JobTransport& transport) {
+    Rehearsal rehearsal(network, plan, schedule, cluster, transport);
+    for (int i = 0; i < 3; ++i)
+      if (const Timeline rehearsed = rehearsal.step(); transport.rank() == 0)
+        quickest_s = std::min(quickest_s, rehearsed.step_s);
+  });
+  EXPECT_GE(quickest_s, simulated.step_s - rounding_s);
+  EXPECT_LE(quickest_s, simulated.step_s * busy_machine);
+}
+
 TEST(Rehearsal, TheLinkChargesTheTrueBytes) {
   const Profile network = chain_in_ms(2, {.forward_s = 2, .backward_input_s = 2, .output_bytes = 20'000'000});
   const Cluster cluster = one_link({.bytes_per_s = 1e9, .latency_s = 0.005});

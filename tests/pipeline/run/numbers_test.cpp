@@ -17,7 +17,6 @@ namespace antichain {
 namespace {
 
 using antichain::test::by_antichains;
-using antichain::test::by_policy;
 using antichain::test::train_on_threads;
 using antichain::test::TrainingCase;
 using antichain::test::TrainingRun;
@@ -33,7 +32,11 @@ class Numbers : public ::testing::Test {
     c.on_nan = on_nan;
     c.rate = rate;
     c.steps = steps;
-    return train_on_threads(c, stages, by_antichains, by_policy(Policy::one_f_one_b));
+    const auto schedule = [&](const Profile& profile, const Plan& plan, int microbatches) {
+      const Schedule made = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
+      return on_nan == OnNan::abort ? made : with_votes(made);
+    };
+    return train_on_threads(c, stages, by_antichains, schedule);
   }
 
   // What the run says when it ends.

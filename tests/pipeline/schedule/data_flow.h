@@ -81,6 +81,8 @@ class DataFlow {
         return recv(rank, a);
       case Verb::reduce:
         return reduce(rank, s, replicas);
+      case Verb::vote:
+        return true;
       case Verb::update:
         step(rank, s, replicas);
         return true;

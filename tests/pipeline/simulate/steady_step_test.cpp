@@ -7,6 +7,7 @@
 #include <random>
 
 #include "pipeline/schedule/happens_before.h"
+#include "pipeline/schedule/lane.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/message_order.h"
 #include "pipeline/simulate/simulate.h"
