@@ -81,6 +81,19 @@ StepEstimate& CutScorer::estimate_of(const Cuts& cuts) {
   return estimates_.emplace(std::move(key), std::move(estimate)).first->second;
 }
 
+// Returns false where the step is certainly longer than the limit.
+bool CutScorer::estimate(Score& score, const StageSums& sums, const Cuts& cuts, double limit_s) {
+  StepEstimate& estimate = estimate_of(cuts);
+  estimate.set(sums);
+  for (double s : estimate.at_least_s()) {
+    if (s > limit_s * (1 + step_rounding)) return false;
+    score.strain += s * s;
+  }
+  spent_ += 4 * estimate.actions();
+  score.step_s = std::round(estimate.step_s() * 1e12) / 1e12;
+  return true;
+}
+
 std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
   spent_ += 50;
   const std::vector<int>& states = cuts.states;
@@ -93,17 +106,18 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
   for (const Move* move : cuts.moves) replicated.push_back(move->replicas > 1);
   const StageSums& sums = add_(stage_of_, int(cuts.moves.size()), replicated);
   if (!fits(sums, cuts)) return std::nullopt;
-  StepEstimate& estimate = estimate_of(cuts);
   spent_ += int64_t(profile_.nodes.size());
-  estimate.set(sums);
-  double strain = 0;
-  for (double s : estimate.at_least_s()) {
-    if (s > limit_s * (1 + step_rounding)) return std::nullopt;
-    strain += s * s;
+  Score score{.bytes = sums.bytes()};
+  if (seconds_) {
+    spent_ += cost_;
+    score.step_s = std::round(seconds_(sums, cuts) * 1e12) / 1e12;
+    for (const StageSum& stage : sums.stages) {
+      const double stage_s = stage.forward_s + stage.backward_s;
+      score.strain += stage_s * stage_s;
+    }
+  } else if (!estimate(score, sums, cuts, limit_s)) {
+    return std::nullopt;
   }
-  spent_ += 4 * estimate.actions();
-  Score score = {
-      .step_s = std::round(estimate.step_s() * 1e12) / 1e12, .bytes = sums.bytes(), .strain = strain};
   for (size_t s = 0; s < cuts.moves.size(); ++s)
     score.slowest_s = std::max(score.slowest_s, (sums.stages[s].forward_s + sums.stages[s].backward_s) /
                                                     (cuts.moves[s]->speed * cuts.moves[s]->replicas));

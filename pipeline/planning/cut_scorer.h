@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "partition/search/bottleneck.h"
@@ -42,6 +44,10 @@ class CutScorer {
   // Returns nothing when a stage is empty or does not fit its devices, states are not nested, or a replica
   // has no micro-batch. Returns nothing as well when the step is certainly longer than `limit_s`.
   std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity());
+  // From now on cuts are scored by this time in seconds instead of the policy's estimated step. One call of
+  // it costs so much, in the unit of spent().
+  using Seconds = std::function<double(const StageSums&, const Cuts&)>;
+  void score_by(Seconds seconds, int64_t cost) { seconds_ = std::move(seconds), cost_ = cost; }
   // Returns what all calls took, in a unit of about 3 ns. It is the same on every machine.
   int64_t spent() const { return spent_; }
 
@@ -53,6 +59,7 @@ class CutScorer {
   const Bits& down_set(int state);
   void find_stages(const Cuts&);
   bool fits(const StageSums&, const Cuts&) const;
+  bool estimate(Score&, const StageSums&, const Cuts&, double limit_s);
   Ranks ranks_of(const Cuts&) const;
   StepEstimate& estimate_of(const Cuts&);
 
@@ -65,6 +72,8 @@ class CutScorer {
   std::vector<Bits> down_sets_;  // per state, over profile nodes; empty until asked for
   std::vector<int> stage_of_;    // of the cuts at hand; −1 for inputs
   std::map<std::vector<int>, StepEstimate> estimates_;  // by the moves
+  Seconds seconds_;
+  int64_t cost_ = 0;
   int64_t spent_ = 0;
 };
 

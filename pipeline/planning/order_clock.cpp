@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
 #include "framework/error.h"
-#include "pipeline/planning/stage_sums.h"
-#include "pipeline/simulate/action_seconds.h"
 #include "pipeline/simulate/steady_step.h"
 
 namespace antichain {
@@ -27,40 +26,57 @@ double StageTimes::of(Verb verb) const {
   return verb == Verb::backward_input ? input_s : weight_s;
 }
 
-OrderClock::OrderClock(const Profile& profile, const Plan& plan, const Cluster& cluster, int microbatches)
-    : microbatches_(microbatches) {
-  check(plan);
-  const int stages = int(plan.stages.size());
-  const ActionSeconds seconds(plan, profile, cluster);
-  for (int s = 0; s < stages; ++s) {
-    const int rank = plan.stages[size_t(s)].ranks.front();
-    times_.push_back({seconds(rank, s, Verb::forward), seconds(rank, s, Verb::backward),
-                      seconds(rank, s, Verb::backward_input), seconds(rank, s, Verb::backward_weight),
-                      seconds(rank, s, Verb::update)});
+PipelineTimes pipeline_times(const StageSums& sums, const Cluster& cluster, const std::vector<int>& device,
+                             double overhead_s, int microbatches) {
+  PipelineTimes times{.microbatches = microbatches};
+  for (size_t s = 0; s < sums.stages.size(); ++s) {
+    const StageSum& sum = sums.stages[s];
+    const double speed = cluster.device(device[s]).speed;
+    times.stages.push_back({(sum.forward_s + overhead_s) / speed, (sum.backward_s + overhead_s) / speed,
+                            (sum.backward_input_s + overhead_s) / speed,
+                            (sum.late_weight_s + overhead_s) / speed, sum.update_s / speed});
   }
-  const auto device = [&](int stage) { return plan.device_of(plan.stages[size_t(stage)].ranks.front()); };
-  StageAdder add(profile);
-  for (const Traffic& t : add(plan.stage_of(int(profile.nodes.size())), stages).traffic) {
-    const Link& there = cluster.link(device(t.from_stage), device(t.to_stage));
-    const Link& back = cluster.link(device(t.to_stage), device(t.from_stage));
-    tensors_.push_back({t.from_stage, t.to_stage, there.seconds(t.tensor_bytes, t.tensors)});
+  for (const Traffic& t : sums.traffic) {
+    const int from = device[size_t(t.from_stage)], to = device[size_t(t.to_stage)];
+    times.tensors.push_back(
+        {t.from_stage, t.to_stage, cluster.link(from, to).seconds(t.tensor_bytes, t.tensors)});
     if (t.gradients > 0)
-      gradients_.push_back({t.to_stage, t.from_stage, back.seconds(t.gradient_bytes, t.gradients)});
+      times.gradients.push_back(
+          {t.to_stage, t.from_stage, cluster.link(to, from).seconds(t.gradient_bytes, t.gradients)});
   }
-  tensors_in_.resize(size_t(stages)), tensors_out_ = gradients_in_ = gradients_out_ = tensors_in_;
-  for (int i = 0; i < int(tensors_.size()); ++i) {
-    tensors_out_[size_t(tensors_[size_t(i)].from)].push_back(i);
-    tensors_in_[size_t(tensors_[size_t(i)].to)].push_back(i);
+  return times;
+}
+
+PipelineTimes pipeline_times(const Profile& profile, const Plan& plan, const Cluster& cluster,
+                             int microbatches) {
+  check(plan);
+  std::vector<int> device;
+  for (const PlanStage& stage : plan.stages) device.push_back(plan.device_of(stage.ranks.front()));
+  StageAdder add(profile);
+  const StageSums& sums = add(plan.stage_of(int(profile.nodes.size())), int(plan.stages.size()));
+  return pipeline_times(sums, cluster, device, profile.overhead_s, microbatches);
+}
+
+OrderClock::OrderClock(PipelineTimes times) { set(std::move(times)); }
+
+void OrderClock::set(PipelineTimes times) {
+  pipeline_ = std::move(times);
+  tensors_in_.assign(size_t(stages()), {}), tensors_out_ = gradients_in_ = gradients_out_ = tensors_in_;
+  for (int i = 0; i < int(tensors().size()); ++i) {
+    tensors_out_[size_t(tensors()[size_t(i)].from)].push_back(i);
+    tensors_in_[size_t(tensors()[size_t(i)].to)].push_back(i);
   }
-  for (int i = 0; i < int(gradients_.size()); ++i) {
-    gradients_out_[size_t(gradients_[size_t(i)].from)].push_back(i);
-    gradients_in_[size_t(gradients_[size_t(i)].to)].push_back(i);
+  for (int i = 0; i < int(gradients().size()); ++i) {
+    gradients_out_[size_t(gradients()[size_t(i)].from)].push_back(i);
+    gradients_in_[size_t(gradients()[size_t(i)].to)].push_back(i);
   }
+  if (now_s_.size() != size_t(stages()) || free_s_.size() != tensors().size() + gradients().size())
+    begin_empty();
 }
 
 void OrderClock::begin_empty() {
-  free_s_.assign(tensors_.size() + gradients_.size(), 0);
-  now_s_.assign(times_.size(), 0);
+  free_s_.assign(tensors().size() + gradients().size(), 0);
+  now_s_.assign(pipeline_.stages.size(), 0);
 }
 
 double OrderClock::step_s(const RankOrders& orders) {
@@ -72,7 +88,7 @@ double OrderClock::step_s(const RankOrders& orders) {
 double OrderClock::period_s(const RankOrders& orders) {
   constexpr int most_steps = 24;
   repeats_ = true;
-  if (now_s_.size() != times_.size()) begin_empty();
+  if (now_s_.size() != pipeline_.stages.size()) begin_empty();
   const double begin_s = std::ranges::min(now_s_);  // clocks stay small, so that no digits are lost
   for (std::vector<double>* clocks : {&now_s_, &free_s_})
     for (double& s : *clocks) s = std::max(0., s - begin_s);
@@ -92,11 +108,11 @@ double OrderClock::period_s(const RankOrders& orders) {
 
 // One step, on the clocks as they are. Returns whether all stages come to its end.
 bool OrderClock::play(const RankOrders& orders) {
-  const size_t stages = times_.size(), M = size_t(microbatches_);
+  const size_t stages = pipeline_.stages.size(), M = size_t(microbatches());
   done_.resize(stages);
   for (size_t s = 0; s < stages; ++s) done_[s].assign(orders[s].size(), {}), timed_ += int(orders[s].size());
-  tensor_there_s_.assign(tensors_.size() * M, not_yet), tensor_from_.resize(tensors_.size() * M);
-  gradient_there_s_.assign(gradients_.size() * M, not_yet), gradient_from_.resize(gradients_.size() * M);
+  tensor_there_s_.assign(tensors().size() * M, not_yet), tensor_from_.resize(tensors().size() * M);
+  gradient_there_s_.assign(gradients().size() * M, not_yet), gradient_from_.resize(gradients().size() * M);
   next_.assign(stages, 0);
   for (bool moved = true; moved;) {
     moved = false;
@@ -105,7 +121,7 @@ bool OrderClock::play(const RankOrders& orders) {
   }
   for (size_t s = 0; s < stages; ++s) {
     if (next_[s] < int(orders[s].size())) return false;
-    now_s_[s] += times_[s].update_s;
+    now_s_[s] += pipeline_.stages[s].update_s;
   }
   last_stage_ = int(std::ranges::max_element(now_s_) - now_s_.begin());
   return true;
@@ -113,7 +129,7 @@ bool OrderClock::play(const RankOrders& orders) {
 
 // Does what the stage can do with what has arrived so far.
 bool OrderClock::run(int stage, const RankOrder& order) {
-  const size_t s = size_t(stage), M = size_t(microbatches_);
+  const size_t s = size_t(stage), M = size_t(microbatches());
   int& next = next_[s];
   const int begin = next;
   for (; next < int(order.size()); ++next) {
@@ -131,13 +147,13 @@ bool OrderClock::run(int stage, const RankOrder& order) {
       }
     }
     if (!ready) break;
-    const double end_s = start_s + times_[s].of(verb);
+    const double end_s = start_s + pipeline_.stages[s].of(verb);
     done_[s][size_t(next)] = {end_s, because};
     now_s_[s] = end_s;
     if (!sends) continue;
     for (const int wire : forward ? tensors_out_[s] : gradients_out_[s]) {
-      double& free_s = free_s_[size_t(wire) + (forward ? 0 : tensors_.size())];
-      free_s = std::max(free_s, end_s) + (forward ? tensors_ : gradients_)[size_t(wire)].seconds;
+      double& free_s = free_s_[size_t(wire) + (forward ? 0 : tensors().size())];
+      free_s = std::max(free_s, end_s) + (forward ? tensors() : gradients())[size_t(wire)].seconds;
       const size_t at = size_t(wire) * M + size_t(m);
       (forward ? tensor_there_s_ : gradient_there_s_)[at] = free_s;
       (forward ? tensor_from_ : gradient_from_)[at] = {stage, next};

@@ -11,6 +11,7 @@
 #include "partition/plan/plan.h"
 #include "partition/plan/steps.h"
 #include "partition/profile/cluster.h"
+#include "pipeline/planning/stage_sums.h"
 #include "pipeline/schedule/compute_order.h"
 
 namespace antichain {
@@ -27,6 +28,18 @@ struct Wire {
   double seconds = 0;
 };
 
+// PipelineTimes are a plan as an order sees it.
+struct PipelineTimes {
+  int microbatches = 1;
+  std::vector<StageTimes> stages;
+  std::vector<Wire> tensors, gradients;
+};
+// Throws Error for a plan with replicas or with several stages a rank.
+PipelineTimes pipeline_times(const Profile&, const Plan&, const Cluster&, int microbatches);
+// Stage s is on device[s]; `overhead_s` is the profile's.
+PipelineTimes pipeline_times(const StageSums&, const Cluster&, const std::vector<int>& device,
+                             double overhead_s, int microbatches);
+
 // A RankOrder is what one rank computes: F, B, I and W of its own stage.
 struct Computing {
   Verb verb = Verb::forward;
@@ -38,8 +51,11 @@ using RankOrders = std::vector<RankOrder>;  // by stage
 
 class OrderClock {
  public:
-  // Throws Error for a plan with replicas or with several stages a rank.
-  OrderClock(const Profile&, const Plan&, const Cluster&, int microbatches);
+  explicit OrderClock(PipelineTimes);
+  OrderClock(const Profile& profile, const Plan& plan, const Cluster& cluster, int microbatches)
+      : OrderClock(pipeline_times(profile, plan, cluster, microbatches)) {}
+  // Goes on with other times of as many stages and micro-batches.
+  void set(PipelineTimes);
 
   // Returns the step's seconds, or infinity where ranks wait for each other in a circle.
   double step_s(const RankOrders&);
@@ -63,11 +79,11 @@ class OrderClock {
   // Returns when each stage begins a step, after period_s: in the steady state.
   const std::vector<double>& begins_s() const { return now_s_; }
 
-  int stages() const { return int(times_.size()); }
-  int microbatches() const { return microbatches_; }
-  const StageTimes& times(int stage) const { return times_[size_t(stage)]; }
-  const std::vector<Wire>& tensors() const { return tensors_; }
-  const std::vector<Wire>& gradients() const { return gradients_; }
+  int stages() const { return int(pipeline_.stages.size()); }
+  int microbatches() const { return pipeline_.microbatches; }
+  const StageTimes& times(int stage) const { return pipeline_.stages[size_t(stage)]; }
+  const std::vector<Wire>& tensors() const { return pipeline_.tensors; }
+  const std::vector<Wire>& gradients() const { return pipeline_.gradients; }
 
  private:
   struct Done {
@@ -78,9 +94,7 @@ class OrderClock {
   bool play(const RankOrders&);
   bool run(int stage, const RankOrder&);
 
-  const int microbatches_;
-  std::vector<StageTimes> times_;
-  std::vector<Wire> tensors_, gradients_;
+  PipelineTimes pipeline_;
   std::vector<std::vector<int>> tensors_in_, tensors_out_, gradients_in_, gradients_out_;  // wires by stage
   // Of the last step: per stage and index; per wire and micro-batch.
   std::vector<std::vector<Done>> done_;

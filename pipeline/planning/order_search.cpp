@@ -249,20 +249,25 @@ class OrderSearch {
 
 }  // namespace
 
+int default_in_flight(int stages, int microbatches, int64_t memory_bytes, int64_t held_bytes,
+                      int64_t kept_bytes) {
+  if (memory_bytes == 0) return std::min(microbatches, stages);
+  const int64_t fit = kept_bytes > 0 ? (memory_bytes - held_bytes) / kept_bytes : microbatches;
+  return int(std::clamp<int64_t>(fit, 1, microbatches));
+}
+
 std::vector<int> default_in_flight(const Profile& profile, const Plan& plan, const Cluster& cluster,
                                    int microbatches) {
-  std::vector<int> limits(size_t(plan.ranks()), std::min(microbatches, int(plan.stages.size())));
+  std::vector<int> limits(size_t(plan.ranks()), 1);
   for (const PlanStage& stage : plan.stages)
     for (const int rank : stage.ranks) {
-      const int64_t memory_bytes = cluster.device(plan.device_of(rank)).memory_bytes;
-      if (memory_bytes == 0) continue;
       int64_t held = 0, kept = 0;
       for (const int n : stage.nodes) {
         held += held_bytes(profile.nodes[size_t(n)].cost);
         kept += kept_bytes(profile.nodes[size_t(n)].cost);
       }
-      const int64_t fit = kept > 0 ? (memory_bytes - held) / kept : microbatches;
-      limits[size_t(rank)] = int(std::clamp<int64_t>(fit, 1, microbatches));
+      limits[size_t(rank)] = default_in_flight(int(plan.stages.size()), microbatches,
+                                               cluster.device(plan.device_of(rank)).memory_bytes, held, kept);
     }
   return limits;
 }

@@ -44,6 +44,10 @@ struct OrderRequest {
 // is never more than all.
 std::vector<int> default_in_flight(const Profile&, const Plan&, const Cluster&, int microbatches);
 
+// The same for one rank, by what its stage holds of weights and keeps of a micro-batch.
+int default_in_flight(int stages, int microbatches, int64_t memory_bytes, int64_t held_bytes,
+                      int64_t kept_bytes);
+
 // `in_flight` is per rank. Throws Error for a plan with replicas or several stages a rank, and where a limit
 // is less than 1 or no order keeps the limits.
 PlannedOrder plan_order(const Profile&, const Plan&, const Cluster&, int microbatches,

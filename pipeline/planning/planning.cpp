@@ -133,6 +133,10 @@ void bound_step_of(const Schedule& schedule, Plan& plan, const Profile& profile,
 
 }  // namespace
 
+double bound_of_any_order_s(const Profile& profile, const PlanOptions& options) {
+  return bound_of_any_plan_s(profile, options, true);
+}
+
 void check_policy(const Policy& policy, const PlanOptions& options) {
   check_trains(policy);
   policy.check_microbatches(options.microbatches, options.stages);

@@ -29,6 +29,9 @@ void check_policy(const Policy&, const PlanOptions&);
 // needs, and what would do.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
+// Returns the bound of the objective, a step or a period, that holds for any method's plan and any order.
+double bound_of_any_order_s(const Profile&, const PlanOptions&);
+
 // Returns the stages of a given plan, priced and judged anew. A plan from a file says what is done where.
 // What that costs depends on the cluster and the step, and an edited plan's figures are out of date. Of the
 // options the stages, replicas and `at_most` are the plan's own. The step is that of the schedule, where one

@@ -6,9 +6,20 @@
 #include <optional>
 
 #include "framework/error.h"
+#include "pipeline/planning/makespan_bound.h"
 #include "pipeline/planning/planning.h"
 
 namespace antichain {
+
+namespace {
+
+constexpr double effort_to_compare = 0.1;  // share of the budget for the order of each plan that is compared
+
+void set_pace(Plan& plan, const PlannedOrder& order) {
+  plan.step_s = order.step_s, plan.period_s = order.period_s;
+}
+
+}  // namespace
 
 std::vector<std::string> schedule_names() {
   std::vector<std::string> names = training_policies();
@@ -22,23 +33,51 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
   if (!planned()) return plan_network(profile, options, method, policy());
   std::optional<Plan> best;
   std::exception_ptr refusal;
+  const auto consider = [&](Plan plan) {
+    set_pace(plan, order(profile, plan, options, effort_to_compare));
+    if (!best || plan.pace_s() < best->pace_s()) best = std::move(plan);
+  };
   for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) try {
-      Plan plan = plan_network(profile, options, method, *cut_for);
-      const PlannedOrder order = this->order(profile, plan, options);
-      plan.step_s = order.step_s, plan.period_s = order.period_s;
-      if (!best || plan.pace_s() < best->pace_s()) best = std::move(plan);
+      consider(plan_network(profile, options, method, *cut_for));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       if (!refusal) refusal = std::current_exception();
     }
   if (!best) std::rethrow_exception(refusal);
+  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most && !refusal)
+    consider(together(profile, options));
+  set_pace(*best, order(profile, *best, options));
+  if (of_a_step(options.objective))
+    best->lower_bound_s = but_for_rounding(bound_of_any_order_s(profile, options), best->objective_s());
   return *best;
 }
 
-PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan,
-                                   const PlanOptions& options) const {
+Plan ScheduleChoice::together(const Profile& profile, const PlanOptions& options) const {
+  const StageLimits limits = [&](const StageSums& sums, const std::vector<int>& device) {
+    const int stages = int(sums.stages.size());
+    std::vector<int> of_stage = given_limits(stages);
+    for (int s = 0; in_flight.empty() && s < stages; ++s)
+      of_stage.push_back(default_in_flight(
+          stages, options.microbatches, options.cluster.device(device[size_t(s)]).memory_bytes,
+          sums.stages[size_t(s)].held_bytes, sums.stages[size_t(s)].kept_bytes));
+    return of_stage;
+  };
+  return cut_and_order(profile, options, policy(), limits).plan;
+}
+
+// Returns nothing where none are given.
+std::vector<int> ScheduleChoice::given_limits(int ranks) const {
+  if (in_flight.size() == 1) return std::vector<int>(size_t(ranks), in_flight.front());
+  if (!in_flight.empty() && int(in_flight.size()) != ranks)
+    throw Error(fmt::format("--in-flight has {} numbers, but the plan has {} ranks", in_flight.size(), ranks),
+                "give one number for all, or one for each rank", ExitCode::usage);
+  return in_flight;
+}
+
+PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan, const PlanOptions& options,
+                                   double effort) const {
   return plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options),
-                    {.steps = options.steps});
+                    {.steps = options.steps, .effort = effort});
 }
 
 Schedule ScheduleChoice::schedule(const Profile& profile, const Plan& plan,
@@ -49,13 +88,8 @@ Schedule ScheduleChoice::schedule(const Profile& profile, const Plan& plan,
 
 std::vector<int> ScheduleChoice::limits(const Profile& profile, const Plan& plan,
                                         const PlanOptions& options) const {
-  if (in_flight.empty()) return default_in_flight(profile, plan, options.cluster, options.microbatches);
-  if (in_flight.size() == 1) return std::vector<int>(size_t(plan.ranks()), in_flight.front());
-  if (int(in_flight.size()) != plan.ranks())
-    throw Error(
-        fmt::format("--in-flight has {} numbers, but the plan has {} ranks", in_flight.size(), plan.ranks()),
-        "give one number for all, or one for each rank", ExitCode::usage);
-  return in_flight;
+  return in_flight.empty() ? default_in_flight(profile, plan, options.cluster, options.microbatches)
+                           : given_limits(plan.ranks());
 }
 
 }  // namespace antichain

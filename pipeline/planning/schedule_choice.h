@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "partition/plan/method.h"
+#include "pipeline/planning/cut_and_order.h"
 #include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
 
@@ -29,13 +30,18 @@ struct ScheduleChoice {
   const Policy& policy() const;
 
   // Plans as plan_network does. With `auto` the step is that of the order that `schedule` finds, and stages
-  // are cut for 1f1b as well, which needs less memory: the better plan that fits is kept.
+  // are cut for 1f1b as well, which needs less memory, and cut and order are searched together
+  // (pipeline/planning/cut_and_order.h): the best plan that fits is kept.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
   // For `auto`: searches the order, as options.steps counts.
-  PlannedOrder order(const Profile&, const Plan&, const PlanOptions&) const;
+  PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, double effort = 1) const;
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
   // For `auto`: returns the limits by rank. Throws a usage Error when there is another number of them.
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
+
+ private:
+  Plan together(const Profile&, const PlanOptions&) const;
+  std::vector<int> given_limits(int ranks) const;
 };
 
 }  // namespace antichain

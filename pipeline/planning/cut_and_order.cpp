@@ -1,0 +1,148 @@
+#include "pipeline/planning/cut_and_order.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "partition/search/antichain_search.h"
+#include "pipeline/planning/chunks.h"
+#include "pipeline/planning/cut_climb.h"
+#include "pipeline/planning/makespan_bound.h"
+#include "pipeline/planning/order_bound.h"
+
+namespace antichain {
+namespace {
+
+// Of climbs, in the unit of CutScorer::spent().
+constexpr int64_t turn_climb_budget = 6'000'000, turn_wander_budget = 24'000'000;
+constexpr int64_t bound_cost = 300;  // of a bound, in that unit
+constexpr double first_effort = 0.1, later_effort = 0.25;
+constexpr int most_rounds = 3;
+constexpr size_t most_orders = 3;  // cuts whose order is searched at first
+constexpr double near_slacks[] = {0, 0.01, 0.02, 0.05, 0.1};
+
+class CutAndOrderSearch {
+ public:
+  CutAndOrderSearch(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                    const StageLimits& limits)
+      : profile_(profile),
+        options_(on_so_many(options, policy, options.stages)),
+        limits_(limits),
+        priced_(with_updates(profile, options.microbatches)),
+        search_(priced_, options_),
+        best_(search_.best()),
+        score_(profile, options_, policy, *best_.dag, *best_.placements),
+        climb_(score_) {}
+
+  CutAndOrder run() {
+    const auto start = std::chrono::steady_clock::now();
+    by_bound();
+    std::vector<ScoredCuts> found = candidates();
+    for (size_t i = 0; i < std::min(most_orders, found.size()); ++i) {
+      found[i] = climb_.climb(found[i], turn_climb_budget);
+      if (i == 0) found[i] = climb_.wander(found[i], turn_wander_budget);
+    }
+    for (size_t i = 0; i < std::min(most_orders, found.size()); ++i)
+      try_order(found[i].cuts, {}, first_effort);
+    for (int round = 0; round < most_rounds; ++round) {
+      const PlannedOrder before = result_->order;
+      if (before.proved()) break;
+      by_order(before.orders);
+      const std::optional<Score> now = score_(cuts_);
+      if (!now) break;
+      const ScoredCuts better =
+          climb_.wander(climb_.climb({cuts_, *now}, turn_climb_budget), turn_wander_budget);
+      try_order(better.cuts, before.orders, later_effort);
+      if (result_->order.pace_s() >= before.pace_s() * (1 - 1e-6)) break;
+    }
+    result_->plan.planning_s =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    return *result_;
+  }
+
+ private:
+  std::vector<int> devices(const Cuts& cuts) const {
+    std::vector<int> device;
+    for (const std::vector<int>& crew : best_.placements->devices(cuts.moves)) device.push_back(crew.front());
+    return device;
+  }
+  PipelineTimes times(const StageSums& sums, const std::vector<int>& device) const {
+    return pipeline_times(sums, options_.cluster, device, profile_.overhead_s, options_.microbatches);
+  }
+
+  void by_bound() {
+    score_.score_by(
+        [this](const StageSums& sums, const Cuts& cuts) {
+          const std::vector<int> device = devices(cuts);
+          return order_bound_s(OrderClock(times(sums, device)), limits_(sums, device), options_.steps);
+        },
+        bound_cost);
+  }
+
+  void by_order(const RankOrders& orders) {
+    const int plays = options_.steps == Steps::apart ? 1 : 3;
+    score_.score_by(
+        [this, orders](const StageSums& sums, const Cuts& cuts) {
+          clock_.set(times(sums, devices(cuts)));
+          return clock_.pace_s(orders, options_.steps);
+        },
+        4 * plays * 3 * options_.stages * options_.microbatches);
+  }
+
+  std::vector<ScoredCuts> candidates() {
+    std::vector<ScoredCuts> found;
+    const auto add = [&](const Cuts& cuts) {
+      const bool known = std::ranges::any_of(found, [&](const ScoredCuts& c) {
+        return c.cuts.states == cuts.states && c.cuts.moves == cuts.moves;
+      });
+      if (known) return;
+      if (const std::optional<Score> score = score_(cuts)) found.push_back({cuts, *score});
+    };
+    add(best_.cuts);
+    for (const double slack : near_slacks)
+      for (const TieRule rule : {TieRule::fewest_bytes, TieRule::most_even})
+        add(search_.near(best_, rule, slack).cuts);
+    std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.score < b.score; });
+    return found;
+  }
+
+  // Searches the order of these cuts and keeps both where that is the best so far.
+  void try_order(const Cuts& cuts, std::optional<RankOrders> start, double effort) {
+    Plan plan = search_.plan({best_.dag, best_.placements, cuts, 0}, std::chrono::steady_clock::now());
+    StageAdder add(profile_);
+    const StageSums& sums = add(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size()));
+    const std::vector<int> of_stage = limits_(sums, devices(cuts));
+    std::vector<int> of_rank(size_t(plan.ranks()), 1);
+    for (size_t s = 0; s < plan.stages.size(); ++s)
+      of_rank[size_t(plan.stages[s].ranks.front())] = of_stage[s];
+    PlannedOrder order = plan_order(profile_, plan, options_.cluster, options_.microbatches, of_rank,
+                                    {.steps = options_.steps, .effort = effort, .start = std::move(start)});
+    if (result_ && order.pace_s() >= result_->order.pace_s()) return;
+    plan = finish_plan(profile_, options_, plan.stages, plan.method, plan.states,
+                       std::chrono::steady_clock::now());
+    plan.step_s = order.step_s, plan.period_s = order.period_s;
+    result_ = {std::move(plan), std::move(order)};
+    cuts_ = cuts;
+  }
+
+  const Profile& profile_;
+  const PlanOptions options_;
+  const StageLimits& limits_;
+  const Profile priced_;
+  AntichainSearch search_;
+  const Solution best_;
+  CutScorer score_;
+  CutClimb climb_;
+  OrderClock clock_{PipelineTimes()};
+  std::optional<CutAndOrder> result_;
+  Cuts cuts_;  // of the result
+};
+
+}  // namespace
+
+CutAndOrder cut_and_order(const Profile& profile, const PlanOptions& options, const Policy& policy,
+                          const StageLimits& limits) {
+  return CutAndOrderSearch(profile, options, policy, limits).run();
+}
+
+}  // namespace antichain

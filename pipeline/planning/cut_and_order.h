@@ -1,0 +1,32 @@
+// The best order depends on the cut, and the best cut on the order. So the two are searched in turns:
+//
+//   1. cuts by the bound that holds for every order (pipeline/planning/order_bound.h)
+//   2. the order for the best of them (pipeline/planning/order_search.h)
+//   3. cuts by the time under that very order, then the order for them again, while that helps
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "partition/plan/plan.h"
+#include "partition/plan/plan_options.h"
+#include "pipeline/planning/order_search.h"
+#include "pipeline/planning/stage_sums.h"
+#include "pipeline/schedule/policy.h"
+
+namespace antichain {
+
+// Returns the most micro-batches in flight of stages with these sums, by stage; `device` is by stage, too.
+using StageLimits = std::function<std::vector<int>(const StageSums&, const std::vector<int>& device)>;
+
+struct CutAndOrder {
+  Plan plan;  // its step and period are the order's
+  PlannedOrder order;
+};
+
+// Makes the step small, or the period where options.steps says that steps overlap. Memory is what the policy
+// would need. One stage a rank, no replicas. Throws Error where no plan fits.
+CutAndOrder cut_and_order(const Profile&, const PlanOptions&, const Policy&, const StageLimits&);
+
+}  // namespace antichain
