@@ -38,7 +38,8 @@ void add_profile_cache_option(CLI::App&, PlanningOptions&);
 
 // Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);
-// Parses "auto", "on" or "off". Steps overlap unless it is off: what keeps them apart is for the caller to say.
+// Parses "auto", "on" or "off". Steps overlap unless it is off. What keeps them apart is for the caller to
+// say.
 Steps parse_overlap(const std::string&);
 // Parses "4", "4,3,2,1" or nothing. Throws a usage Error when it is none of these.
 std::vector<int> parse_in_flight(const std::string&);

@@ -27,7 +27,7 @@ struct PlanOptions {
   Cluster cluster;       // its devices in excess of what is asked for are left out, the best choice of them
   Objective objective = Objective::compute_or_transfer;
   Replicas replicas;
-  int microbatches = 32;  // of a step: what an all-reduce is shared by, what may be in flight
+  int microbatches = 32;       // of a step: what an all-reduce is shared by, what may be in flight
   Steps steps = Steps::apart;  // in training
   InFlight in_flight = one_f_one_b_in_flight;  // of the schedule that training runs under
   std::vector<std::string> cuts;               // of handsplit: the last node of every stage but the last

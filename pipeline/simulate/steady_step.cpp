@@ -8,8 +8,8 @@
 namespace antichain {
 namespace {
 
-constexpr size_t longest_cycle = 12;   // steps after which clocks may repeat
-constexpr double rounding = 1e-9;      // of a period
+constexpr size_t longest_cycle = 12;  // steps after which clocks may repeat
+constexpr double rounding = 1e-9;     // of a period
 
 // Returns by how much every clock that moved has advanced, where it is the same for all of them.
 std::optional<double> advance_s(const std::vector<double>& before, const std::vector<double>& after) {

@@ -63,7 +63,7 @@ class StepBoundary {
   const std::optional<Deadline> deadline_;
   const int64_t last_asked_;  // the last step after which rank 0 gives an answer
   Rhythm steps_, batches_{.wanted_s = 1};
-  std::string own_answer_;    // the last, on rank 0
+  std::string own_answer_;   // the last, on rank 0
   int64_t holds_after_ = 0;  // the step at which the last answer holds
   int signal_ = 0;           // on rank 0: the first that any rank received
 };

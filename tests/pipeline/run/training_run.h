@@ -32,10 +32,10 @@ struct TrainingCase {
   bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
   OnNan on_nan = OnNan::abort;
   Steps between_ranks = Steps::overlapped;  // where `on_nan` allows it
-  float rate = 0.05f, decay = 1;  // the rate is multiplied by it after each step
-  double aux = 0;                 // weight of Inception's auxiliary loss
-  int epochs = 0;                 // so many epochs of `steps` steps, each evaluated
-  int64_t until = 0;              // end after so many steps in all
+  float rate = 0.05f, decay = 1;            // the rate is multiplied by it after each step
+  double aux = 0;                           // weight of Inception's auxiliary loss
+  int epochs = 0;                           // so many epochs of `steps` steps, each evaluated
+  int64_t until = 0;                        // end after so many steps in all
   // Save there, and go on from the newest checkpoint that is there.
   std::string checkpoint;
   int64_t every_steps = 0;

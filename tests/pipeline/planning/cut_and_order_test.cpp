@@ -1,0 +1,107 @@
+// Cut and order that are searched together are never worse than a cut for a named schedule with its best
+// order, and stay above the bound of all plans.
+#include "pipeline/planning/cut_and_order.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "pipeline/planning/planning.h"
+#include "pipeline/planning/schedule_choice.h"
+#include "pipeline/simulate/simulate.h"
+#include "tests/expect_error.h"
+#include "tests/pipeline/planning/networks.h"
+
+namespace antichain::test {
+namespace {
+
+Profile network_of(unsigned seed) {
+  std::mt19937 random(seed);
+  Profile network = random_network(random, 14);
+  for (ProfileNode& node : network.nodes) node.cost.backward_weight_s = double(random() % 9);
+  return network;
+}
+
+PlanOptions options_for(Objective objective, Steps steps) {
+  return {.stages = 3,
+          .cluster = one_link({.bytes_per_s = 400}),
+          .objective = objective,
+          .microbatches = 6,
+          .steps = steps};
+}
+
+StageLimits at_most(int limit) {
+  return [limit](const StageSums& sums, const std::vector<int>&) {
+    return std::vector<int>(sums.stages.size(), limit);
+  };
+}
+
+TEST(CutAndOrder, IsSimulatedAndWithinItsLimits) {
+  for (unsigned seed = 0; seed < 6; ++seed)
+    for (const Steps steps : {Steps::apart, Steps::overlapped}) {
+      SCOPED_TRACE(seed);
+      const Profile network = network_of(seed);
+      const Objective objective = steps == Steps::apart ? Objective::makespan : Objective::period;
+      const PlanOptions options = options_for(objective, steps);
+      const CutAndOrder found = cut_and_order(network, options, policy("zb-h1"), at_most(4));
+      validate(found.order.schedule, network, found.plan);
+      const std::vector<double> peaks = peak_in_flight(found.order.schedule);
+      EXPECT_LE(std::ranges::max(peaks), 4);
+      const Timeline timeline = simulate(found.order.schedule, found.plan, network, options.cluster, steps);
+      EXPECT_DOUBLE_EQ(found.plan.step_s, timeline.step_s);
+      EXPECT_DOUBLE_EQ(found.plan.period_s, timeline.period_s);
+      EXPECT_GE(found.plan.objective_s(), bound_of_any_order_s(network, options));
+    }
+}
+
+// The better plan is kept, and the schedule that is made for it has the plan's time.
+TEST(CutAndOrder, IsWhatAutoPlans) {
+  int better = 0;
+  for (unsigned seed = 0; seed < 3; ++seed)
+    for (const Steps steps : {Steps::apart, Steps::overlapped}) {
+      SCOPED_TRACE(seed);
+      const Profile network = network_of(seed);
+      const Objective objective = steps == Steps::apart ? Objective::makespan : Objective::period;
+      const PlanOptions options = options_for(objective, steps);
+      const ScheduleChoice choice{.name = std::string(planned_order)};
+      const Plan plan = choice.plan(network, options, Method::antichain);
+      const Schedule schedule = choice.schedule(network, plan, options);
+      const Timeline timeline = simulate(schedule, plan, network, options.cluster, steps);
+      EXPECT_DOUBLE_EQ(plan.step_s, timeline.step_s);
+      EXPECT_DOUBLE_EQ(plan.period_s, timeline.period_s);
+      EXPECT_LE(plan.lower_bound_s, plan.objective_s());
+      for (const Policy* named : {&policy("zb-h1"), &Policy::one_f_one_b}) {
+        const Plan cut = plan_network(network, options, Method::antichain, *named);
+        EXPECT_LE(plan.pace_s(), cut.pace_s() * (1 + 1e-9)) << named->name;
+        better += plan.pace_s() < cut.pace_s() * (1 - 1e-9);
+      }
+    }
+  EXPECT_GT(better, 3);
+}
+
+TEST(CutAndOrder, IsTheSameEveryTime) {
+  const Profile network = network_of(1);
+  const PlanOptions options = options_for(Objective::makespan, Steps::apart);
+  const CutAndOrder a = cut_and_order(network, options, policy("zb-h1"), at_most(3));
+  const CutAndOrder b = cut_and_order(network, options, policy("zb-h1"), at_most(3));
+  EXPECT_EQ(plan_hash(a.plan), plan_hash(b.plan));
+  EXPECT_EQ(a.order.schedule.ranks, b.order.schedule.ranks);
+}
+
+TEST(ObjectivePeriod, IsForStepsThatOverlapAndHasABoundOfItsOwn) {
+  const Profile network = network_of(2);
+  const PlanOptions options = options_for(Objective::period, Steps::overlapped);
+  const Plan plan = plan_network(network, options, Method::antichain, policy("zb-h1"));
+  EXPECT_GT(plan.period_s, 0);
+  EXPECT_LE(plan.period_s, plan.step_s);
+  EXPECT_LE(plan.lower_bound_s, plan.period_s);
+  EXPECT_EQ(plan.objective_s(), plan.period_s);
+  PlanOptions makespan = options;
+  makespan.objective = Objective::makespan;
+  EXPECT_LE(plan.period_s,
+            plan_network(network, makespan, Method::antichain, policy("zb-h1")).period_s * (1 + 1e-9));
+}
+
+}  // namespace
+}  // namespace antichain::test
