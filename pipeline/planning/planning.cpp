@@ -53,7 +53,8 @@ void set_pace(Plan& plan, const Profile& profile, const PlanOptions& options, co
   plan.step_s = its.step_s, plan.period_s = its.period_s;
 }
 
-// Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step or period. On links
+// Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step or period.
+// On links
 // that take time, fewer bytes are not always better than more even stages.
 Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   const auto start = std::chrono::steady_clock::now();

@@ -17,10 +17,10 @@ struct Place {
 };
 
 struct Partners {
-  // of[rank][index] is, for a send, the index of its recv on the peer, and the reverse; for a reduce or a vote,
-  // its meeting; and −1 for all other actions and for messages without a partner. The first send of a message is
-  // matched with its first recv, and so on, and the first reduces of a bucket and the
-  // first votes meet.
+  // of[rank][index] is, for a send, the index of its recv on the peer, and the reverse; for a reduce or a
+  // vote, its meeting; and −1 for all other actions and for messages without a partner. The first send of a
+  // message is matched with its first recv, and so on, and the first reduces of a bucket and the first votes
+  // meet.
   std::vector<std::vector<int>> of;
   std::vector<std::vector<Place>> meetings;  // ranks ascending
 };

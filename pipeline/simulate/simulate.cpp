@@ -194,13 +194,15 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& pro
   timeline.step_s = timeline.period_s = player.last_end_s();
   if (steps == Steps::overlapped && learns(schedule)) {
     timeline.period_s = player.period_s(timeline.step_s);
+  }
+  if (timeline.period_s < timeline.step_s) {
     for (auto& of_rank : events) of_rank.clear();
     player.play(record);
   }
   for (auto& of_rank : events) timeline.events.insert(timeline.events.end(), of_rank.begin(), of_rank.end());
   for (const Event& e : timeline.events)
     if (e.action.verb != Verb::reduce) timeline.busy_s[size_t(e.rank)] += seconds(e.rank, e.action);
-  if (steps == Steps::overlapped) begin_at_zero(timeline);
+  if (timeline.period_s < timeline.step_s) begin_at_zero(timeline);
   return timeline;
 }
 

@@ -17,8 +17,9 @@
 //                             have heard of rank 0: two latencies
 //   load                      takes 0 s, because a loader thread stays ahead
 //
-// Where steps overlap, a rank begins its next step as soon as its own list is done. Then the timeline is that
-// of a step in the steady state, whose ranks begin at different times.
+// Where steps overlap, a rank begins its next step as soon as its own list is done. If that makes the period
+// shorter than the step, the timeline is that of a step in the steady state, whose ranks begin at different
+// times.
 #pragma once
 
 #include <cstdint>

@@ -48,10 +48,10 @@ train() {
 after_last_step_ms() { echo $((end_ms - $(date -r "$folder/faulty.json" +%s%3N))); }
 
 expect_code() { [ "$code" = "$1" ] || fail "exit code $code instead of $1"; }
-# Rank 0 may lose its last line when another rank ends the job the moment that step is over.
+# Rank 0 hears of a step while the next one runs, and may lose its last line when another rank ends the job.
 expect_steps() {
   local steps; steps=$(wc -l <"$folder/faulty.json")
-  [ "$steps" = "$1" ] || [ "$steps" = $(($1 - 1)) ] || fail "not $1 steps: $(cat "$folder/faulty.json")"
+  [ "$steps" -le "$1" ] && [ "$steps" -ge $(($1 - 2)) ] || fail "not $1 steps: $(cat "$folder/faulty.json")"
 }
 expect_once() { [ "$(grep -cE "$1" "$folder/err")" = 1 ] || fail "not once in standard error: $1"; }
 say_end() { echo "$case: ended $(after_last_step_ms) ms after the last step"; }
