@@ -54,8 +54,7 @@ void set_pace(Plan& plan, const Profile& profile, const PlanOptions& options, co
 }
 
 // Returns, of the plans with the smallest bottleneck, that of the tie rule with the shorter step or period.
-// On links
-// that take time, fewer bytes are not always better than more even stages.
+// On links that take time, fewer bytes are not always better than more even stages.
 Plan plan_by_bottleneck(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   const auto start = std::chrono::steady_clock::now();
   const PlanOptions by_stage = one_device_a_stage(options, policy);

@@ -23,10 +23,10 @@ namespace antichain {
 void check_policy(const Policy&, const PlanOptions&);
 
 // Plan::step_s and Plan::period_s are of options.microbatches under the policy, which also says how many
-// micro-batches are in flight (so options.in_flight is not read). Throws Error as the planners do, for a policy without backwards,
-// for a number of micro-batches that the policy can't run, and for more replicas than micro-batches. Throws
-// Error when the plan of a method that does not look at memory does not fit; it names the stage, what it
-// needs, and what would do.
+// micro-batches are in flight (so options.in_flight is not read). Throws Error as the planners do, for a
+// policy without backwards, for a number of micro-batches that the policy can't run, and for more replicas
+// than micro-batches. Throws Error when the plan of a method that does not look at memory does not fit; it
+// names the stage, what it needs, and what would do.
 Plan plan_network(const Profile&, const PlanOptions&, Method, const Policy&);
 
 // Returns the bound of the objective, a step or a period, that holds for any method's plan and any order.
