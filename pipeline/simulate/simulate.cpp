@@ -192,9 +192,7 @@ Timeline simulate(const Schedule& schedule, const Plan& plan, const Profile& pro
   };
   player.play(record);
   timeline.step_s = timeline.period_s = player.last_end_s();
-  if (steps == Steps::overlapped && learns(schedule)) {
-    timeline.period_s = player.period_s(timeline.step_s);
-  }
+  if (steps == Steps::overlapped && learns(schedule)) timeline.period_s = player.period_s(timeline.step_s);
   if (timeline.period_s < timeline.step_s) {
     for (auto& of_rank : events) of_rank.clear();
     player.play(record);
