@@ -145,12 +145,12 @@ class Trainer {
                                     train_samples_);
     results_.tell(mine);
     if (lag() == 0) wait_for_all();
-    if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
     if (lag() > 0) settle(lag() - 1);
     ended.seconds = seconds_since(start);
     step_seconds.push_back(ended.seconds);
     ended_.push_back(ended);
     settle(lag());
+    if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
     ++position_.step;
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
     return mine;
@@ -216,8 +216,10 @@ class Trainer {
                        .skipped = nan_policy_.skipped()});
   }
 
-  // The state of the last checkpoint, and on with the next batch.
+  // The state of the last checkpoint, and on with the next batch. All results are taken before, because what
+  // ranks say of the checkpoint under way comes with them.
   void rewind() {
+    settle();
     job_.activity().doing("going back to the last checkpoint");
     if (!checkpointer_.rewind())
       throw Error(nan_policy_.skipped_because(),
