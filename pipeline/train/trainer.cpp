@@ -120,8 +120,8 @@ class Trainer {
     position_.epoch_loss = position_.epoch_correct = epoch_s_before_ = 0;
   }
 
-  // By so many steps rank 0 may be behind with results.
-  int lag() const { return options_.between_ranks == Steps::overlapped ? 1 : 0; }
+  // By so many steps rank 0 may be behind with results. A rank alone has them at once.
+  int lag() const { return options_.between_ranks == Steps::overlapped && job_.size() > 1 ? 1 : 0; }
 
   // A step that this rank has ended, until its results are known.
   struct EndedStep {
