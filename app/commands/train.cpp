@@ -78,7 +78,7 @@ Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const 
   return plan;
 }
 
-// What it costs that all ranks agree before any of them updates.
+// Says what it costs that all ranks agree before any of them updates.
 std::string cost_of_votes(const Timeline& with, const std::string& on_nan, const Timeline& without) {
   return hanging(
       "Steps apart", 15,

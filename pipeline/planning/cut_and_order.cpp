@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "framework/error.h"
 #include "partition/search/antichain_search.h"
 #include "pipeline/planning/chunks.h"
 #include "pipeline/planning/cut_climb.h"
@@ -13,7 +14,7 @@
 namespace antichain {
 namespace {
 
-// Of climbs, in the unit of CutScorer::spent().
+// Climbs may spend so much in every turn, in the unit of CutScorer::spent().
 constexpr int64_t turn_climb_budget = 6'000'000, turn_wander_budget = 24'000'000;
 constexpr int64_t bound_cost = 300;  // of a bound, in that unit
 constexpr double first_effort = 0.1, later_effort = 0.25;
@@ -38,6 +39,9 @@ class CutAndOrderSearch {
     const auto start = std::chrono::steady_clock::now();
     by_bound();
     std::vector<ScoredCuts> found = candidates();
+    if (found.empty())
+      throw Error("no cut whose order can be searched fits the devices", "ask for more devices or memory",
+                  ExitCode::usage);
     for (size_t i = 0; i < std::min(most_orders, found.size()); ++i) {
       found[i] = climb_.climb(found[i], turn_climb_budget);
       if (i == 0) found[i] = climb_.wander(found[i], turn_wander_budget);

@@ -32,7 +32,8 @@ struct PlannedOrder {
   bool proved() const { return pace_s() <= bound_s * (1 + 1e-9); }
 };
 
-// What is asked for: the period where steps overlap, else the step. `effort` is the share of the full budget.
+// An OrderRequest asks for the smallest period where steps overlap, and else for the smallest step. `effort`
+// is the share of the full budget that may be spent.
 struct OrderRequest {
   Steps steps = Steps::apart;
   double effort = 1;

@@ -44,8 +44,11 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
       if (!refusal) refusal = std::current_exception();
     }
   if (!best) std::rethrow_exception(refusal);
-  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most && !refusal)
-    consider(together(profile, options));
+  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most && !refusal) try {
+      consider(together(profile, options));
+    } catch (const Error& error) {
+      if (error.code() == ExitCode::failure) throw;
+    }
   set_pace(*best, order(profile, *best, options));
   if (of_a_step(options.objective))
     best->lower_bound_s = but_for_rounding(bound_of_any_order_s(profile, options), best->objective_s());

@@ -28,20 +28,19 @@ class InOrder {
         freed_(freed_by(schedule)),
         ranks_(schedule.ranks.size()) {}
 
+  // As in simulate(), the timeline is that of the first step unless overlapping gains something.
   Timeline run(const std::vector<Exchange>& order, Steps steps) {
     play(order);
+    Timeline timeline = played();
     const double step_s = std::ranges::max(clocks());
-    double period_s = step_s;
-    if (steps == Steps::overlapped) {
-      period_s = steady_period_s(step_s, [&] { return play(order), clocks(); });
-      play(order);
-    }
-    Timeline timeline{.step_s = step_s, .period_s = period_s};
-    for (const Rank& rank : ranks_) {
-      timeline.events.insert(timeline.events.end(), rank.events.begin(), rank.events.end());
-      timeline.busy_s.push_back(rank.busy_s);
-    }
-    if (steps == Steps::overlapped) begin_at_zero(timeline);
+    timeline.step_s = timeline.period_s = step_s;
+    if (steps == Steps::apart) return timeline;
+    const double period_s = steady_period_s(step_s, [&] { return play(order), clocks(); });
+    if (period_s >= step_s) return timeline;
+    play(order);
+    timeline = played();
+    timeline.step_s = step_s, timeline.period_s = period_s;
+    begin_at_zero(timeline);
     return timeline;
   }
 
@@ -55,6 +54,14 @@ class InOrder {
     }
     for (const Exchange& exchange : order) carry_out(exchange);
     for (size_t r = 0; r < ranks_.size(); ++r) go_to(int(r), int(schedule_.ranks[r].size()));
+  }
+  Timeline played() const {
+    Timeline timeline;
+    for (const Rank& rank : ranks_) {
+      timeline.events.insert(timeline.events.end(), rank.events.begin(), rank.events.end());
+      timeline.busy_s.push_back(rank.busy_s);
+    }
+    return timeline;
   }
   std::vector<double> clocks() const {
     std::vector<double> clocks;
