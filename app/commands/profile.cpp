@@ -19,10 +19,10 @@
 #include "app/obtain/lowered_network.h"
 #include "app/obtain/profile.h"
 #include "app/options/options.h"
-#include "app/report/tune_report.h"
+#include "app/report/engines_report.h"
 #include "framework/backend.h"
 #include "framework/json.h"
-#include "pipeline/measure/tune.h"
+#include "pipeline/measure/compare_engines.h"
 
 namespace antichain {
 namespace {
@@ -103,7 +103,7 @@ void run(const ProfileOptions& options) {
     const Profile profile = measured_profile(options.planning, options.network, graph, default_optimiser(),
                                              rank, tensors, options.seconds);
     std::vector<TunedPass> tuned;
-    if (options.tune) tuned = tune(graph, rank.context, rank.job.activity());
+    if (options.tune) tuned = compare_engines(graph, rank.context, rank.job.activity());
     // 3. Report.
     if (!rank.prints()) return;
     print(profile);

@@ -57,8 +57,8 @@ PlanningOptions for_ranks(PlanningOptions planning, int ranks) {
 }
 
 // Returns rank 0's plan on all ranks.
-Plan share_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
-                const PlanTask& task, Rank& rank) {
+Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, const Profile& profile,
+                    const PlanTask& task, Rank& rank) {
   const int ranks = rank.job.size();
   const std::string text = on_rank_zero(rank.job, [&] {
     rank.job.activity().doing("planning");
@@ -146,7 +146,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                             job.size());
   const bool votes = parse_on_nan(options.on_nan) != OnNan::abort;
   if (votes) task.options.steps = Steps::apart;
-  const Plan plan = share_plan(given, planning, profile, task, rank);
+  const Plan plan = broadcast_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
   const Schedule ordered =
       obtain_training_schedule(share_order(given, task, profile, plan, job), task, profile, plan);
@@ -184,11 +184,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   });
   // 5. Train, evaluating over the whole test set after each epoch.
   add_plan(facts.setting, plan, profile);
-  Stage stage(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
+  RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
   if (beginning.checkpoint.empty())
-    start_from(initial, options.init, stage, rank);
+    start_from(initial, options.init, model, rank);
   else
-    go_on_from(beginning, facts, stage, rank);
+    go_on_from(beginning, facts, model, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());
   TrainReporter reporter(metrics, *data.train, start.hosts, LossWatch(watched_run(options)));
   TrainOptions settings = train_options(options, data.train->size() / options.network.batch);
@@ -197,11 +197,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   settings.deadline = deadline(options.checkpoint);
   settings.between_ranks = steps;
   const TrainResult result =
-      train(stage, profile, plan, schedule, data, tensors.over(job), settings, reporter);
+      train(model, profile, plan, schedule, data, tensors.over(job), settings, reporter);
   // 6. Report the results, beside what was predicted.
-  const StateHash state = state_hash(stage, job);
+  const StateHash state = state_hash(model, job);
   const std::vector<ProcessMemory> processes = memory.compare(rank);
-  const std::string lost_weights = record.keep_weights(stage, job);
+  const std::string lost_weights = record.keep_weights(model, job);
   if (!rank.prints()) return end_as_it_went(result, lost_weights);
   const Progress::Disk disk(job.activity(), "writing what came of it");
   reporter.finish();

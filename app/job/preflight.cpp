@@ -99,7 +99,7 @@ std::string table_of(const std::vector<RankNeed>& ranks, MemoryOf subject) {
 
 // Ranks of one host share its memory, and ranks that are threads share the limits of their process. Ranks in
 // control groups of their own may have less.
-struct Share {
+struct SharedMemory {
   int64_t needed = 0, left = std::numeric_limits<int64_t>::max();
   void add(int64_t bytes, int64_t available) {
     needed += bytes;
@@ -116,8 +116,8 @@ constexpr const char* address_advices[] = {"more --microbatches, or a larger uli
                                            "more --microbatches, or a larger ulimit -v",
                                            "or a larger ulimit -v"};
 
-Error too_much(MemoryOf subject, const std::string& where, const Share& share, const std::string& advice,
-               const std::vector<RankNeed>& ranks) {
+Error too_much(MemoryOf subject, const std::string& where, const SharedMemory& share,
+               const std::string& advice, const std::vector<RankNeed>& ranks) {
   return Error(fmt::format("{} needs {} MiB {} {} MiB left", subjects[size_t(subject)],
                            mebibytes(share.needed), where, mebibytes(share.left)),
                fmt::format("use a smaller --batch, {}\n\n{}", advice, table_of(ranks, subject)),
@@ -136,7 +136,7 @@ const char* device_advice(MemoryOf subject) {
 }
 
 void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
-  std::map<std::string, Share> devices, hosts, processes;
+  std::map<std::string, SharedMemory> devices, hosts, processes;
   for (const RankNeed& r : ranks) {
     if (!r.device.name.empty())
       devices[fmt::format("GPU {} of {}", r.device.name, r.host)].add(r.need.on_device(),

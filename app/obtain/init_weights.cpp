@@ -27,14 +27,14 @@ void print_skipped(const std::vector<std::string>& sentences) {
 
 Weights read_initial(const InitOptions& options, const Graph& graph, Job& job) {
   if (options.file().empty()) return {};
-  Weights weights = share_weights(options.file(), graph, job);
+  Weights weights = broadcast_weights(options.file(), graph, job);
   check_numbers(fit(graph, weights, options.fit(), options.file()), weights, options.file());
   return weights;
 }
 
-void start_from(const Weights& weights, const InitOptions& options, Stage& stage, const Rank& rank) {
+void start_from(const Weights& weights, const InitOptions& options, RankModel& model, const Rank& rank) {
   if (options.file().empty()) return;
-  const std::vector<std::string> skipped = load_weights(stage, weights, options.fit(), options.file());
+  const std::vector<std::string> skipped = load_weights(model, weights, options.fit(), options.file());
   if (!rank.prints()) return;
   print_skipped(skipped);
   fmt::print("Weights: {}, {}\n\n", options.file(), counted(int64_t(weights.size()), "tensor"));

@@ -6,7 +6,7 @@
 #include "app/cli/cli_forward.h"
 #include "app/job/job.h"
 #include "framework/files/state_dict.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 
 namespace antichain {
 
@@ -25,6 +25,6 @@ void print_skipped(const std::vector<std::string>& sentences);
 // nothing where no file is given.
 Weights read_initial(const InitOptions&, const Graph&, Job&);
 // Each stage takes its own tensors, and rank 0 prints what was skipped.
-void start_from(const Weights&, const InitOptions&, Stage&, const Rank&);
+void start_from(const Weights&, const InitOptions&, RankModel&, const Rank&);
 
 }  // namespace antichain

@@ -44,9 +44,9 @@ WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::s
       plan_(one_stage(rank.job.size())),
       schedule_(fitting_schedule(graph_, profile_, plan_, microbatches, mode, rank)),
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
-      stage_(graph_, plan_.stages[0].nodes, rank.context, 0),
-      runner_(stage_, profile_, plan_, schedule_, mode, rank.job) {
-  load_weights(stage_, share_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
+      model_(graph_, plan_.stages[0].nodes, rank.context, 0),
+      runner_(model_, profile_, plan_, schedule_, mode, rank.job) {
+  load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
 }
 
 Plan WholeNetwork::one_stage(int replicas) const {
@@ -72,7 +72,7 @@ WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
     if (id != logits_node()) return;
     const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
-    stage_.context().backend().copy(stage_.context(), y, host);
+    model_.context().backend().copy(model_.context(), y, host);
     relayout(host, plain);
     const int nth = m / seat_.replicas;
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
@@ -89,7 +89,7 @@ std::string WholeNetwork::describe_first_bad(BatchSource& source) {
   std::optional<std::pair<int, NodeId>> first;
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
     const std::pair place(m, id);
-    if ((!first || place < *first) && !all_finite(stage_.context(), y)) first = place;
+    if ((!first || place < *first) && !all_finite(model_.context(), y)) first = place;
   });
   runner_.run({.batch = batch(), .rate = 0}, source);
   return first ? fmt::format("the output of node {} is not finite", graph_[first->second].name)

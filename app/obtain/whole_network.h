@@ -20,7 +20,7 @@ class WholeNetwork {
   WholeNetwork(const Graph& model, Precision, const std::string& weights_file, int microbatches, Mode mode,
                Rank& rank);
 
-  Stage& stage() { return stage_; }
+  RankModel& stage() { return model_; }
   int64_t classes() const;
   int microbatch() const { return graph_.microbatch(); }
   int batch() const { return microbatch() * microbatches_; }
@@ -48,7 +48,7 @@ class WholeNetwork {
   const Plan plan_;
   const Schedule schedule_;
   const Seat seat_;
-  Stage stage_;
+  RankModel model_;
   StageRunner runner_;
 };
 

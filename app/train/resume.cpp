@@ -254,10 +254,10 @@ void add_plan(Facts& setting, const Plan& plan, const Profile& profile) {
   setting[replicas_setting] = replicas;
 }
 
-void go_on_from(const Beginning& beginning, const RunFacts& run, Stage& stage, const Rank& rank) {
+void go_on_from(const Beginning& beginning, const RunFacts& run, RankModel& model, const Rank& rank) {
   {
     const Progress::Disk disk(rank.job.activity(), "reading " + beginning.checkpoint);
-    restore(stage, beginning.checkpoint, beginning.manifest);
+    restore(model, beginning.checkpoint, beginning.manifest);
   }
   if (!rank.prints()) return;
   const auto before = beginning.manifest.setting.find(replicas_setting);

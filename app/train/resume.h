@@ -43,7 +43,7 @@ Beginning find_beginning(const TrainCommandOptions&, const RunFacts&, const Grap
 
 // Each stage takes its state, whichever ranks had it before. Rank 0 says so, and warns where the checkpoint's
 // plan had other replicas.
-void go_on_from(const Beginning&, const RunFacts&, Stage&, const Rank&);
+void go_on_from(const Beginning&, const RunFacts&, RankModel&, const Rank&);
 
 // Returns what the trainer needs to know about checkpoints.
 CheckpointOptions checkpoint_options(const CheckpointCommandOptions&, const RunFacts&, const Beginning&);

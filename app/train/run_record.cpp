@@ -82,10 +82,10 @@ void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, c
   write_file(folder_ + "/plan.json", to_json(plan, profile));
 }
 
-std::string RunRecord::keep_weights(Stage& stage, Job& job) const {
+std::string RunRecord::keep_weights(RankModel& model, Job& job) const {
   if (folder_.empty()) return "";
   const Progress::Disk disk(job.activity(), "writing the weights to " + folder_);
-  const Weights weights = gather_weights(stage, job);
+  const Weights weights = gather_weights(model, job);
   return on_rank_zero(job, [&]() -> std::string {
     try {
       write_weights(folder_ + "/weights.h5", weights, WeightFormat::hdf5);

@@ -17,7 +17,7 @@
 #include "app/train/train_options.h"
 #include "framework/files/folder_lock.h"
 #include "pipeline/simulate/simulate.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 
 namespace antichain {
 
@@ -35,7 +35,7 @@ class RunRecord {
              const Plan&) const;
   // Collective, after the last step. Writes the weights of all stages. Returns why they could not be written,
   // or "", on every rank.
-  std::string keep_weights(Stage&, Job&) const;
+  std::string keep_weights(RankModel&, Job&) const;
 
  private:
   std::string folder_;

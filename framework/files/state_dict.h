@@ -27,7 +27,7 @@ NamedTensor to_named(const std::string& name, const Tensor& plain);
 // or a count does not fit.
 void from_named(const NamedTensor&, const Tensor& plain, const std::string& origin);
 
-// Returns the initial weights of a network: the values that a Stage draws with this seed.
+// Returns the initial weights of a network: the values that a RankModel draws with this seed.
 Weights initial_weights(const Graph&, uint64_t seed);
 
 // A Fitted says which of a network's tensors a file has.

@@ -28,7 +28,7 @@ std::string key_of(const cudaIpcMemHandle_t& handle) { return {handle.reserved, 
 
 }  // namespace
 
-Place ShownMemory::place_of(const Tensor& tensor) {
+SharedTensor ShownMemory::place_of(const Tensor& tensor) {
   std::byte* const begin = begin_of_allocation(tensor.raw());
   const auto [it, fresh] = shown_.try_emplace(begin);
   if (fresh) {
@@ -38,7 +38,7 @@ Place ShownMemory::place_of(const Tensor& tensor) {
   return {it->second.handle, uint64_t(tensor.raw() - begin)};
 }
 
-cudaError_t OpenedMemory::open(const Place& place, std::byte*& pointer) {
+cudaError_t OpenedMemory::open(const SharedTensor& place, std::byte*& pointer) {
   const auto [it, fresh] = opened_.try_emplace(key_of(place.allocation), nullptr);
   if (fresh) {
     void* memory = nullptr;
@@ -55,7 +55,7 @@ cudaError_t OpenedMemory::open(const Place& place, std::byte*& pointer) {
   return cudaSuccess;
 }
 
-std::byte* OpenedMemory::at(const Place& place) {
+std::byte* OpenedMemory::at(const SharedTensor& place) {
   std::byte* pointer = nullptr;
   ANTICHAIN_CUDA(open(place, pointer));
   return pointer;

@@ -36,8 +36,8 @@ class SharedEvent {
   cudaIpcEventHandle_t handle_{};
 };
 
-// A Place tells another process where a tensor lies.
-struct Place {
+// A SharedTensor tells another process where a tensor lies.
+struct SharedTensor {
   cudaIpcMemHandle_t allocation{};
   uint64_t offset = 0;
 };
@@ -46,7 +46,7 @@ struct Place {
 // for other memory.
 class ShownMemory {
  public:
-  Place place_of(const Tensor&);
+  SharedTensor place_of(const Tensor&);
 
  private:
   struct Shown {
@@ -60,8 +60,8 @@ class ShownMemory {
 class OpenedMemory {
  public:
   // Returns an error code, with nothing opened, when it fails.
-  cudaError_t open(const Place&, std::byte*& pointer);
-  std::byte* at(const Place&);
+  cudaError_t open(const SharedTensor&, std::byte*& pointer);
+  std::byte* at(const SharedTensor&);
   void close();
 
  private:

@@ -32,7 +32,7 @@ struct Card {
   uint64_t slot = 0;
   std::byte* memory = nullptr;
   cudaEvent_t event = nullptr;
-  Place place;
+  SharedTensor place;
   cudaIpcEventHandle_t event_handle{};
 };
 
@@ -42,7 +42,7 @@ Card to_card(const PeerNote& note) { return std::bit_cast<Card>(note); }
 // A Trial is what another process tests before anything depends on sharing: two tensors that CUDA may have
 // put into one block, which detects a handle that means the whole block, and an event.
 struct Trial {
-  Place places[2];
+  SharedTensor places[2];
   cudaIpcEventHandle_t event{};
   std::byte content[2][32] = {};
 };
@@ -250,7 +250,7 @@ class CudaPeers : public PeerStream {
     return failure;
   }
 
-  std::string look(Lane& lane, const Place& place, const std::byte (&content)[32]) const {
+  std::string look(Lane& lane, const SharedTensor& place, const std::byte (&content)[32]) const {
     std::byte *there = nullptr, here[32];
     std::string failure = failure_of("CUDA IPC, opening memory", lane.opened.open(place, there));
     if (failure.empty())

@@ -70,8 +70,8 @@ class Bench {
         const Profile& profile, int microbatches, const Policy& policy = Policy::one_f_one_b)
       : plan_(whole_model(profile)),
         schedule_(make_schedule(profile, plan_, policy, microbatches)),
-        stage_(graph, plan_.stages[0].nodes, context, /*seed=*/0, optimiser),
-        runner_(stage_, profile, plan_, schedule_, Mode::train, alone_) {}
+        model_(graph, plan_.stages[0].nodes, context, /*seed=*/0, optimiser),
+        runner_(model_, profile, plan_, schedule_, Mode::train, alone_) {}
 
   StageRunner& runner() { return runner_; }
   int microbatches() const { return schedule_.microbatches; }
@@ -84,7 +84,7 @@ class Bench {
     const auto start = std::chrono::steady_clock::now();
     // The rate is 0, so that the weights stay as drawn and no value overflows.
     StepResult result = runner_.run(
-        {.batch = stage_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
+        {.batch = model_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
     return {seconds_since(start), std::move(result.events)};
   }
 
@@ -92,7 +92,7 @@ class Bench {
   Plan plan_;
   Schedule schedule_;
   SoloTransport alone_;
-  Stage stage_;
+  RankModel model_;
   StageRunner runner_;
   RandomSource source_;
 };

@@ -15,9 +15,10 @@ class GreedyOrder {
               const std::vector<double>& begins_s)
       : clock_(clock), in_flight_(in_flight), rule_(rule), stages_(size_t(clock.stages())) {
     for (size_t s = 0; s < begins_s.size(); ++s) stages_[s].now_s = begins_s[s];
-    for (Stage& s : stages_) s.tensors_s.assign(size_t(clock.microbatches()), 0), s.gradients_s = s.tensors_s;
-    wait_for(clock.tensors(), &Stage::tensors_missing);
-    wait_for(clock.gradients(), &Stage::gradients_missing);
+    for (StageState& s : stages_)
+      s.tensors_s.assign(size_t(clock.microbatches()), 0), s.gradients_s = s.tensors_s;
+    wait_for(clock.tensors(), &StageState::tensors_missing);
+    wait_for(clock.gradients(), &StageState::gradients_missing);
   }
 
   // Returns nothing where nobody can go on before all is done.
@@ -30,12 +31,12 @@ class GreedyOrder {
       take(best);
     }
     RankOrders orders;
-    for (Stage& s : stages_) orders.push_back(std::move(s.order));
+    for (StageState& s : stages_) orders.push_back(std::move(s.order));
     return orders;
   }
 
  private:
-  struct Stage {
+  struct StageState {
     RankOrder order;
     double now_s = 0;
     int forwards = 0, inputs = 0, weights = 0;
@@ -48,15 +49,15 @@ class GreedyOrder {
     Computing what;
   };
 
-  void wait_for(const std::vector<Wire>& wires, std::vector<int> Stage::*missing) {
-    for (Stage& s : stages_) (s.*missing).assign(size_t(clock_.microbatches()), 0);
+  void wait_for(const std::vector<Wire>& wires, std::vector<int> StageState::*missing) {
+    for (StageState& s : stages_) (s.*missing).assign(size_t(clock_.microbatches()), 0);
     for (const Wire& wire : wires)
       for (int& count : stages_[size_t(wire.to)].*missing) ++count;
     free_s_.resize(free_s_.size() + wires.size(), 0);
   }
 
   Next next_of(int stage) const {
-    const Stage& s = stages_[size_t(stage)];
+    const StageState& s = stages_[size_t(stage)];
     const int M = clock_.microbatches();
     const auto at = [&](Verb verb, int m, double there_s) {
       return Next{std::max(s.now_s, there_s), stage, {verb, m}};
@@ -77,7 +78,7 @@ class GreedyOrder {
   }
 
   void take(const Next& next) {
-    Stage& s = stages_[size_t(next.stage)];
+    StageState& s = stages_[size_t(next.stage)];
     const auto [verb, m] = next.what;
     s.order.push_back(next.what);
     s.now_s = next.start_s + clock_.times(next.stage).of(verb);
@@ -92,7 +93,7 @@ class GreedyOrder {
       if (wires[w].from != next.stage) continue;
       double& free_s = free_s_[w + (forward ? 0 : clock_.tensors().size())];
       free_s = std::max(free_s, s.now_s) + wires[w].seconds;
-      Stage& to = stages_[size_t(wires[w].to)];
+      StageState& to = stages_[size_t(wires[w].to)];
       double& there_s = (forward ? to.tensors_s : to.gradients_s)[size_t(m)];
       there_s = std::max(there_s, free_s);
       --(forward ? to.tensors_missing : to.gradients_missing)[size_t(m)];
@@ -102,7 +103,7 @@ class GreedyOrder {
   const OrderClock& clock_;
   const std::vector<int>& in_flight_;
   const DispatchingRule rule_;
-  std::vector<Stage> stages_;
+  std::vector<StageState> stages_;
   std::vector<double> free_s_;  // links, by wire
 };
 

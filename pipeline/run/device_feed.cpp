@@ -11,7 +11,7 @@ namespace antichain {
 
 DeviceFeed::DeviceFeed(const Graph& graph, const StageMemory& memory, const Backend& backend,
                        DeviceStep& step, CopyStream& copies, const Seat& seat, std::function<void()> idle)
-    : backend_(backend), step_(step), copies_(copies), seat_(seat), idle_(std::move(idle)) {
+    : backend_(backend), device_(step), copies_(copies), seat_(seat), idle_(std::move(idle)) {
   for (const auto& [id, ring] : memory.output)
     if (graph[id].role() == Role::input)
       inputs_.push_back({.name = graph[id].name, .spec = graph[id].output(), .ring = &ring});
@@ -42,7 +42,7 @@ void DeviceFeed::prepare(Input& input, const RawImages* raw) {
   input.table_here = page_locked({{int64_t(sizeof raw->table / sizeof(float))}});
   input.table = backend_.tensor(input.table_here.spec());
   std::memcpy(input.table_here.raw(), &raw->table, sizeof raw->table);
-  step_.copy(input.table_here, input.table);
+  device_.copy(input.table_here, input.table);
 }
 
 void DeviceFeed::load(int m, BatchSource& source) {
@@ -52,7 +52,7 @@ void DeviceFeed::load(int m, BatchSource& source) {
   for (const Input& input : inputs_) {
     const Buffer& buffer = input.buffers[loaded_ % 2];
     copies_.compute_after(buffer.copied);
-    if (input.table) step_.make_images(buffer.raw, input.table, (*input.ring)[m]);
+    if (input.table) device_.make_images(buffer.raw, input.table, (*input.ring)[m]);
   }
   ++loaded_;
 }

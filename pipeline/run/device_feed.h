@@ -57,7 +57,7 @@ class DeviceFeed final : public InputFeed {
              const std::function<void(const std::string& input, int microbatch, const Tensor& host)>& draw);
 
   const Backend& backend_;
-  DeviceStep& step_;
+  DeviceStep& device_;
   CopyStream& copies_;
   const Seat seat_;
   const std::function<void()> idle_;

@@ -20,7 +20,7 @@ class DeviceNumbers::Gathering {
     look_.places.push_back(place);
   }
   Look done() {
-    look_.at = all_.step_.looked_at(tensors_);
+    look_.at = all_.device_.looked_at(tensors_);
     look_.first = std::exchange(marks_, marks_ + int(tensors_.size()));
     return std::move(look_);
   }
@@ -32,11 +32,11 @@ class DeviceNumbers::Gathering {
   std::vector<Tensor> tensors_;
 };
 
-DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, Stage& stage, WatchedRank rank)
-    : step_(step), copies_(copies), stage_(stage), place_(std::move(rank)) {
-  for (const NodeId id : stage.nodes()) {
-    if (stage.graph()[id].role() != Role::loss) continue;
-    const TensorSpec spec = stage.graph()[id].output();
+DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, RankModel& model, WatchedRank rank)
+    : device_(step), copies_(copies), model_(model), place_(std::move(rank)) {
+  for (const NodeId id : model.nodes()) {
+    if (model.graph()[id].role() != Role::loss) continue;
+    const TensorSpec spec = model.graph()[id].output();
     for (int m = 0; m < place_.microbatches; ++m)
       losses_[id].push_back(Tensor(spec, copies_.page_locked(spec.bytes())));
   }
@@ -60,7 +60,7 @@ DeviceNumbers::Look DeviceNumbers::at_outputs(const WatchedStage& own, int m, in
 DeviceNumbers::Look DeviceNumbers::at_sent_gradients(const WatchedStage& own, int m, int& marks) {
   Gathering found(*this, marks, false);
   for (const auto& [message, ring] : own.memory->sent) {
-    const std::vector<NodeId>& inputs = stage_.graph()[message.consumer].inputs;
+    const std::vector<NodeId>& inputs = model_.graph()[message.consumer].inputs;
     const auto input = std::ranges::find(inputs, message.tensor) - inputs.begin();
     found.add(ring[m], {.microbatch = m,
                         .phase = NonFinite::Phase::backward,
@@ -78,10 +78,10 @@ DeviceNumbers::Look DeviceNumbers::at_weight_gradients(const std::vector<NodeId>
   Gathering found(*this, marks, bad);
   place.what = NonFinite::What::weight_gradient;
   for (const NodeId id : nodes)
-    for (size_t i = 0; i < stage_[id].gradients.size(); ++i) {
-      if (stage_[id].gradients[i].shape().rank() > largest_rank) continue;
+    for (size_t i = 0; i < model_[id].gradients.size(); ++i) {
+      if (model_[id].gradients[i].shape().rank() > largest_rank) continue;
       place.node = id, place.index = int(i);
-      found.add(stage_[id].gradients[i], place);
+      found.add(model_[id].gradients[i], place);
     }
   return found.done();
 }
@@ -98,10 +98,10 @@ void DeviceNumbers::prepare_looks() {
       looks.vectors.push_back(
           at_weight_gradients(own.nodes, {.microbatch = m, .phase = Phase::backward}, 1, false, marks));
     }
-  gradients_ = at_weight_gradients(stage_.nodes(), {.phase = Phase::update}, Shape::max_rank, true, marks);
+  gradients_ = at_weight_gradients(model_.nodes(), {.phase = Phase::update}, Shape::max_rank, true, marks);
 
   const TensorSpec spec{{std::max(marks, 1)}, DType::i32};
-  marks_ = stage_.context().backend().tensor(spec);
+  marks_ = model_.context().backend().tensor(spec);
   marks_here_ = Tensor(spec, copies_.page_locked(spec.bytes()));
 }
 
@@ -113,10 +113,12 @@ void DeviceNumbers::begin_step() {
   noted_.clear();
   if (!judged()) return;
   if (!marks_) prepare_looks();
-  step_.clear(marks_);  // a check that does not run leaves no mark
+  device_.clear(marks_);  // a check that does not run leaves no mark
 }
 
-void DeviceNumbers::add_loss(NodeId id, int m, const Tensor& y) { step_.copy(y, losses_.at(id)[size_t(m)]); }
+void DeviceNumbers::add_loss(NodeId id, int m, const Tensor& y) {
+  device_.copy(y, losses_.at(id)[size_t(m)]);
+}
 
 void DeviceNumbers::forward_started(int stage, int m) {
   for (const auto& [id, losses] : losses_)
@@ -124,7 +126,7 @@ void DeviceNumbers::forward_started(int stage, int m) {
 }
 
 void DeviceNumbers::take(const Look& look) {
-  if (!look.places.empty()) step_.look(look.at, marks_, look.first);
+  if (!look.places.empty()) device_.look(look.at, marks_, look.first);
 }
 
 void DeviceNumbers::look_at_forward(int stage, int m) {
@@ -149,7 +151,7 @@ bool DeviceNumbers::ask() {
 // The one wait of a step, unless the judge had to know before the update.
 void DeviceNumbers::finish(StepResult& result) {
   if (read_)
-    step_.wait();
+    device_.wait();
   else if (judged())
     updated_ = ask();
   else
@@ -162,8 +164,8 @@ void DeviceNumbers::finish(StepResult& result) {
 
 void DeviceNumbers::read() {
   ANTICHAIN_CHECK(!read_, "a step is read once");
-  if (judged()) step_.copy(marks_, marks_here_);
-  step_.wait();
+  if (judged()) device_.copy(marks_, marks_here_);
+  device_.wait();
   read_ = true;
   read_losses();
   if (judged()) read_marks();
@@ -173,7 +175,7 @@ void DeviceNumbers::read_losses() {
   for (const auto& [id, m] : noted_) {
     const Tensor& y = losses_.at(id)[size_t(m)];
     for (int64_t n = 0; n < y.shape()[0]; ++n) {
-      loss_ += weighted_loss(stage_.graph()[id], y.data<float>()[2 * n]);
+      loss_ += weighted_loss(model_.graph()[id], y.data<float>()[2 * n]);
       correct_ += y.data<float>()[2 * n + 1];
     }
     if (!judged() || std::isfinite(loss_)) continue;

@@ -12,7 +12,7 @@
 #include "pipeline/device/device_step.h"
 #include "pipeline/device/device_streams.h"
 #include "pipeline/run/number_watch.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
 
 namespace antichain {
@@ -20,7 +20,7 @@ namespace antichain {
 class DeviceNumbers final : public NumberWatch {
  public:
   // Everything referred to must outlive it.
-  DeviceNumbers(DeviceStep&, CopyStream&, Stage&, WatchedRank);
+  DeviceNumbers(DeviceStep&, CopyStream&, RankModel&, WatchedRank);
 
   void begin_step() override;
   // This only starts work on the device, so that it can be recorded; the same holds for the checks.
@@ -58,9 +58,9 @@ class DeviceNumbers final : public NumberWatch {
                            int& marks);
   void take(const Look&);
 
-  DeviceStep& step_;
+  DeviceStep& device_;
   CopyStream& copies_;
-  Stage& stage_;
+  RankModel& model_;
   const WatchedRank place_;
   std::map<NodeId, std::vector<Tensor>> losses_;  // page-locked, by micro-batch
   std::vector<Noted> noted_;

@@ -17,8 +17,8 @@ std::unique_ptr<InputFeed> HostDevice::make_feed(const Graph& graph, const Stage
   return std::make_unique<HostFeed>(graph, memory);
 }
 
-std::unique_ptr<NumberWatch> HostDevice::make_numbers(Stage& stage, const WatchedRank& rank) {
-  return std::make_unique<HostNumbers>(stage, rank);
+std::unique_ptr<NumberWatch> HostDevice::make_numbers(RankModel& model, const WatchedRank& rank) {
+  return std::make_unique<HostNumbers>(model, rank);
 }
 
 std::unique_ptr<NodeTimer> HostDevice::make_timer(const NodeClock& clock, bool) {

@@ -10,7 +10,7 @@ class HostDevice final : public StepDevice {
   HostDevice(Context& context, Transport& transport) : context_(context), transport_(transport) {}
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
-  std::unique_ptr<NumberWatch> make_numbers(Stage&, const WatchedRank&) override;
+  std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
 
   void start(const Action&, bool, const std::function<void()>& work) override { work(); }

@@ -23,8 +23,8 @@ class HostNumbers::Locator final : public NodeObserver {
   const StageMemory& memory_;
 };
 
-HostNumbers::HostNumbers(Stage& stage, WatchedRank rank)
-    : stage_(stage), context_(stage.context()), place_(std::move(rank)) {}
+HostNumbers::HostNumbers(RankModel& model, WatchedRank rank)
+    : model_(model), context_(model.context()), place_(std::move(rank)) {}
 
 void HostNumbers::begin_step() {
   loss_ = correct_ = 0;
@@ -35,7 +35,7 @@ void HostNumbers::begin_step() {
 
 void HostNumbers::add_loss(NodeId id, int, const Tensor& y) {
   for (int64_t n = 0; n < y.shape()[0]; ++n) {
-    loss_ += weighted_loss(stage_.graph()[id], y.data<float>()[2 * n]);
+    loss_ += weighted_loss(model_.graph()[id], y.data<float>()[2 * n]);
     correct_ += y.data<float>()[2 * n + 1];
   }
 }
@@ -67,7 +67,7 @@ void HostNumbers::look_at_backward(int stage, int m, Verb half) {
   for (const auto& [message, ring] : own.memory->sent)
     if (half != Verb::backward_weight) spoilt = spoilt || !all_finite(context_, ring[m]);
   for (const NodeId id : own.nodes)
-    for (const Tensor& dw : stage_[id].gradients)
+    for (const Tensor& dw : model_[id].gradients)
       if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
   if (!spoilt) return;
   located_backward_ = true;
@@ -77,8 +77,8 @@ void HostNumbers::look_at_backward(int stage, int m, Verb half) {
 
 // If nobody could place a bad gradient before, it is blamed on the last node, where backward begins.
 void HostNumbers::look_at_gradients() {
-  for (const NodeId id : stage_.nodes()) {
-    const std::vector<Tensor>& gradients = stage_[id].gradients;
+  for (const NodeId id : model_.nodes()) {
+    const std::vector<Tensor>& gradients = model_[id].gradients;
     for (size_t i = 0; i < gradients.size(); ++i) {
       if (all_finite(context_, gradients[i])) continue;
       report_.bad = true;
@@ -92,7 +92,7 @@ void HostNumbers::look_at_gradients() {
 }
 
 void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
-  const NodeState& state = stage_[id];
+  const NodeState& state = model_[id];
   NonFinite found{.microbatch = m, .node = id, .rank = place_.rank};
   const auto statistics = memory.statistics.find(id);
   const bool output_finite = all_finite(context_, memory.output.at(id)[m]);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "pipeline/run/number_watch.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
 
 namespace antichain {
@@ -15,7 +15,7 @@ namespace antichain {
 class HostNumbers final : public NumberWatch {
  public:
   // Everything referred to must outlive it.
-  HostNumbers(Stage&, WatchedRank);
+  HostNumbers(RankModel&, WatchedRank);
 
   void begin_step() override;
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
@@ -31,7 +31,7 @@ class HostNumbers final : public NumberWatch {
   void check_gradients(const StageMemory&, NodeId, int microbatch, std::span<const Tensor> dx,
                        std::span<const Tensor> dw);
 
-  Stage& stage_;
+  RankModel& model_;
   Context& context_;
   const WatchedRank place_;
   double loss_ = 0, correct_ = 0;

@@ -19,18 +19,18 @@ std::vector<Tensor> at(const std::map<NodeId, std::vector<Ring>>& rings, NodeId 
 
 }  // namespace
 
-NodeCalls::NodeCalls(Stage& stage, std::vector<NodeId> nodes, const StageMemory& memory, const Seat& seat,
+NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMemory& memory, const Seat& seat,
                      Mode mode, StepDevice& device)
-    : stage_(stage),
+    : model_(model),
       nodes_(std::move(nodes)),
-      graph_(stage.graph()),
-      context_(stage.context()),
+      graph_(model.graph()),
+      context_(model.context()),
       memory_(memory),
       seat_(seat),
       mode_(mode),
       device_(device),
       folds_(context_, memory, device) {
-  if (mode == Mode::train && device.updates_at_once()) at_once_ = stage.make_update(nodes_);
+  if (mode == Mode::train && device.updates_at_once()) at_once_ = model.make_update(nodes_);
 }
 
 void NodeCalls::begin_step(const StepInput& input, NodeTimer& timer, const Spoil& spoil) {
@@ -47,7 +47,7 @@ DropoutKey NodeCalls::dropout_key(int m) const {
 void NodeCalls::forward(int m, NodeObserver& observer) {
   for (NodeId id : nodes_) {
     const Node& node = graph_[id];
-    NodeState& state = stage_[id];
+    NodeState& state = model_[id];
     std::vector<Tensor> x;
     for (NodeId i : node.inputs) x.push_back(memory_.output.at(i)[m]);
     const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
@@ -87,7 +87,7 @@ void NodeCalls::backward_again(int m, Verb half, NodeObserver& observer) {
 
 void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& observer) {
   const Node& node = graph_[id];
-  NodeState& state = stage_[id];
+  NodeState& state = model_[id];
   if (state.kernel->inseparable()) halves.weight = halves.input;
   if (node.signature.params.empty()) halves.weight = false;
 
@@ -118,7 +118,7 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& obs
 // One call of the kernel computes both halves, unless the timer wants each by itself.
 void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Tensor> dw, Halves halves,
                             NodeObserver& observer) {
-  const Kernel& kernel = *stage_[id].kernel;
+  const Kernel& kernel = *model_[id].kernel;
   std::vector<Tensor> dx;
   if (halves.input) dx = folds_.begin(id, m);
   std::vector<Into> dx_into;
@@ -147,7 +147,7 @@ void NodeCalls::update() {
   const Rate rate = device_.numbers() ? Rate(device_.numbers()) : Rate(input_->rate, input_->step);
   const bool at_once = at_once_ && !timer_->listens();
   for (NodeId id : nodes_) {
-    NodeState& state = stage_[id];
+    NodeState& state = model_[id];
     const size_t count = graph_[id].signature.statistics.size();
     std::vector<std::vector<Tensor>> statistics;
     for (int m = 0; count > 0 && m < seat_.microbatches; ++m)
@@ -156,10 +156,10 @@ void NodeCalls::update() {
       timer_->around_rest(id, Verb::update, 0,
                           [&] { state.kernel->absorb(context_, statistics, state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
-      timer_->around(id, Verb::update, 0, [&] { stage_.update(id, rate); });
+      timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
     device_.between_nodes();
   }
-  if (at_once) stage_.update(nodes_, *at_once_, rate);
+  if (at_once) model_.update(nodes_, *at_once_, rate);
 }
 
 }  // namespace antichain

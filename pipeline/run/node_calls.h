@@ -13,7 +13,7 @@
 #include "pipeline/run/step.h"
 #include "pipeline/run/step_device.h"
 #include "pipeline/schedule/schedule_passes.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
 
 namespace antichain {
@@ -22,7 +22,7 @@ class NodeCalls {
  public:
   // It calls the nodes of one of the rank's stages, ascending. Everything else that is referred to must
   // outlive it.
-  NodeCalls(Stage&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&);
+  NodeCalls(RankModel&, std::vector<NodeId> nodes, const StageMemory&, const Seat&, Mode, StepDevice&);
 
   // The timer, the input and the spoil must live until the step ends.
   void begin_step(const StepInput&, NodeTimer&, const Spoil&);
@@ -51,7 +51,7 @@ class NodeCalls {
   void backward_node(NodeId, int microbatch, Halves, NodeObserver&);
   void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, NodeObserver&);
 
-  Stage& stage_;
+  RankModel& model_;
   const std::vector<NodeId> nodes_;
   const Graph& graph_;
   Context& context_;

@@ -16,12 +16,12 @@ Tensor floats(const Tensor& whole, int64_t begin_bytes, int64_t bytes) {
 
 }  // namespace
 
-ReplicaSum::ReplicaSum(Stage& stage, const std::vector<NodeId>& nodes, const StageMemory& memory,
+ReplicaSum::ReplicaSum(RankModel& model, const std::vector<NodeId>& nodes, const StageMemory& memory,
                        const std::vector<GradientBucket>& buckets, const std::vector<int>& ranks,
                        const Seat& seat, int first_channel, StepDevice& device)
-    : context_(stage.context()), device_(device), own_(seat.replica) {
-  for (const ByteRange& of : bucket_ranges(stage.graph(), nodes, buckets))
-    add_bucket(floats(stage.gradients(), of.begin_bytes, of.bytes), memory, ranks, seat, first_channel);
+    : context_(model.context()), device_(device), own_(seat.replica) {
+  for (const ByteRange& of : bucket_ranges(model.graph(), nodes, buckets))
+    add_bucket(floats(model.gradients(), of.begin_bytes, of.bytes), memory, ranks, seat, first_channel);
 }
 
 void ReplicaSum::add_bucket(const Tensor& gradients, const StageMemory& memory, const std::vector<int>& ranks,

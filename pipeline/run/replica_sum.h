@@ -20,7 +20,7 @@
 #include "pipeline/run/step_device.h"
 #include "pipeline/schedule/gradient_buckets.h"
 #include "pipeline/schedule/schedule_passes.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
 #include "pipeline/transport/transport.h"
 
@@ -31,9 +31,10 @@ enum class SumChannel { gradients, sums, statistics };
 
 class ReplicaSum {
  public:
-  // Stage, memory and device must outlive it. `nodes` are the stage's, and `ranks` those of its replicas.
-  ReplicaSum(Stage&, const std::vector<NodeId>& nodes, const StageMemory&, const std::vector<GradientBucket>&,
-             const std::vector<int>& ranks, const Seat&, int first_channel, StepDevice&);
+  // Model, memory and device must outlive it. `nodes` are the stage's, and `ranks` those of its replicas.
+  ReplicaSum(RankModel&, const std::vector<NodeId>& nodes, const StageMemory&,
+             const std::vector<GradientBucket>&, const std::vector<int>& ranks, const Seat&,
+             int first_channel, StepDevice&);
 
   int buckets() const { return int(buckets_.size()); }
   void begin_step() { begun_ = added_ = 0; }

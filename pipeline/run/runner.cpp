@@ -21,30 +21,30 @@ std::set<NodeId> sent_nodes(const std::vector<Action>& actions, int stage) {
 
 }  // namespace
 
-StageRunner::StageRunner(Stage& stage, const Profile& profile, const Plan& plan, const Schedule& schedule,
+StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
                          Mode mode, Transport& transport)
-    : graph_(stage.graph()),
+    : graph_(model.graph()),
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
-      memory_(stage, profile, plan, schedule, transport.rank(), mode),
-      messages_(stage.graph(), schedule, memory_, transport),
-      device_(make_step_device(stage.context(), transport)) {
+      memory_(model, profile, plan, schedule, transport.rank(), mode),
+      messages_(model.graph(), schedule, memory_, transport),
+      device_(make_step_device(model.context(), transport)) {
   WatchedRank watched{.rank = transport.rank(), .microbatches = schedule.microbatches};
   for (const Seat& seat : seats_of(plan, transport.rank(), schedule.microbatches)) {
     const StageMemory& memory = memory_.of(seat.stage);
     const std::vector<NodeId>& nodes = plan.stages[size_t(seat.stage)].nodes;
-    const auto [calls, added] = calls_.try_emplace(seat.stage, stage, nodes, memory, seat, mode, *device_);
+    const auto [calls, added] = calls_.try_emplace(seat.stage, model, nodes, memory, seat, mode, *device_);
     watched.stages[seat.stage] = {nodes, &memory, &calls->second, sent_nodes(own_actions(), seat.stage)};
     feeds_[seat.stage] = device_->make_feed(graph_, memory, seat);
     if (mode == Mode::train && seat.replicas > 1) {
       last_gradient_ = last_gradient(own_actions(), seat.stage);
       buckets_ = gradient_buckets(profile, nodes, std::max(1, buckets_in(own_actions(), seat.stage)));
-      sum_.emplace(stage, nodes, memory, buckets_, plan.stages[size_t(seat.stage)].ranks, seat,
+      sum_.emplace(model, nodes, memory, buckets_, plan.stages[size_t(seat.stage)].ranks, seat,
                    messages_.channels(), *device_);
     }
   }
-  numbers_ = device_->make_numbers(stage, watched);
+  numbers_ = device_->make_numbers(model, watched);
   for (const Action& a : own_actions())
     labels_.push_back(fmt::format("{} {}", print(a), describe(a, graph_)));
   if (transport.ordered()) messages_.agree_on_order(profile, plan, sum_ ? &*sum_ : nullptr);

@@ -1,10 +1,10 @@
 // The runner executes the schedule. It is an interpreter with one switch over the verbs.
 //
 // It owns only memory beyond a step. A rank may have several stages, and each action says its own. Weights
-// belong to the Stage, the order of actions to the Schedule, messages go by the Transport, and samples come
-// from a BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls with
-// GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host memory and
-// one for devices; StepDevice makes them.
+// belong to the RankModel, the order of actions to the Schedule, messages go by the Transport, and samples
+// come from a BatchSource. Each kind of action is the work of one object: StepMessages, NodeCalls with
+// GradientFolds, ReplicaSum, InputFeed, NumberWatch. The last two have one implementation for host memory
+// and one for devices; StepDevice makes them.
 #pragma once
 
 #include <functional>
@@ -37,11 +37,11 @@ using NodeWatch = std::function<void(NodeId, int microbatch, const Tensor& y)>;
 
 class StageRunner : private NodeObserver {
  public:
-  // `stage` has the nodes of all stages of this rank. Everything referred to must outlive the runner, but not
+  // `model` has the nodes of all stages of this rank. Everything referred to must outlive the runner, but not
   // the plan. Collective where the transport is ordered: the ranks then agree on the order of messages, and
   // it throws Error when they find different ones. It also throws Error for a plan or a schedule that does
-  // not fit the stage.
-  StageRunner(Stage&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
+  // not fit the model.
+  StageRunner(RankModel&, const Profile& profile, const Plan&, const Schedule&, Mode, Transport&);
 
   // Runs one step. Collective over the ranks of the schedule. Throws Error when samples can't be had, when a
   // message has the wrong size, when another rank has ended the job, and whatever the judge throws. Then the

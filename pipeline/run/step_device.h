@@ -13,7 +13,7 @@
 #include "pipeline/run/number_watch.h"
 #include "pipeline/run/step.h"
 #include "pipeline/schedule/schedule_passes.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
 #include "pipeline/transport/transport.h"
 
@@ -26,7 +26,7 @@ class StepDevice {
   // These make the objects that differ between host memory and a device. What they refer to must outlive
   // them. On a device they must outlive this object, too, because it ends its work first.
   virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) = 0;
-  virtual std::unique_ptr<NumberWatch> make_numbers(Stage&, const WatchedRank&) = 0;
+  virtual std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) = 0;
   // `clocks_tied` says that StepTimes has tied this step's clocks already.
   virtual std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) = 0;
 

@@ -34,8 +34,8 @@ std::unique_ptr<InputFeed> StreamDevice::make_feed(const Graph& graph, const Sta
                                       });
 }
 
-std::unique_ptr<NumberWatch> StreamDevice::make_numbers(Stage& stage, const WatchedRank& rank) {
-  return std::make_unique<DeviceNumbers>(*step_, *copies_, stage, rank);
+std::unique_ptr<NumberWatch> StreamDevice::make_numbers(RankModel& model, const WatchedRank& rank) {
+  return std::make_unique<DeviceNumbers>(*step_, *copies_, model, rank);
 }
 
 std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool clocks_tied) {

@@ -15,7 +15,7 @@ class StreamDevice final : public StepDevice {
   StreamDevice(Context&, Transport&);
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
-  std::unique_ptr<NumberWatch> make_numbers(Stage&, const WatchedRank&) override;
+  std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
   DeviceStep* stamps() override { return step_.get(); }
 

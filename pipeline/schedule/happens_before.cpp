@@ -149,10 +149,10 @@ HappensBefore::HappensBefore(const Schedule& schedule, const Partners& partners)
     row_[r][i] = int(clocks_.size() / ranks);
     clocks_.insert(clocks_.end(), now[r].begin(), now[r].end());
   };
-  const auto meet = [&](const std::vector<Place>& places) {
+  const auto meet = [&](const std::vector<ActionPlace>& places) {
     std::vector<int32_t> all(ranks, 0);
-    for (const Place& place : places) raise_to(all, now[place.rank]);
-    for (const Place& place : places) now[place.rank] = all;
+    for (const ActionPlace& place : places) raise_to(all, now[place.rank]);
+    for (const ActionPlace& place : places) now[place.rank] = all;
   };
   const std::vector<int> reached = walk(schedule, partners, visit, meet);
   check_all_reached(schedule, reached);

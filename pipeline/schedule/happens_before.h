@@ -12,7 +12,7 @@
 
 namespace antichain {
 
-struct Place {
+struct ActionPlace {
   int rank = 0, index = 0;  // in the rank's list
 };
 
@@ -22,7 +22,7 @@ struct Partners {
   // message is matched with its first recv, and so on, and the first reduces of a bucket and the first votes
   // meet.
   std::vector<std::vector<int>> of;
-  std::vector<std::vector<Place>> meetings;  // ranks ascending
+  std::vector<std::vector<ActionPlace>> meetings;  // ranks ascending
 };
 // Throws Error when a peer is no rank.
 Partners match_messages(const Schedule&);
@@ -45,10 +45,10 @@ std::vector<int> walk(const Schedule& schedule, const Partners& partners, Visit 
       const Action& action = schedule.ranks[r][next[r]];
       const int partner = partners.of[r][next[r]];
       if (joins(action.verb)) {
-        const std::vector<Place>& all = partners.meetings[partner];
+        const std::vector<ActionPlace>& all = partners.meetings[partner];
         if (++came[partner] < int(all.size())) break;  // the last one to come goes on for all
         meet(all);
-        for (const Place& place : all) {
+        for (const ActionPlace& place : all) {
           visit(place.rank, next[place.rank]++);
           if (place.rank != r) runnable.push_back(place.rank);
         }
@@ -70,7 +70,7 @@ std::vector<int> walk(const Schedule& schedule, const Partners& partners, Visit 
 }
 template <class Visit>
 std::vector<int> walk(const Schedule& schedule, const Partners& partners, Visit visit) {
-  return walk(schedule, partners, visit, [](const std::vector<Place>&) {});
+  return walk(schedule, partners, visit, [](const std::vector<ActionPlace>&) {});
 }
 
 // Throws Error naming every rank that did not reach its end and the action that it waits in.

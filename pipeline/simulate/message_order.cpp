@@ -41,13 +41,13 @@ class Depths {
   explicit Depths(const Schedule& schedule) : now_(schedule.ranks.size(), 0) {
     for (const auto& actions : schedule.ranks) after_.emplace_back(actions.size(), 0);
   }
-  int meet(const std::vector<Place>& places) {
+  int meet(const std::vector<ActionPlace>& places) {
     int depth = 0;
-    for (const Place& place : places) depth = std::max(depth, now_[size_t(place.rank)]);
-    for (const Place& place : places) now_[size_t(place.rank)] = depth + 1;
+    for (const ActionPlace& place : places) depth = std::max(depth, now_[size_t(place.rank)]);
+    for (const ActionPlace& place : places) now_[size_t(place.rank)] = depth + 1;
     return depth + 1;
   }
-  int receive(int rank, int freed_by, const Place& send) {
+  int receive(int rank, int freed_by, const ActionPlace& send) {
     int depth = after_[size_t(send.rank)][size_t(send.index)];
     if (freed_by >= 0) depth = std::max(depth, after_[size_t(rank)][size_t(freed_by)]);
     now_[size_t(rank)] = std::max(now_[size_t(rank)], depth + 1);
@@ -102,7 +102,7 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
   const auto visit = [&](int r, int i) {
     const Action& a = schedule.ranks[size_t(r)][size_t(i)];
     if (a.verb == Verb::recv) {
-      const Place send{a.peer, partners.of[size_t(r)][size_t(i)]};
+      const ActionPlace send{a.peer, partners.of[size_t(r)][size_t(i)]};
       const int freeing = freed[size_t(r)][size_t(i)];
       const double free_s = freeing >= 0 ? event(r, freeing).end_s : 0;
       order.push_back(
@@ -111,8 +111,8 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
     depths.pass(r, i);
   };
   const ActionSeconds seconds(plan, profile, cluster, schedule);
-  const auto meet = [&](const std::vector<Place>& places) {
-    const Place& any = places[0];
+  const auto meet = [&](const std::vector<ActionPlace>& places) {
+    const ActionPlace& any = places[0];
     if (schedule.ranks[size_t(any.rank)][size_t(any.index)].verb == Verb::vote) return;  // no tensors
     const double half_s = seconds(any.rank, schedule.ranks[size_t(any.rank)][size_t(any.index)]) / 2;
     double scattered_s = event(any.rank, any.index).delivered_s - half_s, gathered_s = 0;
@@ -135,7 +135,7 @@ std::vector<Exchange> message_order(const Schedule& schedule, const Plan& plan, 
 std::vector<std::vector<int>> issue_order(const std::vector<Exchange>& order, int ranks) {
   std::vector<std::vector<int>> issued(static_cast<size_t>(ranks));
   for (const Exchange& exchange : order)
-    for (const Place& place : exchange.places) issued[size_t(place.rank)].push_back(place.index);
+    for (const ActionPlace& place : exchange.places) issued[size_t(place.rank)].push_back(place.index);
   return issued;
 }
 

@@ -40,7 +40,7 @@ struct Exchange {
   int depth = 0;  // at least 1
   // A message has its send, then its recv. Both halves of an all-reduce have every replica's A, ranks
   // ascending.
-  std::vector<Place> places;
+  std::vector<ActionPlace> places;
   bool scatters = false;  // the first half of an all-reduce
 };
 

@@ -62,7 +62,7 @@ class AllReduces {
     double begin_s = 0, end_s = 0;
   };
   // Returns when the bucket is added up.
-  Span span(const std::vector<Place>& places) {
+  Span span(const std::vector<ActionPlace>& places) {
     const Action& reduce = schedule_.ranks[size_t(places[0].rank)][size_t(places[0].index)];
     double& free_s = free_s_[reduce.stage];
     for (const auto& [rank, index] : places) {
@@ -127,7 +127,7 @@ class Player {
       now_s_[r] = end_s;
       record(r, i, start_s, end_s, there_s_[r][i]);
     };
-    const auto meet = [&](const std::vector<Place>& places) {
+    const auto meet = [&](const std::vector<ActionPlace>& places) {
       if (schedule_.ranks[size_t(places[0].rank)][size_t(places[0].index)].verb == Verb::vote) {
         begin_s = met_s = 0;
         for (const auto& [r, i] : places) met_s = std::max(met_s, now_s_[r] + links_.latency_s(r, 0));

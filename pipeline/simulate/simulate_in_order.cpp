@@ -79,12 +79,14 @@ class InOrder {
     double now_s = 0, busy_s = 0;
   };
 
-  const Action& action(const Place& at) const { return schedule_.ranks[size_t(at.rank)][size_t(at.index)]; }
+  const Action& action(const ActionPlace& at) const {
+    return schedule_.ranks[size_t(at.rank)][size_t(at.index)];
+  }
   double seconds_of(int rank, const Action& a) const { return seconds_(rank, a); }
 
   // Returns when the rank is ready for the exchange: it has reached it, and the buffer has been freed. For
   // the first half of an all-reduce its last backward has passed the bucket.
-  double ready_s(const Place& at, bool scatters) {
+  double ready_s(const ActionPlace& at, bool scatters) {
     const Rank& rank = ranks_[size_t(at.rank)];
     if (scatters) {
       const int last = last_gradient(schedule_.ranks[size_t(at.rank)], action(at).stage);
@@ -109,11 +111,11 @@ class InOrder {
   void carry_out(const Exchange& exchange) {
     const auto queue = queue_of(exchange);
     double begin_s = 0;
-    for (const Place& place : exchange.places)
+    for (const ActionPlace& place : exchange.places)
       begin_s =
           std::max({begin_s, ready_s(place, exchange.scatters), ranks_[size_t(place.rank)].queue_s[queue]});
     const double end_s = begin_s + duration_s(exchange);
-    for (const Place& place : exchange.places) {
+    for (const ActionPlace& place : exchange.places) {
       ranks_[size_t(place.rank)].queue_s[queue] = end_s;
       ranks_[size_t(place.rank)].exchange_end_s[size_t(place.index)] = end_s;
     }

@@ -44,9 +44,9 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 
 }  // namespace
 
-MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& network, const Plan& plan,
+MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
                      const Schedule& schedule, int rank, Mode mode) {
-  MemoryNeed need{.activations = RankMemory::bytes_needed(graph, network, plan, schedule, rank, mode)};
+  MemoryNeed need{.activations = RankMemory::bytes_needed(graph, profile, plan, schedule, rank, mode)};
   need.code = library_bytes;
   for (const NodeId id : nodes_of_rank(plan, rank)) {
     need.weights += weight_bytes(graph[id], optimiser);
@@ -56,12 +56,12 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
   return need;
 }
 
-MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Profile& network,
+MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile,
                        const Plan& plan, const Schedule& training, int rank, int64_t image_bytes) {
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
-  const Schedule evaluation = make_schedule(network, plan, Policy::forward_only, training.microbatches);
-  MemoryNeed need = step_need(graph, optimiser, network, plan, training, rank);
-  need.evaluation = RankMemory::bytes_needed(graph, network, plan, evaluation, rank, Mode::evaluate);
+  const Schedule evaluation = make_schedule(profile, plan, Policy::forward_only, training.microbatches);
+  MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
+  need.evaluation = RankMemory::bytes_needed(graph, profile, plan, evaluation, rank, Mode::evaluate);
   need.copy = copy_bytes(graph, nodes);
   if (reads_images(graph, nodes))  // one loader for training, one for evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;

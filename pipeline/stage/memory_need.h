@@ -28,10 +28,10 @@ struct MemoryNeed {
 };
 
 // Returns the need of this rank of the plan for steps alone, on samples that are there.
-MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
+MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
                      const Schedule&, int rank, Mode = Mode::train);
 // Returns the need for all that `antichain train` does besides. `image_bytes` are those of one decoded image.
-MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& network, const Plan&,
+MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
                        const Schedule& training, int rank, int64_t image_bytes);
 
 }  // namespace antichain

@@ -17,7 +17,7 @@ namespace antichain {
 class RankMemory::StageBuilder {
  public:
   // Without a backend, bytes are counted and tensors stay empty. `stages` has the rank's earlier ones.
-  StageBuilder(RankMemory& rank, const Graph& graph, const Backend* backend, const Profile& network,
+  StageBuilder(RankMemory& rank, const Graph& graph, const Backend* backend, const Profile& profile,
                const Plan& plan, const Crossing& crossing, const std::vector<Action>& of_rank,
                const Slots& slots, const Seat& seat, bool train)
       : rank_(rank),
@@ -25,7 +25,7 @@ class RankMemory::StageBuilder {
         graph_(graph),
         nodes_(plan.stages[size_t(seat.stage)].nodes),
         backend_(backend),
-        network_(network),
+        profile_(profile),
         crossing_(crossing),
         stage_of_(plan.stage_of(graph_.size())),
         of_rank_(of_rank),
@@ -165,7 +165,7 @@ class RankMemory::StageBuilder {
   void terms() {
     if (seat_.replicas == 1) return;
     const std::vector<GradientBucket> buckets =
-        gradient_buckets(network_, nodes_, std::max(1, buckets_in(of_rank_, here())));
+        gradient_buckets(profile_, nodes_, std::max(1, buckets_in(of_rank_, here())));
     const std::vector<ByteRange> ranges = bucket_ranges(graph_, nodes_, buckets);
     memory_.terms.resize(buckets.size());
     for (size_t k = 0; k < buckets.size(); ++k) {
@@ -207,7 +207,7 @@ class RankMemory::StageBuilder {
   }
 
   void output_gradient(NodeId id) {
-    const auto terms = gradient_fold(network_, stage_of_, id);
+    const auto terms = gradient_fold(profile_, stage_of_, id);
     if (terms.empty())
       throw Error("node '" + graph_[id].name + "' of model '" + graph_.model() +
                       "' has parameters before it but no loss after it",
@@ -234,7 +234,7 @@ class RankMemory::StageBuilder {
 
   // Walks the fold of one tensor and tells each local consumer where its contribution goes.
   void fold(NodeId tensor) {
-    const auto terms = gradient_fold(network_, stage_of_, tensor);
+    const auto terms = gradient_fold(profile_, stage_of_, tensor);
     std::vector<Message> waiting;
     bool starts = true;
     for (const FoldTerm& term : terms) {
@@ -281,7 +281,7 @@ class RankMemory::StageBuilder {
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   const Backend* backend_;
-  const Profile& network_;
+  const Profile& profile_;
   const Crossing& crossing_;
   const std::vector<int> stage_of_;
   const std::vector<Action>& of_rank_;
@@ -301,12 +301,12 @@ class RankMemory::StageBuilder {
 
 class RankMemory::Builder {
  public:
-  Builder(RankMemory& memory, const Graph& graph, const Backend* backend, const Profile& network,
+  Builder(RankMemory& memory, const Graph& graph, const Backend* backend, const Profile& profile,
           const Plan& plan, const Schedule& schedule, int rank, Mode mode)
-      : memory_(memory), backend_(backend), crossing_(crossing_of(network, plan)) {
+      : memory_(memory), backend_(backend), crossing_(crossing_of(profile, plan)) {
     const RankSlots slots = antichain::slots(schedule)[size_t(rank)];
     for (const Seat& seat : seats_of(plan, rank, schedule.microbatches))
-      stages_.emplace_back(memory, graph, backend, network, plan, crossing_, schedule.ranks[size_t(rank)],
+      stages_.emplace_back(memory, graph, backend, profile, plan, crossing_, schedule.ranks[size_t(rank)],
                            slots.at(seat.stage), seat, mode == Mode::train);
   }
 
@@ -329,15 +329,15 @@ class RankMemory::Builder {
   std::list<StageBuilder> stages_;  // ascending
 };
 
-RankMemory::RankMemory(Stage& stage, const Profile& network, const Plan& plan, const Schedule& schedule,
+RankMemory::RankMemory(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
                        int rank, Mode mode) {
-  Builder(*this, stage.graph(), &stage.context().backend(), network, plan, schedule, rank, mode).build();
+  Builder(*this, model.graph(), &model.context().backend(), profile, plan, schedule, rank, mode).build();
 }
 
-int64_t RankMemory::bytes_needed(const Graph& graph, const Profile& network, const Plan& plan,
+int64_t RankMemory::bytes_needed(const Graph& graph, const Profile& profile, const Plan& plan,
                                  const Schedule& schedule, int rank, Mode mode) {
   RankMemory memory;
-  Builder(memory, graph, nullptr, network, plan, schedule, rank, mode).build();
+  Builder(memory, graph, nullptr, profile, plan, schedule, rank, mode).build();
   return memory.bytes();
 }
 

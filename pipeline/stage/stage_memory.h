@@ -16,7 +16,7 @@
 
 #include "pipeline/schedule/schedule.h"
 #include "pipeline/stage/arena.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 
 namespace antichain {
 
@@ -86,15 +86,15 @@ struct StageMemory {
 class RankMemory {
  public:
   // It is for this rank of the plan. Throws Error when the schedule's slots can't be had, when a node that
-  // needs a gradient has no loss behind it, or when the device has no memory left. The stage must outlive it.
-  RankMemory(Stage&, const Profile& network, const Plan&, const Schedule&, int rank, Mode);
+  // needs a gradient has no loss behind it, or when the device has no memory left. The model must outlive it.
+  RankMemory(RankModel&, const Profile& profile, const Plan&, const Schedule&, int rank, Mode);
 
   const StageMemory& of(int stage) const { return stages_.at(stage); }
   int64_t bytes() const { return bytes_; }
 
   // Returns what bytes() would be for this rank of the plan, found by the same layout without allocating
   // anything.
-  static int64_t bytes_needed(const Graph&, const Profile& network, const Plan&, const Schedule&, int rank,
+  static int64_t bytes_needed(const Graph&, const Profile& profile, const Plan&, const Schedule&, int rank,
                               Mode);
 
  private:

@@ -37,18 +37,18 @@ void for_each_tensor(const Graph& graph, const Optimiser& optimiser, const Visit
   }
 }
 
-std::vector<Entry> entries(Stage& stage) {
+std::vector<Entry> entries(RankModel& model) {
   std::vector<Entry> all;
   const auto visit = [&](const StateEntry& e, const std::string& group, size_t slot) {
-    if (!stage.owns(e.node)) return;
-    const NodeState& state = stage[e.node];
+    if (!model.owns(e.node)) return;
+    const NodeState& state = model[e.node];
     const auto i = size_t(e.index);
     const Tensor& value = e.buffer        ? state.buffers[i]
                           : group.empty() ? state.params[i]
                                           : state.slots[i][slot];
     all.push_back({e.name, group, e.spec, value});
   };
-  for_each_tensor(stage.graph(), stage.optimiser(), visit);
+  for_each_tensor(model.graph(), model.optimiser(), visit);
   return all;
 }
 
@@ -107,8 +107,8 @@ std::vector<CheckpointTensor> checkpoint_tensors(const Graph& graph, const Optim
   return all;
 }
 
-void StateCopy::take(Stage& stage, bool alias) {
-  const std::vector<Entry> now = entries(stage);
+void StateCopy::take(RankModel& model, bool alias) {
+  const std::vector<Entry> now = entries(model);
   if (items_.empty())
     for (const Entry& e : now)
       items_.push_back(
@@ -116,7 +116,7 @@ void StateCopy::take(Stage& stage, bool alias) {
   for (size_t i = 0; i < now.size(); ++i) {
     Item& item = items_[i];
     if (!alias && !item.copy) item.copy = Tensor::host(now[i].value.spec());
-    if (!alias) stage.context().backend().copy(stage.context(), now[i].value, item.copy);
+    if (!alias) model.context().backend().copy(model.context(), now[i].value, item.copy);
     item.value = alias ? now[i].value : item.copy;
   }
 }
@@ -150,7 +150,7 @@ void StateCopy::write_hdf5(const Context& context, const std::function<void(std:
       all, [&](size_t i) { return plain(items_[i]).data<float>(); }, sink);
 }
 
-StateBytes state_bytes(const Stage& stage) {
+StateBytes state_bytes(const RankModel& model) {
   StateBytes bytes;
   const auto add = [&](const std::vector<Tensor>& tensors) {
     for (const Tensor& tensor : tensors) {
@@ -158,17 +158,17 @@ StateBytes state_bytes(const Stage& stage) {
       bytes.largest = std::max(bytes.largest, tensor.bytes());
     }
   };
-  for (const NodeId id : stage.nodes()) {
-    add(stage[id].params), add(stage[id].buffers);
-    for (const std::vector<Tensor>& slots : stage[id].slots) add(slots);
+  for (const NodeId id : model.nodes()) {
+    add(model[id].params), add(model[id].buffers);
+    for (const std::vector<Tensor>& slots : model[id].slots) add(slots);
   }
   return bytes;
 }
 
-void restore(Stage& stage, const std::string& checkpoint, const Manifest& manifest) {
+void restore(RankModel& model, const std::string& checkpoint, const Manifest& manifest) {
   std::map<const CheckpointFile*, std::vector<Entry>> wanted;
   for (const CheckpointFile& file : manifest.files) wanted[&file];
-  for (const Entry& entry : entries(stage))
+  for (const Entry& entry : entries(model))
     wanted[&file_with(manifest, as_written(entry.path(), *entry.spec), checkpoint)].push_back(entry);
   for (const auto& [file, in_file] : wanted) {
     if (in_file.empty()) continue;
@@ -180,10 +180,10 @@ void restore(Stage& stage, const std::string& checkpoint, const Manifest& manife
       if (const std::string bad = describe_bad_number(tensors[i]); !bad.empty())
         throw Error(fmt::format("{}: {}, with which no training can go on", origin, bad),
                     "resume from an older checkpoint", ExitCode::not_a_number);
-      set(in_file[i], tensors[i], stage.context(), origin);
+      set(in_file[i], tensors[i], model.context(), origin);
     }
   }
-  stage.prepare();
+  model.prepare();
 }
 
 }  // namespace antichain

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "framework/files/checkpoint.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 
 namespace antichain {
 
@@ -21,7 +21,7 @@ class StateCopy {
  public:
   // Takes the stage's state. It copies into memory that later copies use again, or, with `alias`, has the
   // stage's own tensors for as long as the stage rests.
-  void take(Stage&, bool alias);
+  void take(RankModel&, bool alias);
   std::vector<CheckpointTensor> tensors() const;                                             // in it
   void write_hdf5(const Context&, const std::function<void(std::string_view)>& sink) const;  // in pieces
 
@@ -40,10 +40,10 @@ class StateCopy {
 struct StateBytes {
   int64_t all = 0, largest = 0;
 };
-StateBytes state_bytes(const Stage&);
+StateBytes state_bytes(const RankModel&);
 
 // Sets the stage's state from the files of a checkpoint. Those that have any of it are read, and checked
 // before anything is used. Throws Damaged, or Error when a tensor is missing or has another shape.
-void restore(Stage&, const std::string& checkpoint, const Manifest&);
+void restore(RankModel&, const std::string& checkpoint, const Manifest&);
 
 }  // namespace antichain

@@ -20,15 +20,15 @@ int64_t checkpoint_memory_bytes(const StateBytes& state) {
   return state.all + state.largest + (int64_t(16) << 20);
 }
 
-Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, Stage& stage,
+Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition& start, RankModel& model,
                            const Seat& seat, Job& job, Listener listener)
     : options_(options),
       seat_(seat),
       folder_(options.folder),
-      stage_(stage),
+      model_(model),
       job_(job),
       listener_(std::move(listener)),
-      state_bytes_(state_bytes(stage)),
+      state_bytes_(state_bytes(model)),
       newest_(options.resumed),
       newest_position_(start),
       begin_(Clock::now()) {}
@@ -70,7 +70,7 @@ void Checkpointer::begin(const TrainPosition& position) {
   }
   const bool alias = !memory_allows_copy();
   copied_ = !alias;
-  copy_.take(stage_, alias);
+  copy_.take(model_, alias);
   writer_.start(
       [this, name = checkpoint_file_name(seat_.stage)](const auto& beat) { return write(name, beat); });
   if (alias) {
@@ -82,10 +82,10 @@ void Checkpointer::begin(const TrainPosition& position) {
 
 // On the writer's thread.
 std::string Checkpointer::write(const std::string& name, const std::function<void()>& beat) const {
-  stage_.context().backend().enter(stage_.context());  // the thread has no device of its own
+  model_.context().backend().enter(model_.context());  // the thread has no device of its own
   folder_.begin(position_.step);
   SyncedFile file(folder_.partial_of(position_.step) + "/" + name, beat);
-  copy_.write_hdf5(stage_.context(), [&](std::string_view bytes) { file.write(bytes); });
+  copy_.write_hdf5(model_.context(), [&](std::string_view bytes) { file.write(bytes); });
   file.finish();
   return to_json(CheckpointFile{name, file.bytes(), file.hash(), copy_.tensors()});
 }
@@ -174,7 +174,7 @@ std::optional<TrainPosition> Checkpointer::rewind() {
   if (newest_.empty()) return {};
   const Progress::Disk disk(job_.activity(), "going back to " + newest_);
   const std::string text = on_rank_zero(job_, [&] { return read_manifest(newest_); });
-  restore(stage_, newest_, manifest_from_json(text, newest_ + "/manifest.json"));
+  restore(model_, newest_, manifest_from_json(text, newest_ + "/manifest.json"));
   return newest_position_;
 }
 

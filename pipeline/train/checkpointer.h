@@ -44,7 +44,7 @@ class Checkpointer {
 
   // Everything referred to must outlive it. `start` is that of the checkpoint resumed from. `seat` is this
   // rank's. Of a stage's replicas, which all hold the same, the first one writes.
-  Checkpointer(const CheckpointOptions&, const TrainPosition& start, Stage&, const Seat& seat, Job&,
+  Checkpointer(const CheckpointOptions&, const TrainPosition& start, RankModel&, const Seat& seat, Job&,
                Listener);
 
   bool on() const { return !folder_.path().empty(); }
@@ -77,7 +77,7 @@ class Checkpointer {
   const CheckpointOptions& options_;
   const Seat seat_;
   const CheckpointFolder folder_;
-  Stage& stage_;
+  RankModel& model_;
   Job& job_;
   const Listener listener_;
   const StateBytes state_bytes_;

@@ -9,9 +9,9 @@
 
 namespace antichain {
 
-StateHash state_hash(const Stage& stage, Job& job) {
+StateHash state_hash(const RankModel& model, Job& job) {
   std::string lines;
-  stage.for_each_value([&](const std::string& name, const Tensor& tensor) {
+  model.for_each_value([&](const std::string& name, const Tensor& tensor) {
     const std::string_view bytes(reinterpret_cast<const char*>(tensor.raw()), size_t(tensor.bytes()));
     lines += fmt::format("{} {:016x}\n", name, hash_bytes(bytes));
   });

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "pipeline/transport/job.h"
 
 namespace antichain {
@@ -16,6 +16,6 @@ struct StateHash {
 };
 
 // Collective; the result is on rank 0, empty elsewhere.
-StateHash state_hash(const Stage&, Job&);
+StateHash state_hash(const RankModel&, Job&);
 
 }  // namespace antichain

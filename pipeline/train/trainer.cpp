@@ -25,9 +25,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-bool uses(const Stage& stage, std::string_view input) {
-  const NodeId id = stage.graph().find(input);
-  return id >= 0 && std::ranges::any_of(stage.graph().consumers(id), [&](NodeId c) { return stage.owns(c); });
+bool uses(const RankModel& model, std::string_view input) {
+  const NodeId id = model.graph().find(input);
+  return id >= 0 && std::ranges::any_of(model.graph().consumers(id), [&](NodeId c) { return model.owns(c); });
 }
 
 double median_after_first(std::vector<double> seconds) {
@@ -37,25 +37,25 @@ double median_after_first(std::vector<double> seconds) {
 
 class Trainer {
  public:
-  Trainer(Stage& stage, const Profile& profile, const Plan& plan, const Schedule& schedule,
+  Trainer(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
           const DataSplits& data, Transport& transport, const TrainOptions& options, TrainObserver& observer)
-      : stage_(stage),
+      : model_(model),
         job_(transport.job()),
         options_(options),
         observer_(observer),
         schedule_(schedule),
         seat_(seats_of(plan, transport.rank(), schedule.microbatches).front()),
         evaluation_(make_schedule(profile, plan, Policy::forward_only, schedule.microbatches)),
-        training_(stage, profile, plan, schedule, Mode::train, transport),
-        testing_(stage, profile, plan, evaluation_, Mode::evaluate, transport),
-        train_samples_(data.train, loading(stage, true)),
-        test_samples_(data.test, loading(stage, false)),
+        training_(model, profile, plan, schedule, Mode::train, transport),
+        testing_(model, profile, plan, evaluation_, Mode::evaluate, transport),
+        train_samples_(data.train, loading(model, true)),
+        test_samples_(data.test, loading(model, false)),
         test_size_(data.test->size()),
-        nan_policy_(options.on_nan, stage.graph(), job_),
+        nan_policy_(options.on_nan, model.graph(), job_),
         per_epoch_(train_samples_.sampler().batches()),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
-        checkpointer_(options.checkpoint, options.start, stage, seat_, job_,
+        checkpointer_(options.checkpoint, options.start, model, seat_, job_,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
         results_(job_, boundary_),
@@ -98,15 +98,15 @@ class Trainer {
   }
 
  private:
-  LoaderOptions loading(Stage& stage, bool train) const {
+  LoaderOptions loading(RankModel& model, bool train) const {
     return {.batch = options_.batch,
             .microbatches = seat_.microbatches,
             .first_microbatch = seat_.replica,
             .every = seat_.replicas,
             .seed = options_.seed,
             .train = train,
-            .images = uses(stage, Loader::images_input),
-            .raw = options_.device_augments && !stage.context().backend().host_memory(),
+            .images = uses(model, Loader::images_input),
+            .raw = options_.device_augments && !model.context().backend().host_memory(),
             .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};
   }
 
@@ -295,7 +295,7 @@ class Trainer {
   // wrong.
   void look_at_test(const EpochReport& report) {
     const bool bad = !job_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
-    bad_test_ = bad ? first_bad_number(stage_, job_) : "";
+    bad_test_ = bad ? first_bad_number(model_, job_) : "";
     if (!bad) return;
     bad_test_ = fmt::format("the test loss after epoch {} is no finite number: {}", report.epoch + 1,
                             bad_test_.empty() ? "the network's outputs are too large" : bad_test_);
@@ -321,7 +321,7 @@ class Trainer {
     return results_.take().sum;
   }
 
-  Stage& stage_;
+  RankModel& model_;
   Job& job_;
   const TrainOptions& options_;
   TrainObserver& observer_;
@@ -354,10 +354,10 @@ int64_t total_steps(const TrainOptions& options, int64_t batches_per_epoch) {
   return options.epochs == 0 ? options.steps : std::min(options.steps, whole);
 }
 
-TrainResult train(Stage& stage, const Profile& profile, const Plan& plan, const Schedule& schedule,
+TrainResult train(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
                   const DataSplits& data, Transport& transport, const TrainOptions& options,
                   TrainObserver& observer) {
-  return Trainer(stage, profile, plan, schedule, data, transport, options, observer).run();
+  return Trainer(model, profile, plan, schedule, data, transport, options, observer).run();
 }
 
 }  // namespace antichain

@@ -76,8 +76,8 @@ struct TrainResult {
 // Collective. It ends by an Error on every rank where a signal or the deadline stops it: ExitCode::stopped
 // where all is saved, and 128 + the signal's number where there are no checkpoints. The schedule is that of
 // training; the forward-only one for evaluation is made of the same plan.
-TrainResult train(Stage&, const Profile& profile, const Plan&, const Schedule&, const DataSplits&, Transport&,
-                  const TrainOptions&, TrainObserver&);
+TrainResult train(RankModel&, const Profile& profile, const Plan&, const Schedule&, const DataSplits&,
+                  Transport&, const TrainOptions&, TrainObserver&);
 
 // Returns the steps that the options ask for, given the number of whole batches in an epoch.
 int64_t total_steps(const TrainOptions&, int64_t batches_per_epoch);

@@ -30,12 +30,12 @@ void to_device(const Tensor& plain, const Tensor& value, const Context& context)
 
 // The stage's own entries, and for each the tensor that `choose` picks; those without one are left out.
 template <class Choose>
-Weights collect(Stage& stage, const Choose& choose) {
+Weights collect(RankModel& model, const Choose& choose) {
   Weights weights;
-  for (const StateEntry& entry : state_entries(stage.graph()))
-    if (stage.owns(entry.node))
-      if (const Tensor value = choose(stage[entry.node], entry))
-        weights.add(to_named(entry.name, to_host(value, entry, stage.context())));
+  for (const StateEntry& entry : state_entries(model.graph()))
+    if (model.owns(entry.node))
+      if (const Tensor value = choose(model[entry.node], entry))
+        weights.add(to_named(entry.name, to_host(value, entry, model.context())));
   return weights;
 }
 
@@ -45,7 +45,7 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 }  // namespace
 
-Weights share_weights(const std::string& file, const Graph& network, Job& job) {
+Weights broadcast_weights(const std::string& file, const Graph& network, Job& job) {
   const auto bytes = [&] {
     std::error_code ignored;  // reading says what is wrong
     return std::filesystem::is_directory(file, ignored)
@@ -61,34 +61,34 @@ void check_numbers(const Fitted& fitted, const Weights& weights, const std::stri
   check_numbers(weights, names, origin);
 }
 
-std::vector<std::string> load_weights(Stage& stage, const Weights& weights, Fit how,
+std::vector<std::string> load_weights(RankModel& model, const Weights& weights, Fit how,
                                       const std::string& origin) {
-  const Fitted fitted = fit(stage.graph(), weights, how, origin);
+  const Fitted fitted = fit(model.graph(), weights, how, origin);
   check_numbers(fitted, weights, origin);
   for (const StateEntry& entry : fitted.entries) {
     const Tensor plain = Tensor::host({entry.spec->shape, entry.spec->dtype});
     from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
-    if (stage.owns(entry.node)) to_device(plain, value_of(stage[entry.node], entry), stage.context());
+    if (model.owns(entry.node)) to_device(plain, value_of(model[entry.node], entry), model.context());
   }
-  stage.prepare();
+  model.prepare();
   return fitted.skipped;
 }
 
-Weights weights_of(Stage& stage) { return collect(stage, value_of); }
+Weights weights_of(RankModel& model) { return collect(model, value_of); }
 
-Weights gradients_of(Stage& stage) {
-  return collect(stage, [](const NodeState& state, const StateEntry& entry) {
+Weights gradients_of(RankModel& model) {
+  return collect(model, [](const NodeState& state, const StateEntry& entry) {
     return entry.buffer ? Tensor() : state.gradients[size_t(entry.index)];
   });
 }
 
-std::string first_bad_number(Stage& stage, Job& job) {
+std::string first_bad_number(RankModel& model, Job& job) {
   std::map<std::string, std::string> mine;
-  for (const NamedTensor& tensor : weights_of(stage))
+  for (const NamedTensor& tensor : weights_of(model))
     if (const std::string bad = describe_bad_number(tensor); !bad.empty()) mine[tensor.name] = bad;
   std::string first;
   size_t place = 0;
-  const std::vector<StateEntry> entries = state_entries(stage.graph());
+  const std::vector<StateEntry> entries = state_entries(model.graph());
   while (place < entries.size() && !mine.contains(entries[place].name)) ++place;
   const std::string text =
       place == entries.size() ? "" : fmt::format("{:012}{}", place, mine.at(entries[place].name));
@@ -98,9 +98,9 @@ std::string first_bad_number(Stage& stage, Job& job) {
   return first.empty() ? "" : first.substr(12);
 }
 
-Weights gather_weights(Stage& stage, Job& job) {
+Weights gather_weights(RankModel& model, Job& job) {
   Weights all;
-  std::vector<std::string> parts = job.gather(to_safetensors(weights_of(stage)));
+  std::vector<std::string> parts = job.gather(to_safetensors(weights_of(model)));
   if (parts.empty()) return all;
   std::map<std::string, NamedTensor> found;
   for (size_t rank = 0; rank < parts.size(); ++rank) {
@@ -108,7 +108,7 @@ Weights gather_weights(Stage& stage, Job& job) {
     for (const NamedTensor& tensor : from_safetensors(part, "rank " + std::to_string(rank)))
       found.try_emplace(tensor.name, tensor);
   }
-  for (const StateEntry& entry : state_entries(stage.graph()))
+  for (const StateEntry& entry : state_entries(model.graph()))
     if (const auto tensor = found.find(entry.name); tensor != found.end()) all.add(std::move(tensor->second));
   return all;
 }

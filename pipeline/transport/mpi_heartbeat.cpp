@@ -18,7 +18,7 @@ uint64_t numbering_of_processes() {
   return ::stat("/proc/self/ns/pid", &file) == 0 ? uint64_t(file.st_ino) : 0;
 }
 
-struct Place {
+struct HostProcess {
   std::array<char, MPI_MAX_PROCESSOR_NAME> host{};
   uint64_t numbering = numbering_of_processes();
   pid_t process = ::getpid();
@@ -30,10 +30,10 @@ MpiHeartbeat::MpiHeartbeat(const Progress& mine) : mine_(mine), known_(size_t(co
 
 // Every rank learns where the others are, and which of them it can look at.
 void MpiHeartbeat::meet() {
-  Place mine;
+  HostProcess mine;
   int length = 0;
   ANTICHAIN_MPI(MPI_Get_processor_name(mine.host.data(), &length));
-  std::vector<Place> places(known_.size());
+  std::vector<HostProcess> places(known_.size());
   ANTICHAIN_MPI(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places.data(), sizeof mine, MPI_BYTE, comm_));
   for (size_t r = 0; r < known_.size(); ++r) {
     known_[r].host = places[r].host.data();

@@ -66,7 +66,7 @@ int run(const std::string& place, const std::string& model, int turns, double at
   std::vector<NodeId> nodes;
   for (NodeId id = 0; id < graph.size(); ++id)
     if (graph[id].role() != Role::input) nodes.push_back(id);
-  Stage stage(graph, nodes, context, 0);
+  RankModel rank_model(graph, nodes, context, 0);
   const CheckpointFolder folder(place + "/checkpoints");
   std::filesystem::remove_all(folder.path());
   std::filesystem::create_directories(folder.path());
@@ -79,7 +79,7 @@ int run(const std::string& place, const std::string& model, int turns, double at
   for (int turn = 1; turn <= turns; ++turn) {
     const auto start = Clock::now();
     parts.begin();
-    copy.take(stage, false);
+    copy.take(rank_model, false);
     parts.end("copy");
     folder.begin(turn);
     SyncedFile file(folder.partial_of(turn) + "/" + checkpoint_file_name(0), [] {});

@@ -61,11 +61,11 @@ Step resnet20_step() {
   std::vector<double> seconds;
   test::TrainingCase c{.model = "resnet20", .microbatch = 4, .microbatches = 4, .steps = 15, .rate = 0.01f};
   c.on_step = [&](const StepReport& report) { seconds.push_back(report.seconds); };
-  const auto plan = [](const Profile& network, int stages) {
-    return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+  const auto plan = [](const Profile& profile, int stages) {
+    return plan_antichain(profile, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
   };
-  const auto schedule = [&](const Profile& network, const Plan& plan, int microbatches) {
-    const Schedule made = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+  const auto schedule = [&](const Profile& profile, const Plan& plan, int microbatches) {
+    const Schedule made = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
     // An action is told when it begins; a wait begins and ends; the step's own begin and end.
     for (const auto& actions : made.ranks) step.beats = std::max(step.beats, 3 * int64_t(actions.size()) + 8);
     return made;

@@ -19,9 +19,9 @@ namespace {
 // Two stages, a forward of 1 ms and a backward of 2 ms; each forward keeps 100 bytes.
 struct Page {
   Page() {
-    network.nodes[2].name = "</script><b>";
-    timeline = simulate(make_schedule(network, plan, Policy::one_f_one_b, 3), plan, network, {});
-    text = timeline_page(network, "title", "about", {{"1f1b", "a step", plan, timeline}});
+    profile.nodes[2].name = "</script><b>";
+    timeline = simulate(make_schedule(profile, plan, Policy::one_f_one_b, 3), plan, profile, {});
+    text = timeline_page(profile, "title", "about", {{"1f1b", "a step", plan, timeline}});
   }
   nlohmann::json data() const {
     const std::string begin = "type=\"application/json\">";
@@ -29,8 +29,8 @@ struct Page {
     return nlohmann::json::parse(text.substr(from, text.find("</script>", from) - from));
   }
 
-  Profile network = chain(2, {.forward_s = 1e-3, .backward_input_s = 2e-3, .stash_bytes = 100});
-  const Plan plan = one_node_each(network);
+  Profile profile = chain(2, {.forward_s = 1e-3, .backward_input_s = 2e-3, .stash_bytes = 100});
+  const Plan plan = one_node_each(profile);
   Timeline timeline;
   std::string text;
 };

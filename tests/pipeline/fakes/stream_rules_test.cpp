@@ -29,9 +29,9 @@ using fake_cuda::StreamRules;
 using fake_cuda::WaitsFor;
 
 TrainingRun train(const TrainingCase& c, int ranks) {
-  const auto at_random = [](const Profile& network, int stages) {
+  const auto at_random = [](const Profile& profile, int stages) {
     std::mt19937 random(unsigned(10 + stages));
-    return test::random_plan(random, network, stages);
+    return test::random_plan(random, profile, stages);
   };
   return train_on_threads(c, ranks, at_random, by_policy(Policy::one_f_one_b));
 }

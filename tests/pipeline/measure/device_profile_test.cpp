@@ -100,15 +100,15 @@ std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
   const FakeGpu& gpu = FakeGpu::the();
   Context context(gpu);
   gpu.enter(context);
-  const Profile network = unpriced(graph, gpu.description());
-  Plan plan{.model = network.model, .graph_hash = network.graph_hash};
+  const Profile profile = unpriced(graph, gpu.description());
+  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
   plan.stages.push_back({.ranks = {0}});
   for (int id = 0; id < graph.size(); ++id)
     if (graph[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
-  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
   SoloTransport alone;
-  Stage stage(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(stage, network, plan, schedule, Mode::train, alone);
+  RankModel model(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(model, profile, plan, schedule, Mode::train, alone);
   std::vector<Heard> heard;
   runner.set_clock([&](NodeId id, Verb verb, int m, double s) { heard.push_back({id, verb, m, s}); });
   Black source;

@@ -46,9 +46,9 @@ DeviceTimes steps() {
 }
 
 TEST(DeviceTimes, NodesShareWhatTheirActionsTake) {
-  Profile network = test::chain(2, {});
-  steps().price(network);
-  const NodeCost &a = network.nodes[first_node].cost, &b = network.nodes[second_node].cost;
+  Profile profile = test::chain(2, {});
+  steps().price(profile);
+  const NodeCost &a = profile.nodes[first_node].cost, &b = profile.nodes[second_node].cost;
   EXPECT_DOUBLE_EQ(a.forward_s, 4);
   EXPECT_DOUBLE_EQ(b.forward_s, 8);
   EXPECT_DOUBLE_EQ(b.backward_input_s, 12);
@@ -57,22 +57,22 @@ TEST(DeviceTimes, NodesShareWhatTheirActionsTake) {
   EXPECT_DOUBLE_EQ(a.update_s, 4);
   EXPECT_DOUBLE_EQ(b.update_s, 8);
   // Looks at numbers take 4 s of each action, and 8 s a step are in none of its four.
-  EXPECT_DOUBLE_EQ(network.overhead_s, 4 + 8 / 4);
-  EXPECT_DOUBLE_EQ(one_device_step_s(network, 2), 116);
+  EXPECT_DOUBLE_EQ(profile.overhead_s, 4 + 8 / 4);
+  EXPECT_DOUBLE_EQ(one_device_step_s(profile, 2), 116);
 }
 
 // Tracing takes time, too: then a plain step may be shorter than its traced actions.
 TEST(DeviceTimes, NothingTakesLessThanNothing) {
-  Profile network = test::chain(2, {});
+  Profile profile = test::chain(2, {});
   DeviceTimes times(1);
   times.add_node(first_node, Verb::forward, 1);
   times.end_of_nodes();
   times.add_traced({action(Verb::forward, 0, 0, 2), action(Verb::backward, 0, 2, 3)});
   times.add_plain(1);
-  times.price(network);
-  EXPECT_DOUBLE_EQ(network.nodes[first_node].cost.forward_s, 2);
-  EXPECT_DOUBLE_EQ(network.nodes[second_node].cost.forward_s, 0);
-  EXPECT_DOUBLE_EQ(network.overhead_s, 0);
+  times.price(profile);
+  EXPECT_DOUBLE_EQ(profile.nodes[first_node].cost.forward_s, 2);
+  EXPECT_DOUBLE_EQ(profile.nodes[second_node].cost.forward_s, 0);
+  EXPECT_DOUBLE_EQ(profile.overhead_s, 0);
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ namespace {
 
 Profile network_of(unsigned seed) {
   std::mt19937 random(seed);
-  Profile network = random_network(random, 14);
-  for (ProfileNode& node : network.nodes) node.cost.backward_weight_s = double(random() % 9);
-  return network;
+  Profile profile = random_network(random, 14);
+  for (ProfileNode& node : profile.nodes) node.cost.backward_weight_s = double(random() % 9);
+  return profile;
 }
 
 PlanOptions options_for(Objective objective, Steps steps) {
@@ -41,17 +41,17 @@ TEST(CutAndOrder, IsSimulatedAndWithinItsLimits) {
   for (unsigned seed = 0; seed < 6; ++seed)
     for (const Steps steps : {Steps::apart, Steps::overlapped}) {
       SCOPED_TRACE(seed);
-      const Profile network = network_of(seed);
+      const Profile profile = network_of(seed);
       const Objective objective = steps == Steps::apart ? Objective::makespan : Objective::period;
       const PlanOptions options = options_for(objective, steps);
-      const CutAndOrder found = cut_and_order(network, options, policy("zb-h1"), at_most(4));
-      validate(found.order.schedule, network, found.plan);
+      const CutAndOrder found = cut_and_order(profile, options, policy("zb-h1"), at_most(4));
+      validate(found.order.schedule, profile, found.plan);
       const std::vector<double> peaks = peak_in_flight(found.order.schedule);
       EXPECT_LE(std::ranges::max(peaks), 4);
-      const Timeline timeline = simulate(found.order.schedule, found.plan, network, options.cluster, steps);
+      const Timeline timeline = simulate(found.order.schedule, found.plan, profile, options.cluster, steps);
       EXPECT_DOUBLE_EQ(found.plan.step_s, timeline.step_s);
       EXPECT_DOUBLE_EQ(found.plan.period_s, timeline.period_s);
-      EXPECT_GE(found.plan.objective_s(), bound_of_any_order_s(network, options));
+      EXPECT_GE(found.plan.objective_s(), bound_of_any_order_s(profile, options));
     }
 }
 
@@ -61,18 +61,18 @@ TEST(CutAndOrder, IsWhatAutoPlans) {
   for (unsigned seed = 0; seed < 3; ++seed)
     for (const Steps steps : {Steps::apart, Steps::overlapped}) {
       SCOPED_TRACE(seed);
-      const Profile network = network_of(seed);
+      const Profile profile = network_of(seed);
       const Objective objective = steps == Steps::apart ? Objective::makespan : Objective::period;
       const PlanOptions options = options_for(objective, steps);
       const ScheduleChoice choice{.name = std::string(planned_order)};
-      const Plan plan = choice.plan(network, options, Method::antichain);
-      const Schedule schedule = choice.schedule(network, plan, options);
-      const Timeline timeline = simulate(schedule, plan, network, options.cluster, steps);
+      const Plan plan = choice.plan(profile, options, Method::antichain);
+      const Schedule schedule = choice.schedule(profile, plan, options);
+      const Timeline timeline = simulate(schedule, plan, profile, options.cluster, steps);
       EXPECT_DOUBLE_EQ(plan.step_s, timeline.step_s);
       EXPECT_DOUBLE_EQ(plan.period_s, timeline.period_s);
       EXPECT_LE(plan.lower_bound_s, plan.objective_s());
       for (const Policy* named : {&policy("zb-h1"), &Policy::one_f_one_b}) {
-        const Plan cut = plan_network(network, options, Method::antichain, *named);
+        const Plan cut = plan_network(profile, options, Method::antichain, *named);
         EXPECT_LE(plan.pace_s(), cut.pace_s() * (1 + 1e-9)) << named->name;
         better += plan.pace_s() < cut.pace_s() * (1 - 1e-9);
       }
@@ -81,18 +81,18 @@ TEST(CutAndOrder, IsWhatAutoPlans) {
 }
 
 TEST(CutAndOrder, IsTheSameEveryTime) {
-  const Profile network = network_of(1);
+  const Profile profile = network_of(1);
   const PlanOptions options = options_for(Objective::makespan, Steps::apart);
-  const CutAndOrder a = cut_and_order(network, options, policy("zb-h1"), at_most(3));
-  const CutAndOrder b = cut_and_order(network, options, policy("zb-h1"), at_most(3));
+  const CutAndOrder a = cut_and_order(profile, options, policy("zb-h1"), at_most(3));
+  const CutAndOrder b = cut_and_order(profile, options, policy("zb-h1"), at_most(3));
   EXPECT_EQ(plan_hash(a.plan), plan_hash(b.plan));
   EXPECT_EQ(a.order.schedule.ranks, b.order.schedule.ranks);
 }
 
 TEST(ObjectivePeriod, IsForStepsThatOverlapAndHasABoundOfItsOwn) {
-  const Profile network = network_of(2);
+  const Profile profile = network_of(2);
   const PlanOptions options = options_for(Objective::period, Steps::overlapped);
-  const Plan plan = plan_network(network, options, Method::antichain, policy("zb-h1"));
+  const Plan plan = plan_network(profile, options, Method::antichain, policy("zb-h1"));
   EXPECT_GT(plan.period_s, 0);
   EXPECT_LE(plan.period_s, plan.step_s);
   EXPECT_LE(plan.lower_bound_s, plan.period_s);
@@ -100,7 +100,7 @@ TEST(ObjectivePeriod, IsForStepsThatOverlapAndHasABoundOfItsOwn) {
   PlanOptions makespan = options;
   makespan.objective = Objective::makespan;
   EXPECT_LE(plan.period_s,
-            plan_network(network, makespan, Method::antichain, policy("zb-h1")).period_s * (1 + 1e-9));
+            plan_network(profile, makespan, Method::antichain, policy("zb-h1")).period_s * (1 + 1e-9));
 }
 
 }  // namespace

@@ -31,14 +31,14 @@ constexpr double plan_rounding = 1e-11;
 int pick(std::mt19937& random, int from, int to) { return from + int(random() % uint32_t(to - from + 1)); }
 
 Profile small_network(std::mt19937& random, int nodes) {
-  Profile network = random_network(random, nodes);
-  for (ProfileNode& node : network.nodes) {
+  Profile profile = random_network(random, nodes);
+  for (ProfileNode& node : profile.nodes) {
     node.cost.param_bytes = pick(random, 0, 200), node.cost.stash_bytes = pick(random, 0, 50);
     node.cost.update_s = 0.1 * pick(random, 0, 4);
     node.cost.flops = node.cost.forward_s;
   }
-  network.overhead_s = 0.1 * pick(random, 0, 2);
-  return network;
+  profile.overhead_s = 0.1 * pick(random, 0, 2);
+  return profile;
 }
 
 PlanOptions options(int stages, const Link& link, int microbatches) {
@@ -48,8 +48,8 @@ PlanOptions options(int stages, const Link& link, int microbatches) {
           .microbatches = microbatches};
 }
 
-int work_nodes(const Profile& network) {
-  return int(std::count_if(network.nodes.begin(), network.nodes.end(),
+int work_nodes(const Profile& profile) {
+  return int(std::count_if(profile.nodes.begin(), profile.nodes.end(),
                            [](const ProfileNode& node) { return node.role != Role::input; }));
 }
 
@@ -58,12 +58,12 @@ struct Exhaustive {
   double step_s = std::numeric_limits<double>::infinity();
   int64_t plans = 0;
 };
-Exhaustive try_all(const Profile& network, const PlanOptions& asked, Policy policy) {
+Exhaustive try_all(const Profile& profile, const PlanOptions& asked, Policy policy) {
   PlanOptions o = asked;
   o.objective = Objective::compute;
-  AntichainSearch search(network, o);
+  AntichainSearch search(profile, o);
   const Solution some = search.best();
-  CutScorer score(network, o, policy, *some.dag, *some.placements);
+  CutScorer score(profile, o, policy, *some.dag, *some.placements);
   Exhaustive all;
   Cuts cuts = some.cuts;
   const size_t last = cuts.states.size() - 1;
@@ -81,13 +81,13 @@ Exhaustive try_all(const Profile& network, const PlanOptions& asked, Policy poli
 }
 
 Profile random_chain(std::mt19937& random, int nodes) {
-  Profile network = chain(nodes);
-  for (ProfileNode& node : network.nodes)
+  Profile profile = chain(nodes);
+  for (ProfileNode& node : profile.nodes)
     if (node.role != Role::input)
       node.cost = {.forward_s = double(pick(random, 1, 9)),
                    .backward_input_s = double(pick(random, 1, 9)),
                    .output_bytes = pick(random, 1, 1000)};
-  return network;
+  return profile;
 }
 
 TEST(Makespan, IsTheBestOfAllCutsOfSmallNetworks) {
@@ -96,12 +96,12 @@ TEST(Makespan, IsTheBestOfAllCutsOfSmallNetworks) {
   constexpr int cases = 120;
   for (int trial = 0; trial < cases; ++trial) {
     const int nodes = pick(random, 4, 9), stages = pick(random, 2, 4);
-    const Profile network = trial % 2 ? random_chain(random, nodes + 4) : small_network(random, nodes);
+    const Profile profile = trial % 2 ? random_chain(random, nodes + 4) : small_network(random, nodes);
     const Link link = trial % 3 ? Link{.bytes_per_s = 100.0 * pick(random, 1, 5), .latency_s = 0.1} : Link{};
     const PlanOptions o = options(stages, link, pick(random, 1, 12));
     const Policy policy = trial % 4 ? Policy::one_f_one_b : Policy::gpipe;
-    const Plan plan = plan_network(network, o, Method::antichain, policy);
-    const Exhaustive all = try_all(network, o, policy);
+    const Plan plan = plan_network(profile, o, Method::antichain, policy);
+    const Exhaustive all = try_all(profile, o, policy);
     ASSERT_GT(all.plans, 0);
     EXPECT_GE(plan.step_s, all.step_s * (1 - plan_rounding)) << "trial " << trial;
     EXPECT_LE(plan.lower_bound_s, all.step_s * (1 + plan_rounding)) << "trial " << trial;
@@ -115,18 +115,18 @@ TEST(Makespan, IsTheBestOfAllCutsOfSmallNetworks) {
 TEST(Makespan, IsNeverLongerThanThatOfAnyOtherMethod) {
   std::mt19937 random(12);
   for (int trial = 0; trial < 8; ++trial) {
-    const Profile network = small_network(random, pick(random, 6, 14));
+    const Profile profile = small_network(random, pick(random, 6, 14));
     const Link link = trial % 3 ? Link{.bytes_per_s = 100.0 * pick(random, 1, 5), .latency_s = 0.1} : Link{};
     PlanOptions o = options(pick(random, 2, 4), link, pick(random, 4, 12));
     o.replicas.automatic = trial % 2;
-    const Plan plan = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
-    validate(plan, network);
+    const Plan plan = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
+    validate(plan, profile);
     EXPECT_EQ(plan.ranks(), o.stages);
     EXPECT_EQ(plan.method, "antichain");
     EXPECT_EQ(plan.objective, Objective::makespan);
     EXPECT_GE(plan.gap(), 0);
-    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, o.microbatches);
-    EXPECT_EQ(plan.step_s, simulate(schedule, plan, network, o.cluster).step_s);
+    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, o.microbatches);
+    EXPECT_EQ(plan.step_s, simulate(schedule, plan, profile, o.cluster).step_s);
     for (const Method method : methods())
       for (const Objective objective :
            {Objective::compute, Objective::compute_or_transfer, Objective::makespan}) {
@@ -136,7 +136,7 @@ TEST(Makespan, IsNeverLongerThanThatOfAnyOtherMethod) {
         if (method != Method::antichain && method != Method::pipedream) other.replicas = {};
         if (method == Method::data_parallel && o.replicas.off()) continue;
         EXPECT_LE(plan.step_s,
-                  plan_network(network, other, method, Policy::one_f_one_b).step_s * (1 + plan_rounding))
+                  plan_network(profile, other, method, Policy::one_f_one_b).step_s * (1 + plan_rounding))
             << name_of(method) << " for " << name_of(objective) << ", trial " << trial;
       }
   }
@@ -144,11 +144,11 @@ TEST(Makespan, IsNeverLongerThanThatOfAnyOtherMethod) {
 
 TEST(Makespan, IsTheSameEveryTime) {
   std::mt19937 random(13);
-  const Profile network = small_network(random, 20);
+  const Profile profile = small_network(random, 20);
   PlanOptions o = options(4, {.bytes_per_s = 300, .latency_s = 0.1}, 8);
   o.replicas.automatic = true;
-  const Plan a = plan_network(network, o, Method::antichain, Policy::one_f_one_b),
-             b = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+  const Plan a = plan_network(profile, o, Method::antichain, Policy::one_f_one_b),
+             b = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
   EXPECT_EQ(plan_hash(a), plan_hash(b));
   EXPECT_EQ(a.step_s, b.step_s);
 }
@@ -156,14 +156,14 @@ TEST(Makespan, IsTheSameEveryTime) {
 TEST(Makespan, OfAtMostSoManyStagesIsNoLongerThanOfAnyNumber) {
   std::mt19937 random(14);
   for (int trial = 0; trial < 6; ++trial) {
-    const Profile network = small_network(random, 8);
+    const Profile profile = small_network(random, 8);
     PlanOptions o = options(4, {.bytes_per_s = 40.0 * pick(random, 1, 5), .latency_s = 0.5}, 3);
     o.at_most = true;
-    const Plan plan = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+    const Plan plan = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
     EXPECT_LE(int(plan.stages.size()), 4);
     o.at_most = false;
     for (o.stages = 1; o.stages <= 4; ++o.stages)
-      EXPECT_LE(plan.step_s, plan_network(network, o, Method::antichain, Policy::one_f_one_b).step_s *
+      EXPECT_LE(plan.step_s, plan_network(profile, o, Method::antichain, Policy::one_f_one_b).step_s *
                                  (1 + plan_rounding));
   }
 }
@@ -171,25 +171,25 @@ TEST(Makespan, OfAtMostSoManyStagesIsNoLongerThanOfAnyNumber) {
 // 4 devices at no cost for an all-reduce: nothing beats data parallelism. And where weights are heavy,
 // something does.
 TEST(Makespan, TakesReplicasWhereTheyPay) {
-  Profile network = chain(6, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 1, .param_bytes = 100});
+  Profile profile = chain(6, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 1, .param_bytes = 100});
   PlanOptions o = options(4, {.bytes_per_s = 1e9}, 8);
   o.replicas.automatic = true;
-  const Plan light = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+  const Plan light = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
   EXPECT_NEAR(light.step_s, 6 * 3 * 8 / 4., 1e-5);  // an all-reduce takes less than a microsecond
-  for (ProfileNode& node : network.nodes) node.cost.param_bytes = 100'000'000'000;
-  const Plan heavy = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+  for (ProfileNode& node : profile.nodes) node.cost.param_bytes = 100'000'000'000;
+  const Plan heavy = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
   EXPECT_EQ(heavy.stages.size(), 4u);
 }
 
 // 5 devices and 3 nodes, but 2 micro-batches: 5 replicas of one stage would have 3 without any.
 TEST(Makespan, GivesEveryReplicaAMicrobatch) {
-  const Profile network = chain(3);
+  const Profile profile = chain(3);
   PlanOptions o = options(5, {}, 2);
   o.replicas.automatic = true;
-  const Plan plan = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+  const Plan plan = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
   for (const PlanStage& stage : plan.stages) EXPECT_LE(stage.ranks.size(), 2u);
   o.stages = 7;
-  expect_error([&] { plan_network(network, o, Method::antichain, Policy::one_f_one_b); },
+  expect_error([&] { plan_network(profile, o, Method::antichain, Policy::one_f_one_b); },
                {"7 devices", "at most 2 devices: one per micro-batch"});
 }
 
@@ -197,14 +197,14 @@ TEST(Makespan, KeepsToTheMemory) {
   std::mt19937 random(15);
   int limited = 0;
   for (int trial = 0; trial < 20; ++trial) {
-    const Profile network = small_network(random, 10);
+    const Profile profile = small_network(random, 10);
     PlanOptions o = options(3, {.bytes_per_s = 300}, 6);
-    const Plan free = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+    const Plan free = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
     int64_t most = 0;
     for (const PlanStage& stage : free.stages) most = std::max(most, stage.memory_bytes);
     o.cluster = equal_devices(3, {.bytes_per_s = 300}, most - 1);  // so that plan does not fit any more
     try {
-      const Plan plan = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+      const Plan plan = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
       for (const PlanStage& stage : plan.stages) EXPECT_LT(stage.memory_bytes, most);
       EXPECT_GE(plan.step_s, free.lower_bound_s);
       ++limited;
@@ -220,9 +220,9 @@ TEST(MakespanBound, HoldsForEveryPlan) {
   std::mt19937 random(16);
   double closest = 0;
   for (int trial = 0; trial < 1500; ++trial) {
-    const Profile network = small_network(random, pick(random, 4, 10));
-    const int M = pick(random, 4, 14), stages = pick(random, 1, std::min(4, work_nodes(network)));
-    Plan plan = random_plan(random, network, stages);
+    const Profile profile = small_network(random, pick(random, 4, 10));
+    const int M = pick(random, 4, 14), stages = pick(random, 1, std::min(4, work_nodes(profile)));
+    Plan plan = random_plan(random, profile, stages);
     std::vector<int> replicas(size_t(stages), 1);
     if (trial % 2)
       for (int& r : replicas) r = pick(random, 1, 3);
@@ -238,8 +238,8 @@ TEST(MakespanBound, HoldsForEveryPlan) {
     const Policy policy = trial % 5 == 0   ? Policy::gpipe
                           : trial % 5 == 1 ? random_policy(unsigned(trial))
                                            : Policy::one_f_one_b;
-    const double bound = makespan_bound_s(network, o, policy.halves),
-                 step = step_s(network, plan, policy, M, o.cluster);
+    const double bound = makespan_bound_s(profile, o, policy.halves),
+                 step = step_s(profile, plan, policy, M, o.cluster);
     EXPECT_LE(bound, step) << "trial " << trial;
     EXPECT_GT(bound, 0);
     closest = std::max(closest, bound / step);
@@ -248,29 +248,29 @@ TEST(MakespanBound, HoldsForEveryPlan) {
 }
 
 TEST(MakespanBound, IsTheStepOfASingleDevice) {
-  Profile network = chain(5, {.forward_s = 0.1, .backward_input_s = 0.2, .update_s = 0.3});
-  network.overhead_s = 0.01;
-  const Plan plan = plan_network(network, options(1, {}, 7), Method::antichain, Policy::one_f_one_b);
+  Profile profile = chain(5, {.forward_s = 0.1, .backward_input_s = 0.2, .update_s = 0.3});
+  profile.overhead_s = 0.01;
+  const Plan plan = plan_network(profile, options(1, {}, 7), Method::antichain, Policy::one_f_one_b);
   EXPECT_EQ(plan.lower_bound_s, plan.step_s);
   EXPECT_TRUE(plan.proved_optimal());
 }
 
 // Forward 1, 1, 1; the loss's path back is 2 + 2 + 2, then the first node's update of 5.
 TEST(MakespanBound, CriticalPathByHand) {
-  Profile network = chain(3, {.forward_s = 1, .backward_input_s = 2});
-  network.nodes[2].cost.update_s = 5;
-  network.overhead_s = 0.5;
-  EXPECT_DOUBLE_EQ(critical_path_s(network, 1), 3 + 6 + 5 + 2 * 0.5);
-  EXPECT_DOUBLE_EQ(critical_path_s(network, 2), 7.5);
-  network.nodes[2].needs_gradient = false;  // then its own backward waits for nothing, and 3 + 4 + 1 is less
-  EXPECT_DOUBLE_EQ(critical_path_s(network, 1), 1 + 2 + 5 + 1);
+  Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 2});
+  profile.nodes[2].cost.update_s = 5;
+  profile.overhead_s = 0.5;
+  EXPECT_DOUBLE_EQ(critical_path_s(profile, 1), 3 + 6 + 5 + 2 * 0.5);
+  EXPECT_DOUBLE_EQ(critical_path_s(profile, 2), 7.5);
+  profile.nodes[2].needs_gradient = false;  // then its own backward waits for nothing, and 3 + 4 + 1 is less
+  EXPECT_DOUBLE_EQ(critical_path_s(profile, 1), 1 + 2 + 5 + 1);
 }
 
 // Where backwards are parted, a gradient goes on after 2 of a node's 2 + 3, and the first node does both.
 TEST(MakespanBound, CriticalPathOfHalvesByHand) {
-  const Profile network = chain(3, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 3});
-  EXPECT_DOUBLE_EQ(critical_path_s(network, 1), 3 + 15);
-  EXPECT_DOUBLE_EQ(critical_path_s(network, 1, true), 3 + 6 + 3);
+  const Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 3});
+  EXPECT_DOUBLE_EQ(critical_path_s(profile, 1), 3 + 15);
+  EXPECT_DOUBLE_EQ(critical_path_s(profile, 1, true), 3 + 6 + 3);
 }
 
 // A search for orders with halves finds a plan, and claims no proof that trying all plans would refute.
@@ -279,11 +279,11 @@ TEST(Makespan, OfOrdersWithHalvesIsNotCalledBetterThanItIs) {
   int best = 0;
   for (unsigned trial = 0; trial < 40; ++trial) {
     SCOPED_TRACE(trial);
-    const Profile network = small_network(random, pick(random, 4, 7));
-    const PlanOptions o = options(pick(random, 2, std::min(3, work_nodes(network))), {}, 5);
+    const Profile profile = small_network(random, pick(random, 4, 7));
+    const PlanOptions o = options(pick(random, 2, std::min(3, work_nodes(profile))), {}, 5);
     const Policy policy = random_policy(trial);
-    const Plan plan = plan_network(network, o, Method::antichain, policy);
-    const Exhaustive all = try_all(network, o, policy);
+    const Plan plan = plan_network(profile, o, Method::antichain, policy);
+    const Exhaustive all = try_all(profile, o, policy);
     EXPECT_GE(plan.step_s, all.step_s * (1 - plan_rounding));
     EXPECT_LE(plan.lower_bound_s, all.step_s * (1 + plan_rounding));
     best += plan.step_s <= all.step_s * (1 + plan_rounding);

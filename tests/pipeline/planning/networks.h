@@ -20,39 +20,39 @@ inline ProfileNode node(std::string name, Role role, std::vector<int> inputs, bo
 }
 
 inline Profile empty_network() {
-  Profile network;
-  network.model = "test";
-  network.graph_hash = "hash";
-  network.device = "cpu";
-  network.microbatch = 4;
-  return network;
+  Profile profile;
+  profile.model = "test";
+  profile.graph_hash = "hash";
+  profile.device = "cpu";
+  profile.microbatch = 4;
+  return profile;
 }
 
 // image → n1 → n2 → … → n_length, which is the loss and uses the labels (the last node) as well.
 inline Profile chain(int length,
                      NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1}) {
-  Profile network = empty_network();
-  network.nodes.push_back(node("image", Role::input, {}, false, {}));
-  network.nodes.push_back(node("label", Role::input, {}, false, {}));
+  Profile profile = empty_network();
+  profile.nodes.push_back(node("image", Role::input, {}, false, {}));
+  profile.nodes.push_back(node("label", Role::input, {}, false, {}));
   for (int i = 1; i <= length; ++i) {
     const int before = i == 1 ? 0 : i;
     const bool last = i == length;
-    network.nodes.push_back(node(fmt::format("n{}", i), last ? Role::loss : Role::compute,
+    profile.nodes.push_back(node(fmt::format("n{}", i), last ? Role::loss : Role::compute,
                                  last ? std::vector<int>{before, 1} : std::vector<int>{before}, true, cost));
   }
-  return network;
+  return profile;
 }
 
 // Gives nodes up to 2 MB of weights, so that stages with replicas have several buckets of gradients.
-inline void add_weights(Profile& network, std::mt19937& random) {
-  for (ProfileNode& node : network.nodes)
+inline void add_weights(Profile& profile, std::mt19937& random) {
+  for (ProfileNode& node : profile.nodes)
     if (node.role != Role::input)
       node.cost.param_bytes = int64_t(random() % 3) * int64_t(random() % 1'000'000);
 }
 
-inline Plan plan_of(const Profile& network, std::vector<std::vector<int>> stages,
+inline Plan plan_of(const Profile& profile, std::vector<std::vector<int>> stages,
                     std::vector<int> ranks = {}) {
-  Plan plan{.model = network.model, .graph_hash = network.graph_hash, .method = "by hand"};
+  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash, .method = "by hand"};
   for (size_t s = 0; s < stages.size(); ++s) {
     std::sort(stages[s].begin(), stages[s].end());
     plan.stages.push_back({stages[s], {ranks.empty() ? int(s) : ranks[s]}});
@@ -82,27 +82,27 @@ inline Plan randomly_replicated(std::mt19937& random, Plan plan, int most) {
 }
 
 // A chain of S nodes, one a stage.
-inline Plan one_node_each(const Profile& network, std::vector<int> ranks = {}) {
+inline Plan one_node_each(const Profile& profile, std::vector<int> ranks = {}) {
   std::vector<std::vector<int>> stages;
-  for (int n = 0; n < int(network.nodes.size()); ++n)
-    if (network.nodes[n].role != Role::input) stages.push_back({n});
-  return plan_of(network, stages, std::move(ranks));
+  for (int n = 0; n < int(profile.nodes.size()); ++n)
+    if (profile.nodes[n].role != Role::input) stages.push_back({n});
+  return plan_of(profile, stages, std::move(ranks));
 }
 
 // A random network: several inputs per node, skips, some tensors that need no gradient (a stem without
 // parameters), one loss that everything without a consumer flows into.
 inline Profile random_network(std::mt19937& random, int nodes) {
   const auto pick = [&](int from, int to) { return std::uniform_int_distribution(from, to)(random); };
-  Profile network = empty_network();
-  network.nodes.push_back(node("image", Role::input, {}, false, {}));
-  network.nodes.push_back(node("label", Role::input, {}, false, {}));
+  Profile profile = empty_network();
+  profile.nodes.push_back(node("image", Role::input, {}, false, {}));
+  profile.nodes.push_back(node("label", Role::input, {}, false, {}));
   std::vector<bool> used(nodes + 2, false);
   for (int i = 2; i < nodes + 2; ++i) {
     std::vector<int> inputs;
     for (int k = pick(1, 3); k > 0; --k) inputs.push_back(i == 2 || pick(0, 9) == 0 ? 0 : pick(2, i - 1));
     bool gradient = pick(0, 3) > 0;  // whether it has parameters
-    for (int x : inputs) gradient = gradient || network.nodes[x].needs_gradient, used[x] = true;
-    network.nodes.push_back(node(fmt::format("n{}", i), Role::compute, inputs, gradient,
+    for (int x : inputs) gradient = gradient || profile.nodes[x].needs_gradient, used[x] = true;
+    profile.nodes.push_back(node(fmt::format("n{}", i), Role::compute, inputs, gradient,
                                  {.forward_s = double(pick(1, 9)),
                                   .backward_input_s = double(pick(1, 9)),
                                   .backward_weight_s = double(pick(0, 9)),
@@ -111,21 +111,21 @@ inline Profile random_network(std::mt19937& random, int nodes) {
   std::vector<int> ends = {1};
   for (int i = 2; i < nodes + 2; ++i)
     if (!used[i]) ends.push_back(i);
-  network.nodes.push_back(node("loss", Role::loss, ends, true, {.forward_s = 1}));
-  return network;
+  profile.nodes.push_back(node("loss", Role::loss, ends, true, {.forward_s = 1}));
+  return profile;
 }
 
 // Nested random down-sets: nodes in a random topological order, cut into consecutive pieces. Stages then own
 // node numbers with gaps, and a consumer with a higher number may sit on an earlier stage than a lower one.
-inline Plan random_plan(std::mt19937& random, const Profile& network, int stages) {
-  const int n = int(network.nodes.size());
+inline Plan random_plan(std::mt19937& random, const Profile& profile, int stages) {
+  const int n = int(profile.nodes.size());
   std::vector<bool> done(n, false);
   std::vector<int> order;
-  for (int i = 0; i < n; ++i) done[i] = network.nodes[i].role == Role::input;
+  for (int i = 0; i < n; ++i) done[i] = profile.nodes[i].role == Role::input;
   while (true) {
     std::vector<int> ready;
     for (int i = 0; i < n; ++i) {
-      const auto& inputs = network.nodes[i].inputs;
+      const auto& inputs = profile.nodes[i].inputs;
       if (!done[i] && std::all_of(inputs.begin(), inputs.end(), [&](int x) { return bool(done[x]); }))
         ready.push_back(i);
     }
@@ -144,7 +144,7 @@ inline Plan random_plan(std::mt19937& random, const Profile& network, int stages
   std::vector<int> ranks(stages);
   std::iota(ranks.begin(), ranks.end(), 0);
   std::shuffle(ranks.begin(), ranks.end(), random);
-  return plan_of(network, nodes, ranks);
+  return plan_of(profile, nodes, ranks);
 }
 
 }  // namespace antichain::test

@@ -24,19 +24,19 @@ struct Times {
 };
 
 Profile network_of(const std::vector<Times>& stages) {
-  Profile network = chain(int(stages.size()));
+  Profile profile = chain(int(stages.size()));
   for (size_t s = 0; s < stages.size(); ++s)
-    network.nodes[s + 2].cost = {.forward_s = stages[s].forward,
+    profile.nodes[s + 2].cost = {.forward_s = stages[s].forward,
                                  .backward_input_s = stages[s].input,
                                  .backward_weight_s = stages[s].weight};
-  return network;
+  return profile;
 }
 
-PlannedOrder order_of(const Profile& network, int microbatches, const std::vector<int>& in_flight,
+PlannedOrder order_of(const Profile& profile, int microbatches, const std::vector<int>& in_flight,
                       Steps steps = Steps::apart) {
-  const Plan plan = one_node_each(network);
-  const PlannedOrder planned = plan_order(network, plan, {}, microbatches, in_flight, {.steps = steps});
-  validate(planned.schedule, network, plan);
+  const Plan plan = one_node_each(profile);
+  const PlannedOrder planned = plan_order(profile, plan, {}, microbatches, in_flight, {.steps = steps});
+  validate(planned.schedule, profile, plan);
   const std::vector<double> peaks = peak_in_flight(planned.schedule);
   for (size_t r = 0; r < peaks.size(); ++r) EXPECT_LE(peaks[r], in_flight[r]) << "rank " << r;
   EXPECT_LE(planned.bound_s, planned.pace_s());
@@ -45,20 +45,20 @@ PlannedOrder order_of(const Profile& network, int microbatches, const std::vecto
 
 // Of an exact solver: four stages, eight micro-batches, F = I = W = 1.
 TEST(OrderSearch, FindsTheProvedSmallestStepsOfEqualStages) {
-  const Profile network = network_of(std::vector<Times>(4));
-  EXPECT_DOUBLE_EQ(order_of(network, 8, {4, 3, 2, 1}).step_s, 30);
+  const Profile profile = network_of(std::vector<Times>(4));
+  EXPECT_DOUBLE_EQ(order_of(profile, 8, {4, 3, 2, 1}).step_s, 30);
   for (const int limit : {4, 7, 8}) {
-    const PlannedOrder planned = order_of(network, 8, std::vector<int>(4, limit));
+    const PlannedOrder planned = order_of(profile, 8, std::vector<int>(4, limit));
     EXPECT_DOUBLE_EQ(planned.step_s, 27) << limit;
     EXPECT_TRUE(planned.proved()) << limit;
   }
 }
 
 TEST(OrderSearch, FindsTheProvedSmallestStepsOfUnevenStages) {
-  const Profile network = network_of({{32, 36, 36}, {32, 29, 29}, {31, 34, 34}, {33, 31, 31}});
-  EXPECT_DOUBLE_EQ(order_of(network, 8, {4, 3, 2, 1}).step_s, 960);
-  EXPECT_DOUBLE_EQ(order_of(network, 8, {4, 4, 4, 4}).step_s, 926);
-  EXPECT_DOUBLE_EQ(order_of(network, 8, {7, 7, 7, 7}).step_s, 858);
+  const Profile profile = network_of({{32, 36, 36}, {32, 29, 29}, {31, 34, 34}, {33, 31, 31}});
+  EXPECT_DOUBLE_EQ(order_of(profile, 8, {4, 3, 2, 1}).step_s, 960);
+  EXPECT_DOUBLE_EQ(order_of(profile, 8, {4, 4, 4, 4}).step_s, 926);
+  EXPECT_DOUBLE_EQ(order_of(profile, 8, {7, 7, 7, 7}).step_s, 858);
 }
 
 // Of an exact solver: no bubble is left with seven in flight, or all, where stages are equal.
@@ -66,8 +66,8 @@ TEST(OrderSearch, FindsTheProvedSmallestPeriods) {
   const PlannedOrder equal = order_of(network_of(std::vector<Times>(4)), 8, {7, 7, 7, 7}, Steps::overlapped);
   EXPECT_DOUBLE_EQ(equal.period_s, 24);
   EXPECT_TRUE(equal.proved());
-  const Profile network = network_of({{32, 36, 36}, {32, 29, 29}, {31, 34, 34}, {33, 31, 31}});
-  const PlannedOrder uneven = order_of(network, 8, {7, 7, 7, 7}, Steps::overlapped);
+  const Profile profile = network_of({{32, 36, 36}, {32, 29, 29}, {31, 34, 34}, {33, 31, 31}});
+  const PlannedOrder uneven = order_of(profile, 8, {7, 7, 7, 7}, Steps::overlapped);
   EXPECT_DOUBLE_EQ(uneven.period_s, 832);
   EXPECT_TRUE(uneven.proved());
 }
@@ -116,14 +116,14 @@ struct RandomCase {
     std::vector<Times> times;
     for (int s = 0; s < stages; ++s)
       times.push_back({double(pick(1, 9)), double(pick(1, 9)), double(pick(0, 9))});
-    network = network_of(times);
-    for (ProfileNode& node : network.nodes) node.cost.output_bytes = 10;
-    network.overhead_s = 0.25 * pick(0, 2);
+    profile = network_of(times);
+    for (ProfileNode& node : profile.nodes) node.cost.output_bytes = 10;
+    profile.overhead_s = 0.25 * pick(0, 2);
     for (int s = 0; s < stages; ++s) in_flight.push_back(pick(1, M));
     cluster = one_link(seed % 3 == 0 ? Link{} : Link{.bytes_per_s = 10, .latency_s = 0.5 * pick(0, 3)});
   }
   std::mt19937 random;
-  Profile network;
+  Profile profile;
   int microbatches = 1;
   std::vector<int> in_flight;
   Cluster cluster;
@@ -134,18 +134,18 @@ void expect_exact(Steps steps) {
   for (unsigned seed = 0; seed < 90; ++seed) {
     SCOPED_TRACE(seed);
     const RandomCase c(seed);
-    const Plan plan = one_node_each(c.network);
-    OrderClock clock(c.network, plan, c.cluster, c.microbatches);
+    const Plan plan = one_node_each(c.profile);
+    OrderClock clock(c.profile, plan, c.cluster, c.microbatches);
     const double exact_s = exact_pace_s(clock, c.in_flight, steps);
     PlannedOrder planned;
     try {
-      planned = plan_order(c.network, plan, c.cluster, c.microbatches, c.in_flight, {.steps = steps});
+      planned = plan_order(c.profile, plan, c.cluster, c.microbatches, c.in_flight, {.steps = steps});
     } catch (const Error&) {
       EXPECT_EQ(exact_s, std::numeric_limits<double>::infinity());
       continue;
     }
     ++cases;
-    validate(planned.schedule, c.network, plan);
+    validate(planned.schedule, c.profile, plan);
     EXPECT_GE(planned.pace_s(), exact_s * (1 - 1e-9));
     EXPECT_LE(planned.bound_s, exact_s * (1 + 1e-9)) << "no order is below the bound";
     if (planned.proved()) {
@@ -166,20 +166,20 @@ TEST(OrderSearch, TheClockIsTheSimulators) {
   for (int trial = 0; trial < 400; ++trial) {
     SCOPED_TRACE(trial);
     const int stages = 1 + int(random() % 6);
-    const Profile network = random_network(random, stages + 3 + int(random() % 16));
-    const Plan plan = random_plan(random, network, stages);
+    const Profile profile = random_network(random, stages + 3 + int(random() % 16));
+    const Plan plan = random_plan(random, profile, stages);
     const int M = 1 + int(random() % 9);
     const Cluster cluster = one_link({.bytes_per_s = 50. * double(random() % 3), .latency_s = 0.1});
-    OrderClock clock(network, plan, cluster, M);
+    OrderClock clock(profile, plan, cluster, M);
     for (const Policy& policy : policies()) {
       if (!policy.trains || policy.placement == Placement::loop || policy.placement == Placement::vee)
         continue;
-      const Schedule schedule = make_schedule(network, plan, policy, M);
+      const Schedule schedule = make_schedule(profile, plan, policy, M);
       RankOrders orders(plan.stages.size());
       for (const auto& actions : schedule.ranks)
         for (const Action& a : actions)
           if (computes(a.verb)) orders[size_t(a.stage)].push_back({a.verb, a.microbatch});
-      const Timeline timeline = simulate(schedule, plan, network, cluster, Steps::overlapped);
+      const Timeline timeline = simulate(schedule, plan, profile, cluster, Steps::overlapped);
       EXPECT_NEAR(clock.step_s(orders), timeline.step_s, 1e-9 * timeline.step_s) << policy.name;
       EXPECT_NEAR(clock.period_s(orders), timeline.period_s, 1e-6 * timeline.period_s) << policy.name;
       const std::vector<int> all(plan.stages.size(), M);
@@ -194,13 +194,13 @@ TEST(OrderSearch, IsNeverWorseThanANamedScheduleThatFits) {
   int better = 0;
   for (int trial = 0; trial < 12; ++trial) {
     SCOPED_TRACE(trial);
-    Profile network = random_network(random, 10 + int(random() % 10));
-    for (ProfileNode& node : network.nodes) node.cost.backward_weight_s = 0.5 * double(random() % 4);
-    const Plan plan = random_plan(random, network, 3);
+    Profile profile = random_network(random, 10 + int(random() % 10));
+    for (ProfileNode& node : profile.nodes) node.cost.backward_weight_s = 0.5 * double(random() % 4);
+    const Plan plan = random_plan(random, profile, 3);
     const int M = 4 + int(random() % 6);
-    const PlannedOrder planned = plan_order(network, plan, {}, M, default_in_flight(network, plan, {}, M));
-    const double named_s = std::min(step_s(network, plan, policy("zb-h1"), M, {}),
-                                    step_s(network, plan, Policy::one_f_one_b, M, {}));
+    const PlannedOrder planned = plan_order(profile, plan, {}, M, default_in_flight(profile, plan, {}, M));
+    const double named_s = std::min(step_s(profile, plan, policy("zb-h1"), M, {}),
+                                    step_s(profile, plan, Policy::one_f_one_b, M, {}));
     EXPECT_LE(planned.step_s, named_s * (1 + 1e-12));
     better += planned.step_s < named_s * (1 - 1e-9);
   }
@@ -208,10 +208,10 @@ TEST(OrderSearch, IsNeverWorseThanANamedScheduleThatFits) {
 }
 
 TEST(OrderSearch, MemoryLimitsWhatIsInFlight) {
-  Profile network = chain(3, {.forward_s = 1, .backward_input_s = 1, .param_bytes = 100, .stash_bytes = 50});
-  const Plan plan = one_node_each(network);
+  Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 1, .param_bytes = 100, .stash_bytes = 50});
+  const Plan plan = one_node_each(profile);
   const auto limits = [&](int64_t bytes, int microbatches) {
-    return default_in_flight(network, plan, equal_devices(3, {}, bytes), microbatches);
+    return default_in_flight(profile, plan, equal_devices(3, {}, bytes), microbatches);
   };
   EXPECT_EQ(limits(0, 8), (std::vector<int>{3, 3, 3}));
   EXPECT_EQ(limits(0, 2), (std::vector<int>{2, 2, 2}));
@@ -221,30 +221,30 @@ TEST(OrderSearch, MemoryLimitsWhatIsInFlight) {
 }
 
 TEST(ScheduleChoice, CutsForOneFOneBWhereNothingElseFits) {
-  const Profile network = chain(4, {.forward_s = 1, .backward_input_s = 1, .stash_bytes = 100});
+  const Profile profile = chain(4, {.forward_s = 1, .backward_input_s = 1, .stash_bytes = 100});
   PlanOptions options{.stages = 4, .objective = Objective::makespan, .microbatches = 8};
   options.cluster.devices = {
       {.memory_bytes = 400}, {.memory_bytes = 300}, {.memory_bytes = 200}, {.memory_bytes = 100}};
   const ScheduleChoice choice{.name = std::string(planned_order)};
-  expect_error([&] { plan_network(network, options, Method::antichain, choice.policy()); }, {""});
-  const Plan plan = choice.plan(network, options, Method::antichain);
-  EXPECT_EQ(choice.limits(network, plan, options), (std::vector<int>{4, 3, 2, 1}));
-  EXPECT_EQ(peak_in_flight(choice.schedule(network, plan, options)), (std::vector<double>{4, 3, 2, 1}));
+  expect_error([&] { plan_network(profile, options, Method::antichain, choice.policy()); }, {""});
+  const Plan plan = choice.plan(profile, options, Method::antichain);
+  EXPECT_EQ(choice.limits(profile, plan, options), (std::vector<int>{4, 3, 2, 1}));
+  EXPECT_EQ(peak_in_flight(choice.schedule(profile, plan, options)), (std::vector<double>{4, 3, 2, 1}));
 }
 
 TEST(OrderSearch, IsTheSameEveryTime) {
-  const Profile network = network_of({{3, 4, 2}, {5, 3, 3}, {4, 4, 1}});
-  EXPECT_EQ(order_of(network, 6, {3, 3, 3}).schedule.ranks, order_of(network, 6, {3, 3, 3}).schedule.ranks);
+  const Profile profile = network_of({{3, 4, 2}, {5, 3, 3}, {4, 4, 1}});
+  EXPECT_EQ(order_of(profile, 6, {3, 3, 3}).schedule.ranks, order_of(profile, 6, {3, 3, 3}).schedule.ranks);
 }
 
 TEST(OrderSearch, RefusesWhatItCantOrder) {
-  const Profile network = chain(2);
-  const Plan plan = one_node_each(network);
-  expect_error([&] { plan_order(network, plan, {}, 4, {0, 1}); }, {"at least one micro-batch"});
-  expect_error([&] { plan_order(network, replicated(plan, {2, 1}), {}, 4, {1, 1, 1}); }, {"no replicas"});
+  const Profile profile = chain(2);
+  const Plan plan = one_node_each(profile);
+  expect_error([&] { plan_order(profile, plan, {}, 4, {0, 1}); }, {"at least one micro-batch"});
+  expect_error([&] { plan_order(profile, replicated(plan, {2, 1}), {}, 4, {1, 1, 1}); }, {"no replicas"});
   expect_error(
       [&] {
-        plan_order(network, plan_of(network, {{2}, {3}}, {0, 0}), {}, 4, {1});
+        plan_order(profile, plan_of(profile, {{2}, {3}}, {0, 0}), {}, 4, {1});
       },
       {"one stage a rank"});
 }

@@ -28,75 +28,75 @@ PlanOptions options(int stages, Objective objective) {
 TEST(PlanNetwork, LeavesPlansByBottleneckAsTheyAreAndAddsTheirStep) {
   std::mt19937 random(3);
   for (int trial = 0; trial < 20; ++trial) {
-    const Profile network = random_network(random, 12);
+    const Profile profile = random_network(random, 12);
     for (const Objective objective : {Objective::compute, Objective::compute_or_transfer})
       for (const Method method :
            {Method::antichain, Method::uniform, Method::block, Method::pipedream, Method::data_parallel}) {
         const PlanOptions o = options(3, objective);
-        const Plan own = planner(method)(network, o),
-                   plan = plan_network(network, o, method, Policy::one_f_one_b);
+        const Plan own = planner(method)(profile, o),
+                   plan = plan_network(profile, o, method, Policy::one_f_one_b);
         if (method == Method::antichain)
-          EXPECT_LE(plan.step_s, step_s(network, own, Policy::one_f_one_b, 6, o.cluster));
+          EXPECT_LE(plan.step_s, step_s(profile, own, Policy::one_f_one_b, 6, o.cluster));
         else
           EXPECT_EQ(plan_hash(plan), plan_hash(own));
         EXPECT_EQ(plan.objective, objective);
         EXPECT_EQ(plan.bottleneck_s, own.bottleneck_s);
         EXPECT_EQ(plan.lower_bound_s, own.lower_bound_s);
-        const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 6);
-        EXPECT_EQ(plan.step_s, simulate(schedule, plan, network, o.cluster).step_s);
+        const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 6);
+        EXPECT_EQ(plan.step_s, simulate(schedule, plan, profile, o.cluster).step_s);
       }
   }
 }
 
 TEST(PlanNetwork, JudgesAnotherMethodsPlanByItsStep) {
-  const Profile network = chain(9, cost);
+  const Profile profile = chain(9, cost);
   for (const Method method : {Method::uniform, Method::block, Method::data_parallel}) {
-    const Plan plan = plan_network(network, options(3, Objective::makespan), method, Policy::gpipe);
-    const Plan own = planner(method)(network, options(3, Objective::compute_or_transfer));
+    const Plan plan = plan_network(profile, options(3, Objective::makespan), method, Policy::gpipe);
+    const Plan own = planner(method)(profile, options(3, Objective::compute_or_transfer));
     EXPECT_EQ(plan.stages.size(), own.stages.size());
     EXPECT_EQ(plan.objective, Objective::makespan);
     EXPECT_EQ(plan.objective_s(), plan.step_s);
     EXPECT_GT(plan.lower_bound_s, 0);
     EXPECT_LE(plan.lower_bound_s, plan.step_s);
     if (method == Method::data_parallel) continue;  // it has replicas, the next has none
-    EXPECT_LE(plan_network(network, options(3, Objective::makespan), Method::antichain, Policy::gpipe).step_s,
+    EXPECT_LE(plan_network(profile, options(3, Objective::makespan), Method::antichain, Policy::gpipe).step_s,
               plan.step_s);
   }
 }
 
 TEST(PlanNetwork, RefusesWhatItCannotPlanFor) {
-  const Profile network = chain(4, cost);
+  const Profile profile = chain(4, cost);
   expect_error(
-      [&] { plan_network(network, options(2, Objective::compute), Method::antichain, Policy::forward_only); },
+      [&] { plan_network(profile, options(2, Objective::compute), Method::antichain, Policy::forward_only); },
       {"forward-only", "no backwards"});
   for (const Objective objective : objectives) {
     expect_error(
-        [&] { plan_network(network, options(9, objective), Method::antichain, Policy::one_f_one_b); },
+        [&] { plan_network(profile, options(9, objective), Method::antichain, Policy::one_f_one_b); },
         {"9 stages", "4 nodes"});
     expect_error(
-        [&] { plan_network(network, options(7, objective), Method::data_parallel, Policy::one_f_one_b); },
+        [&] { plan_network(profile, options(7, objective), Method::data_parallel, Policy::one_f_one_b); },
         {"7 replicas", "6 micro-batches"});
   }
 }
 
 // Of 4 equal nodes in 2 stages the first stage has 2 micro-batches in flight, with GPipe all 6.
 TEST(PlanNetwork, MemoryIsAHardLimitForEveryMethod) {
-  const Profile network = chain(4, cost);
+  const Profile profile = chain(4, cost);
   const auto needed = [](int in_flight) { return 3 * 200 + in_flight * 2 * 7; };
   for (const auto& [policy, in_flight] : {std::pair(Policy::one_f_one_b, 2), std::pair(Policy::gpipe, 6)})
     for (const Objective objective : objectives)
       for (const Method method : {Method::uniform, Method::antichain}) {
         PlanOptions o = options(2, objective);
         o.cluster = equal_devices(2, {}, needed(in_flight));
-        const Plan plan = plan_network(network, o, method, policy);
+        const Plan plan = plan_network(profile, o, method, policy);
         EXPECT_EQ(plan.stages[0].memory_bytes, needed(in_flight));
         o.cluster = equal_devices(2, {}, needed(in_flight) - 1);
         const std::string bytes = fmt::format("{} bytes", needed(in_flight));
         if (method == Method::uniform)
-          expect_error([&] { plan_network(network, o, method, policy); },
+          expect_error([&] { plan_network(profile, o, method, policy); },
                        {"stage 0", "uniform", bytes, fmt::format("has {}", needed(in_flight) - 1)});
         else
-          expect_error([&] { plan_network(network, o, method, policy); }, {"does not fit the memory"});
+          expect_error([&] { plan_network(profile, o, method, policy); }, {"does not fit the memory"});
       }
 }
 
@@ -104,14 +104,14 @@ TEST(PlanNetwork, MemoryIsAHardLimitForEveryMethod) {
 TEST(PricePlan, SaysOfAMadePlanWhatWasSaidAsItWasMade) {
   std::mt19937 random(4);
   for (int trial = 0; trial < 20; ++trial) {
-    const Profile network = random_network(random, 8);
+    const Profile profile = random_network(random, 8);
     for (const Objective objective : objectives) {
       PlanOptions o = options(3, objective);
       if (trial % 2) o.replicas.automatic = true;
-      const Plan made = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+      const Plan made = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
       if (o.replicas.automatic != (made.ranks() > int(made.stages.size())))
         continue;  // bounded for another choice
-      const Plan priced = price_plan(network, made, o, Policy::one_f_one_b);
+      const Plan priced = price_plan(profile, made, o, Policy::one_f_one_b);
       EXPECT_EQ(plan_hash(priced), plan_hash(made));
       EXPECT_EQ(priced.objective, objective);
       EXPECT_EQ(priced.method, "antichain");
@@ -126,11 +126,11 @@ TEST(PricePlan, SaysOfAMadePlanWhatWasSaidAsItWasMade) {
 // A schedule from a file may be shorter than the planner's best under a policy: an evaluation is shorter, and
 // so is zb-h2 where the policy is 1F1B.
 TEST(PlanNetwork, BoundsTheStepOfAGivenScheduleByWhatHoldsForEveryOrder) {
-  const Profile network = chain(8, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
+  const Profile profile = chain(8, {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1});
   const PlanOptions o = options(4, Objective::makespan);
-  const Plan made = plan_network(network, o, Method::antichain, Policy::one_f_one_b);
+  const Plan made = plan_network(profile, o, Method::antichain, Policy::one_f_one_b);
   const auto priced = [&](const char* name) {
-    return price_plan(network, made, o, Policy::one_f_one_b, make_schedule(network, made, policy(name), 6));
+    return price_plan(profile, made, o, Policy::one_f_one_b, make_schedule(profile, made, policy(name), 6));
   };
   for (const char* name : {"1f1b", "gpipe", "zb-h1", "zb-h2"}) {
     const Plan plan = priced(name);
@@ -150,22 +150,22 @@ TEST(PlanNetwork, GivesEveryStageItsRankByThePlacement) {
     if (chunks_of(policy) == 1) continue;
     for (int trial = 0; trial < 2; ++trial) {
       SCOPED_TRACE(fmt::format("{}, trial {}", policy.name, trial));
-      const Profile network = random_network(random, 14);
+      const Profile profile = random_network(random, 14);
       double shortest_s = 0;
       for (const Method method : {Method::uniform, Method::block, Method::antichain})
         for (const Objective objective : objectives) {
           PlanOptions o = options(3, objective);
           o.chunks = 2;
           o.microbatches = 9;
-          const Plan plan = plan_network(network, o, method, policy);
+          const Plan plan = plan_network(profile, o, method, policy);
           ASSERT_EQ(plan.stages.size(), 6u);
           for (int s = 0; s < 6; ++s)
             EXPECT_EQ(plan.stages[size_t(s)].ranks,
                       std::vector<int>{position_of_stage(policy.placement, s, 3)});
-          const Schedule schedule = make_schedule(network, plan, policy, 9);
-          EXPECT_EQ(plan.step_s, simulate(schedule, plan, network, o.cluster).step_s);
+          const Schedule schedule = make_schedule(profile, plan, policy, 9);
+          EXPECT_EQ(plan.step_s, simulate(schedule, plan, profile, o.cluster).step_s);
           EXPECT_LE(plan.lower_bound_s, plan.objective_s());
-          const Plan priced = price_plan(network, plan, o, policy);
+          const Plan priced = price_plan(profile, plan, o, policy);
           EXPECT_EQ(plan_hash(priced), plan_hash(plan));
           EXPECT_EQ(priced.step_s, plan.step_s);
           EXPECT_EQ(priced.bottleneck_s, plan.bottleneck_s);
@@ -182,10 +182,10 @@ TEST(PlanNetwork, GivesEveryStageItsRankByThePlacement) {
 }
 
 TEST(PlanNetwork, RefusesWhatSeveralStagesARankCannotHave) {
-  const Profile network = chain(8, cost);
+  const Profile profile = chain(8, cost);
   const auto refused = [&](const char* name, PlanOptions o, std::initializer_list<std::string> words) {
     o.chunks = 2;
-    expect_error([&] { plan_network(network, o, Method::antichain, policy(name)); }, words);
+    expect_error([&] { plan_network(profile, o, Method::antichain, policy(name)); }, words);
   };
   refused("interleaved", options(4, Objective::makespan), {"6 micro-batches on 4 ranks", "--microbatches 8"});
   refused("dualpipe-v", options(4, Objective::compute), {"6 micro-batches on 4 ranks", "--microbatches 8"});
@@ -200,27 +200,27 @@ TEST(PlanNetwork, RefusesWhatSeveralStagesARankCannotHave) {
 
 // Of devices of different speeds the fastest are used, and at most as many as are asked for.
 TEST(PlanNetwork, ChoosesDevicesForSeveralStagesARank) {
-  const Profile network = chain(12, cost);
+  const Profile profile = chain(12, cost);
   PlanOptions o = options(2, Objective::makespan);
   o.chunks = 2;
   o.cluster = equal_devices(4, {});
   o.cluster.devices[1].speed = o.cluster.devices[3].speed = 2;
-  const Plan plan = plan_network(network, o, Method::antichain, policy("zb-v"));
+  const Plan plan = plan_network(profile, o, Method::antichain, policy("zb-v"));
   EXPECT_EQ(plan.device_of(0), 1);
   EXPECT_EQ(plan.device_of(1), 3);
   o.at_most = true;
   o.cluster = one_link({.latency_s = 1000});  // messages cost more than all the rest
-  EXPECT_EQ(plan_network(network, o, Method::antichain, policy("zb-v")).ranks(), 1);
+  EXPECT_EQ(plan_network(profile, o, Method::antichain, policy("zb-v")).ranks(), 1);
 }
 
 // The second stage is the one that does not fit, and the first needs even more on its larger device.
 TEST(PlanNetwork, SaysTheSmallestMemoryThatWouldDoForTheSplit) {
-  Profile network = chain(4, cost);
-  network.nodes[2].cost.param_bytes = 1000;
+  Profile profile = chain(4, cost);
+  profile.nodes[2].cost.param_bytes = 1000;
   PlanOptions o = options(2, Objective::compute);
   o.cluster = equal_devices(2, {}, 10'000);
   o.cluster.devices[1].memory_bytes = 500;
-  expect_error([&] { plan_network(network, o, Method::uniform, Policy::one_f_one_b); },
+  expect_error([&] { plan_network(profile, o, Method::uniform, Policy::one_f_one_b); },
                {"stage 1", "needs 614 bytes", "has 500", "3328 bytes on each device"});
 }
 

@@ -21,7 +21,7 @@ namespace {
 constexpr double estimate_rounding = 1e-12;
 
 struct Case {
-  Profile network;
+  Profile profile;
   Plan plan;
   Cluster cluster;
   Policy policy;
@@ -30,12 +30,12 @@ struct Case {
 
 Case random_case(std::mt19937& random) {
   const auto pick = [&](int from, int to) { return from + int(random() % uint32_t(to - from + 1)); };
-  Case c = {.network = random_network(random, pick(5, 24)), .microbatches = pick(4, 16)};
-  for (ProfileNode& node : c.network.nodes)
+  Case c = {.profile = random_network(random, pick(5, 24)), .microbatches = pick(4, 16)};
+  for (ProfileNode& node : c.profile.nodes)
     node.cost.param_bytes = pick(0, 50), node.cost.update_s = 0.1 * pick(0, 4);
-  c.network.overhead_s = 0.01 * pick(0, 2);
+  c.profile.overhead_s = 0.01 * pick(0, 2);
   c.policy = pick(0, 3) > 0 ? Policy::one_f_one_b : Policy::gpipe;
-  c.plan = random_plan(random, c.network, pick(1, 5));
+  c.plan = random_plan(random, c.profile, pick(1, 5));
   std::vector<int> replicas;
   const int most = pick(1, 2) == 1 ? 1 : 4;
   for (size_t s = 0; s < c.plan.stages.size(); ++s) replicas.push_back(pick(1, most));
@@ -43,7 +43,7 @@ Case random_case(std::mt19937& random) {
   c.cluster.within_node = {.bytes_per_s = 50.0 * pick(0, 8), .latency_s = 0.1 * pick(0, 2)};
   c.cluster.between_nodes = {.bytes_per_s = 20, .latency_s = 1};
   if (pick(0, 2) == 0) {  // several buckets of gradients
-    for (ProfileNode& node : c.network.nodes) node.cost.param_bytes *= 20'000;
+    for (ProfileNode& node : c.profile.nodes) node.cost.param_bytes *= 20'000;
     for (Link* link : {&c.cluster.within_node, &c.cluster.between_nodes}) link->bytes_per_s *= 20'000;
   }
   if (pick(0, 2) == 0)
@@ -60,14 +60,14 @@ Judged judge(const Case& c) {
   Ranks ranks;
   for (const PlanStage& stage : c.plan.stages) ranks.of_stage.push_back(stage.ranks);
   for (int r = 0; r < c.plan.ranks(); ++r) ranks.device.push_back(r);
-  StepEstimate estimate(c.policy, c.microbatches, c.cluster, ranks, c.network.overhead_s);
-  StageAdder add(c.network);
+  StepEstimate estimate(c.policy, c.microbatches, c.cluster, ranks, c.profile.overhead_s);
+  StageAdder add(c.profile);
   std::vector<bool> replicated;
   for (const PlanStage& stage : c.plan.stages) replicated.push_back(stage.ranks.size() > 1);
-  estimate.set(add(c.plan.stage_of(int(c.network.nodes.size())), int(c.plan.stages.size()), replicated));
+  estimate.set(add(c.plan.stage_of(int(c.profile.nodes.size())), int(c.plan.stages.size()), replicated));
   const std::vector<double>& bounds = estimate.at_least_s();
   EXPECT_EQ(bounds.size(), c.plan.stages.size());
-  return {estimate.step_s(), step_s(c.network, c.plan, c.policy, c.microbatches, c.cluster),
+  return {estimate.step_s(), step_s(c.profile, c.plan, c.policy, c.microbatches, c.cluster),
           *std::max_element(bounds.begin(), bounds.end())};
 }
 
@@ -91,14 +91,14 @@ TEST(StepEstimate, TellsTheStepOfAnyOrderOfForwardsBackwardsAndTheirHalves) {
   for (unsigned i = 0; i < 2000; ++i) {
     SCOPED_TRACE(i);
     Case c = random_case(random);
-    for (ProfileNode& node : c.network.nodes)
+    for (ProfileNode& node : c.profile.nodes)
       node.cost.backward_weight_s = node.role == Role::input ? 0 : 0.25 * (random() % 5);
     c.policy = random_policy(i);
     const Judged judged = judge(c);
     EXPECT_NEAR(judged.estimated_s, judged.simulated_s, estimate_rounding * judged.simulated_s);
     EXPECT_LE(judged.bound_s, judged.simulated_s * (1 + estimate_rounding));
     const Schedule schedule =
-        make_schedule(c.network, c.plan, c.policy, c.microbatches);  // it is a valid one
+        make_schedule(c.profile, c.plan, c.policy, c.microbatches);  // it is a valid one
     for (const auto& actions : schedule.ranks)
       late_weights += std::find_if(actions.rbegin(), actions.rend(), [](const Action& a) {
                         return computes(a.verb);
@@ -115,14 +115,14 @@ TEST(StepEstimate, TellsTheStepOfSeveralStagesARank) {
   for (int i = 0; i < 1500; ++i) {
     SCOPED_TRACE(i);
     Case c = random_case(random);
-    for (ProfileNode& node : c.network.nodes)
+    for (ProfileNode& node : c.profile.nodes)
       node.cost.backward_weight_s = node.role == Role::input ? 0 : 0.25 * (random() % 5);
     c.policy = policies()[random() % policies().size()];
     const int nodes = int(std::ranges::count_if(
-        c.network.nodes, [](const ProfileNode& node) { return node.role != Role::input; }));
+        c.profile.nodes, [](const ProfileNode& node) { return node.role != Role::input; }));
     const int ranks = 1 + int(random() % 4);
     if (!c.policy.trains || chunks_of(c.policy) == 1 || ranks * 2 > nodes) continue;
-    c.plan = on_ranks_of(c.policy, random_plan(random, c.network, ranks * 2));
+    c.plan = on_ranks_of(c.policy, random_plan(random, c.profile, ranks * 2));
     c.microbatches = fitting(c.policy, c.microbatches, ranks);
     if (!c.cluster.devices.empty()) c.cluster.devices.resize(size_t(ranks), {.speed = 0.5});
     const Judged judged = judge(c);
@@ -164,15 +164,15 @@ TEST(StepEstimate, RefusesAnOrderThatDeadlocks) {
 // Two stages of three nodes; the last two use a tensor of the first: one message there, two back, as the last
 // node's starts the fold and the stage's own consumer comes between.
 TEST(StageAdder, CountsWhatTheScheduleSends) {
-  Profile network = empty_network();
-  network.nodes.push_back(node("image", Role::input, {}, false, {}));
-  network.nodes.push_back(
+  Profile profile = empty_network();
+  profile.nodes.push_back(node("image", Role::input, {}, false, {}));
+  profile.nodes.push_back(
       node("a", Role::compute, {0}, true, {.forward_s = 1, .output_bytes = 10, .param_bytes = 7}));
-  network.nodes.push_back(node("b", Role::compute, {1}, true, {.backward_input_s = 2, .output_bytes = 100}));
-  network.nodes.push_back(
+  profile.nodes.push_back(node("b", Role::compute, {1}, true, {.backward_input_s = 2, .output_bytes = 100}));
+  profile.nodes.push_back(
       node("c", Role::compute, {1, 2}, true, {.forward_s = 4, .update_s = 3, .output_bytes = 1000}));
-  network.nodes.push_back(node("loss", Role::loss, {1, 3}, true, {.stash_bytes = 5}));
-  StageAdder add(network);
+  profile.nodes.push_back(node("loss", Role::loss, {1, 3}, true, {.stash_bytes = 5}));
+  StageAdder add(profile);
   {
     const StageSums& sums = add({-1, 0, 1, 0, 1}, 2);  // as if: b is later than c
     ASSERT_EQ(sums.traffic.size(), 1u);

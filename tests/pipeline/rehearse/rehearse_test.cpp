@@ -26,12 +26,12 @@ struct Rehearsed {
   Timeline simulated, quickest;
 };
 
-Rehearsed run(const Profile& network, const Plan& plan, Policy policy, int microbatches,
+Rehearsed run(const Profile& profile, const Plan& plan, Policy policy, int microbatches,
               const Cluster& cluster, const RehearseOptions& options = {}, int steps = 3) {
-  const Schedule schedule = make_schedule(network, plan, policy, microbatches);
-  Rehearsed result{.simulated = simulate(schedule, plan, network, cluster)};
+  const Schedule schedule = make_schedule(profile, plan, policy, microbatches);
+  Rehearsed result{.simulated = simulate(schedule, plan, profile, cluster)};
   run_ranks(plan.ranks(), [&](JobTransport& transport) {
-    Rehearsal rehearsal(network, plan, schedule, cluster, transport, options);
+    Rehearsal rehearsal(profile, plan, schedule, cluster, transport, options);
     for (int i = 0; i < steps; ++i) {
       Timeline timeline = rehearsal.step();
       if (transport.rank() != 0) continue;
@@ -58,13 +58,13 @@ Profile chain_in_ms(int length, NodeCost cost) {
 }
 
 TEST(Rehearsal, TakesTheSimulatedTime) {
-  const Profile network = chain_in_ms(4, {.forward_s = 10,
+  const Profile profile = chain_in_ms(4, {.forward_s = 10,
                                           .backward_input_s = 10,
                                           .backward_weight_s = 10,
                                           .update_s = 5,
                                           .output_bytes = 1000});
   for (const Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-    const Rehearsed r = run(network, one_node_each(network), policy, 6, one_link({}));
+    const Rehearsed r = run(profile, one_node_each(profile), policy, 6, one_link({}));
     expect_never_early(r);
     EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);
     for (size_t rank = 0; rank < 4; ++rank)
@@ -75,16 +75,16 @@ TEST(Rehearsal, TakesTheSimulatedTime) {
 // A link that takes longer than the stages: messages wait for each other, and a token stands for 20 MB.
 // Steps that overlap come at the simulated period.
 TEST(Rehearsal, OverlappingStepsComeAtTheSimulatedPeriod) {
-  const Profile network = chain_in_ms(
+  const Profile profile = chain_in_ms(
       3, {.forward_s = 3, .backward_input_s = 3, .backward_weight_s = 3, .update_s = 2, .output_bytes = 100});
-  const Plan plan = one_node_each(network);
+  const Plan plan = one_node_each(profile);
   const Cluster cluster = one_link({.bytes_per_s = 1e5});
-  const Schedule schedule = make_schedule(network, plan, policy("zb-h2"), 6);
-  const Timeline simulated = simulate(schedule, plan, network, cluster, Steps::overlapped);
+  const Schedule schedule = make_schedule(profile, plan, policy("zb-h2"), 6);
+  const Timeline simulated = simulate(schedule, plan, profile, cluster, Steps::overlapped);
   ASSERT_LT(simulated.period_s, 0.95 * simulated.step_s);
   double quickest_s = INFINITY;
   run_ranks(plan.ranks(), [&](JobTransport& transport) {
-    Rehearsal rehearsal(network, plan, schedule, cluster, transport);
+    Rehearsal rehearsal(profile, plan, schedule, cluster, transport);
     for (int i = 0; i < 3; ++i) {
       const Timeline rehearsed = rehearsal.overlapping_steps(6);
       if (transport.rank() == 0) quickest_s = std::min(quickest_s, rehearsed.period_s);
@@ -95,15 +95,15 @@ TEST(Rehearsal, OverlappingStepsComeAtTheSimulatedPeriod) {
 }
 
 TEST(Rehearsal, AVoteIsAsLongAsSimulated) {
-  const Profile network =
+  const Profile profile =
       chain_in_ms(3, {.forward_s = 5, .backward_input_s = 10, .update_s = 2, .output_bytes = 100});
-  const Plan plan = one_node_each(network);
+  const Plan plan = one_node_each(profile);
   const Cluster cluster = one_link({.bytes_per_s = 1e5, .latency_s = 5e-3});
-  const Schedule schedule = with_votes(make_schedule(network, plan, Policy::one_f_one_b, 4));
-  const Timeline simulated = simulate(schedule, plan, network, cluster);
+  const Schedule schedule = with_votes(make_schedule(profile, plan, Policy::one_f_one_b, 4));
+  const Timeline simulated = simulate(schedule, plan, profile, cluster);
   double quickest_s = INFINITY;
   run_ranks(plan.ranks(), [&](JobTransport& transport) {
-    Rehearsal rehearsal(network, plan, schedule, cluster, transport);
+    Rehearsal rehearsal(profile, plan, schedule, cluster, transport);
     for (int i = 0; i < 3; ++i)
       if (const Timeline rehearsed = rehearsal.step(); transport.rank() == 0)
         quickest_s = std::min(quickest_s, rehearsed.step_s);
@@ -113,38 +113,38 @@ TEST(Rehearsal, AVoteIsAsLongAsSimulated) {
 }
 
 TEST(Rehearsal, TheLinkChargesTheTrueBytes) {
-  const Profile network = chain_in_ms(2, {.forward_s = 2, .backward_input_s = 2, .output_bytes = 20'000'000});
+  const Profile profile = chain_in_ms(2, {.forward_s = 2, .backward_input_s = 2, .output_bytes = 20'000'000});
   const Cluster cluster = one_link({.bytes_per_s = 1e9, .latency_s = 0.005});
-  const Rehearsed r = run(network, one_node_each(network), Policy::gpipe, 8, cluster);
+  const Rehearsed r = run(profile, one_node_each(profile), Policy::gpipe, 8, cluster);
   EXPECT_GT(r.simulated.step_s, 8 * 0.025);  // the link alone
   expect_never_early(r);
   EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);
 }
 
 TEST(Rehearsal, SendsTheTruePayloadWhenAsked) {
-  const Profile network =
+  const Profile profile =
       chain_in_ms(3, {.forward_s = 10, .backward_input_s = 10, .output_bytes = (1 << 20) + 1});
   const Rehearsed r =
-      run(network, one_node_each(network), Policy::one_f_one_b, 5, one_link({}), {.true_payload = true});
+      run(profile, one_node_each(profile), Policy::one_f_one_b, 5, one_link({}), {.true_payload = true});
   expect_never_early(r);
 }
 
 TEST(Rehearsal, ReplicasWaitForTheirAllReduce) {
-  const Profile network = chain_in_ms(
+  const Profile profile = chain_in_ms(
       2,
       {.forward_s = 5, .backward_input_s = 10, .update_s = 2, .output_bytes = 20, .param_bytes = 40'000'000});
-  const Plan plan = replicated(one_node_each(network), {2, 3}, {4, 0, 2, 1, 3});
-  const Rehearsed r = run(network, plan, Policy::one_f_one_b, 7, one_link({.bytes_per_s = 1e9}));
+  const Plan plan = replicated(one_node_each(profile), {2, 3}, {4, 0, 2, 1, 3});
+  const Rehearsed r = run(profile, plan, Policy::one_f_one_b, 7, one_link({.bytes_per_s = 1e9}));
   expect_never_early(r);
   EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);
 }
 
 TEST(Rehearsal, DevicesOfDifferentSpeedAndNode) {
-  const Profile network = chain_in_ms(3, {.forward_s = 8, .backward_input_s = 8, .output_bytes = 1'000'000});
+  const Profile profile = chain_in_ms(3, {.forward_s = 8, .backward_input_s = 8, .output_bytes = 1'000'000});
   const Cluster cluster{.devices = {{.speed = 2}, {.speed = 1}, {.speed = 0.5, .node = 1}},
                         .within_node = {.bytes_per_s = 1e10},
                         .between_nodes = {.bytes_per_s = 1e8, .latency_s = 0.001}};
-  const Rehearsed r = run(network, one_node_each(network), Policy::one_f_one_b, 4, cluster);
+  const Rehearsed r = run(profile, one_node_each(profile), Policy::one_f_one_b, 4, cluster);
   expect_never_early(r);
   EXPECT_LT(r.quickest.step_s, busy_machine * r.simulated.step_s);
 }
@@ -154,22 +154,22 @@ TEST(Rehearsal, DevicesOfDifferentSpeedAndNode) {
 TEST(Rehearsal, RandomNetworksCutsReplicasAndLinks) {
   std::mt19937 random(7);
   for (int round = 0; round < 40; ++round) {
-    Profile network = random_network(random, 9);
-    for (ProfileNode& node : network.nodes)
+    Profile profile = random_network(random, 9);
+    for (ProfileNode& node : profile.nodes)
       for (double* s : {&node.cost.forward_s, &node.cost.backward_input_s, &node.cost.backward_weight_s})
         *s *= 2e-5;
-    const Plan plan = randomly_replicated(random, random_plan(random, network, 1 + round % 4), 2);
+    const Plan plan = randomly_replicated(random, random_plan(random, profile, 1 + round % 4), 2);
     const Cluster cluster = one_link(round % 2 ? Link{} : Link{.bytes_per_s = 1e6, .latency_s = 1e-4});
     const Policy policy = round % 3 ? Policy::one_f_one_b : Policy::gpipe;
-    expect_never_early(run(network, plan, policy, 2 + round % 5, cluster, {}, 2));
+    expect_never_early(run(profile, plan, policy, 2 + round % 5, cluster, {}, 2));
     if (HasFailure()) FAIL() << "round " << round;
   }
 }
 
 TEST(Rehearsal, AStretchedStepReportsTimesAsTheyWere) {
-  const Profile network = chain_in_ms(2, {.forward_s = 0.5, .backward_input_s = 0.5});
+  const Profile profile = chain_in_ms(2, {.forward_s = 0.5, .backward_input_s = 0.5});
   const auto start = std::chrono::steady_clock::now();
-  const Rehearsed r = run(network, one_node_each(network), Policy::one_f_one_b, 4,
+  const Rehearsed r = run(profile, one_node_each(profile), Policy::one_f_one_b, 4,
                           one_link({.latency_s = 1e-4}), {.time_scale = 20}, 1);
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   EXPECT_GE(took_s, 20 * r.simulated.step_s);
@@ -178,23 +178,23 @@ TEST(Rehearsal, AStretchedStepReportsTimesAsTheyWere) {
 }
 
 TEST(Rehearsal, AnotherNumberOfRanksIsRefused) {
-  const Profile network = chain(2);
-  const Plan plan = one_node_each(network);
-  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
+  const Profile profile = chain(2);
+  const Plan plan = one_node_each(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
   const Cluster cluster = one_link({});
   const auto on_three = [&] {
-    run_ranks(3, [&](JobTransport& t) { Rehearsal(network, plan, schedule, cluster, t); });
+    run_ranks(3, [&](JobTransport& t) { Rehearsal(profile, plan, schedule, cluster, t); });
   };
   expect_error(on_three, {"for 2 ranks", "3 rehearse it"});
 }
 
 TEST(Rehearsal, AComfortableScale) {
   const auto scale = [](std::vector<double> stages_ms) {
-    Profile network = chain(int(stages_ms.size()));
+    Profile profile = chain(int(stages_ms.size()));
     for (size_t i = 0; i < stages_ms.size(); ++i)
-      network.nodes[i + 2].cost = {.forward_s = stages_ms[i] * 0.25e-3,
+      profile.nodes[i + 2].cost = {.forward_s = stages_ms[i] * 0.25e-3,
                                    .backward_input_s = stages_ms[i] * 0.75e-3};
-    return comfortable_time_scale(network, one_node_each(network), one_link({}));
+    return comfortable_time_scale(profile, one_node_each(profile), one_link({}));
   };
   EXPECT_DOUBLE_EQ(scale({10, 20}), 1);
   EXPECT_DOUBLE_EQ(scale({4, 20}), 2.5);

@@ -21,9 +21,9 @@
 namespace antichain::test {
 namespace {
 
-Plan some_plan(const Profile& network, int stages) {
+Plan some_plan(const Profile& profile, int stages) {
   std::mt19937 random(11);
-  return test::random_plan(random, network, stages);
+  return test::random_plan(random, profile, stages);
 }
 
 TrainingRun on_fake_gpu(TrainingCase c, int ranks, bool device_augments, unsigned seed, Policy policy) {
@@ -124,13 +124,13 @@ TEST(DeviceAugmentation, RefusesASourceThatChangesItsForm) {
   Context context(gpu);
   gpu.enter(context);
   const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-  const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
-  const Plan plan = some_plan(network, 1);
-  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 2);
+  const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
+  const Plan plan = some_plan(profile, 1);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 2);
   SoloTransport alone;
-  Stage stage(graph, plan.stages[0].nodes, context, 0);
+  RankModel model(graph, plan.stages[0].nodes, context, 0);
   const auto runner = [&] {
-    return std::make_unique<StageRunner>(stage, network, plan, schedule, Mode::train, alone);
+    return std::make_unique<StageRunner>(model, profile, plan, schedule, Mode::train, alone);
   };
   Fickle source({2, 3, 32, 32}), other_size({4, 3, 32, 32});
   const auto steady = runner();

@@ -45,12 +45,12 @@ using MakeTransport = std::function<std::unique_ptr<Transport>(JobTransport& job
 
 int sum(const Counts& replicas) { return std::accumulate(replicas.begin(), replicas.end(), 0); }
 
-Plan cut(const Profile& network, const Counts& replicas) {
+Plan cut(const Profile& profile, const Counts& replicas) {
   std::mt19937 random(3);
-  return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+  return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
 }
 MakePlan cut_for(const Counts& replicas) {
-  return [replicas](const Profile& network, int) { return cut(network, replicas); };
+  return [replicas](const Profile& profile, int) { return cut(profile, replicas); };
 }
 
 TrainingRun on_the_cpu(const TrainingCase& c, const Counts& replicas) {
@@ -167,11 +167,11 @@ void on_ranks(const Counts& replicas, int microbatches, const MakeTransport& ove
     gpu.enter(context);
     const std::unique_ptr<Transport> transport = over(job, context);
     const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-    const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
-    const Plan plan = cut(network, replicas);
-    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
-    Stage stage(graph, stage_of_rank(plan, job.rank()).nodes, context, 0);
-    StageRunner runner(stage, network, plan, schedule, Mode::train, *transport);
+    const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
+    const Plan plan = cut(profile, replicas);
+    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
+    RankModel model(graph, stage_of_rank(plan, job.rank()).nodes, context, 0);
+    StageRunner runner(model, profile, plan, schedule, Mode::train, *transport);
     Samples samples;
     const auto step = [&](bool traced) {
       const StepInput input{.step = uint64_t(samples.step), .batch = 2 * microbatches, .rate = 0.01f};
@@ -198,23 +198,23 @@ void expect_added_up(int replicas, int microbatches, const MakeTransport& over) 
   FakeGpu& gpu = FakeGpu::the();
   run_ranks(replicas, [&](JobTransport& job) {
     const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-    const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
-    const Plan plan = cut(network, {replicas});
-    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+    const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
+    const Plan plan = cut(profile, {replicas});
+    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
     Context context(gpu, 1, job.local_rank());
     gpu.enter(context);
     const std::unique_ptr<Transport> transport = over(job, context);
-    Stage stage(graph, plan.stages[0].nodes, context, 0);
-    const RankMemory of_rank(stage, network, plan, schedule, job.rank(), Mode::train);
+    RankModel model(graph, plan.stages[0].nodes, context, 0);
+    const RankMemory of_rank(model, profile, plan, schedule, job.rank(), Mode::train);
     const StageMemory& memory = of_rank.of(0);
     const Seat seat = seat_of(plan, job.rank(), microbatches);
     const std::vector<GradientBucket> buckets =
-        gradient_buckets(network, plan.stages[0].nodes, buckets_in(schedule.ranks[size_t(job.rank())], 0));
+        gradient_buckets(profile, plan.stages[0].nodes, buckets_in(schedule.ranks[size_t(job.rank())], 0));
     const auto device = make_step_device(context, *transport);
-    ReplicaSum sum(stage, plan.stages[0].nodes, memory, buckets, plan.stages[0].ranks, seat, 5, *device);
+    ReplicaSum sum(model, plan.stages[0].nodes, memory, buckets, plan.stages[0].ranks, seat, 5, *device);
     ASSERT_GT(sum.buckets(), 2);
 
-    const Tensor& gradients = stage.gradients();
+    const Tensor& gradients = model.gradients();
     const std::span<float> all(gradients.data<float>(), size_t(gradients.elements()));
     fake_cuda::launch(cuda::stream_of(context), [&] {
       for (size_t i = 0; i < all.size(); ++i) all[i] = number(job.rank(), int64_t(i));

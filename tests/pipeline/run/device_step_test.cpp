@@ -63,9 +63,9 @@ TEST(DeviceStep, TrainsToTheBitsOfTheCpuOverNccl) {
 
 TEST(DeviceStep, TrainsReplicasToTheBitsOfTheCpuOverNccl) {
   TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 3};
-  const MakePlan plan = [](const Profile& network, int) {
+  const MakePlan plan = [](const Profile& profile, int) {
     std::mt19937 random(3);
-    return test::replicated(test::random_plan(random, network, 2), {3, 2});
+    return test::replicated(test::random_plan(random, profile, 2), {3, 2});
   };
   const TrainingRun cpu = train_on_threads(c, 5, plan, by_policy(Policy::one_f_one_b));
   fake_cuda::reset(3);

@@ -65,9 +65,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
-Plan some_plan(const Profile& network) {
+Plan some_plan(const Profile& profile) {
   std::mt19937 random(1);
-  return test::random_plan(random, network, 1);
+  return test::random_plan(random, profile, 1);
 }
 
 // On a machine that does other things, too, any thread may stand still between two readings of the clock.
@@ -161,12 +161,12 @@ TEST(DeviceStep, EvaluatesBeforeTheNextBatchComes) {
   Context context(gpu);
   gpu.enter(context);
   const Graph graph = lower(make_model("resnet20", {.microbatch = 2}), gpu);
-  const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
-  const Plan plan = some_plan(network);
-  const Schedule schedule = make_schedule(network, plan, Policy::forward_only, 3);
+  const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
+  const Plan plan = some_plan(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::forward_only, 3);
   SoloTransport alone;
-  Stage stage(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(stage, network, plan, schedule, Mode::evaluate, alone);
+  RankModel model(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(model, profile, plan, schedule, Mode::evaluate, alone);
   gpu.around_copies = nullptr;
   Watched source;
   runner.run({.batch = 6}, source);
@@ -189,12 +189,12 @@ Traced traced_step(Watched source = {}) {
   Context context(gpu);
   gpu.enter(context);
   const Graph graph = lower(make_model("resnet20", {.microbatch = 4}), gpu);
-  const Profile network = priced_by_flops(unpriced(graph, gpu.description()));
-  const Plan plan = some_plan(network);
-  Traced traced{.schedule = make_schedule(network, plan, Policy::one_f_one_b, 3)};
+  const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
+  const Plan plan = some_plan(profile);
+  Traced traced{.schedule = make_schedule(profile, plan, Policy::one_f_one_b, 3)};
   SoloTransport alone;
-  Stage stage(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(stage, network, plan, traced.schedule, Mode::train, alone);
+  RankModel model(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(model, profile, plan, traced.schedule, Mode::train, alone);
   runner.set_time_sheet(&traced.sheet);
   runner.run({.batch = 12}, source);
   {

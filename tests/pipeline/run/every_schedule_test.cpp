@@ -31,8 +31,8 @@ TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
       expect_same(train_on_threads(c, ranks, for_policy(policy, ++seed), by_policy(policy)), one,
                   fmt::format("{} on {} ranks", policy.name, ranks));
   }
-  const auto planned = [](const Profile& network, const Plan& plan, int M) {
-    return plan_order(network, plan, {}, M, default_in_flight(network, plan, {}, M)).schedule;
+  const auto planned = [](const Profile& profile, const Plan& plan, int M) {
+    return plan_order(profile, plan, {}, M, default_in_flight(profile, plan, {}, M)).schedule;
   };
   for (int ranks = 2; ranks <= 4; ++ranks)
     expect_same(train_on_threads(c, ranks, at_random(++seed), planned), one,

@@ -21,8 +21,8 @@ namespace {
 
 // The network of gradients.txt that a line of five_steps.txt trains.
 GoldenErrors drawn_as(const std::string& model) {
-  for (const GoldenErrors& network : read_golden_errors())
-    if (network.model == model && network.form == Form::cifar) return network;
+  for (const GoldenErrors& profile : read_golden_errors())
+    if (profile.model == model && profile.form == Form::cifar) return profile;
   throw std::runtime_error("tests/golden/gradients.txt has no network " + model + " in CIFAR form");
 }
 
@@ -63,18 +63,18 @@ std::vector<double> train(const GoldenErrors& drawn, float rate, int stages, siz
   run_ranks(stages, [&](JobTransport& transport) {
     Context context(cpu);
     cpu.enter(context);
-    const Graph model = make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0});
-    const Graph graph = lower(model, cpu);
-    const Profile network = test::priced_by_flops(unpriced(graph, cpu.description()));
-    const Plan plan = plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
-    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 1);
-    Stage stage(graph, stage_of_rank(plan, transport.rank()).nodes, context, 0);
-    load_weights(stage, drawn_weights(model, drawn.shift), Fit::whole, "tests/golden");
-    StageRunner runner(stage, network, plan, schedule, Mode::train, transport);
+    const Graph described = make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0});
+    const Graph graph = lower(described, cpu);
+    const Profile profile = test::priced_by_flops(unpriced(graph, cpu.description()));
+    const Plan plan = plan_antichain(profile, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 1);
+    RankModel model(graph, stage_of_rank(plan, transport.rank()).nodes, context, 0);
+    load_weights(model, drawn_weights(described, drawn.shift), Fit::whole, "tests/golden");
+    StageRunner runner(model, profile, plan, schedule, Mode::train, transport);
     OneBatch batch(drawn.batches[0]);
     for (uint64_t step = 0; step <= steps; ++step) {
       const StepResult mine = runner.run({.step = step, .batch = 2, .rate = rate}, batch);
-      if (stage.owns(graph.find("loss"))) losses[step] = mine.loss / 2;
+      if (model.owns(graph.find("loss"))) losses[step] = mine.loss / 2;
     }
   });
   return losses;

@@ -38,9 +38,9 @@ double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-Plan some_plan(const Profile& network, int stages) {
+Plan some_plan(const Profile& profile, int stages) {
   std::mt19937 random(7);
-  return test::random_plan(random, network, stages);
+  return test::random_plan(random, profile, stages);
 }
 
 class GpuStep : public OnGpu {
@@ -215,12 +215,12 @@ TEST_F(GpuStep, ATraceHasTheDevicesTimes) {
   Context context(*gpu);
   gpu->enter(context);
   const Graph graph = lower(make_model("resnet20", {.microbatch = 64}), *gpu);
-  const Profile network = priced_by_flops(unpriced(graph, gpu->description()));
-  const Plan plan = some_plan(network, 1);
-  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  const Profile profile = priced_by_flops(unpriced(graph, gpu->description()));
+  const Plan plan = some_plan(profile, 1);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 4);
   SoloTransport alone;
-  Stage stage(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(stage, network, plan, schedule, Mode::train, alone);
+  RankModel model(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(model, profile, plan, schedule, Mode::train, alone);
   TimeSheet sheet;
   runner.set_time_sheet(&sheet);
   Grey source;
@@ -286,8 +286,8 @@ TEST_F(GpuStep, TheProfilePredictsTheStepThatRuns) {
   const Profile profile = measure(graph, context, alone, {.microbatches = 8, .budget_s = 1});
   const Plan plan = some_plan(profile, 1);
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 8);
-  Stage stage(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(stage, profile, plan, schedule, Mode::train, alone);
+  RankModel model(graph, plan.stages[0].nodes, context, 0);
+  StageRunner runner(model, profile, plan, schedule, Mode::train, alone);
   runner.set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   Grey source;
   std::vector<double> seconds;

@@ -25,7 +25,7 @@ namespace antichain::test {
 
 class LookingRank {
  public:
-  LookingRank(const Schedule& schedule, const Plan& plan, const Profile& network, Transport& transport,
+  LookingRank(const Schedule& schedule, const Plan& plan, const Profile& profile, Transport& transport,
               const Context& context, std::atomic<int>& wrong)
       : plan_(plan),
         actions_(schedule.ranks[size_t(transport.rank())]),
@@ -42,7 +42,7 @@ class LookingRank {
       sum_.emplace(replicas_, me(), schedule.microbatches, buckets_, channels_.count(), context, wrong);
     }
     const auto issue =
-        issue_order(message_order(schedule, plan, network, one_link({})), int(schedule.ranks.size()));
+        issue_order(message_order(schedule, plan, profile, one_link({})), int(schedule.ranks.size()));
     turns_ = turns_of(issue[size_t(me())], actions_, channels_, me(),
                       [&](int bucket, bool scatters) { return sum_->turns(bucket, scatters); });
     for (const Action& a : actions_) {

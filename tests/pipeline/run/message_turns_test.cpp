@@ -23,11 +23,11 @@ constexpr Host hosts[] = {Host::blocks, Host::runs_ahead};
 
 using Turns = std::vector<std::vector<Turn>>;  // of each rank
 
-Turns turns_of_all(const Schedule& schedule, const Plan& plan, const Profile& network, const Link& link,
+Turns turns_of_all(const Schedule& schedule, const Plan& plan, const Profile& profile, const Link& link,
                    bool statistics) {
   const int ranks = int(schedule.ranks.size());
   const Channels channels(schedule);
-  const auto order = issue_order(message_order(schedule, plan, network, one_link(link)), ranks);
+  const auto order = issue_order(message_order(schedule, plan, profile, one_link(link)), ranks);
   Turns turns;
   for (int r = 0; r < ranks; ++r)
     turns.push_back(
@@ -52,10 +52,10 @@ TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
           for (const int M : {std::max({a, b, c}), 5, 12})
             for (const Policy& policy : policies_with_replicas()) {
               SCOPED_TRACE(fmt::format("{}, {} and {} replicas, M {}, {}", a, b, c, M, policy.name));
-              const Profile network = chain(3, cost);
-              const Plan plan = replicated(one_node_each(network), {a, b, c});
-              const Schedule schedule = make_schedule(network, plan, policy, M);
-              expect_safe(schedule, turns_of_all(schedule, plan, network, links[size_t(M) % std::size(links)],
+              const Profile profile = chain(3, cost);
+              const Plan plan = replicated(one_node_each(profile), {a, b, c});
+              const Schedule schedule = make_schedule(profile, plan, policy, M);
+              expect_safe(schedule, turns_of_all(schedule, plan, profile, links[size_t(M) % std::size(links)],
                                                  a % 2 == 0));
             }
 }
@@ -63,22 +63,22 @@ TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
 struct RandomCase {
   explicit RandomCase(int seed)
       : random(unsigned(seed)),
-        network(weighted(random_network(random, 1 + seed % 4 + 2 + int(random() % 8)), seed)),
-        plan(randomly_replicated(random, random_plan(random, network, 1 + seed % 4), 4)),
-        schedule(make_schedule(network, plan, policies()[seed % 3 == 2], 4 + int(random() % 9))),
-        turns(turns_of_all(schedule, plan, network, links[size_t(seed) % std::size(links)], seed % 2)) {}
+        profile(weighted(random_network(random, 1 + seed % 4 + 2 + int(random() % 8)), seed)),
+        plan(randomly_replicated(random, random_plan(random, profile, 1 + seed % 4), 4)),
+        schedule(make_schedule(profile, plan, policies()[seed % 3 == 2], 4 + int(random() % 9))),
+        turns(turns_of_all(schedule, plan, profile, links[size_t(seed) % std::size(links)], seed % 2)) {}
 
-  static Profile weighted(Profile network, int seed) {
+  static Profile weighted(Profile profile, int seed) {
     std::mt19937 random{unsigned(seed)};
-    if (seed % 2) add_weights(network, random);
-    return network;
+    if (seed % 2) add_weights(profile, random);
+    return profile;
   }
 
   // Whether two stages that are not next to each other have a message.
   bool skips() const {
-    const auto stage_of = plan.stage_of(int(network.nodes.size()));
-    for (size_t n = 0; n < network.nodes.size(); ++n)
-      for (const int x : network.nodes[n].inputs)
+    const auto stage_of = plan.stage_of(int(profile.nodes.size()));
+    for (size_t n = 0; n < profile.nodes.size(); ++n)
+      for (const int x : profile.nodes[n].inputs)
         if (stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1) return true;
     return false;
   }
@@ -94,7 +94,7 @@ struct RandomCase {
   }
 
   std::mt19937 random;
-  const Profile network;
+  const Profile profile;
   const Plan plan;
   const Schedule schedule;
   const Turns turns;
@@ -156,10 +156,10 @@ TEST(MessageTurns, InAnotherOrderOnOneReplicaAreFound) {
 
 // Within a group messages of two ranks have no names, either.
 TEST(MessageTurns, StatisticsInAnotherOrderAreFound) {
-  const Profile network = chain(1);
-  const Plan plan = replicated(one_node_each(network), {2});
-  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 4);
-  Turns turns = turns_of_all(schedule, plan, network, {}, true);
+  const Profile profile = chain(1);
+  const Plan plan = replicated(one_node_each(profile), {2});
+  const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 4);
+  Turns turns = turns_of_all(schedule, plan, profile, {}, true);
   // Gradients, and statistics of two micro-batches, to and from rank 1; then the sums.
   ASSERT_EQ(turns[0].size(), 8u);
   EXPECT_EQ(TurnRendezvous(schedule, turns, Host::blocks).carry_out(), "");
@@ -169,10 +169,10 @@ TEST(MessageTurns, StatisticsInAnotherOrderAreFound) {
 }
 
 TEST(MessageTurns, TheReportNamesWhoWaitsWhere) {
-  const Profile network = chain(1);
-  const Plan plan = replicated(one_node_each(network), {2});
-  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
-  Turns turns = turns_of_all(schedule, plan, network, {}, false);
+  const Profile profile = chain(1);
+  const Plan plan = replicated(one_node_each(profile), {2});
+  const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
+  Turns turns = turns_of_all(schedule, plan, profile, {}, false);
   turns[1].pop_back();
   EXPECT_EQ(TurnRendezvous(schedule, turns, Host::runs_ahead).carry_out(),
             "rank 0 stands in 0A, sends 1.0 to rank 1\n");

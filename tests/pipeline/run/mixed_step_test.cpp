@@ -95,9 +95,9 @@ class MixedStep : public ::testing::Test {
 };
 
 TEST_F(MixedStep, TrainsToTheBitsOfTheCpu) {
-  const auto at_random = [](const Profile& network, int stages) {
+  const auto at_random = [](const Profile& profile, int stages) {
     std::mt19937 random(unsigned(40 + stages));
-    return test::random_plan(random, network, stages);
+    return test::random_plan(random, profile, stages);
   };
   TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true};
   const TrainingRun cpu = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
@@ -124,9 +124,9 @@ TEST_F(MixedStep, TrainsToTheBitsOfTheCpu) {
 
 // A host that stands still for a message holds no copy up that others need before it.
 TEST_F(MixedStep, EndsWhereCallsWaitForTheDeviceAndStreamsShareQueues) {
-  const auto at_random = [](const Profile& network, int stages) {
+  const auto at_random = [](const Profile& profile, int stages) {
     std::mt19937 random(unsigned(60 + stages));
-    return test::random_plan(random, network, stages);
+    return test::random_plan(random, profile, stages);
   };
   TrainingCase c{.model = "squeezenet", .microbatches = 6, .steps = 3};
   const TrainingRun cpu = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
@@ -143,9 +143,9 @@ TEST_F(MixedStep, EndsWhereCallsWaitForTheDeviceAndStreamsShareQueues) {
 
 // The replicas of a stage are on both hosts: half of its all-reduce goes either way.
 TEST_F(MixedStep, TrainsReplicasToTheBitsOfTheCpu) {
-  const auto cut = [](const Profile& network, int) {
+  const auto cut = [](const Profile& profile, int) {
     std::mt19937 random(3);
-    return test::replicated(test::random_plan(random, network, 2), {3, 1});
+    return test::replicated(test::random_plan(random, profile, 2), {3, 1});
   };
   TrainingCase c{.model = "resnet20", .microbatches = 5, .steps = 3};
   const TrainingRun cpu = train_on_threads(c, 4, cut, by_policy(Policy::one_f_one_b));

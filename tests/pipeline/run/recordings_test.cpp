@@ -30,9 +30,9 @@ TrainingRun train(TrainingCase c, int ranks, bool on_device, unsigned seed = 1) 
       return make_staged_transport(job, cuda::make_copy_stream(context));
     };
   }
-  const auto plan = [](const Profile& network, int stages) {
+  const auto plan = [](const Profile& profile, int stages) {
     std::mt19937 random(3);
-    return test::random_plan(random, network, stages);
+    return test::random_plan(random, profile, stages);
   };
   return train_on_threads(c, ranks, plan, by_policy(Policy::one_f_one_b));
 }

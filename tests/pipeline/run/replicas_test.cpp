@@ -28,9 +28,9 @@ using namespace test;
 using Counts = std::vector<int>;  // of replicas, by stage
 
 MakePlan cut_for(const Counts& replicas) {
-  return [replicas](const Profile& network, int) {
+  return [replicas](const Profile& profile, int) {
     const PlanOptions options{.stages = int(replicas.size()), .cluster = one_link({.bytes_per_s = 1e9})};
-    return test::replicated(plan_antichain(network, options), replicas);
+    return test::replicated(plan_antichain(profile, options), replicas);
   };
 }
 

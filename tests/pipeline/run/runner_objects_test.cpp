@@ -95,10 +95,10 @@ class HostNumbersOfAStage : public ::testing::Test {
     numbers.begin_step();
   }
   TwoStages two;
-  NodeCalls calls{two.stage, two.stage.nodes(), two.memory, two.seat, Mode::train, *two.device};
+  NodeCalls calls{two.model, two.model.nodes(), two.memory, two.seat, Mode::train, *two.device};
   HostNumbers numbers{
-      two.stage,
-      {.rank = 1, .microbatches = 4, .stages = {{1, {two.stage.nodes(), &two.memory, &calls, {}}}}}};
+      two.model,
+      {.rank = 1, .microbatches = 4, .stages = {{1, {two.model.nodes(), &two.memory, &calls, {}}}}}};
   const StepInput input{.batch = 8};
   NodeTimer timer;
   Spoil spoil;
@@ -115,8 +115,8 @@ TEST_F(HostNumbersOfAStage, AllowAnUpdateOfFiniteGradients) {
 
 TEST_F(HostNumbersOfAStage, BlameTheParameterThatSpoiltALoss) {
   const NodeId conv = two.graph.find("conv2");
-  two.stage[conv].params[0].data<float>()[0] = nan;
-  two.stage.prepare();
+  two.model[conv].params[0].data<float>()[0] = nan;
+  two.model.prepare();
   calls.forward(0, nobody);
   const NodeId loss = two.graph.find("loss");
   numbers.add_loss(loss, 0, two.memory.output.at(loss)[0]);
@@ -136,19 +136,19 @@ TEST_F(HostNumbersOfAStage, FindTheNodeOfABadGradientAndLeaveGradientsAsTheyAre)
   spoil.set(Poison{.microbatch = 0, .gradient = true, .node = "linear"});
   calls.backward(0, Verb::backward, nobody);
   const NodeId conv = two.graph.find("conv2");
-  const float before = two.stage[two.graph.find("linear")].gradients[0].data<float>()[0];
+  const float before = two.model[two.graph.find("linear")].gradients[0].data<float>()[0];
   numbers.check_backward(1, 0, Verb::backward);
   EXPECT_FALSE(numbers.allows_update([] {}));
   ASSERT_TRUE(heard.first);
   EXPECT_EQ(heard.first->node, two.graph.find("linear"));
   EXPECT_EQ(heard.first->what, NonFinite::What::input_gradient);
-  EXPECT_TRUE(std::isnan(two.stage[conv].gradients[0].data<float>()[0]));
-  EXPECT_EQ(two.stage[two.graph.find("linear")].gradients[0].data<float>()[0], before);
+  EXPECT_TRUE(std::isnan(two.model[conv].gradients[0].data<float>()[0]));
+  EXPECT_EQ(two.model[two.graph.find("linear")].gradients[0].data<float>()[0], before);
 }
 
 TEST_F(HostNumbersOfAStage, CheckNothingWithoutAJudge) {
   numbers.set_judge(nullptr, true);
-  fill(two.stage[two.graph.find("linear")].gradients[0], nan);
+  fill(two.model[two.graph.find("linear")].gradients[0], nan);
   EXPECT_TRUE(numbers.allows_update([] { FAIL() << "nobody is asked"; }));
 }
 

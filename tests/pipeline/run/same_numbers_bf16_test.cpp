@@ -11,7 +11,7 @@
 #include "models/model.h"
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 #include "tests/layers/cuda_on_host/backend.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
@@ -118,9 +118,9 @@ TEST_P(Bf16Training, HalvesWhatCrossesACutAndKeepsWeightsInFloat32) {
   }
   Context context(backend("cpu"));
   const NodeId conv = rounded.find("layer1.0.conv1");
-  const Stage stage(rounded, {conv}, context, 0);
-  EXPECT_EQ(stage[conv].params[0].dtype(), DType::f32);
-  EXPECT_EQ(stage[conv].gradients[0].dtype(), DType::f32);
+  const RankModel model(rounded, {conv}, context, 0);
+  EXPECT_EQ(model[conv].params[0].dtype(), DType::f32);
+  EXPECT_EQ(model[conv].gradients[0].dtype(), DType::f32);
   EXPECT_EQ(rounded[rounded.find("loss")].output().dtype, DType::f32);
 }
 

@@ -55,17 +55,17 @@ INSTANTIATE_TEST_SUITE_P(OtherModels, SameNumbersOnTwoStages,
                          ::testing::Values("alexnet", "densenet121", "inception_v3", "resnet32", "resnet50",
                                            "resnet56", "resnet101", "resnext50", "resnext101"));
 
-int stage_of(const Plan& plan, const Profile& network, std::string_view node) {
-  const auto at = std::ranges::find_if(network.nodes, [&](const ProfileNode& n) { return n.called(node); });
-  return plan.stage_of(int(network.nodes.size()))[size_t(at - network.nodes.begin())];
+int stage_of(const Plan& plan, const Profile& profile, std::string_view node) {
+  const auto at = std::ranges::find_if(profile.nodes, [&](const ProfileNode& n) { return n.called(node); });
+  return plan.stage_of(int(profile.nodes.size()))[size_t(at - profile.nodes.begin())];
 }
 
 // Inception's two losses on two stages: both need the labels, and their gradients meet where the head leaves
 // the trunk.
-Plan losses_apart(const Profile& network, int stages) {
+Plan losses_apart(const Profile& profile, int stages) {
   for (unsigned seed = 0;; ++seed) {
-    Plan plan = at_random(seed)(network, stages);
-    if (stage_of(plan, network, "AuxLogits.loss") != stage_of(plan, network, "loss")) return plan;
+    Plan plan = at_random(seed)(profile, stages);
+    if (stage_of(plan, profile, "AuxLogits.loss") != stage_of(plan, profile, "loss")) return plan;
   }
 }
 
@@ -82,8 +82,8 @@ TEST(SameNumbers, WithTheAuxiliaryLossOnAnotherStage) {
 }
 
 // Backward's halves apart: the first half of each B becomes I, the second comes as late as the order allows.
-Schedule halves_apart(const Profile& network, const Plan& plan, int microbatches) {
-  Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, microbatches);
+Schedule halves_apart(const Profile& profile, const Plan& plan, int microbatches) {
+  Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
   for (auto& actions : schedule.ranks) {
     std::vector<Action> halves;
     for (Action& a : actions) {

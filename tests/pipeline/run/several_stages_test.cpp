@@ -42,8 +42,8 @@ INSTANTIATE_TEST_SUITE_P(Models, SeveralStages,
                          ::testing::Values("resnet20", "squeezenet1_0", "densenet121", "inception_v3"));
 
 // Each backward becomes its input half, and all weight halves of the rank come before its updates.
-Schedule halves_apart(const Profile& network, const Plan& plan, int microbatches) {
-  Schedule schedule = make_schedule(network, plan, Policy::gpipe, microbatches);
+Schedule halves_apart(const Profile& profile, const Plan& plan, int microbatches) {
+  Schedule schedule = make_schedule(profile, plan, Policy::gpipe, microbatches);
   for (auto& actions : schedule.ranks) {
     std::vector<Action> weights;
     for (Action& a : actions) {
@@ -99,16 +99,16 @@ TEST(SeveralStages, ReplicasHaveNoOtherStage) {
 }
 
 TEST(SeveralStages, UpdateAfterAllBackwardsOfTheRank) {
-  const Profile network = chain(2);
-  Plan plan = one_node_each(network);
+  const Profile profile = chain(2);
+  Plan plan = one_node_each(profile);
   plan.stages[1].ranks = {0};
-  Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
+  Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
   std::vector<Action>& actions = schedule.ranks[0];
   const auto last = std::ranges::find(actions, Action{Verb::update, 1});
   const Action update = *last;
   actions.erase(last);
   actions.insert(std::ranges::find(actions, Action{Verb::backward, 0, 1}), update);
-  expect_error([&] { validate(schedule, network, plan); },
+  expect_error([&] { validate(schedule, profile, plan); },
                {"1U comes before 0B1", "after all its backwards"});
 }
 

@@ -75,12 +75,12 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         Transport& transport = own ? *own : job;
         const Graph graph =
             lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
-        const Profile network = priced_by_flops(unpriced(graph, device.description(), *c.optimiser));
-        const Plan plan = make_plan(network, ranks);
-        validate(plan, network);
-        const Schedule schedule = make_schedule(network, plan, c.microbatches);
-        validate(schedule, network, plan);
-        Stage stage(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser);
+        const Profile profile = priced_by_flops(unpriced(graph, device.description(), *c.optimiser));
+        const Plan plan = make_plan(profile, ranks);
+        validate(plan, profile);
+        const Schedule schedule = make_schedule(profile, plan, c.microbatches);
+        validate(schedule, profile, plan);
+        RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser);
         Recorder recorder(run, c);
         TrainOptions options{
             .batch = batch,
@@ -97,16 +97,16 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
               .folder = c.checkpoint, .every_steps = c.every_steps, .every_s = c.every_s, .keep = c.keep};
           if (const auto there = CheckpointFolder(c.checkpoint).list(); !there.empty()) {
             const Manifest manifest = verify_checkpoint(there[0]);
-            restore(stage, there[0], manifest);
+            restore(model, there[0], manifest);
             options.checkpoint.resumed = there[0];
             options.start = manifest.position;
             if (transport.rank() == 0) run.first_step = manifest.position.step;
           }
         }
         job.barrier();  // nobody writes while others look
-        const TrainResult result = train(stage, network, plan, schedule, data, transport, options, recorder);
-        const StateHash state = state_hash(stage, job);
-        Weights weights = gather_weights(stage, job);
+        const TrainResult result = train(model, profile, plan, schedule, data, transport, options, recorder);
+        const StateHash state = state_hash(model, job);
+        Weights weights = gather_weights(model, job);
         if (transport.rank() != 0) return;
         run.state = state.all;
         run.unsaved = result.unsaved;
@@ -116,39 +116,39 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
   return run;
 }
 
-Plan by_antichains(const Profile& network, int stages) {
-  return plan_antichain(network, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
+Plan by_antichains(const Profile& profile, int stages) {
+  return plan_antichain(profile, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
 }
 
 MakePlan at_random(unsigned seed) {
-  return [seed](const Profile& network, int stages) {
+  return [seed](const Profile& profile, int stages) {
     std::mt19937 random(seed);
-    return random_plan(random, network, stages);
+    return random_plan(random, profile, stages);
   };
 }
 
 MakePlan placed(MakePlan cut, std::vector<int> rank_of_stage) {
-  return [cut = std::move(cut), ranks = std::move(rank_of_stage)](const Profile& network, int) {
-    Plan plan = cut(network, int(ranks.size()));
+  return [cut = std::move(cut), ranks = std::move(rank_of_stage)](const Profile& profile, int) {
+    Plan plan = cut(profile, int(ranks.size()));
     for (size_t s = 0; s < ranks.size(); ++s) plan.stages[s].ranks = {ranks[s]};
     return plan;
   };
 }
 
 MakeSchedule by_policy(Policy policy) {
-  return [policy](const Profile& network, const Plan& plan, int microbatches) {
-    return make_schedule(network, plan, policy, microbatches);
+  return [policy](const Profile& profile, const Plan& plan, int microbatches) {
+    return make_schedule(profile, plan, policy, microbatches);
   };
 }
 
-Profile priced_by_flops(Profile network) {
-  for (ProfileNode& node : network.nodes) {
+Profile priced_by_flops(Profile profile) {
+  for (ProfileNode& node : profile.nodes) {
     NodeCost& cost = node.cost;
     cost.forward_s = cost.flops / 1e11 + double(cost.output_bytes) / 1e10 + 1e-6;
     cost.backward_input_s = cost.forward_s;
     if (cost.param_bytes > 0) cost.backward_weight_s = cost.forward_s;
   }
-  return network;
+  return profile;
 }
 
 }  // namespace antichain::test

@@ -48,8 +48,8 @@ inline Graph two_consumers() {
   return lower(g, backend("cpu"));
 }
 
-inline Plan cut_behind_relu(const Graph& graph, const Profile& network) {
-  Plan plan{.model = network.model, .graph_hash = network.graph_hash};
+inline Plan cut_behind_relu(const Graph& graph, const Profile& profile) {
+  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
   plan.stages.resize(2);
   plan.stages[0].ranks = {0};
   plan.stages[1].ranks = {1};
@@ -60,13 +60,13 @@ inline Plan cut_behind_relu(const Graph& graph, const Profile& network) {
 
 struct TwoStages {
   Graph graph = two_consumers();
-  Profile network = unpriced(graph, backend("cpu").description());
-  Plan plan = cut_behind_relu(graph, network);
-  Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  Profile profile = unpriced(graph, backend("cpu").description());
+  Plan plan = cut_behind_relu(graph, profile);
+  Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 4);
   NotingTransport transport;
   Context context{backend("cpu")};
-  Stage stage{graph, plan.stages[1].nodes, context, 0};
-  RankMemory of_rank{stage, network, plan, schedule, 1, Mode::train};
+  RankModel model{graph, plan.stages[1].nodes, context, 0};
+  RankMemory of_rank{model, profile, plan, schedule, 1, Mode::train};
   const StageMemory& memory = of_rank.of(1);
   Seat seat = seat_of(plan, 1, 4);
   std::unique_ptr<StepDevice> device = make_step_device(context, transport);

@@ -22,13 +22,13 @@ using Folded = std::vector<int>;  // the consumers whose contributions were adde
 
 class DataFlow {
  public:
-  DataFlow(const Schedule& schedule, const Profile& network, const Plan& plan)
+  DataFlow(const Schedule& schedule, const Profile& profile, const Plan& plan)
       : schedule_(schedule),
-        network_(network),
+        profile_(profile),
         plan_(plan),
         next_(schedule.ranks.size(), 0),
-        stage_of_(plan.stage_of(int(network.nodes.size()))),
-        consumers_(network.consumers()) {}
+        stage_of_(plan.stage_of(int(profile.nodes.size()))),
+        consumers_(profile.consumers()) {}
 
   void run() {
     for (bool moved = true; moved;) {
@@ -94,8 +94,8 @@ class DataFlow {
     ++forwards;
     EXPECT_TRUE(rank_of_.emplace(std::pair(s, m), rank).second) << s << "F" << m << " twice";
     for (int n : plan_.stages[s].nodes) {
-      for (int x : network_.nodes[n].inputs) {
-        const bool there = network_.nodes[x].role == Role::input
+      for (int x : profile_.nodes[n].inputs) {
+        const bool there = profile_.nodes[x].role == Role::input
                                ? loaded_.count({rank, s, m})
                                : received_.count({rank, s, x, m}) || outputs_.count({rank, x, m});
         EXPECT_TRUE(there) << "node " << n << " lacks input " << x << " of micro-batch " << m;
@@ -116,7 +116,7 @@ class DataFlow {
   void input_gradients(int rank, int s, int m) {
     EXPECT_EQ(rank_of_.at({s, m}), rank) << s << "B" << m << " far from its forward";
     for (int n : plan_.stages[s].nodes)
-      if (network_.nodes[n].needs_gradient) {
+      if (profile_.nodes[n].needs_gradient) {
         EXPECT_EQ(fold(rank, s, n, m), descending(n)) << "gradient of node " << n;
       }
     done_.insert({rank, s, m});
@@ -219,7 +219,7 @@ class DataFlow {
   }
 
   const Schedule& schedule_;
-  const Profile& network_;
+  const Profile& profile_;
   const Plan& plan_;
   std::vector<size_t> next_;
   std::vector<int> stage_of_;
@@ -234,8 +234,8 @@ class DataFlow {
   std::set<std::pair<int, int>> reduced_, stepped_;             // rank, stage
 };
 
-inline void follow_data(const Schedule& schedule, const Profile& network, const Plan& plan, bool training) {
-  DataFlow flow(schedule, network, plan);
+inline void follow_data(const Schedule& schedule, const Profile& profile, const Plan& plan, bool training) {
+  DataFlow flow(schedule, profile, plan);
   flow.run();
   const int each = int(plan.stages.size()) * schedule.microbatches;
   EXPECT_EQ(flow.forwards, each);

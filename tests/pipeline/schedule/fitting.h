@@ -24,9 +24,9 @@ inline int fitting(const Policy& policy, int microbatches, int ranks) {
 
 // A random cut into as many stages as so many ranks have under the policy, each on its rank.
 inline auto for_policy(const Policy& policy, unsigned seed) {
-  return [&policy, seed](const Profile& network, int ranks) {
+  return [&policy, seed](const Profile& profile, int ranks) {
     std::mt19937 random(seed);
-    return on_ranks_of(policy, random_plan(random, network, ranks * chunks_of(policy)));
+    return on_ranks_of(policy, random_plan(random, profile, ranks * chunks_of(policy)));
   };
 }
 
@@ -34,8 +34,8 @@ inline auto for_policy(const Policy& policy, unsigned seed) {
 struct ChainOfRanks {
   ChainOfRanks(const Policy& policy, int ranks,
                NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1})
-      : network(chain(ranks * chunks_of(policy), cost)), plan(on_ranks_of(policy, one_node_each(network))) {}
-  Profile network;
+      : profile(chain(ranks * chunks_of(policy), cost)), plan(on_ranks_of(policy, one_node_each(profile))) {}
+  Profile profile;
   Plan plan;
 };
 

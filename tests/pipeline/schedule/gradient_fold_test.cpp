@@ -10,12 +10,12 @@ namespace {
 
 // Node 1 with the consumers 2, 3, 4, 5.
 Profile fan_out() {
-  Profile network = empty_network();
-  network.nodes.push_back(node("image", Role::input, {}, false, {}));
-  network.nodes.push_back(node("tensor", Role::compute, {0}, true, {}));
+  Profile profile = empty_network();
+  profile.nodes.push_back(node("image", Role::input, {}, false, {}));
+  profile.nodes.push_back(node("tensor", Role::compute, {0}, true, {}));
   for (int i = 2; i <= 5; ++i)
-    network.nodes.push_back(node(fmt::format("c{}", i), Role::compute, {1}, true, {}));
-  return network;
+    profile.nodes.push_back(node(fmt::format("c{}", i), Role::compute, {1}, true, {}));
+  return profile;
 }
 
 // "2:5.4" is stage 2's run down to consumer 4.
@@ -57,11 +57,11 @@ TEST(GradientFold, ALocalConsumerFirstLeavesTheOthersSingle) {
 }
 
 TEST(GradientFold, NoTermsWithoutNeed) {
-  Profile network = fan_out();
-  EXPECT_TRUE(gradient_fold(network, {-1, 0, 0, 0, 0, 0}, 0).empty());  // an input
-  EXPECT_TRUE(gradient_fold(network, {-1, 0, 0, 0, 0, 0}, 5).empty());  // no consumer
-  network.nodes[1].needs_gradient = false;
-  EXPECT_TRUE(gradient_fold(network, {-1, 0, 1, 1, 1, 1}, 1).empty());
+  Profile profile = fan_out();
+  EXPECT_TRUE(gradient_fold(profile, {-1, 0, 0, 0, 0, 0}, 0).empty());  // an input
+  EXPECT_TRUE(gradient_fold(profile, {-1, 0, 0, 0, 0, 0}, 5).empty());  // no consumer
+  profile.nodes[1].needs_gradient = false;
+  EXPECT_TRUE(gradient_fold(profile, {-1, 0, 1, 1, 1, 1}, 1).empty());
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace antichain::test {
 
 // A schedule that validate() accepts, and what it is of.
 struct GoodSchedule {
-  const Profile& network;
+  const Profile& profile;
   const Plan& plan;
   const Schedule& schedule;
 };
@@ -27,7 +27,7 @@ inline void expect_refused(const GoodSchedule& good, const std::string& after, c
   ASSERT_NE(at, std::string::npos) << from;
   text.replace(at, from.size(), to);
   SCOPED_TRACE(from + " → " + to);
-  expect_error([&] { validate(parse_schedule(text, "text"), good.network, good.plan); }, words);
+  expect_error([&] { validate(parse_schedule(text, "text"), good.profile, good.plan); }, words);
 }
 
 struct Swaps {
@@ -37,20 +37,20 @@ struct Swaps {
 // Dropping or doubling any one action is refused. Swapping two neighbours is refused, or the result is again
 // good: then the independent interpreter agrees.
 inline void mutate_every_action(const GoodSchedule& good, Swaps& swaps) {
-  const auto& [network, plan, schedule] = good;
+  const auto& [profile, plan, schedule] = good;
   for (size_t r = 0; r < schedule.ranks.size(); ++r)
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
       Schedule dropped = schedule, doubled = schedule, swapped = schedule;
       dropped.ranks[r].erase(dropped.ranks[r].begin() + i);
       doubled.ranks[r].insert(doubled.ranks[r].begin() + i, schedule.ranks[r][i]);
       const std::string word = print(schedule.ranks[r][i]);
-      expect_error([&] { validate(dropped, network, plan); }, {word, "missing"});
-      expect_error([&] { validate(doubled, network, plan); }, {word, "twice"});
+      expect_error([&] { validate(dropped, profile, plan); }, {word, "missing"});
+      expect_error([&] { validate(doubled, profile, plan); }, {word, "twice"});
       if (i + 1 == schedule.ranks[r].size()) continue;
       std::swap(swapped.ranks[r][i], swapped.ranks[r][i + 1]);
       try {
-        validate(swapped, network, plan);
-        follow_data(swapped, network, plan, true);
+        validate(swapped, profile, plan);
+        follow_data(swapped, profile, plan, true);
         ++swaps.harmless;
       } catch (const Error&) {
         ++swaps.refused;

@@ -12,10 +12,10 @@ namespace {
 
 TEST(ScheduleCsv, IsWrittenAsPyTorchReadsIt) {
   const ChainOfRanks two(Policy::one_f_one_b, 2);
-  EXPECT_EQ(to_csv(make_schedule(two.network, two.plan, Policy::one_f_one_b, 3)),
+  EXPECT_EQ(to_csv(make_schedule(two.profile, two.plan, Policy::one_f_one_b, 3)),
             "0F0,0F1,0B0,0F2,0B1,0B2\n"
             "1F0,1B0,1F1,1B1,1F2,1B2\n");
-  EXPECT_EQ(to_csv(make_schedule(two.network, two.plan, policy("zb-h1"), 2)),
+  EXPECT_EQ(to_csv(make_schedule(two.profile, two.plan, policy("zb-h1"), 2)),
             "0F0,0F1,0I0,0W0,0I1,0W1\n"
             "1F0,1I0,1F1,1I1,1W0,1W1\n");
 }
@@ -23,7 +23,7 @@ TEST(ScheduleCsv, IsWrittenAsPyTorchReadsIt) {
 TEST(ScheduleCsv, HasFusedPairs) {
   const Policy& policy = antichain::policy("dualpipe-v");
   const ChainOfRanks of(policy, 2);
-  EXPECT_EQ(to_csv(make_schedule(of.network, of.plan, policy, 5)),
+  EXPECT_EQ(to_csv(make_schedule(of.profile, of.plan, policy, 5)),
             "0F0,0F1,0F2,3F0,3I0,3W0,3F1,(0F3;3B1)OVERLAP_F_B,(3F2;0B0)OVERLAP_F_B,(0F4;3B2)OVERLAP_F_B,(3F3;"
             "0B1)OVERLAP_F_B,3B3,(3F4;0B2)OVERLAP_F_B,3B4,0I3,0W3,0I4,0W4\n"
             "1F0,2F0,1F1,2F1,1F2,2B0,(2F2;1B0)OVERLAP_F_B,(1F3;2B1)OVERLAP_F_B,(2F3;1B1)OVERLAP_F_B,(1F4;2B2)"
@@ -36,9 +36,9 @@ TEST(ScheduleCsv, GivesEveryPolicysScheduleBack) {
     for (const int ranks : {1, 2, 3, 5}) {
       SCOPED_TRACE(fmt::format("{} on {} ranks", policy.name, ranks));
       const ChainOfRanks of(policy, ranks);
-      const Schedule schedule = make_schedule(of.network, of.plan, policy, fitting(policy, 11, ranks));
+      const Schedule schedule = make_schedule(of.profile, of.plan, policy, fitting(policy, 11, ranks));
       const std::string csv = to_csv(schedule);
-      const Schedule again = make_schedule(of.network, of.plan, parse_csv(csv, "x.csv"), "x.csv");
+      const Schedule again = make_schedule(of.profile, of.plan, parse_csv(csv, "x.csv"), "x.csv");
       EXPECT_EQ(again.microbatches, schedule.microbatches);
       EXPECT_EQ(print(again), print(schedule));
       EXPECT_EQ(to_csv(again), csv);
@@ -76,7 +76,7 @@ TEST(ScheduleCsv, HasToFitThePlan) {
   const ChainOfRanks of(Policy::one_f_one_b, 2);
   const auto refused = [&](const std::string& text, std::initializer_list<std::string> words) {
     SCOPED_TRACE(text);
-    expect_error([&] { make_schedule(of.network, of.plan, parse_csv(text, "x.csv"), "x.csv"); }, words);
+    expect_error([&] { make_schedule(of.profile, of.plan, parse_csv(text, "x.csv"), "x.csv"); }, words);
   };
   refused("0F0,0B0\n1F0,1B0\n2F0,2B0\n", {"x.csv:3", "2F0 names no stage", "the plan has 2"});
   refused("1F0,1B0\n0F0,0B0\n", {"x.csv:1", "1F0 is on rank 0", "rank 1"});

@@ -11,13 +11,13 @@ namespace {
 
 class Mutation : public ::testing::Test {
  protected:
-  const Profile network = chain(3);
-  const Plan plan = one_node_each(network);
-  const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  const Profile profile = chain(3);
+  const Plan plan = one_node_each(profile);
+  const Schedule good = make_schedule(profile, plan, Policy::one_f_one_b, 4);
 
   void refused(const std::string& from, const std::string& to,
                std::initializer_list<std::string> words) const {
-    expect_refused({network, plan, good}, "", from, to, words);
+    expect_refused({profile, plan, good}, "", from, to, words);
   }
 };
 
@@ -67,7 +67,7 @@ TEST_F(Mutation, WhatThePlanDoesNotAskFor) {
   refused(" 1F2 ", " 5F2 ", {"rank 1", "5F2", "no stage"});
   Schedule short_of_one = good;
   short_of_one.ranks.pop_back();
-  expect_error([&] { validate(short_of_one, network, plan); }, {"2 ranks", "plan has 3"});
+  expect_error([&] { validate(short_of_one, profile, plan); }, {"2 ranks", "plan has 3"});
 }
 
 TEST_F(Mutation, Deadlock) {
@@ -79,19 +79,19 @@ TEST_F(Mutation, Deadlock) {
 }
 
 TEST_F(Mutation, AGradientInAForwardOnlySchedule) {
-  Schedule schedule = make_schedule(network, plan, Policy::forward_only, 2);
+  Schedule schedule = make_schedule(profile, plan, Policy::forward_only, 2);
   schedule.ranks[0].push_back({Verb::recv, 0, 0, {Flow::gradient, 2, 3}, 1});
-  expect_error([&] { validate(schedule, network, plan); }, {"0B0", "missing"});
+  expect_error([&] { validate(schedule, profile, plan); }, {"0B0", "missing"});
 }
 
 TEST(Mutations, AnyOneActionOfRandomSchedules) {
   std::mt19937 random(7);
   Swaps swaps;
   for (int trial = 0; trial < 20; ++trial) {
-    const Profile network = random_network(random, 6);
-    const Plan plan = random_plan(random, network, 3);
+    const Profile profile = random_network(random, 6);
+    const Plan plan = random_plan(random, profile, 3);
     const Policy policy = trial % 2 ? Policy::one_f_one_b : Policy::gpipe;
-    mutate_every_action({network, plan, make_schedule(network, plan, policy, 3)}, swaps);
+    mutate_every_action({profile, plan, make_schedule(profile, plan, policy, 3)}, swaps);
   }
   EXPECT_GT(swaps.refused, 100);
   EXPECT_GT(swaps.harmless, 100);  // two sends, two recvs: their order does not matter
@@ -102,9 +102,9 @@ TEST(Mutations, AnyOneActionWhereARankHasSeveralStages) {
   Swaps swaps;
   for (const Policy& policy : policies()) {
     if (chunks_of(policy) == 1) continue;
-    const Profile network = random_network(random, 8);
-    const Plan plan = on_ranks_of(policy, random_plan(random, network, 4));
-    mutate_every_action({network, plan, make_schedule(network, plan, policy, 4)}, swaps);
+    const Profile profile = random_network(random, 8);
+    const Plan plan = on_ranks_of(policy, random_plan(random, profile, 4));
+    mutate_every_action({profile, plan, make_schedule(profile, plan, policy, 4)}, swaps);
   }
   EXPECT_GT(swaps.refused, 100);
   EXPECT_GT(swaps.harmless, 100);

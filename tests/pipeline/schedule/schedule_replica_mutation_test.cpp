@@ -10,14 +10,14 @@ namespace {
 
 class ReplicaMutation : public ::testing::Test {
  protected:
-  const Profile network = chain(2);
-  const Plan plan = replicated(one_node_each(network), {2, 1});
-  const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  const Profile profile = chain(2);
+  const Plan plan = replicated(one_node_each(profile), {2, 1});
+  const Schedule good = make_schedule(profile, plan, Policy::one_f_one_b, 4);
 
   // On the line of a rank.
   void refused(int rank, const std::string& from, const std::string& to,
                std::initializer_list<std::string> words) const {
-    expect_refused({network, plan, good}, fmt::format("rank {}:", rank), from, to, words);
+    expect_refused({profile, plan, good}, fmt::format("rank {}:", rank), from, to, words);
   }
 };
 
@@ -36,13 +36,13 @@ TEST_F(ReplicaMutation, AnAllReduceTooEarlyTooLateTwiceOrOfNobody) {
 
 // Three nodes of 300 kB a stage: three buckets.
 TEST(BucketMutation, AnAllReduceOfABucketThatIsMissingTwiceOutOfOrderOrNoBucket) {
-  const Profile network = chain(4, {.forward_s = 1, .backward_input_s = 1, .param_bytes = 300'000});
-  const Plan plan = replicated(plan_of(network, {{2, 3, 4}, {5}}), {2, 1});
-  const Schedule good = make_schedule(network, plan, Policy::one_f_one_b, 4);
+  const Profile profile = chain(4, {.forward_s = 1, .backward_input_s = 1, .param_bytes = 300'000});
+  const Plan plan = replicated(plan_of(profile, {{2, 3, 4}, {5}}), {2, 1});
+  const Schedule good = make_schedule(profile, plan, Policy::one_f_one_b, 4);
   ASSERT_NE(print(good).find("0B3 0A0 0A1 0A2 0U"), std::string::npos) << print(good);
   const auto refused = [&](int rank, const std::string& from, const std::string& to,
                            std::initializer_list<std::string> words) {
-    expect_refused({network, plan, good}, fmt::format("rank {}:", rank), from, to, words);
+    expect_refused({profile, plan, good}, fmt::format("rank {}:", rank), from, to, words);
   };
   refused(0, " 0A1", "", {"rank 0", "0A1", "missing", "every replica"});
   refused(1, " 0A0 0A1 0A2", "", {"rank 1", "0A0", "missing", "every replica"});
@@ -57,9 +57,9 @@ TEST(BucketMutation, AnAllReduceOfABucketThatIsMissingTwiceOutOfOrderOrNoBucket)
   Schedule fewer = good;
   for (const int rank : {0, 1})
     std::erase(fewer.ranks[size_t(rank)], Action{.verb = Verb::reduce, .bucket = 2});
-  validate(fewer, network, plan);
+  validate(fewer, profile, plan);
   Swaps swaps;
-  mutate_every_action({network, plan, good}, swaps);
+  mutate_every_action({profile, plan, good}, swaps);
   EXPECT_GT(swaps.refused, 10);
 }
 
@@ -81,9 +81,9 @@ TEST_F(ReplicaMutation, MicrobatchesOutOfOrderOnOneReplica) {
 }
 
 TEST_F(ReplicaMutation, AnAllReduceInEvaluation) {
-  Schedule schedule = make_schedule(network, plan, Policy::forward_only, 2);
+  Schedule schedule = make_schedule(profile, plan, Policy::forward_only, 2);
   for (int rank : {0, 1}) schedule.ranks[rank].push_back({Verb::reduce, 0});
-  expect_error([&] { validate(schedule, network, plan); }, {"0B0", "missing"});
+  expect_error([&] { validate(schedule, profile, plan); }, {"0B0", "missing"});
 }
 
 TEST_F(ReplicaMutation, Deadlock) {
@@ -99,10 +99,10 @@ TEST(ReplicaMutations, AnyOneActionOfRandomSchedules) {
   std::mt19937 random(13);
   Swaps swaps;
   for (int trial = 0; trial < 12; ++trial) {
-    const Profile network = random_network(random, 5);
-    const Plan plan = randomly_replicated(random, random_plan(random, network, 2), 3);
+    const Profile profile = random_network(random, 5);
+    const Plan plan = randomly_replicated(random, random_plan(random, profile, 2), 3);
     const Policy policy = trial % 2 ? Policy::one_f_one_b : Policy::gpipe;
-    mutate_every_action({network, plan, make_schedule(network, plan, policy, 3 + trial % 3)}, swaps);
+    mutate_every_action({profile, plan, make_schedule(profile, plan, policy, 3 + trial % 3)}, swaps);
   }
   EXPECT_GT(swaps.refused, 100);
   EXPECT_GT(swaps.harmless, 50);

@@ -18,9 +18,9 @@ std::string only_ranks(const Schedule& schedule) {
 
 // Two devices share the first stage: 3 devices from there on, so each has 2 micro-batches in flight.
 TEST(Replicas, TakeMicrobatchesInTurn) {
-  const Profile network = chain(2);
-  const Plan plan = replicated(one_node_each(network), {2, 1});
-  EXPECT_EQ(only_ranks(make_schedule(network, plan, Policy::one_f_one_b, 5)),
+  const Profile profile = chain(2);
+  const Plan plan = replicated(one_node_each(profile), {2, 1});
+  EXPECT_EQ(only_ranks(make_schedule(profile, plan, Policy::one_f_one_b, 5)),
             "rank 0: 0L0 0F0 0S0:a2>2 0L2 0F2 0S2:a2>2 0R0:g2.3<2 0B0 0L4 0F4 0S4:a2>2 "
             "0R2:g2.3<2 0B2 0R4:g2.3<2 0B4 0A 0U\n"
             "rank 1: 0L1 0F1 0S1:a2>2 0L3 0F3 0S3:a2>2 0R1:g2.3<2 0B1 0R3:g2.3<2 0B3 0A 0U\n"
@@ -29,15 +29,15 @@ TEST(Replicas, TakeMicrobatchesInTurn) {
 }
 
 TEST(Replicas, OfEveryStageMeetByMicrobatch) {
-  const Profile network = chain(2);
-  const Plan plan = replicated(one_node_each(network), {2, 3}, {4, 0, 1, 3, 2});
-  EXPECT_EQ(only_ranks(make_schedule(network, plan, Policy::gpipe, 3)),
+  const Profile profile = chain(2);
+  const Plan plan = replicated(one_node_each(profile), {2, 3}, {4, 0, 1, 3, 2});
+  EXPECT_EQ(only_ranks(make_schedule(profile, plan, Policy::gpipe, 3)),
             "rank 0: 0L1 0F1 0S1:a2>3 0R1:g2.3<3 0B1 0A 0U\n"
             "rank 1: 1L0 1R0:a2<4 1F0 1B0 1S0:g2.3>4 1A 1U\n"
             "rank 2: 1L2 1R2:a2<4 1F2 1B2 1S2:g2.3>4 1A 1U\n"
             "rank 3: 1L1 1R1:a2<0 1F1 1B1 1S1:g2.3>0 1A 1U\n"
             "rank 4: 0L0 0F0 0S0:a2>1 0L2 0F2 0S2:a2>2 0R0:g2.3<1 0B0 0R2:g2.3<2 0B2 0A 0U\n");
-  EXPECT_EQ(only_ranks(make_schedule(network, plan, Policy::forward_only, 3)),
+  EXPECT_EQ(only_ranks(make_schedule(profile, plan, Policy::forward_only, 3)),
             "rank 0: 0L1 0F1 0S1:a2>3\n"
             "rank 1: 1L0 1R0:a2<4 1F0\n"
             "rank 2: 1L2 1R2:a2<4 1F2\n"
@@ -46,10 +46,10 @@ TEST(Replicas, OfEveryStageMeetByMicrobatch) {
 }
 
 TEST(Replicas, TheLegendNamesTheAllReduceWhereThereIsOne) {
-  const Profile network = chain(1);
-  const Plan plan = one_node_each(network);
+  const Profile profile = chain(1);
+  const Plan plan = one_node_each(profile);
   const auto legend = [&](const Plan& plan) {
-    return print(make_schedule(network, plan, Policy::gpipe, 2)).substr(0, 200);
+    return print(make_schedule(profile, plan, Policy::gpipe, 2)).substr(0, 200);
   };
   EXPECT_EQ(legend(plan).find("all-reduce"), std::string::npos);
   EXPECT_NE(legend(replicated(plan, {2})).find("S send, A all-reduce over the replicas, U update\n"),
@@ -59,15 +59,15 @@ TEST(Replicas, TheLegendNamesTheAllReduceWhereThereIsOne) {
 // Every number of replicas of two stages, every small M: never stuck, every gradient once; each replica has
 // ceil(devices left / replicas) micro-batches in flight, or all it has.
 TEST(Replicas, HoldForAllSmallSizes) {
-  const Profile network = chain(3);
+  const Profile profile = chain(3);
   for (int a = 1; a <= 4; ++a)
     for (int b = 1; b <= 4; ++b)
       for (int M = std::max(a, b); M <= 13; ++M)
         for (const Policy& policy : policies_with_replicas()) {
           SCOPED_TRACE(fmt::format("{} and {} replicas, M {}, {}", a, b, M, policy.name));
-          const Plan plan = replicated(one_node_each(network), {a, b, 1});
-          const Schedule schedule = make_schedule(network, plan, policy, M);
-          follow_data(schedule, network, plan, policy != Policy::forward_only);
+          const Plan plan = replicated(one_node_each(profile), {a, b, 1});
+          const Schedule schedule = make_schedule(profile, plan, policy, M);
+          follow_data(schedule, profile, plan, policy != Policy::forward_only);
           const std::vector<RankSlots> all = slots(schedule);
           const auto expect_in_flight = [&](int rank, int i, int r, int devices_left) {
             const int mine = (M - i + r - 1) / r;
@@ -86,13 +86,13 @@ TEST(Replicas, HoldForRandomNetworks) {
   std::mt19937 random(11);
   for (int trial = 0; trial < 600; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
-    const Profile network = random_network(random, 4 + int(random() % 14));
+    const Profile profile = random_network(random, 4 + int(random() % 14));
     const Plan plan =
-        randomly_replicated(random, random_plan(random, network, 1 + int(random() % 5)), 1 + trial % 5);
+        randomly_replicated(random, random_plan(random, profile, 1 + int(random() % 5)), 1 + trial % 5);
     const std::vector<Policy> all = policies_with_replicas();
     const Policy& policy = all[size_t(trial) % all.size()];
-    const Schedule schedule = make_schedule(network, plan, policy, 5 + int(random() % 12));
-    follow_data(schedule, network, plan, policy != Policy::forward_only);
+    const Schedule schedule = make_schedule(profile, plan, policy, 5 + int(random() % 12));
+    follow_data(schedule, profile, plan, policy != Policy::forward_only);
     const std::string text = print(schedule);
     EXPECT_EQ(parse_schedule(text, "text").ranks, schedule.ranks);
     EXPECT_EQ(print(parse_schedule(text, "text")), text);
@@ -127,10 +127,10 @@ TEST(Replicas, SlotsCountTheRanksOwnMicrobatches) {
   };
   int checked = 0;
   for (int trial = 0; trial < 60; ++trial) {
-    const Profile network = random_network(random, 4 + int(random() % 6));
-    const Plan plan = randomly_replicated(random, random_plan(random, network, 2 + int(random() % 2)), 3);
+    const Profile profile = random_network(random, 4 + int(random() % 6));
+    const Plan plan = randomly_replicated(random, random_plan(random, profile, 2 + int(random() % 2)), 3);
     const Schedule schedule =
-        make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, 4 + int(random() % 6));
+        make_schedule(profile, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, 4 + int(random() % 6));
     const std::vector<RankSlots> all = slots(schedule);
     for (int r = 0; r < int(all.size()); ++r) {
       const int replicas = int(stage_of_rank(plan, r).ranks.size());
@@ -148,9 +148,9 @@ TEST(Replicas, SlotsCountTheRanksOwnMicrobatches) {
 }
 
 TEST(Replicas, TooFewSlotsAreRefused) {
-  const Profile network = chain(2);
+  const Profile profile = chain(2);
   const Schedule schedule =
-      make_schedule(network, replicated(one_node_each(network), {2, 1}), Policy::one_f_one_b, 8);
+      make_schedule(profile, replicated(one_node_each(profile), {2, 1}), Policy::one_f_one_b, 8);
   const std::vector<RankSlots> enough = slots(schedule);
   EXPECT_EQ(enough,
             (std::vector<RankSlots>{{{0, {2, 0, 1, 2, 0}}}, {{0, {2, 0, 1, 2, 0}}}, {{1, {1, 0, 0, 0, 4}}}}));
@@ -161,10 +161,10 @@ TEST(Replicas, TooFewSlotsAreRefused) {
 }
 
 TEST(Replicas, WithoutAMicrobatchAreRefused) {
-  const Profile network = chain(2);
-  const Plan plan = replicated(one_node_each(network), {1, 4});
+  const Profile profile = chain(2);
+  const Plan plan = replicated(one_node_each(profile), {1, 4});
   for (const Policy& policy : policies_with_replicas())
-    expect_error([&] { make_schedule(network, plan, policy, 3); },
+    expect_error([&] { make_schedule(profile, plan, policy, 3); },
                  {"stage 1", "4 replicas", "3 micro-batches", "rank 4 would have nothing to do"});
 }
 

@@ -12,9 +12,9 @@ namespace antichain::test {
 namespace {
 
 std::vector<Slots> chain_slots(int stages, Policy policy, int microbatches) {
-  const Profile network = chain(stages);
+  const Profile profile = chain(stages);
   std::vector<Slots> all;
-  for (const RankSlots& of_rank : slots(make_schedule(network, one_node_each(network), policy, microbatches)))
+  for (const RankSlots& of_rank : slots(make_schedule(profile, one_node_each(profile), policy, microbatches)))
     all.push_back(only(of_rank));
   return all;
 }
@@ -46,14 +46,14 @@ TEST(ScheduleSlots, OneStageSendsNothing) {
 TEST(ScheduleSlots, HeldGradientsWhereTheHalvesAreApart) {
   const Schedule schedule =
       parse_schedule("microbatches 3\nrank 0: 0L0 0F0 0L1 0F1 0I0 0I1 0L2 0F2 0W0 0I2 0W1 0W2 0U\n", "text");
-  const Profile network = chain(1);
-  validate(schedule, network, one_node_each(network));
+  const Profile profile = chain(1);
+  validate(schedule, profile, one_node_each(profile));
   EXPECT_EQ(slots(schedule), (std::vector<RankSlots>{{{0, {3, 2, 0, 0, 0}}}}));
 }
 
 TEST(ScheduleSlots, ReceivingAheadTakesMoreOfThem) {
-  const Profile network = chain(2);
-  std::string text = print(make_schedule(network, one_node_each(network), Policy::one_f_one_b, 3));
+  const Profile profile = chain(2);
+  std::string text = print(make_schedule(profile, one_node_each(profile), Policy::one_f_one_b, 3));
   const std::string from = "1F0 1B0 1S0:g2.3>0 1L1 1R1:a2<0 1F1", to = "1L1 1R1:a2<0 1F0 1B0 1S0:g2.3>0 1F1";
   ASSERT_NE(text.find(from), std::string::npos) << text;
   text.replace(text.find(from), from.size(), to);
@@ -93,11 +93,11 @@ TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
   std::mt19937 random(3);
   int below_all = 0;
   for (int trial = 0; trial < 60; ++trial) {
-    const Profile network = random_network(random, 4 + int(random() % 6));
-    const Plan plan = random_plan(random, network, 2 + int(random() % 3));
+    const Profile profile = random_network(random, 4 + int(random() % 6));
+    const Plan plan = random_plan(random, profile, 2 + int(random() % 3));
     const int M = 2 + int(random() % 5);
     const Schedule schedule =
-        make_schedule(network, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
+        make_schedule(profile, plan, trial % 3 ? Policy::one_f_one_b : Policy::gpipe, M);
     const std::vector<RankSlots> all = slots(schedule);
     for (int r = 0; r < int(all.size()); ++r)
       for (const auto& [flow, k] : {std::pair(Flow::activation, only(all[r]).sent_activations),
@@ -112,8 +112,8 @@ TEST(ScheduleSlots, AreTheFewestThatAreSafe) {
 }
 
 TEST(ScheduleSlots, TooFewAreRefused) {
-  const Profile network = chain(3);
-  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 6);
+  const Profile profile = chain(3);
+  const Schedule schedule = make_schedule(profile, one_node_each(profile), Policy::one_f_one_b, 6);
   const std::vector<RankSlots> enough = slots(schedule);
   validate_slots(schedule, enough);
   const auto refused = [&](int rank, int Slots::*field, std::initializer_list<std::string> words) {

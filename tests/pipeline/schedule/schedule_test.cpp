@@ -17,8 +17,8 @@ namespace antichain::test {
 namespace {
 
 TEST(Schedule, OneForwardOneBackwardIsThis) {
-  const Profile network = chain(3);
-  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 4);
+  const Profile profile = chain(3);
+  const Schedule schedule = make_schedule(profile, one_node_each(profile), Policy::one_f_one_b, 4);
   EXPECT_EQ(
       print(schedule),
       "# <stage><letter><micro-batch>: L load, R receive, F forward, B backward, I its input half, "
@@ -37,23 +37,23 @@ TEST(Schedule, OneForwardOneBackwardIsThis) {
 }
 
 TEST(Schedule, GpipeDoesAllForwardsThenAllBackwardsAscending) {
-  const Profile network = chain(1);
-  EXPECT_NE(print(make_schedule(network, one_node_each(network), Policy::gpipe, 3))
+  const Profile profile = chain(1);
+  EXPECT_NE(print(make_schedule(profile, one_node_each(profile), Policy::gpipe, 3))
                 .find("rank 0: 0L0 0F0 0L1 0F1 0L2 0F2 0B0 0B1 0B2 0U\n"),
             std::string::npos);
 }
 
 TEST(Schedule, ForwardOnlyHasNoBackwardAndNoUpdate) {
-  const Profile network = chain(2);
-  EXPECT_NE(print(make_schedule(network, one_node_each(network), Policy::forward_only, 2))
+  const Profile profile = chain(2);
+  EXPECT_NE(print(make_schedule(profile, one_node_each(profile), Policy::forward_only, 2))
                 .find("rank 0: 0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1\n"
                       "rank 1: 1L0 1R0:a2<0 1F0 1L1 1R1:a2<0 1F1\n"),
             std::string::npos);
 }
 
 TEST(Schedule, StagesMayHaveTheirRanksInAnyOrder) {
-  const Profile network = chain(3);
-  const Schedule schedule = make_schedule(network, one_node_each(network, {2, 0, 1}), Policy::one_f_one_b, 1);
+  const Profile profile = chain(3);
+  const Schedule schedule = make_schedule(profile, one_node_each(profile, {2, 0, 1}), Policy::one_f_one_b, 1);
   EXPECT_NE(print(schedule).find("rank 0: 1R0:a2<2 1F0 1S0:a3>1 1R0:g3.4<1 1B0 1S0:g2.3>2 1U\n"
                                  "rank 1: 2L0 2R0:a3<0 2F0 2B0 2S0:g3.4>0 2U\n"
                                  "rank 2: 0L0 0F0 0S0:a2>0 0R0:g2.3<0 0B0 0U\n"),
@@ -71,8 +71,8 @@ TEST(Schedule, HoldsForAllSmallSizes) {
       for (int M = 1; M <= 24; ++M) {
         if (fitting(policy, M, S) != M) continue;
         SCOPED_TRACE("S " + std::to_string(S) + ", M " + std::to_string(M) + ", " + std::string(policy.name));
-        const Schedule schedule = make_schedule(of.network, of.plan, policy, M);
-        follow_data(schedule, of.network, of.plan, policy.trains);
+        const Schedule schedule = make_schedule(of.profile, of.plan, policy, M);
+        follow_data(schedule, of.profile, of.plan, policy.trains);
         const std::vector<RankSlots> all = slots(schedule);
         const InFlight in_flight = policy.in_flight_on(S, stages / S, M);
         for (int s = 0; s < stages; ++s)
@@ -88,17 +88,17 @@ TEST(Schedule, HoldsForRandomNetworks) {
   int crossing_orders = 0;  // plans in which a higher consumer sits on an earlier stage than a lower one
   for (int trial = 0; trial < 600; ++trial) {
     SCOPED_TRACE("trial " + std::to_string(trial));
-    const Profile network = random_network(random, 4 + int(random() % 14));
+    const Profile profile = random_network(random, 4 + int(random() % 14));
     const Policy& policy = policies()[trial % policies().size()];
     const int chunks = chunks_of(policy), ranks = 1 + int(random() % (chunks == 1 ? 5 : 2));
-    const Plan plan = on_ranks_of(policy, random_plan(random, network, ranks * chunks));
-    const auto stage_of = plan.stage_of(int(network.nodes.size()));
-    for (const auto& consumers : network.consumers())
+    const Plan plan = on_ranks_of(policy, random_plan(random, profile, ranks * chunks));
+    const auto stage_of = plan.stage_of(int(profile.nodes.size()));
+    for (const auto& consumers : profile.consumers())
       for (size_t i = 1; i < consumers.size(); ++i)
         crossing_orders += stage_of[consumers[i]] < stage_of[consumers[i - 1]];
     const int microbatches = fitting(policy, 1 + int(random() % 9), ranks);
-    const Schedule schedule = make_schedule(network, plan, policy, microbatches);
-    follow_data(schedule, network, plan, policy.trains);
+    const Schedule schedule = make_schedule(profile, plan, policy, microbatches);
+    follow_data(schedule, profile, plan, policy.trains);
     const std::string text = print(schedule);
     EXPECT_EQ(print(parse_schedule(text, "text")), text);
     EXPECT_EQ(parse_schedule(text, "text").ranks, schedule.ranks);
@@ -107,27 +107,27 @@ TEST(Schedule, HoldsForRandomNetworks) {
 }
 
 TEST(Schedule, LargeOnesAreMadeInTime) {
-  const Profile network = chain(64);
-  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 256);
+  const Profile profile = chain(64);
+  const Schedule schedule = make_schedule(profile, one_node_each(profile), Policy::one_f_one_b, 256);
   EXPECT_EQ(only(slots(schedule)[0]).microbatches, 64);
 }
 
 TEST(Schedule, RefusesWhatItCannotServe) {
-  const Profile network = chain(2);
-  Plan plan = one_node_each(network);
-  expect_error([&] { make_schedule(network, plan, Policy::gpipe, 0); }, {"0 micro-batches"});
+  const Profile profile = chain(2);
+  Plan plan = one_node_each(profile);
+  expect_error([&] { make_schedule(profile, plan, Policy::gpipe, 0); }, {"0 micro-batches"});
   plan.stages[1].ranks = {1, 2};
-  expect_error([&] { make_schedule(network, plan, Policy::gpipe, 1); },
+  expect_error([&] { make_schedule(profile, plan, Policy::gpipe, 1); },
                {"stage 1", "2 replicas", "1 micro-batch:", "rank 2"});
 }
 
 TEST(Schedule, APlanHasToFitThePlacement) {
-  const Profile network = chain(4);
-  const Plan one_each = one_node_each(network);
-  const Plan loop = one_node_each(network, {0, 1, 0, 1}), vee = one_node_each(network, {0, 1, 1, 0});
-  const Plan other_way = one_node_each(network, {1, 0, 0, 1});
+  const Profile profile = chain(4);
+  const Plan one_each = one_node_each(profile);
+  const Plan loop = one_node_each(profile, {0, 1, 0, 1}), vee = one_node_each(profile, {0, 1, 1, 0});
+  const Plan other_way = one_node_each(profile, {1, 0, 0, 1});
   const auto make = [&](const char* name, const Plan& plan, int M) {
-    return [&network, &plan, name, M] { make_schedule(network, plan, policy(name), M); };
+    return [&profile, &plan, name, M] { make_schedule(profile, plan, policy(name), M); };
   };
   EXPECT_NO_THROW(make("interleaved", loop, 4)());
   EXPECT_NO_THROW(make("zb-v", other_way, 4)()) << "ranks are in any order";
@@ -151,7 +151,7 @@ TEST(Schedule, ARowOfATableIsAPolicy) {
     EXPECT_EQ(std::ranges::count(policies(), each), 1) << "a name of its own";
     EXPECT_EQ(each.citation.empty(), !each.trains) << "what one may train by comes from somewhere";
     const ChainOfRanks of(each, 3);
-    const Schedule schedule = make_schedule(of.network, of.plan, each, 6);
+    const Schedule schedule = make_schedule(of.profile, of.plan, each, 6);
     EXPECT_EQ(learns(schedule), each.trains);
     EXPECT_EQ(has_halves(schedule), each.halves);
   }

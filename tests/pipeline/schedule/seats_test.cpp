@@ -21,7 +21,7 @@ namespace antichain::test {
 namespace {
 
 // chain(4) in a V: rank 0 has stages 0 and 3, rank 1 has stages 1 and 2.
-Plan vee(const Profile& network) { return plan_of(network, {{2}, {3}, {4}, {5}}, {0, 1, 1, 0}); }
+Plan vee(const Profile& profile) { return plan_of(profile, {{2}, {3}, {4}, {5}}, {0, 1, 1, 0}); }
 
 // As many ranks as stages or fewer: each stage goes to a random one, and now and then to a second one as
 // well.
@@ -49,13 +49,13 @@ constexpr const char* vee_text =
     "2B1 1B1 1S1:g2.3>0 1U 2U\n";
 
 TEST(Seats, AScheduleFileWithTwoStagesOnARankIsValid) {
-  const Profile network = chain(4);
-  const Plan plan = vee(network);
+  const Profile profile = chain(4);
+  const Plan plan = vee(profile);
   const Schedule schedule = parse_schedule(vee_text, "text");
-  EXPECT_NO_THROW(validate(schedule, network, plan));
+  EXPECT_NO_THROW(validate(schedule, profile, plan));
   // Forwards take 1 s, halves 1 s each. Rank 1 is done with its forwards at 5 s; rank 0's input half of
   // micro-batch 1 ends at 7 s, and the last backward of rank 1 at 13 s, of rank 0 at 15 s.
-  const Timeline timeline = simulate(schedule, plan, network, {});
+  const Timeline timeline = simulate(schedule, plan, profile, {});
   EXPECT_DOUBLE_EQ(timeline.step_s, 15);
   EXPECT_EQ(timeline.busy_s, (std::vector<double>{12, 12}));
 }
@@ -64,14 +64,14 @@ TEST(Seats, SchedulesHoldForRandomNetworks) {
   std::mt19937 random(31);
   int both_ways = 0, with_replicas = 0;
   for (int trial = 0; trial < 300; ++trial) {
-    const Profile network = random_network(random, 4 + int(random() % 8));
-    const Plan plan = folded(random, random_plan(random, network, 2 + int(random() % 4)));
+    const Profile profile = random_network(random, 4 + int(random() % 8));
+    const Plan plan = folded(random, random_plan(random, profile, 2 + int(random() % 4)));
     both_ways += has_several_stages_a_rank(plan) && plan.ranks() > 1;
     with_replicas += has_several_stages_a_rank(plan) && has_replicas(plan);
     for (const Policy& policy : {Policy::gpipe, Policy::forward_only}) {
-      const Schedule schedule = make_schedule(network, plan, policy, 2 + int(random() % 5));
+      const Schedule schedule = make_schedule(profile, plan, policy, 2 + int(random() % 5));
       SCOPED_TRACE(print(schedule));
-      follow_data(schedule, network, plan, policy.trains);
+      follow_data(schedule, profile, plan, policy.trains);
       EXPECT_EQ(parse_schedule(print(schedule), "text").ranks, schedule.ranks);
     }
   }
@@ -80,15 +80,15 @@ TEST(Seats, SchedulesHoldForRandomNetworks) {
 }
 
 TEST(Seats, OneForwardOneBackwardIsForOneStageARank) {
-  const Profile network = chain(4);
-  expect_error([&] { make_schedule(network, vee(network), Policy::one_f_one_b, 4); },
+  const Profile profile = chain(4);
+  expect_error([&] { make_schedule(profile, vee(profile), Policy::one_f_one_b, 4); },
                {"1f1b is an order for one stage a rank", "2 stages", "choose another schedule"});
 }
 
 // Nothing is sent between stages 1 and 2, which rank 1 has both.
 TEST(Seats, NoMessageStaysOnItsRank) {
-  const Profile network = chain(4);
-  const Schedule schedule = make_schedule(network, vee(network), Policy::gpipe, 3);
+  const Profile profile = chain(4);
+  const Schedule schedule = make_schedule(profile, vee(profile), Policy::gpipe, 3);
   for (size_t r = 0; r < schedule.ranks.size(); ++r)
     for (const Action& a : schedule.ranks[r]) {
       EXPECT_NE(a.peer, int(r)) << print(a);
@@ -98,11 +98,11 @@ TEST(Seats, NoMessageStaysOnItsRank) {
 
 // image → 2 → 3 → 4 → 5, and 4 and 5 use 2 as well: rank 1 gets it twice, once for each of its stages.
 TEST(Seats, EachStageOfARankGetsItsOwnMessage) {
-  Profile network = chain(4);
-  network.nodes[4].inputs = {2, 3};
-  network.nodes[5].inputs = {2, 4, 1};
-  const Plan plan = plan_of(network, {{2}, {3}, {4}, {5}}, {0, 0, 1, 1});
-  const std::string text = print(make_schedule(network, plan, Policy::gpipe, 1));
+  Profile profile = chain(4);
+  profile.nodes[4].inputs = {2, 3};
+  profile.nodes[5].inputs = {2, 4, 1};
+  const Plan plan = plan_of(profile, {{2}, {3}, {4}, {5}}, {0, 0, 1, 1});
+  const std::string text = print(make_schedule(profile, plan, Policy::gpipe, 1));
   EXPECT_NE(text.find("0F0 0S0:a2.4>1 0S0:a2.5>1 1F0"), std::string::npos) << text;
   EXPECT_NE(text.find("2R0:a2.4<0 2R0:a3<0 2F0 3L0 3R0:a2.5<0 3F0"), std::string::npos) << text;
 }
@@ -111,20 +111,20 @@ TEST(Seats, MutationsAreRefused) {
   std::mt19937 random(32);
   Swaps swaps;
   for (int trial = 0; trial < 12; ++trial) {
-    const Profile network = random_network(random, 4 + int(random() % 5));
-    const Plan plan = folded(random, random_plan(random, network, 3));
-    const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
-    mutate_every_action({network, plan, schedule}, swaps);
+    const Profile profile = random_network(random, 4 + int(random() % 5));
+    const Plan plan = folded(random, random_plan(random, profile, 3));
+    const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
+    mutate_every_action({profile, plan, schedule}, swaps);
   }
   EXPECT_GT(swaps.refused, 100);
   EXPECT_GT(swaps.harmless, 100);
 }
 
 TEST(Seats, AStageMayNotComeBeforeAnotherOfItsRankThatItUses) {
-  const Profile network = chain(4);
-  const Plan plan = vee(network);
-  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 1);
-  const GoodSchedule good{network, plan, schedule};
+  const Profile profile = chain(4);
+  const Plan plan = vee(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 1);
+  const GoodSchedule good{profile, plan, schedule};
   expect_refused(good, "rank 1", "1F0 2F0 2S0:a4>0", "2F0 2S0:a4>0 1F0",
                  {"rank 1", "2F0 comes before 1F0, which it needs"});
   expect_refused(good, "rank 1", "2B0 1B0", "1B0 2B0", {"rank 1", "1B0 comes before 2B0, which it needs"});
@@ -134,22 +134,22 @@ TEST(Seats, AStageMayNotComeBeforeAnotherOfItsRankThatItUses) {
 
 // A schedule that waits in a circle: rank 1 wants stage 3's gradient before it sends what stage 3 needs.
 TEST(Seats, ADeadlockNamesRankAndAction) {
-  const Profile network = chain(4);
-  const Plan plan = vee(network);
+  const Profile profile = chain(4);
+  const Plan plan = vee(profile);
   std::string text = vee_text;
   const std::string from = "2F0 2S0:a4>0 1R1:a2<0 1F1 2F1 2S1:a4>0 2R0:g4.5<0 2B0 1B0 1S0:g2.3>0";
   const std::string to = "2F0 2S0:a4>0 2R0:g4.5<0 2B0 1B0 1S0:g2.3>0 1R1:a2<0 1F1 2F1 2S1:a4>0";
   ASSERT_NE(text.find(from), std::string::npos);
   const std::string late = "0R0:g2.3<1 0B0 0R1:g2.3<1 0B1 ";
   text.replace(text.find(from), from.size(), to);
-  EXPECT_NO_THROW(validate(parse_schedule(text, "text"), network, plan)) << "depth first is fine";
+  EXPECT_NO_THROW(validate(parse_schedule(text, "text"), profile, plan)) << "depth first is fine";
   text.replace(text.find(late), late.size(), "");
   text.replace(text.find("3L1 3R1"), 0, late);
-  expect_error([&] { validate(parse_schedule(text, "text"), network, plan); }, {"deadlocks", "rank 0 waits"});
+  expect_error([&] { validate(parse_schedule(text, "text"), profile, plan); }, {"deadlocks", "rank 0 waits"});
 }
 
 TEST(Seats, SlotsAreThoseOfAStage) {
-  const Profile network = chain(4);
+  const Profile profile = chain(4);
   const Schedule schedule = parse_schedule(vee_text, "text");
   const std::vector<RankSlots> all = slots(schedule);
   // In flight, held, received gradients, sent activations, sent gradients.
@@ -164,7 +164,7 @@ TEST(Seats, SlotsAreThoseOfAStage) {
 // One rank that has all stages holds what one stage would, and between its stages no more than that: a chain
 // whose backwards re-read nothing keeps one output, of the stage that runs.
 TEST(Seats, MemoryIsThatOfAllStagesTogether) {
-  const Profile network = chain(4, {.forward_s = 1,
+  const Profile profile = chain(4, {.forward_s = 1,
                                     .backward_input_s = 1,
                                     .backward_weight_s = 1,
                                     .output_bytes = 10,
@@ -172,13 +172,13 @@ TEST(Seats, MemoryIsThatOfAllStagesTogether) {
                                     .stash_bytes = 100,
                                     .keeps_output = true});
   const auto peak = [&](const Plan& plan) {
-    return peak_memory_bytes(make_schedule(network, plan, Policy::gpipe, 3), plan, network);
+    return peak_memory_bytes(make_schedule(profile, plan, Policy::gpipe, 3), plan, profile);
   };
-  const int64_t one = peak(plan_of(network, {{2, 3, 4, 5}}))[0];
-  const int64_t four = peak(plan_of(network, {{2}, {3}, {4}, {5}}, {0, 0, 0, 0}))[0];
+  const int64_t one = peak(plan_of(profile, {{2, 3, 4, 5}}))[0];
+  const int64_t four = peak(plan_of(profile, {{2}, {3}, {4}, {5}}, {0, 0, 0, 0}))[0];
   EXPECT_GE(four, one) << "gradients between stages outlive their action";
   EXPECT_LE(four, one + 3 * 3 * 10);
-  const std::vector<int64_t> two = peak(vee(network));
+  const std::vector<int64_t> two = peak(vee(profile));
   EXPECT_EQ(two.size(), 2u);
   for (const int64_t bytes : two) EXPECT_LT(bytes, one);
 }
@@ -187,13 +187,13 @@ TEST(Seats, MemoryIsThatOfAllStagesTogether) {
 TEST(Seats, TheOrderOfMessagesIsSafe) {
   std::mt19937 random(33);
   for (int trial = 0; trial < 60; ++trial) {
-    const Profile network = random_network(random, 4 + int(random() % 8));
-    const Plan plan = folded(random, random_plan(random, network, 2 + int(random() % 4)));
-    const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2 + int(random() % 5));
-    const std::vector<Exchange> order = message_order(schedule, plan, network, {});
+    const Profile profile = random_network(random, 4 + int(random() % 8));
+    const Plan plan = folded(random, random_plan(random, profile, 2 + int(random() % 4)));
+    const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2 + int(random() % 5));
+    const std::vector<Exchange> order = message_order(schedule, plan, profile, {});
     for (const Host host : {Host::runs_ahead, Host::blocks})
       EXPECT_EQ(LaneRendezvous(schedule, issue_order(order, plan.ranks()), host).carry_out(), "");
-    EXPECT_NO_THROW(simulate_in_order(schedule, plan, network, {}, order));
+    EXPECT_NO_THROW(simulate_in_order(schedule, plan, profile, {}, order));
   }
 }
 

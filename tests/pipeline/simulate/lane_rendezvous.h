@@ -189,10 +189,10 @@ class LaneRendezvous {
     ++exchanges_;
     return true;
   }
-  bool meet_all(const std::vector<Place>& places, int lane, bool first) {
-    for (const Place& place : places)
+  bool meet_all(const std::vector<ActionPlace>& places, int lane, bool first) {
+    for (const ActionPlace& place : places)
       if (head(place.rank, lane) != (first ? mark(place.index) : place.index)) return false;
-    for (const Place& place : places) finish(place.rank, lane);
+    for (const ActionPlace& place : places) finish(place.rank, lane);
     ++exchanges_;
     return true;
   }

@@ -59,7 +59,7 @@ int exchanges_of(const Schedule& schedule) {
 void expect_complete(const std::vector<Exchange>& order, const Schedule& schedule) {
   std::set<std::tuple<int, int, bool>> seen;
   for (const Exchange& e : order)
-    for (const Place& p : e.places) {
+    for (const ActionPlace& p : e.places) {
       EXPECT_TRUE(is_exchange(schedule.ranks[size_t(p.rank)][size_t(p.index)]));
       EXPECT_TRUE(seen.insert({p.rank, p.index, e.scatters}).second);
     }
@@ -81,11 +81,11 @@ std::string carry_out(const Schedule& schedule, const std::vector<std::vector<in
   return LaneRendezvous(schedule, issue, host).carry_out();
 }
 
-void expect_safe(const Schedule& schedule, const Profile& network, const Plan& plan, const Link& link) {
-  const auto order = message_order(schedule, plan, network, one_link(link));
+void expect_safe(const Schedule& schedule, const Profile& profile, const Plan& plan, const Link& link) {
+  const auto order = message_order(schedule, plan, profile, one_link(link));
   expect_complete(order, schedule);
   const auto issue = issue_order(order, int(schedule.ranks.size()));
-  const double free_s = simulate(schedule, plan, network, one_link(link)).step_s;
+  const double free_s = simulate(schedule, plan, profile, one_link(link)).step_s;
   for (const LaneOf& lane_of : {LaneOf(one_lane), LaneOf(by_flow), LaneOf(two_hosts)}) {
     for (const Host host : {Host::blocks, Host::runs_ahead}) {
       LaneRendezvous stand_in(schedule, issue, host, lane_of);
@@ -94,7 +94,7 @@ void expect_safe(const Schedule& schedule, const Profile& network, const Plan& p
     }
     // The simulator with lanes can carry it out as well, and is not faster than with a link for every pair.
     // But where a rank has several stages, activations and gradients go the same way, and have a lane each.
-    const Timeline streams = simulate_in_order(schedule, plan, network, one_link(link), order, lane_of);
+    const Timeline streams = simulate_in_order(schedule, plan, profile, one_link(link), order, lane_of);
     if (!has_several_stages_a_rank(plan)) {
       EXPECT_GE(streams.step_s, free_s * (1 - 1e-12));
     }
@@ -102,20 +102,20 @@ void expect_safe(const Schedule& schedule, const Profile& network, const Plan& p
 }
 
 // Of a plan: under every policy that is for it, and with late weight halves.
-void expect_all_safe(const Profile& network, const Plan& stages, int least_microbatches, const Link& link) {
+void expect_all_safe(const Profile& profile, const Plan& stages, int least_microbatches, const Link& link) {
   for (const Policy& policy : policies()) {
     if (has_replicas(stages) && !policy.replicas) continue;
     if (int(stages.stages.size()) % chunks_of(policy) != 0) continue;
     const Plan plan = on_ranks_of(policy, stages);
     const int microbatches = fitting(policy, least_microbatches, plan.ranks());
     SCOPED_TRACE(fmt::format("{}, S {}, M {}", policy.name, plan.stages.size(), microbatches));
-    const Schedule schedule = make_schedule(network, plan, policy, microbatches);
-    expect_safe(schedule, network, plan, link);
+    const Schedule schedule = make_schedule(profile, plan, policy, microbatches);
+    expect_safe(schedule, profile, plan, link);
     if (!policy.trains || policy.halves) continue;
     for (const int delay : {1, 3}) {
       const Schedule halves = with_late_weights(schedule, delay);
-      validate(halves, network, plan);
-      expect_safe(halves, network, plan, link);
+      validate(halves, profile, plan);
+      expect_safe(halves, profile, plan, link);
     }
   }
 }
@@ -126,8 +126,8 @@ TEST(MessageOrder, IsSafeForAllSmallChains) {
     for (int S = 1; S <= 8; ++S)
       for (const int M : {1, 2, 3, 8, 13})
         for (const Link& link : links) {
-          const Profile network = chain(S, cost);
-          expect_all_safe(network, one_node_each(network), M, link);
+          const Profile profile = chain(S, cost);
+          expect_all_safe(profile, one_node_each(profile), M, link);
         }
 }
 
@@ -137,15 +137,15 @@ TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
   for (int trial = 0; trial < 240; ++trial) {
     SCOPED_TRACE(fmt::format("trial {}", trial));
     const int S = 1 + trial % 8;
-    Profile network = random_network(random, S + 2 + int(random() % 12));
+    Profile profile = random_network(random, S + 2 + int(random() % 12));
     if (trial % 5 == 0)
-      for (ProfileNode& node : network.nodes) node.cost = {.output_bytes = node.cost.output_bytes};
-    const Plan plan = random_plan(random, network, S);
-    const auto stage_of = plan.stage_of(int(network.nodes.size()));
-    for (size_t n = 0; n < network.nodes.size(); ++n)
-      for (const int x : network.nodes[n].inputs)
+      for (ProfileNode& node : profile.nodes) node.cost = {.output_bytes = node.cost.output_bytes};
+    const Plan plan = random_plan(random, profile, S);
+    const auto stage_of = plan.stage_of(int(profile.nodes.size()));
+    for (size_t n = 0; n < profile.nodes.size(); ++n)
+      for (const int x : profile.nodes[n].inputs)
         skips += stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1;
-    expect_all_safe(network, plan, 1 + int(random() % 11), links[size_t(trial) % std::size(links)]);
+    expect_all_safe(profile, plan, 1 + int(random() % 11), links[size_t(trial) % std::size(links)]);
   }
   EXPECT_GT(skips, 200);  // the sample does contain the hard case
 }
@@ -156,12 +156,12 @@ TEST(MessageOrder, IsSafeWithReplicasAndAllReduces) {
   for (int trial = 0; trial < 160; ++trial) {
     SCOPED_TRACE(fmt::format("trial {}", trial));
     const int S = 1 + trial % 4;
-    Profile network = random_network(random, S + 2 + int(random() % 8));
-    if (trial % 2) add_weights(network, random);
-    const Plan plan = randomly_replicated(random, random_plan(random, network, S), 3);
+    Profile profile = random_network(random, S + 2 + int(random() % 8));
+    if (trial % 2) add_weights(profile, random);
+    const Plan plan = randomly_replicated(random, random_plan(random, profile, S), 3);
     const int M = 3 + int(random() % 9);
-    reduces += int(match_messages(make_schedule(network, plan, Policy::gpipe, M)).meetings.size());
-    expect_all_safe(network, plan, M, links[size_t(trial) % std::size(links)]);
+    reduces += int(match_messages(make_schedule(profile, plan, Policy::gpipe, M)).meetings.size());
+    expect_all_safe(profile, plan, M, links[size_t(trial) % std::size(links)]);
   }
   EXPECT_GT(reduces, 300);
 }
@@ -171,19 +171,19 @@ TEST(MessageOrder, IsSafeForNetworksWithBranches) {
   std::mt19937 random(23);
   for (const char* model : {"inception_v3", "densenet121"}) {
     const Graph graph = lower(make_model(model, {.microbatch = 2}), backend("cpu"));
-    const Profile network = test::priced_by_flops(unpriced(graph, "cpu"));
+    const Profile profile = test::priced_by_flops(unpriced(graph, "cpu"));
     for (int S = 2; S <= 8; ++S) {
       SCOPED_TRACE(model);
-      expect_all_safe(network, random_plan(random, network, S), 6, {.bytes_per_s = 1e9, .latency_s = 1e-5});
+      expect_all_safe(profile, random_plan(random, profile, S), 6, {.bytes_per_s = 1e9, .latency_s = 1e-5});
     }
   }
 }
 
 // On two ranks every exchange needs both, so any two of one rank the other way round are an error.
 TEST(MessageOrder, AnyTwoExchangesSwappedAreFound) {
-  const Profile network = chain(2);
-  const Schedule schedule = make_schedule(network, one_node_each(network), Policy::one_f_one_b, 5);
-  const auto issue = issue_order(message_order(schedule, one_node_each(network), network, one_link({})),
+  const Profile profile = chain(2);
+  const Schedule schedule = make_schedule(profile, one_node_each(profile), Policy::one_f_one_b, 5);
+  const auto issue = issue_order(message_order(schedule, one_node_each(profile), profile, one_link({})),
                                  int(schedule.ranks.size()));
   ASSERT_EQ(issue[0].size(), 10u);
   for (size_t rank = 0; rank < 2; ++rank)
@@ -214,25 +214,25 @@ TEST(MessageOrder, OtherOrdersDeadlock) {
   int as_posted = 0, by_delivery = 0, without_depth = 0, trials = 0;
   for (int trial = 0; trial < 120; ++trial) {
     const int S = 3 + trial % 6;
-    Profile network = random_network(random, S + 4 + int(random() % 10));
-    const Plan plan = random_plan(random, network, S);
+    Profile profile = random_network(random, S + 4 + int(random() % 10));
+    const Plan plan = random_plan(random, profile, S);
     const bool in_no_time = trial % 2;
     if (in_no_time)
-      for (ProfileNode& node : network.nodes) node.cost = {};
-    const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 8);
+      for (ProfileNode& node : profile.nodes) node.cost = {};
+    const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 8);
     const Cluster cluster = one_link(links[in_no_time ? 0 : 1]);
     std::vector<std::vector<int>> posted(schedule.ranks.size());
     for (size_t r = 0; r < schedule.ranks.size(); ++r)
       for (size_t i = 0; i < schedule.ranks[r].size(); ++i)
         if (is_exchange(schedule.ranks[r][i])) posted[r].push_back(int(i));
     const auto stuck_when_sorted = [&](const auto& time_of) {
-      std::vector<Exchange> order = message_order(schedule, plan, network, cluster);
+      std::vector<Exchange> order = message_order(schedule, plan, profile, cluster);
       std::ranges::sort(order, {}, [&](const Exchange& e) {
         return std::tuple(time_of(e), e.places[0].rank, e.places[0].index);
       });
       return !carry_out(schedule, issue_order(order, int(posted.size())), Host::blocks).empty();
     };
-    const Timeline timeline = simulate(schedule, plan, network, cluster);
+    const Timeline timeline = simulate(schedule, plan, profile, cluster);
     std::map<std::pair<int, Action>, double> delivered_s;
     for (const Event& e : timeline.events) delivered_s[{e.rank, e.action}] = e.delivered_s;
     const auto delivery_of = [&](const Exchange& e) {
@@ -257,14 +257,14 @@ TEST(MessageOrder, OtherOrdersDeadlock) {
 // Two stages of 1 s forward and 1 s backward, one byte at 1 byte/s: on one stream messages wait for each
 // other.
 TEST(MessageOrder, SimulatesOneStreamPerRank) {
-  Profile network = chain(2, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 1});
-  const Plan plan = one_node_each(network);
-  const Schedule schedule = make_schedule(network, plan, Policy::gpipe, 2);
+  Profile profile = chain(2, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 1});
+  const Plan plan = one_node_each(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::gpipe, 2);
   const Cluster cluster = one_link({.bytes_per_s = 1});
-  const auto order = message_order(schedule, plan, network, cluster);
+  const auto order = message_order(schedule, plan, profile, cluster);
   // a0 1-2, a1 2-3, forwards of stage 1 2-3 and 3-4, backwards 4-5 and 5-6; g0 5-6, g1 6-7; stage 0's
   // backwards 6-7 and 7-8.
-  EXPECT_DOUBLE_EQ(simulate_in_order(schedule, plan, network, cluster, order).step_s, 8);
+  EXPECT_DOUBLE_EQ(simulate_in_order(schedule, plan, profile, cluster, order).step_s, 8);
   // With three ranks, rank 1's stream carries messages of both neighbours: a1 to it can't begin while it
   // sends a0 on.
   Profile three = chain(3, {.forward_s = 1, .output_bytes = 2});
@@ -281,19 +281,19 @@ TEST(MessageOrder, SimulatesOneStreamPerRank) {
 // With a lane for each direction gradients don't wait for activations, and with none between ranks that copy
 // nobody waits.
 TEST(MessageOrder, SimulatesLanes) {
-  Profile network = chain(3, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 2});
-  const Plan plan = one_node_each(network);
-  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 6);
+  Profile profile = chain(3, {.forward_s = 1, .backward_input_s = 1, .output_bytes = 2});
+  const Plan plan = one_node_each(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 6);
   const Cluster cluster = one_link({.bytes_per_s = 2});
-  const auto order = message_order(schedule, plan, network, cluster);
+  const auto order = message_order(schedule, plan, profile, cluster);
   const auto step_s = [&](const LaneOf& lane_of) {
-    return simulate_in_order(schedule, plan, network, cluster, order, lane_of).step_s;
+    return simulate_in_order(schedule, plan, profile, cluster, order, lane_of).step_s;
   };
   const double one = step_s(one_lane), two = step_s(by_flow);
   const double none = step_s([](int, int, Flow) { return no_lane; });
   EXPECT_LT(two, one);
   EXPECT_LE(none, two);
-  EXPECT_DOUBLE_EQ(none, simulate(schedule, plan, network, cluster).step_s);
+  EXPECT_DOUBLE_EQ(none, simulate(schedule, plan, profile, cluster).step_s);
 }
 
 // The order is made of foretold times; actions then take others. Nobody waits for ever, whatever they are,
@@ -327,12 +327,12 @@ TEST(MessageOrder, OtherTimesThanForetoldCostLittleWithTwoLanes) {
 }
 
 TEST(MessageOrder, AWrongOrderIsRefusedByTheSimulator) {
-  const Profile network = chain(2);
-  const Plan plan = one_node_each(network);
-  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 3);
-  auto order = message_order(schedule, plan, network, one_link({}));
+  const Profile profile = chain(2);
+  const Plan plan = one_node_each(profile);
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 3);
+  auto order = message_order(schedule, plan, profile, one_link({}));
   std::ranges::reverse(order);
-  expect_error([&] { simulate_in_order(schedule, plan, network, one_link({}), order); },
+  expect_error([&] { simulate_in_order(schedule, plan, profile, one_link({}), order); },
                {"lets rank", "wait for ever"});
 }
 

@@ -39,7 +39,7 @@ struct EqualRanks : ChainOfRanks {
 
 Timeline timeline_of(const EqualStages& at, const Policy& policy) {
   const EqualRanks of(at, policy, chunks_of(policy));
-  return simulate(make_schedule(of.network, of.plan, policy, at.microbatches), of.plan, of.network,
+  return simulate(make_schedule(of.profile, of.plan, policy, at.microbatches), of.plan, of.profile,
                   one_link({.latency_s = at.message_s}));
 }
 
@@ -117,12 +117,12 @@ TEST(PublishedBubbles, OfTheInterleavedScheduleAreMet) {
     EXPECT_NEAR(rate(interleaved_step_s(row.at, chunks, false)), row.interleaved, 1e-4);
     const double all_s = interleaved_step_s(row.at, chunks, true);
     EXPECT_NEAR(rate(all_s), row.interleaved_with_all_messages, 1e-4);
-    const Profile network = chain(row.layers, {.forward_s = row.at.forward_s / chunks,
+    const Profile profile = chain(row.layers, {.forward_s = row.at.forward_s / chunks,
                                                .backward_input_s = row.at.input_s / chunks,
                                                .backward_weight_s = row.at.weight_s / chunks});
     std::vector<int> ranks;
     for (int s = 0; s < row.layers; ++s) ranks.push_back(s % row.at.ranks);
-    EXPECT_NEAR(step_s(network, one_node_each(network, ranks), policy("interleaved"), row.at.microbatches,
+    EXPECT_NEAR(step_s(profile, one_node_each(profile, ranks), policy("interleaved"), row.at.microbatches,
                        one_link({.latency_s = row.at.message_s})),
                 all_s, 1e-6 * all_s);
   }
@@ -190,7 +190,7 @@ TEST(PublishedBubbles, DualPipeVIdlesAsPublished) {
         EXPECT_NEAR(step_of(at, "dualpipe-v") - at.busy_s(), (p - 1) * (f + b + b - 3 * w), 1e-9 * m);
         const ChainOfRanks of(policy("dualpipe-v"), p);
         const std::vector<double> alive =
-            peak_in_flight(make_schedule(of.network, of.plan, policy("dualpipe-v"), m));
+            peak_in_flight(make_schedule(of.profile, of.plan, policy("dualpipe-v"), m));
         EXPECT_EQ(*std::ranges::max_element(alive), (2 * p + 1) / 2.);
       }
 }
@@ -201,7 +201,7 @@ TEST(PublishedBubbles, MemoryIsWithinTheFormulas) {
     SCOPED_TRACE(std::to_string(p) + " ranks");
     const auto in_flight = [&](const char* name) {
       const ChainOfRanks of(policy(name), p);
-      return peak_in_flight(make_schedule(of.network, of.plan, policy(name), 2 * p));
+      return peak_in_flight(make_schedule(of.profile, of.plan, policy(name), 2 * p));
     };
     const auto most = [&](const char* name) {
       const std::vector<double> of_rank = in_flight(name);

@@ -20,8 +20,8 @@
 namespace antichain::test {
 namespace {
 
-Timeline simulate(const Profile& network, const Plan& plan, Policy policy, int microbatches, Link link = {}) {
-  return antichain::simulate(make_schedule(network, plan, policy, microbatches), plan, network,
+Timeline simulate(const Profile& profile, const Plan& plan, Policy policy, int microbatches, Link link = {}) {
+  return antichain::simulate(make_schedule(profile, plan, policy, microbatches), plan, profile,
                              one_link(link));
 }
 
@@ -39,8 +39,8 @@ TEST(Simulate, EqualStagesTakeTheClassicTime) {
     for (int S = 1; S <= 8; ++S)
       for (int M = 1; M <= 24; ++M)
         for (Policy policy : {Policy::one_f_one_b, Policy::gpipe}) {
-          const Profile network = chain(S, {.forward_s = forward_s, .backward_input_s = backward_s});
-          const Timeline timeline = simulate(network, one_node_each(network), policy, M);
+          const Profile profile = chain(S, {.forward_s = forward_s, .backward_input_s = backward_s});
+          const Timeline timeline = simulate(profile, one_node_each(profile), policy, M);
           const double expected = (M + S - 1) * (forward_s + backward_s);
           EXPECT_NEAR(timeline.step_s, expected, rounding * expected) << S << " " << M << " " << policy.name;
           EXPECT_NEAR(timeline.bubble_fraction(), (S - 1.0) / (M + S - 1.0), rounding);
@@ -48,30 +48,30 @@ TEST(Simulate, EqualStagesTakeTheClassicTime) {
 }
 
 TEST(Simulate, OverheadAndUpdateAreCounted) {
-  Profile network = chain(1, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 3, .update_s = 5});
-  network.overhead_s = 0.25;
-  const Timeline timeline = simulate(network, one_node_each(network), Policy::one_f_one_b, 4);
+  Profile profile = chain(1, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 3, .update_s = 5});
+  profile.overhead_s = 0.25;
+  const Timeline timeline = simulate(profile, one_node_each(profile), Policy::one_f_one_b, 4);
   EXPECT_DOUBLE_EQ(timeline.step_s, 4 * (6 + 2 * 0.25) + 5);
   EXPECT_DOUBLE_EQ(timeline.bubble_fraction(), 0);
-  EXPECT_DOUBLE_EQ(one_device_step_s(network, 4), timeline.step_s);
+  EXPECT_DOUBLE_EQ(one_device_step_s(profile, 4), timeline.step_s);
 }
 
 TEST(Simulate, HalvesOfBackwardHaveTheirOwnTimes) {
-  const Profile network = chain(1, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 4});
+  const Profile profile = chain(1, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 4});
   const Schedule schedule = parse_schedule("microbatches 1\nrank 0: 0L0 0F0 0I0 0W0 0U\n", "text");
-  const Timeline timeline = antichain::simulate(schedule, one_node_each(network), network, {});
+  const Timeline timeline = antichain::simulate(schedule, one_node_each(profile), profile, {});
   EXPECT_EQ(end_of(timeline, "0I0"), 3);
   EXPECT_EQ(end_of(timeline, "0W0"), 7);
 }
 
 TEST(Simulate, AWeightHalfOfItsOwnTakesWhatPartingCosts) {
-  const Profile network =
+  const Profile profile =
       chain(2, {.forward_s = 1, .backward_input_s = 2, .backward_weight_s = 4, .backward_parted_s = 0.5});
-  const Plan plan = one_node_each(network);
-  const Schedule parted = make_schedule(network, plan, policy("zb-h1"), 2);
-  EXPECT_EQ(antichain::simulate(parted, plan, network, {}).busy_s[0], 2 * 7.5);
-  const Schedule whole = make_schedule(network, plan, Policy::one_f_one_b, 2);
-  EXPECT_EQ(antichain::simulate(whole, plan, network, {}).busy_s[0], 2 * 7);
+  const Plan plan = one_node_each(profile);
+  const Schedule parted = make_schedule(profile, plan, policy("zb-h1"), 2);
+  EXPECT_EQ(antichain::simulate(parted, plan, profile, {}).busy_s[0], 2 * 7.5);
+  const Schedule whole = make_schedule(profile, plan, Policy::one_f_one_b, 2);
+  EXPECT_EQ(antichain::simulate(whole, plan, profile, {}).busy_s[0], 2 * 7);
 }
 
 // Two stages, t_f = 1, t_b = 2, messages of 300 bytes at 100 bytes/s and 0.5 s latency: 3.5 s each, one at a
@@ -80,9 +80,9 @@ TEST(Simulate, AWeightHalfOfItsOwnTakesWhatPartingCosts) {
 //   1F0 5.5, 1B0 7.5, g(0) 11; 1F1 9, 1B1 11, g(1) posted 11 when the link is just free: 14.5
 //   0B0 13, 0B1 16.5
 TEST(Simulate, MessagesTakeTimeAndShareTheLinkInOrder) {
-  const Profile network = chain(2, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 300});
+  const Profile profile = chain(2, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 300});
   const Link link{.bytes_per_s = 100, .latency_s = 0.5};
-  const Timeline timeline = simulate(network, one_node_each(network), Policy::one_f_one_b, 2, link);
+  const Timeline timeline = simulate(profile, one_node_each(profile), Policy::one_f_one_b, 2, link);
   EXPECT_DOUBLE_EQ(end_of(timeline, "1R0:a2<0"), 4.5);
   EXPECT_DOUBLE_EQ(end_of(timeline, "1R1:a2<0"), 8);
   EXPECT_DOUBLE_EQ(end_of(timeline, "1B1"), 11);
@@ -96,13 +96,13 @@ TEST(Simulate, MessagesTakeTimeAndShareTheLinkInOrder) {
 
 // A skip from stage 0 to stage 2 goes straight there, on a link of its own, while stage 1 computes.
 TEST(Simulate, ASkipDoesNotWaitForTheStageBetween) {
-  Profile network = empty_network();
-  network.nodes.push_back(node("image", Role::input, {}, false, {}));
-  network.nodes.push_back(node("stem", Role::compute, {0}, true, {.forward_s = 1, .output_bytes = 40}));
-  network.nodes.push_back(node("branch", Role::compute, {1}, true, {.forward_s = 10, .output_bytes = 10}));
-  network.nodes.push_back(node("loss", Role::loss, {1, 2}, true, {.forward_s = 1}));
-  const Plan plan = plan_of(network, {{1}, {2}, {3}});
-  const Timeline timeline = simulate(network, plan, Policy::forward_only, 1, {.bytes_per_s = 10});
+  Profile profile = empty_network();
+  profile.nodes.push_back(node("image", Role::input, {}, false, {}));
+  profile.nodes.push_back(node("stem", Role::compute, {0}, true, {.forward_s = 1, .output_bytes = 40}));
+  profile.nodes.push_back(node("branch", Role::compute, {1}, true, {.forward_s = 10, .output_bytes = 10}));
+  profile.nodes.push_back(node("loss", Role::loss, {1, 2}, true, {.forward_s = 1}));
+  const Plan plan = plan_of(profile, {{1}, {2}, {3}});
+  const Timeline timeline = simulate(profile, plan, Policy::forward_only, 1, {.bytes_per_s = 10});
   EXPECT_DOUBLE_EQ(end_of(timeline, "1R0:a1<0"), 5);   // 1 + 4
   EXPECT_DOUBLE_EQ(end_of(timeline, "2R0:a1<0"), 5);   // at the same time
   EXPECT_DOUBLE_EQ(end_of(timeline, "2R0:a2<1"), 16);  // 5 + 10 + 1
@@ -112,24 +112,24 @@ TEST(Simulate, ASkipDoesNotWaitForTheStageBetween) {
 TEST(Simulate, NoRankIsBusyLongerThanTheStepAndOneDeviceIsTheSum) {
   std::mt19937 random(5);
   for (int trial = 0; trial < 100; ++trial) {
-    const Profile network = random_network(random, 12);
-    const Plan plan = random_plan(random, network, 1 + trial % 4);
+    const Profile profile = random_network(random, 12);
+    const Plan plan = random_plan(random, profile, 1 + trial % 4);
     const Timeline timeline =
-        simulate(network, plan, Policy::one_f_one_b, 4, {.bytes_per_s = 50, .latency_s = 0.1});
+        simulate(profile, plan, Policy::one_f_one_b, 4, {.bytes_per_s = 50, .latency_s = 0.1});
     double busy = 0;
     for (double b : timeline.busy_s) {
       busy += b;
       EXPECT_LE(b, timeline.step_s * (1 + rounding));
     }
-    EXPECT_NEAR(busy, one_device_step_s(network, 4), rounding * busy);
+    EXPECT_NEAR(busy, one_device_step_s(profile, 4), rounding * busy);
     EXPECT_GE(timeline.bubble_fraction(), -rounding);
   }
 }
 
 TEST(Simulate, RefusesAnInvalidSchedule) {
-  const Profile network = chain(1);
+  const Profile profile = chain(1);
   const Schedule schedule = parse_schedule("microbatches 1\nrank 0: 0F0\n", "text");
-  expect_error([&] { antichain::simulate(schedule, one_node_each(network), network, {}); },
+  expect_error([&] { antichain::simulate(schedule, one_node_each(profile), profile, {}); },
                {"0L0", "missing"});
 }
 
@@ -138,9 +138,9 @@ TEST(Simulate, RefusesAnInvalidSchedule) {
 TEST(PeakMemory, AddsUpByHand) {
   const NodeCost cost{
       .output_bytes = 100, .param_bytes = 7, .prepared_bytes = 4, .stash_bytes = 3, .keeps_output = true};
-  const Profile network = chain(2, cost);
-  const Plan plan = one_node_each(network);
-  const auto bytes = peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 4), plan, network);
+  const Profile profile = chain(2, cost);
+  const Plan plan = one_node_each(profile);
+  const auto bytes = peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 4), plan, profile);
   const int64_t first = 3 * 7 + 4 + 2 * 3 + 2 * 100  // weights, stash, output (kept and sent: max(2, 2))
                         + 2 * 100                    // received gradient, one posted ahead
                         + 100;                       // the output's gradient passes
@@ -151,19 +151,19 @@ TEST(PeakMemory, AddsUpByHand) {
   EXPECT_EQ(bytes, (std::vector<int64_t>{first, second}));
 
   const auto evaluation =
-      peak_memory_bytes(make_schedule(network, plan, Policy::forward_only, 4), plan, network);
+      peak_memory_bytes(make_schedule(profile, plan, Policy::forward_only, 4), plan, profile);
   EXPECT_EQ(evaluation, (std::vector<int64_t>{7 + 4 + 4 * 100, 7 + 4 + 2 * 100 + 100}));
 }
 
 // Every formula counts it: the planner's, the search's and the simulator's.
 TEST(PeakMemory, CountsWhatTheOptimiserKeeps) {
   const auto memory = [](std::optional<int64_t> slots) {
-    const Profile network =
+    const Profile profile =
         chain(2, {.forward_s = 1, .output_bytes = 100, .param_bytes = 8, .optimiser_bytes = slots});
-    const Plan plan = plan_antichain(network, {.stages = 2});
-    return std::tuple(peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 4), plan, network),
+    const Plan plan = plan_antichain(profile, {.stages = 2});
+    return std::tuple(peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 4), plan, profile),
                       plan.stages[0].memory_bytes,
-                      StageAdder(network)(plan.stage_of(int(network.nodes.size())), 2).stages[0].held_bytes);
+                      StageAdder(profile)(plan.stage_of(int(profile.nodes.size())), 2).stages[0].held_bytes);
   };
   const auto [by_step, planned, searched] = memory({});
   EXPECT_EQ(memory(8), std::tuple(by_step, planned, searched));
@@ -175,25 +175,25 @@ TEST(PeakMemory, CountsWhatTheOptimiserKeeps) {
 TEST(PeakMemory, PassingTensorsShareTheirMemory) {
   // Four nodes in a row on one stage, outputs not kept: at most two are alive at once in the forward (200),
   // in the backward the gradients of two neighbours (200).
-  const Profile network = chain(4, {.output_bytes = 100});
-  const Plan plan = plan_of(network, {{2, 3, 4, 5}});
-  EXPECT_EQ(peak_memory_bytes(make_schedule(network, plan, Policy::gpipe, 3), plan, network)[0], 200);
+  const Profile profile = chain(4, {.output_bytes = 100});
+  const Plan plan = plan_of(profile, {{2, 3, 4, 5}});
+  EXPECT_EQ(peak_memory_bytes(make_schedule(profile, plan, Policy::gpipe, 3), plan, profile)[0], 200);
 }
 
 TEST(PeakMemory, OneForwardOneBackwardNeedsLessThanGpipe) {
-  const Profile network = chain(4, {.output_bytes = 100, .stash_bytes = 50, .keeps_output = true});
-  const Plan plan = one_node_each(network);
-  const auto lean = peak_memory_bytes(make_schedule(network, plan, Policy::one_f_one_b, 16), plan, network);
-  const auto fat = peak_memory_bytes(make_schedule(network, plan, Policy::gpipe, 16), plan, network);
+  const Profile profile = chain(4, {.output_bytes = 100, .stash_bytes = 50, .keeps_output = true});
+  const Plan plan = one_node_each(profile);
+  const auto lean = peak_memory_bytes(make_schedule(profile, plan, Policy::one_f_one_b, 16), plan, profile);
+  const auto fat = peak_memory_bytes(make_schedule(profile, plan, Policy::gpipe, 16), plan, profile);
   for (int r = 0; r < 4; ++r) EXPECT_LT(lean[r], fat[r] / 2);
 }
 
 TEST(Draw, IsThisPicture) {
   const NodeCost cost{
       .forward_s = 1e-3, .backward_input_s = 1e-3, .backward_weight_s = 1e-3, .update_s = 1e-3};
-  const Profile network = chain(3, cost);
+  const Profile profile = chain(3, cost);
   // 6 micro-batch times of 3 ms and an update of 1 ms: 19 ms in 76 cells, four a millisecond.
-  EXPECT_EQ(draw(simulate(network, one_node_each(network), Policy::one_f_one_b, 4), 3, 76 + 7 + 2),
+  EXPECT_EQ(draw(simulate(profile, one_node_each(profile), Policy::one_f_one_b, 4), 3, 76 + 7 + 2),
             "rank 0 |000011112222................aaaaaaaa3333bbbbbbbb....cccccccc....dddddddd####|\n"
             "rank 1 |....00001111........aaaaaaaa2222bbbbbbbb3333cccccccc....dddddddd####........|\n"
             "rank 2 |........0000aaaaaaaa1111bbbbbbbb2222cccccccc3333dddddddd####................|\n"
@@ -202,8 +202,8 @@ TEST(Draw, IsThisPicture) {
 }
 
 TEST(Draw, FitsAnyWidthAndAnyTimeline) {
-  const Profile network = chain(8, {.forward_s = 0.017, .backward_input_s = 0.041});
-  const Timeline timeline = simulate(network, one_node_each(network), Policy::one_f_one_b, 64);
+  const Profile profile = chain(8, {.forward_s = 0.017, .backward_input_s = 0.041});
+  const Timeline timeline = simulate(profile, one_node_each(profile), Policy::one_f_one_b, 64);
   for (int width : {40, 80, 100, 131}) {
     std::istringstream lines(draw(timeline, 8, width));
     std::string line;
@@ -220,10 +220,10 @@ TEST(Draw, FitsAnyWidthAndAnyTimeline) {
 }
 
 TEST(Trace, IsJsonWithOneNamedTrackPerRank) {
-  const Profile network = chain(2, {.forward_s = 1e-3, .backward_input_s = 2e-3, .output_bytes = 100});
+  const Profile profile = chain(2, {.forward_s = 1e-3, .backward_input_s = 2e-3, .output_bytes = 100});
   const Timeline timeline =
-      simulate(network, one_node_each(network), Policy::one_f_one_b, 2, {.bytes_per_s = 1e5, .latency_s = 0});
-  const auto json = nlohmann::json::parse(to_chrome_trace(to_trace(timeline, network), "a \"title\" \xff"));
+      simulate(profile, one_node_each(profile), Policy::one_f_one_b, 2, {.bytes_per_s = 1e5, .latency_s = 0});
+  const auto json = nlohmann::json::parse(to_chrome_trace(to_trace(timeline, profile), "a \"title\" \xff"));
   std::set<std::string> categories, tracks;
   size_t complete = 0, gradients = 0;
   for (const auto& e : json.at("traceEvents")) {
@@ -258,9 +258,9 @@ TEST(Trace, IsJsonWithOneNamedTrackPerRank) {
 
 TEST(Trace, NamesTheStageWhereARankHasSeveral) {
   const ChainOfRanks of(policy("zb-v"), 2);
-  const Schedule schedule = make_schedule(of.network, of.plan, policy("zb-v"), 4);
+  const Schedule schedule = make_schedule(of.profile, of.plan, policy("zb-v"), 4);
   std::set<std::string> names;
-  for (const TraceEvent& e : to_trace(antichain::simulate(schedule, of.plan, of.network, {}), of.network))
+  for (const TraceEvent& e : to_trace(antichain::simulate(schedule, of.plan, of.profile, {}), of.profile))
     names.insert(e.label);
   for (const char* name : {"forward 0, stage 0", "forward 0, stage 3", "update, stage 2",
                            "send gradient 1, stage 3", "weight gradients 3, stage 1"})

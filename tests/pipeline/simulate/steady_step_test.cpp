@@ -17,9 +17,9 @@
 namespace antichain::test {
 namespace {
 
-Timeline overlapped(const Profile& network, const Plan& plan, const Policy& policy, int microbatches,
+Timeline overlapped(const Profile& profile, const Plan& plan, const Policy& policy, int microbatches,
                     const Link& link = {}) {
-  return simulate(make_schedule(network, plan, policy, microbatches), plan, network, one_link(link),
+  return simulate(make_schedule(profile, plan, policy, microbatches), plan, profile, one_link(link),
                   Steps::overlapped);
 }
 
@@ -55,9 +55,9 @@ TEST(SteadyStep, ARankThatWaitsForNoOther) {
 }
 
 TEST(SteadyStep, OneRankHasNothingToOverlap) {
-  const Profile network = chain(3);
-  const Plan plan = plan_of(network, {{2, 3, 4}});
-  const Timeline timeline = overlapped(network, plan, Policy::one_f_one_b, 4);
+  const Profile profile = chain(3);
+  const Plan plan = plan_of(profile, {{2, 3, 4}});
+  const Timeline timeline = overlapped(profile, plan, Policy::one_f_one_b, 4);
   EXPECT_DOUBLE_EQ(timeline.period_s, timeline.step_s);
   EXPECT_DOUBLE_EQ(timeline.period_s, 4 * 9);
 }
@@ -66,20 +66,20 @@ TEST(SteadyStep, OneRankHasNothingToOverlap) {
 // and rank 1 idles for one F at the begin of a step. Both end at 7 or earlier; rank 1 waits for the next F of
 // rank 0 while that one works, so only the fill is left of the bubble.
 TEST(SteadyStep, IsShorterThanAStepWhereTheFillHides) {
-  const Profile network = chain(4);
+  const Profile profile = chain(4);
   for (const char* name : {"zb-h1", "zb-h2", "gpipe", "1f1b"}) {
-    const Timeline timeline = overlapped(network, one_node_each(network), policy(name), 8);
+    const Timeline timeline = overlapped(profile, one_node_each(profile), policy(name), 8);
     EXPECT_LE(timeline.period_s, timeline.step_s) << name;
     EXPECT_GE(timeline.period_s, 8 * 3) << name;
   }
-  const Timeline full = overlapped(network, one_node_each(network), policy("zb-h2"), 8);
+  const Timeline full = overlapped(profile, one_node_each(profile), policy("zb-h2"), 8);
   EXPECT_LT(full.period_s, full.step_s);
 }
 
 // Plays a schedule many times over as one long schedule, and looks at how far the steps are apart.
-double period_of_a_long_schedule_s(const Profile& network, const Plan& plan, const Schedule& schedule,
+double period_of_a_long_schedule_s(const Profile& profile, const Plan& plan, const Schedule& schedule,
                                    const Cluster& cluster, int steps) {
-  const Timeline timeline = simulate(schedule, plan, network, cluster);
+  const Timeline timeline = simulate(schedule, plan, profile, cluster);
   std::vector<double> now_s(schedule.ranks.size(), 0);
   std::vector<std::vector<double>> free_s(now_s.size(), std::vector<double>(now_s.size(), 0));
   std::vector<double> ends_s;
@@ -102,7 +102,7 @@ double period_of_a_long_schedule_s(const Profile& network, const Plan& plan, con
       if (a.verb == Verb::send) {
         double& free = free_s[size_t(r)][size_t(a.peer)];
         free = std::max(free, now_s[size_t(r)]) +
-               cluster.link(r, a.peer).seconds(network.nodes[size_t(a.message.tensor)].cost.output_bytes);
+               cluster.link(r, a.peer).seconds(profile.nodes[size_t(a.message.tensor)].cost.output_bytes);
         there_s[size_t(a.peer)][size_t(partners.of[size_t(r)][size_t(i)])] = free;
       }
       now_s[size_t(r)] += seconds[size_t(r)][size_t(i)];
@@ -117,19 +117,19 @@ TEST(SteadyStep, EqualsManyStepsOneAfterTheOther) {
   std::mt19937 random(11);
   int shorter = 0;
   for (int i = 0; i < 60; ++i) {
-    Profile network = random_network(random, 9);
+    Profile profile = random_network(random, 9);
     const int stages = 2 + int(random() % 3), microbatches = 1 + int(random() % 6);
-    Plan plan = random_plan(random, network, stages);
+    Plan plan = random_plan(random, profile, stages);
     for (size_t s = 0; s < plan.stages.size(); ++s) plan.stages[s].ranks = {int(s)};
     const Link link{.bytes_per_s = random() % 2 ? 0 : 300., .latency_s = double(random() % 3)};
     const Policy policy = random() % 2 ? antichain::policy("zb-h1") : Policy::one_f_one_b;
-    const Schedule schedule = make_schedule(network, plan, policy, microbatches);
-    const Timeline timeline = simulate(schedule, plan, network, one_link(link), Steps::overlapped);
-    const double expected_s = period_of_a_long_schedule_s(network, plan, schedule, one_link(link), 300);
+    const Schedule schedule = make_schedule(profile, plan, policy, microbatches);
+    const Timeline timeline = simulate(schedule, plan, profile, one_link(link), Steps::overlapped);
+    const double expected_s = period_of_a_long_schedule_s(profile, plan, schedule, one_link(link), 300);
     EXPECT_NEAR(timeline.period_s, expected_s, 1e-6 * expected_s) << i;
     EXPECT_LE(timeline.period_s, timeline.step_s) << i;
     shorter += timeline.period_s < timeline.step_s * (1 - 1e-9);
-    const Pace both = pace(network, plan, policy, microbatches, one_link(link), Steps::overlapped);
+    const Pace both = pace(profile, plan, policy, microbatches, one_link(link), Steps::overlapped);
     EXPECT_DOUBLE_EQ(both.period_s, timeline.period_s) << i;
     EXPECT_DOUBLE_EQ(both.step_s, timeline.step_s) << i;
   }
@@ -137,22 +137,22 @@ TEST(SteadyStep, EqualsManyStepsOneAfterTheOther) {
 }
 
 TEST(SteadyStep, WithoutContentionTheOrderOfMessagesHasTheSamePeriod) {
-  const Profile network = chain(4, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 10});
-  const Plan plan = one_node_each(network);
+  const Profile profile = chain(4, {.forward_s = 1, .backward_input_s = 2, .output_bytes = 10});
+  const Plan plan = one_node_each(profile);
   const Link link{.bytes_per_s = 100};
-  const Schedule schedule = make_schedule(network, plan, Policy::one_f_one_b, 6);
-  const auto order = message_order(schedule, plan, network, one_link(link));
+  const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 6);
+  const auto order = message_order(schedule, plan, profile, one_link(link));
   const auto own_link = [](int, int, Flow) { return no_lane; };
   const Timeline in_order =
-      simulate_in_order(schedule, plan, network, one_link(link), order, own_link, Steps::overlapped);
-  const Timeline free = simulate(schedule, plan, network, one_link(link), Steps::overlapped);
+      simulate_in_order(schedule, plan, profile, one_link(link), order, own_link, Steps::overlapped);
+  const Timeline free = simulate(schedule, plan, profile, one_link(link), Steps::overlapped);
   EXPECT_NEAR(in_order.period_s, free.period_s, rounding * free.period_s);
   EXPECT_NEAR(in_order.step_s, free.step_s, rounding * free.step_s);
 }
 
 TEST(SteadyStep, OnePeriodHoldsAllWorkOfAStep) {
-  const Profile network = chain(4);
-  const Timeline timeline = overlapped(network, one_node_each(network), policy("zb-h2"), 8);
+  const Profile profile = chain(4);
+  const Timeline timeline = overlapped(profile, one_node_each(profile), policy("zb-h2"), 8);
   ASSERT_LT(timeline.period_s, timeline.length_s());
   const auto work_s = [](const Timeline& of) {
     double sum_s = 0;

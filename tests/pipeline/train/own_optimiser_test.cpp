@@ -63,8 +63,8 @@ TrainingRun train_by_adam(int steps, int stages, const std::string& folder, floa
   c.checkpoint = folder;
   c.optimiser = adam();
   std::filesystem::create_directory(folder);
-  const auto plan = [](const Profile& network, int count) {
-    return plan_antichain(network, {.stages = count});
+  const auto plan = [](const Profile& profile, int count) {
+    return plan_antichain(profile, {.stages = count});
   };
   return train_on_threads(c, stages, plan, by_policy(Policy::one_f_one_b));
 }
@@ -118,23 +118,23 @@ TEST(OwnOptimiser, EveryEstimateOfMemoryCountsItsSlots) {
   TwoStages two;
   const Optimiser& usual = *default_optimiser();
   const std::shared_ptr<const Optimiser> own = adam();
-  const Profile network = unpriced(two.graph, "cpu", *own);
+  const Profile profile = unpriced(two.graph, "cpu", *own);
   for (const int stage : {0, 1}) {
     int64_t weights = 0;  // of which SGD keeps one copy more, and this two
     for (const int id : two.plan.stages[stage].nodes) {
-      weights += network.nodes[id].cost.param_bytes;
-      EXPECT_EQ(network.nodes[id].cost.slot_bytes(), 2 * network.nodes[id].cost.param_bytes);
+      weights += profile.nodes[id].cost.param_bytes;
+      EXPECT_EQ(profile.nodes[id].cost.slot_bytes(), 2 * profile.nodes[id].cost.param_bytes);
     }
     ASSERT_GT(weights, 0);
-    EXPECT_EQ(peak_memory_bytes(two.schedule, two.plan, network)[stage],
-              peak_memory_bytes(two.schedule, two.plan, two.network)[stage] + weights);
+    EXPECT_EQ(peak_memory_bytes(two.schedule, two.plan, profile)[stage],
+              peak_memory_bytes(two.schedule, two.plan, two.profile)[stage] + weights);
     const auto need = [&](const Optimiser& optimiser) {
-      return step_need(two.graph, optimiser, two.network, two.plan, two.schedule, stage).weights;
+      return step_need(two.graph, optimiser, two.profile, two.plan, two.schedule, stage).weights;
     };
     EXPECT_EQ(need(*own), need(usual) + weights);
     const auto& nodes = two.plan.stages[stage].nodes;
     const auto state = [&](const std::shared_ptr<const Optimiser>& optimiser) {
-      return state_bytes(Stage(two.graph, nodes, two.context, 0, optimiser)).all;
+      return state_bytes(RankModel(two.graph, nodes, two.context, 0, optimiser)).all;
     };
     EXPECT_EQ(state(own), state(default_optimiser()) + weights);
   }

@@ -34,7 +34,7 @@ class TemporaryFile {
 };
 
 // Every rank a stage of neighbouring nodes, drawn with seed 1.
-void on_stages(int ranks, const std::function<void(Stage&, Job&)>& work, int classes = 10) {
+void on_stages(int ranks, const std::function<void(RankModel&, Job&)>& work, int classes = 10) {
   register_cpu_backend();
   const Backend& cpu = backend("cpu");
   run_ranks(ranks, [&](JobTransport& job) {
@@ -44,8 +44,8 @@ void on_stages(int ranks, const std::function<void(Stage&, Job&)>& work, int cla
     std::vector<NodeId> nodes;
     for (NodeId id = 0; id < graph.size(); ++id)
       if (graph[id].role() != Role::input && id * ranks / graph.size() == job.rank()) nodes.push_back(id);
-    Stage stage(graph, nodes, context, 1);
-    work(stage, job);
+    RankModel model(graph, nodes, context, 1);
+    work(model, job);
   });
 }
 
@@ -70,7 +70,7 @@ Weights trained() {
 
 TEST(WeightsIo, InitialWeightsAreThoseOfAStage) {
   const Weights expected = initial_weights(make_model("resnet20", {.microbatch = 2}), 1);
-  on_stages(1, [&](Stage& stage, Job&) { expect_same(weights_of(stage), expected); });
+  on_stages(1, [&](RankModel& model, Job&) { expect_same(weights_of(model), expected); });
 }
 
 TEST(WeightsIo, EveryStageLoadsItsOwnAndAllGiveTheFileBack) {
@@ -78,10 +78,10 @@ TEST(WeightsIo, EveryStageLoadsItsOwnAndAllGiveTheFileBack) {
   for (const WeightFormat format : {WeightFormat::hdf5, WeightFormat::safetensors}) {
     const TemporaryFile file(given, format);
     for (const int ranks : {1, 2, 3}) {
-      on_stages(ranks, [&](Stage& stage, Job& job) {
-        const Weights shared = share_weights(file.path(), stage.graph(), job);
-        EXPECT_TRUE(load_weights(stage, shared, Fit::whole, file.path()).empty());
-        const Weights all = gather_weights(stage, job);
+      on_stages(ranks, [&](RankModel& model, Job& job) {
+        const Weights shared = broadcast_weights(file.path(), model.graph(), job);
+        EXPECT_TRUE(load_weights(model, shared, Fit::whole, file.path()).empty());
+        const Weights all = gather_weights(model, job);
         expect_same(all, job.rank() == 0 ? given : Weights());
       });
     }
@@ -97,16 +97,16 @@ TEST(WeightsIo, APartialLoadListsTheSameOnEveryRankAndKeepsTheRest) {
                                              "'fc.weight' is 10 x 64 in the file, but 12 x 64 in the network",
                                              "'fc.bias' is 10 in the file, but 12 in the network",
                                              "'extra' is not in the network"};
-  const auto work = [&](Stage& stage, Job& job) {
-    const Weights before = gather_weights(stage, job);
-    EXPECT_EQ(load_weights(stage, given, Fit::partial, "f"), expected);
-    const Weights after = gather_weights(stage, job);
+  const auto work = [&](RankModel& model, Job& job) {
+    const Weights before = gather_weights(model, job);
+    EXPECT_EQ(load_weights(model, given, Fit::partial, "f"), expected);
+    const Weights after = gather_weights(model, job);
     for (const NamedTensor& tensor : after) {
       const NamedTensor* in_file = given.find(tensor.name);
       const bool fits = in_file && in_file->shape == tensor.shape;
       EXPECT_TRUE(tensor == (fits ? *in_file : *before.find(tensor.name))) << tensor.name;
     }
-    expect_error([&] { load_weights(stage, given, Fit::whole, "f"); },
+    expect_error([&] { load_weights(model, given, Fit::whole, "f"); },
                  {"f does not fit resnet20", "'layer2.0.conv1.weight' is not in the file, and 3 more"});
   };
   on_stages(3, work, 12);
@@ -114,16 +114,16 @@ TEST(WeightsIo, APartialLoadListsTheSameOnEveryRankAndKeepsTheRest) {
 
 // Of several, on whichever ranks they are, the first in the network's order; all ranks are told.
 TEST(WeightsIo, TheFirstBadNumberIsFoundWhereverItIs) {
-  on_stages(3, [](Stage& stage, Job& job) {
-    EXPECT_EQ(first_bad_number(stage, job), "");
-    for (const StateEntry& entry : state_entries(stage.graph())) {
+  on_stages(3, [](RankModel& model, Job& job) {
+    EXPECT_EQ(first_bad_number(model, job), "");
+    for (const StateEntry& entry : state_entries(model.graph())) {
       const bool spoilt = entry.name == "layer2.0.bn1.running_var" || entry.name == "fc.bias";
-      if (!spoilt || !stage.owns(entry.node)) continue;
-      NodeState& state = stage[entry.node];
+      if (!spoilt || !model.owns(entry.node)) continue;
+      NodeState& state = model[entry.node];
       (entry.buffer ? state.buffers : state.params)[size_t(entry.index)].data<float>()[0] =
           entry.buffer ? -1 : std::nanf("");
     }
-    EXPECT_EQ(first_bad_number(stage, job),
+    EXPECT_EQ(first_bad_number(model, job),
               "'layer2.0.bn1.running_var' has the variance -1 (element 1 of 32)");
   });
 }
@@ -133,10 +133,10 @@ TEST(WeightsIo, AFileThatIsMissingOrSpoiltIsTheSameErrorEverywhere) {
   std::filesystem::resize_file(file.path(), 4000);
   std::mutex mutex;
   std::vector<std::string> sentences;
-  on_stages(2, [&](Stage& stage, Job& job) {
+  on_stages(2, [&](RankModel& model, Job& job) {
     for (const std::string& path : {file.path(), file.path() + ".missing"}) {
       try {
-        share_weights(path, stage.graph(), job);
+        broadcast_weights(path, model.graph(), job);
       } catch (const Error& error) {
         const std::lock_guard lock(mutex);
         sentences.push_back(error.what());
@@ -150,10 +150,10 @@ TEST(WeightsIo, AFileThatIsMissingOrSpoiltIsTheSameErrorEverywhere) {
 }
 
 TEST(WeightsIo, GradientsHaveTheNamesOfTheirParameters) {
-  on_stages(1, [&](Stage& stage, Job&) {
-    const Weights gradients = gradients_of(stage), weights = weights_of(stage);
+  on_stages(1, [&](RankModel& model, Job&) {
+    const Weights gradients = gradients_of(model), weights = weights_of(model);
     size_t parameters = 0;
-    for (const StateEntry& entry : state_entries(stage.graph())) parameters += !entry.buffer;
+    for (const StateEntry& entry : state_entries(model.graph())) parameters += !entry.buffer;
     EXPECT_EQ(gradients.size(), parameters);
     for (const NamedTensor& g : gradients) {
       ASSERT_TRUE(weights.find(g.name)) << g.name;

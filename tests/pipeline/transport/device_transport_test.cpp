@@ -121,9 +121,9 @@ TEST(OrderedTransport, TrainsToTheBitsOfOneRank) {
 // The replicas of a stage tell each other what they learned in groups of messages.
 TEST(OrderedTransport, TrainsReplicasToTheBitsOfThreads) {
   const auto replicated_at_random = [](const std::vector<int>& replicas) -> MakePlan {
-    return [replicas](const Profile& network, int) {
+    return [replicas](const Profile& profile, int) {
       std::mt19937 random(5);
-      return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+      return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
     };
   };
   for (const auto& [replicas, ranks] :

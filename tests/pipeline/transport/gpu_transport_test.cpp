@@ -172,9 +172,9 @@ TEST_F(GpuTransport, TensorsArriveWholeByBothWays) {
 
 TEST_F(GpuTransport, RanksThatShareTheGpuTrainToTheBitsOfOne) {
   TrainingCase c{.model = "resnet20", .steps = 3, .epoch = true, .device = "cuda"};
-  const auto at_random = [](const Profile& network, int stages) {
+  const auto at_random = [](const Profile& profile, int stages) {
     std::mt19937 random(7);
-    return test::random_plan(random, network, stages);
+    return test::random_plan(random, profile, stages);
   };
   const TrainingRun one = train_on_threads(c, 1, at_random, by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses[0], one.losses[1]);
@@ -196,9 +196,9 @@ TEST_F(GpuTransport, ReplicasThatShareTheGpuTrainToTheSameBits) {
       .model = "resnet20", .microbatch = 16, .microbatches = 5, .steps = 4, .epoch = true, .device = "cuda"};
   const auto run = [&](const std::vector<int>& replicas, bool direct) {
     c.over = [&](JobTransport& job, const Context& context) { return by(job, context, direct); };
-    const auto replicated = [&](const Profile& network, int) {
+    const auto replicated = [&](const Profile& profile, int) {
       std::mt19937 random(7);
-      return test::replicated(test::random_plan(random, network, int(replicas.size())), replicas);
+      return test::replicated(test::random_plan(random, profile, int(replicas.size())), replicas);
     };
     const int ranks = std::accumulate(replicas.begin(), replicas.end(), 0);
     return train_on_threads(c, ranks, replicated, by_policy(Policy::one_f_one_b));

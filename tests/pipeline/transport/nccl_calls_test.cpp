@@ -56,18 +56,18 @@ std::unique_ptr<Transport> over_peers(JobTransport& job, const Context& context)
 struct RandomRun {
   explicit RandomRun(unsigned seed, bool replicas) : random(seed) {
     const int S = replicas ? 1 + int(seed) % 4 : 2 + int(seed) % 7;
-    network = random_network(random, S + 2 + int(random() % 8));
-    if (replicas && seed % 2) add_weights(network, random);
-    plan = random_plan(random, network, S);
+    profile = random_network(random, S + 2 + int(random() % 8));
+    if (replicas && seed % 2) add_weights(profile, random);
+    plan = random_plan(random, profile, S);
     if (replicas) plan = randomly_replicated(random, plan, 3);
     const Policy& policy = policies()[seed % (replicas ? 2 : policies().size())];
-    if (chunks_of(policy) > 1) plan = on_ranks_of(policy, random_plan(random, network, S / 2 * 2 + 2));
-    schedule = make_schedule(network, plan, policy, fitting(policy, 3 + int(random() % 6), plan.ranks()));
+    if (chunks_of(policy) > 1) plan = on_ranks_of(policy, random_plan(random, profile, S / 2 * 2 + 2));
+    schedule = make_schedule(profile, plan, policy, fitting(policy, 3 + int(random() % 6), plan.ranks()));
   }
   int ranks() const { return int(schedule.ranks.size()); }
 
   std::mt19937 random;
-  Profile network;
+  Profile profile;
   Plan plan;
   Schedule schedule;
 };
@@ -81,7 +81,7 @@ int wrong_bytes(const RandomRun& run, unsigned seed, const MakeTransport& make) 
             [&](JobTransport& job) {
               const Context context(gpu, 1, job.rank());
               const auto transport = make(job, context);
-              LookingRank rank(run.schedule, run.plan, run.network, *transport, context, wrong);
+              LookingRank rank(run.schedule, run.plan, run.profile, *transport, context, wrong);
               for (int step = 0; step < 2; ++step) rank.step(step);
               std::atomic<bool> done{false};
               fake::launch(cuda::stream_of(context), [&] { done = true; });

@@ -33,6 +33,6 @@ void check_tunable(const Backend&);
 // Returns the passes in the order of the nodes. Engines take turns, so that none finds its operands in a
 // warmer cache than the others. An engine that fails is listed with its reason. If its failure breaks the
 // device, a warning says so and the passes timed before are returned.
-std::vector<TunedPass> tune(const Graph& lowered, Context&, Progress&);
+std::vector<TunedPass> compare_engines(const Graph& lowered, Context&, Progress&);
 
 }  // namespace antichain

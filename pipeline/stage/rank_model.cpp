@@ -1,4 +1,4 @@
-#include "pipeline/stage/stage.h"
+#include "pipeline/stage/rank_model.h"
 
 #include <algorithm>
 #include <iterator>
@@ -29,8 +29,8 @@ std::vector<ByteRange> bucket_ranges(const Graph& graph, const std::vector<NodeI
   return ranges;
 }
 
-Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
-             std::shared_ptr<const Optimiser> optimiser)
+RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& context, uint64_t seed,
+                     std::shared_ptr<const Optimiser> optimiser)
     : graph_(lowered), nodes_(std::move(nodes)), context_(context), optimiser_(std::move(optimiser)) {
   const Backend& backend = context.backend();
   for (NodeId id : nodes_) {
@@ -55,7 +55,7 @@ Stage::Stage(const Graph& lowered, std::vector<NodeId> nodes, Context& context, 
   prepare();
 }
 
-void Stage::lay_out_gradients() {
+void RankModel::lay_out_gradients() {
   const int64_t bytes = gradient_bytes(graph_, nodes_);
   gradients_ = context_.backend().tensor({{bytes / int64_t(sizeof(float))}});
   int64_t begin = 0;
@@ -68,7 +68,7 @@ void Stage::lay_out_gradients() {
   ANTICHAIN_CHECK(begin == bytes, "every parameter has its part");
 }
 
-std::vector<Trained> Stage::trained(NodeId id) const {
+std::vector<Trained> RankModel::trained(NodeId id) const {
   const NodeState& state = state_.at(id);
   std::vector<Trained> all;
   for (size_t i = 0; graph_.needs_gradient(id) && i < state.params.size(); ++i) {
@@ -79,21 +79,21 @@ std::vector<Trained> Stage::trained(NodeId id) const {
   return all;
 }
 
-std::unique_ptr<Update> Stage::make_update(const std::vector<NodeId>& nodes) const {
+std::unique_ptr<Update> RankModel::make_update(const std::vector<NodeId>& nodes) const {
   std::vector<Trained> all;
   for (const NodeId id : nodes) std::ranges::copy(trained(id), std::back_inserter(all));
   return context_.backend().make_update(optimiser_, context_, std::move(all));
 }
 
-void Stage::prepare() {
+void RankModel::prepare() {
   for (auto& [id, state] : state_) prepare(state);
 }
 
-void Stage::prepare(NodeState& state) {
+void RankModel::prepare(NodeState& state) {
   if (!state.prepared.empty()) state.kernel->prepare(context_, state.params, state.prepared);
 }
 
-Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
+Tensor RankModel::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
   const Tensor plain = Tensor::host({param.shape, param.dtype});
   initialise(plain, param.init, seed, node.name + "." + param.name);
   const Tensor host = layout == Layout::plain ? plain : Tensor::host({param.shape, param.dtype, layout});
@@ -103,25 +103,25 @@ Tensor Stage::draw(const Node& node, const ParamSpec& param, Layout layout, uint
   return value;
 }
 
-void Stage::update(NodeId id, const Rate& rate) {
+void RankModel::update(NodeId id, const Rate& rate) {
   std::unique_ptr<Update>& update = of_nodes_[id];
   if (!update) update = make_update({id});
   update->run(context_, rate);
   prepare_after_update(id);
 }
 
-void Stage::update(const std::vector<NodeId>& nodes, const Update& at_once, const Rate& rate) {
+void RankModel::update(const std::vector<NodeId>& nodes, const Update& at_once, const Rate& rate) {
   at_once.run(context_, rate);
   for (const NodeId id : nodes)
     if (graph_.needs_gradient(id)) prepare_after_update(id);
 }
 
 // The update itself has written what is only rounded.
-void Stage::prepare_after_update(NodeId id) {
+void RankModel::prepare_after_update(NodeId id) {
   if (!graph_[id].lowering.prepared_rounded) prepare(state_.at(id));
 }
 
-void Stage::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {
+void RankModel::for_each_value(const std::function<void(const std::string&, const Tensor&)>& f) const {
   const auto visit = [&](const Node& node, const std::vector<ParamSpec>& specs,
                          const std::vector<Tensor>& tensors) {
     for (size_t i = 0; i < specs.size(); ++i) {

@@ -1,6 +1,6 @@
-// A Stage is what a rank owns of the model between steps: the kernels of its nodes, their weights, gradients,
-// optimiser state and buffers. Where the plan gives the rank several stages, it holds the nodes of all. What
-// lives within a step is in RankMemory; who does what when is in the Schedule.
+// A RankModel is what a rank owns of the model between steps: the kernels of its nodes, their weights,
+// gradients, optimiser state and buffers. Where the plan gives the rank several stages, it holds the nodes of
+// all. What lives within a step is in RankMemory; who does what when is in the Schedule.
 #pragma once
 
 #include <cstdint>
@@ -28,19 +28,19 @@ struct NodeState {
   std::vector<Tensor> prepared;  // what the kernel made of the parameters
 };
 
-// Returns the bytes of Stage::gradients() for a stage of these nodes.
+// Returns the bytes of RankModel::gradients() for a stage of these nodes.
 int64_t gradient_bytes(const Graph& lowered, const std::vector<NodeId>& nodes);
 // Returns which part of them each bucket is.
 std::vector<ByteRange> bucket_ranges(const Graph& lowered, const std::vector<NodeId>& nodes,
                                      const std::vector<GradientBucket>&);
 
-class Stage {
+class RankModel {
  public:
   // `nodes` are ascending. Initial values are drawn by (seed, parameter name), so they are the same on
   // whichever rank they live. Throws Error when the backend has no kernel for an operator, no update for the
-  // optimiser, or no memory. The graph and the context must outlive the stage.
-  Stage(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
-        std::shared_ptr<const Optimiser> = default_optimiser());
+  // optimiser, or no memory. The graph and the context must outlive the model.
+  RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context&, uint64_t seed,
+            std::shared_ptr<const Optimiser> = default_optimiser());
 
   const Graph& graph() const { return graph_; }
   const std::vector<NodeId>& nodes() const { return nodes_; }

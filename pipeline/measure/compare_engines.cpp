@@ -1,4 +1,4 @@
-#include "pipeline/measure/tune.h"
+#include "pipeline/measure/compare_engines.h"
 
 #include <fmt/format.h>
 
@@ -119,7 +119,7 @@ void check_tunable(const Backend& device) {
       "use --tune with --device cuda or cuda:tf32", ExitCode::usage);
 }
 
-std::vector<TunedPass> tune(const Graph& graph, Context& context, Progress& activity) {
+std::vector<TunedPass> compare_engines(const Graph& graph, Context& context, Progress& activity) {
   check_tunable(context.backend());
   const ListAlternatives& list = *alternatives_of(context.backend().name());
   const auto device = device_streams(context.backend().name())->step(context);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "pipeline/measure/tune.h"
+#include "pipeline/measure/compare_engines.h"
 
 namespace antichain {
 

@@ -1,5 +1,5 @@
 // Engines race on stand-ins whose kernels take a known time (fake_cuda.h).
-#include "pipeline/measure/tune.h"
+#include "pipeline/measure/compare_engines.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_F(Tune, TellsTheFastestBesideTheRules) {
   gpu.enter(context);
   const Graph graph = lower(make_model("resnet20", {.microbatch = 1}), gpu);
   Progress activity;
-  const std::vector<TunedPass> tuned = tune(graph, context, activity);
+  const std::vector<TunedPass> tuned = compare_engines(graph, context, activity);
 
   // conv1, which needs no input gradient; 3 x 3 of 16, 32 and 64 channels, two that halve the image, and two
   // beside those.
@@ -96,7 +96,7 @@ TEST_F(Tune, GoesOnBehindAnEngineThatFails) {
   gpu.enter(context);
   Progress activity;
   const std::vector<TunedPass> tuned =
-      tune(lower(make_model("resnet20", {.microbatch = 1}), gpu), context, activity);
+      compare_engines(lower(make_model("resnet20", {.microbatch = 1}), gpu), context, activity);
   ASSERT_EQ(tuned.size(), 2u + 7 * 3);
   EXPECT_NE(tuned[0].by_rule().failure.find("no such kernel"), std::string::npos);
   EXPECT_TRUE(std::isinf(tuned[0].by_rule().seconds));

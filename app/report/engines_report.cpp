@@ -1,4 +1,4 @@
-#include "app/report/tune_report.h"
+#include "app/report/engines_report.h"
 
 #include <fmt/format.h>
 
