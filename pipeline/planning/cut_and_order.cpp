@@ -15,7 +15,7 @@ namespace antichain {
 namespace {
 
 // Climbs may spend so much in every turn, in the unit of CutScorer::spent().
-constexpr int64_t turn_climb_budget = 6'000'000, turn_wander_budget = 24'000'000;
+constexpr int64_t turn_climb_budget = 2'000'000, turn_wander_budget = 4'000'000;
 constexpr int64_t bound_cost = 300;  // of a bound, in that unit
 constexpr double first_effort = 0.1, later_effort = 0.25;
 constexpr int most_rounds = 3;

@@ -20,12 +20,14 @@ namespace antichain {
 struct StageTimes {
   double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
   double of(Verb) const;  // of an action that computes
+  bool operator==(const StageTimes&) const = default;
 };
 
 // All tensors of a micro-batch that one stage sends to another, or their gradients on the way back.
 struct Wire {
   int from = 0, to = 0;
   double seconds = 0;
+  bool operator==(const Wire&) const = default;
 };
 
 // PipelineTimes are a plan as an order sees it.
@@ -33,6 +35,7 @@ struct PipelineTimes {
   int microbatches = 1;
   std::vector<StageTimes> stages;
   std::vector<Wire> tensors, gradients;
+  bool operator==(const PipelineTimes&) const = default;
 };
 // Throws Error for a plan with replicas or with several stages a rank.
 PipelineTimes pipeline_times(const Profile&, const Plan&, const Cluster&, int microbatches);

@@ -21,7 +21,7 @@
 namespace antichain {
 namespace {
 
-constexpr int64_t most_actions = 40'000'000, most_orders = 200'000;  // that are timed, in all
+constexpr int64_t most_actions = 8'000'000, most_orders = 200'000;  // that are timed, in all
 constexpr int most_starts = 3;
 constexpr double hot = 0.01, cold = 1e-5;  // shares of a step that an exchange may lose, at first and at last
 constexpr double rounding = 1e-12;
@@ -53,9 +53,14 @@ class OrderSearch {
         plan_(plan),
         cluster_(cluster),
         steps_(request.steps),
-        clock_(profile, plan, cluster, microbatches) {
+        memo_(request.start ? nullptr : request.memo),
+        asked_{.times = pipeline_times(profile, plan, cluster, microbatches),
+               .steps = request.steps,
+               .effort = request.effort},
+        clock_(asked_.times) {
     for (const PlanStage& stage : plan.stages)
       in_flight_.push_back(in_flight.at(size_t(stage.ranks.front())));
+    asked_.in_flight = in_flight_;
     bound_s_ = order_bound_s(clock_, in_flight_, steps_);
     const int64_t orders = 3 * most_orders * int64_t(clock_.stages()) * clock_.microbatches();
     budget_ = int64_t(double(std::min(most_actions, orders)) * request.effort);
@@ -63,6 +68,14 @@ class OrderSearch {
   }
 
   PlannedOrder run() {
+    if (const RankOrders* known = memo_ ? memo_->find(asked_) : nullptr) return finish(*known);
+    const Candidate best = search();
+    if (memo_) memo_->keep(asked_, best.orders);
+    return finish(best.orders);
+  }
+
+ private:
+  Candidate search() {
     start();
     if (starts_.empty())
       throw Error(fmt::format("no order of {} micro-batches keeps {} in flight on the ranks",
@@ -74,10 +87,9 @@ class OrderSearch {
       Candidate found = improve(starts_[size_t(i)], (budget_ - clock_.timed()) / (count - i));
       if (found.pace_s < best.pace_s) best = std::move(found);
     }
-    return finish(best);
+    return best;
   }
 
- private:
   bool proved(double pace_s) const { return pace_s <= bound_s_ * (1 + rounding); }
 
   void start() {
@@ -129,11 +141,12 @@ class OrderSearch {
 
   double time(const RankOrders& orders) { return clock_.pace_s(orders, steps_); }
 
-  // Makes an I and the W behind it one B wherever the time does not grow.
+  // Makes an I and the W behind it one B wherever the time does not grow, while a third of the budget lasts.
   void join_halves(Candidate& candidate) {
     for (size_t s = 0; s < candidate.orders.size(); ++s)
       for (size_t i = candidate.orders[s].size(); i-- > 1;) {
         if (!joinable(candidate.orders[s], i)) continue;
+        if (clock_.timed() > budget_ / 3) return;
         RankOrders joined = candidate.orders;
         join(joined[s], i);
         if (const double pace_s = time(joined); pace_s <= candidate.pace_s * (1 + rounding))
@@ -218,15 +231,15 @@ class OrderSearch {
     return best;
   }
 
-  PlannedOrder finish(const Candidate& best) const {
+  PlannedOrder finish(const RankOrders& best) const {
     const Crossing crossing = crossing_of(profile_, plan_);
     const Seats seats = antichain::seats(crossing.ranks, clock_.microbatches());
     ComputeOrders orders(seats.size());
-    for (size_t s = 0; s < best.orders.size(); ++s)
-      for (const Computing& c : best.orders[s])
+    for (size_t s = 0; s < best.size(); ++s)
+      for (const Computing& c : best[s])
         orders[size_t(plan_.stages[s].ranks.front())].actions.push_back({c.verb, int(s), c.microbatch});
     PlannedOrder planned{.schedule = complete(orders, crossing, seats, clock_.microbatches()),
-                         .orders = best.orders,
+                         .orders = best,
                          .steps = steps_,
                          .bound_s = bound_s_};
     const Timeline timeline = simulate(planned.schedule, plan_, profile_, cluster_, steps_);
@@ -239,6 +252,8 @@ class OrderSearch {
   const Plan& plan_;
   const Cluster& cluster_;
   const Steps steps_;
+  OrderMemo* const memo_;
+  OrderMemo::Asked asked_;
   OrderClock clock_;
   std::vector<int> in_flight_;  // by stage
   double bound_s_ = 0;
@@ -270,6 +285,15 @@ std::vector<int> default_in_flight(const Profile& profile, const Plan& plan, con
                                                cluster.device(plan.device_of(rank)).memory_bytes, held, kept);
     }
   return limits;
+}
+
+const RankOrders* OrderMemo::find(const Asked& asked) const {
+  const auto at = std::ranges::find(found_, asked, &std::pair<Asked, RankOrders>::first);
+  return at == found_.end() ? nullptr : &at->second;
+}
+
+void OrderMemo::keep(Asked asked, RankOrders orders) {
+  found_.emplace_back(std::move(asked), std::move(orders));
 }
 
 PlannedOrder plan_order(const Profile& profile, const Plan& plan, const Cluster& cluster, int microbatches,

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "partition/plan/plan.h"
@@ -32,12 +33,31 @@ struct PlannedOrder {
   bool proved() const { return pace_s() <= bound_s * (1 + 1e-9); }
 };
 
+// OrderMemo keeps the orders that were found, because a plan and its schedule ask for the same one. A search
+// depends on these times, limits and requests alone, so an equal one would find the same order.
+class OrderMemo {
+ public:
+  struct Asked {
+    PipelineTimes times;
+    std::vector<int> in_flight;  // by stage
+    Steps steps = Steps::apart;
+    double effort = 1;
+    bool operator==(const Asked&) const = default;
+  };
+  const RankOrders* find(const Asked&) const;  // nullptr where nobody has asked so far
+  void keep(Asked, RankOrders);
+
+ private:
+  std::vector<std::pair<Asked, RankOrders>> found_;
+};
+
 // An OrderRequest asks for the smallest period where steps overlap, and else for the smallest step. `effort`
 // is the share of the full budget that may be spent.
 struct OrderRequest {
   Steps steps = Steps::apart;
   double effort = 1;
   std::optional<RankOrders> start = {};  // one more order to start from, by stage
+  OrderMemo* memo = nullptr;             // where searches without such a start are kept
 };
 
 // Returns by rank as many micro-batches in flight as there are stages. Where the rank's device has a limit of

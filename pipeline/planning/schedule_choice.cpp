@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <future>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "framework/error.h"
 #include "pipeline/planning/makespan_bound.h"
@@ -31,24 +34,30 @@ const Policy& ScheduleChoice::policy() const { return antichain::policy(planned(
 
 Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Method method) const {
   if (!planned()) return plan_network(profile, options, method, policy());
+  // The searches know nothing of each other, so they run beside each other, where there are threads for them.
+  std::vector<std::future<Plan>> searches;
+  const auto begin = [&](auto search) {
+    searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
+  };
+  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b})
+    begin([&, cut_for] {
+      Plan plan = plan_network(profile, options, method, *cut_for);
+      set_pace(plan, order(profile, plan, options, effort_to_compare));
+      return plan;
+    });
+  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most)
+    begin([&] { return together(profile, options); });
+  for (const std::future<Plan>& search : searches) search.wait();
   std::optional<Plan> best;
   std::exception_ptr refusal;
-  const auto consider = [&](Plan plan) {
-    set_pace(plan, order(profile, plan, options, effort_to_compare));
-    if (!best || plan.pace_s() < best->pace_s()) best = std::move(plan);
-  };
-  for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b}) try {
-      consider(plan_network(profile, options, method, *cut_for));
+  for (std::future<Plan>& search : searches) try {
+      Plan plan = search.get();
+      if (!best || plan.pace_s() < best->pace_s()) best = std::move(plan);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       if (!refusal) refusal = std::current_exception();
     }
   if (!best) std::rethrow_exception(refusal);
-  if (of_a_step(options.objective) && method == Method::antichain && !options.at_most && !refusal) try {
-      consider(together(profile, options));
-    } catch (const Error& error) {
-      if (error.code() == ExitCode::failure) throw;
-    }
   set_pace(*best, order(profile, *best, options));
   if (of_a_step(options.objective))
     best->lower_bound_s = but_for_rounding(bound_of_any_order_s(profile, options), best->objective_s());
@@ -80,7 +89,7 @@ std::vector<int> ScheduleChoice::given_limits(int ranks) const {
 PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan, const PlanOptions& options,
                                    double effort) const {
   return plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options),
-                    {.steps = options.steps, .effort = effort});
+                    {.steps = options.steps, .effort = effort, .memo = effort == 1 ? memo.get() : nullptr});
 }
 
 Schedule ScheduleChoice::schedule(const Profile& profile, const Plan& plan,

@@ -2,6 +2,7 @@
 // whose order is searched for the plan. It makes the plan and the schedule for both.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,8 @@ struct ScheduleChoice {
   // For `auto`: the most micro-batches in flight, one number for all ranks or one for each. Empty: the
   // default (default_in_flight).
   std::vector<int> in_flight = {};
+  // The orders that were found so far, for all copies of this choice.
+  std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>();
 
   bool planned() const { return name == planned_order; }
   // Returns the policy that stages are cut for: the named one, or zb-h1 for `auto`. That one parts backwards

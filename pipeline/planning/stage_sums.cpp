@@ -1,5 +1,8 @@
 #include "pipeline/planning/stage_sums.h"
 
+#include <algorithm>
+#include <span>
+
 #include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -11,7 +14,37 @@ int64_t StageSums::bytes() const {
   return bytes;
 }
 
-StageAdder::StageAdder(const Profile& profile) : profile_(profile), consumers_(profile.consumers()) {}
+void StageSum::add(const StageSum& other) {
+  forward_s += other.forward_s;
+  backward_s += other.backward_s;
+  update_s += other.update_s;
+  backward_input_s += other.backward_input_s;
+  late_weight_s += other.late_weight_s;
+  param_bytes += other.param_bytes;
+  held_bytes += other.held_bytes;
+  kept_bytes += other.kept_bytes;
+}
+
+StageAdder::StageAdder(const Profile& profile) : profile_(profile) {
+  const std::vector<std::vector<int>> consumers = profile.consumers();
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    const NodeCost& cost = profile.nodes[n].cost;
+    const size_t begin = consumers_.size();
+    consumers_.insert(consumers_.end(), consumers[n].begin(), consumers[n].end());
+    nodes_.push_back({.sum = {.forward_s = cost.forward_s,
+                              .backward_s = cost.backward_s(),
+                              .update_s = cost.update_s,
+                              .backward_input_s = cost.backward_input_s,
+                              .late_weight_s = cost.late_weight_s(),
+                              .param_bytes = cost.param_bytes,
+                              .held_bytes = held_bytes(cost),
+                              .kept_bytes = kept_bytes(cost)},
+                      .output_bytes = cost.output_bytes,
+                      .needs_gradient = profile.nodes[n].needs_gradient,
+                      .begin = begin,
+                      .end = consumers_.size()});
+  }
+}
 
 const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages,
                                         const std::vector<bool>& replicated) {
@@ -22,16 +55,7 @@ const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int st
   last_tensor_.assign(size_t(stages), -1);
   for (size_t n = 0; n < stage_of.size(); ++n) {
     if (stage_of[n] < 0) continue;
-    const NodeCost& cost = profile_.nodes[n].cost;
-    StageSum& stage = sums_.stages[size_t(stage_of[n])];
-    stage.forward_s += cost.forward_s;
-    stage.backward_s += cost.backward_s();
-    stage.backward_input_s += cost.backward_input_s;
-    stage.late_weight_s += cost.late_weight_s();
-    stage.update_s += cost.update_s;
-    stage.param_bytes += cost.param_bytes;
-    stage.held_bytes += antichain::held_bytes(cost);
-    stage.kept_bytes += antichain::kept_bytes(cost);
+    sums_.stages[size_t(stage_of[n])].add(nodes_[n].sum);
     add_traffic(int(n), stage_of);
   }
   for (size_t s = 0; s < replicated.size(); ++s)
@@ -55,18 +79,19 @@ std::vector<GradientBucket> StageAdder::buckets(int stage, const std::vector<int
 // There is one message to every stage that consumes the tensor. Back comes one for every run of the
 // gradient's fold.
 void StageAdder::add_traffic(int tensor, const std::vector<int>& stage_of) {
+  const Node& node = nodes_[size_t(tensor)];
   const int own = stage_of[size_t(tensor)];
-  const int64_t bytes = profile_.nodes[size_t(tensor)].cost.output_bytes;
-  const bool gradient = profile_.nodes[size_t(tensor)].needs_gradient;
-  fold_in_runs(consumers_[size_t(tensor)], stage_of, own, [&](int consumer, bool joins) {
+  const std::span<const int> consumers(consumers_.data() + node.begin, node.end - node.begin);
+  if (std::ranges::all_of(consumers, [&](int c) { return stage_of[size_t(c)] == own; })) return;
+  fold_in_runs(consumers, stage_of, own, [&](int consumer, bool joins) {
     const int stage = stage_of[size_t(consumer)];
     if (stage == own) return;
     Traffic& pair = between(own, stage, stages_);
     if (last_tensor_[size_t(stage)] != tensor) {
       last_tensor_[size_t(stage)] = tensor;
-      ++pair.tensors, pair.tensor_bytes += bytes;
+      ++pair.tensors, pair.tensor_bytes += node.output_bytes;
     }
-    if (gradient && !joins) ++pair.gradients, pair.gradient_bytes += bytes;
+    if (node.needs_gradient && !joins) ++pair.gradients, pair.gradient_bytes += node.output_bytes;
   });
 }
 

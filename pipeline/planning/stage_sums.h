@@ -17,6 +17,8 @@ struct StageSum {
   int64_t param_bytes = 0;                         // one copy of the weights
   int64_t held_bytes = 0, kept_bytes = 0;          // of memory: always, and per micro-batch in flight
   std::vector<GradientBucket> buckets = {};        // where the stage has replicas
+
+  void add(const StageSum&);  // all but the buckets
 };
 
 // Traffic is that of one micro-batch: tensors go from the earlier stage to the later one, and gradients come
@@ -50,8 +52,17 @@ class StageAdder {
     return pairs_[size_t(to) * size_t(stages) + size_t(from)];
   }
 
+  // What a node adds to its stage, and its consumers, ascending: consumers_[begin] to consumers_[end - 1].
+  // All nodes lie side by side, because a search adds them up many thousand times.
+  struct Node {
+    StageSum sum;
+    int64_t output_bytes = 0;
+    bool needs_gradient = false;
+    size_t begin = 0, end = 0;
+  };
   const Profile& profile_;
-  const std::vector<std::vector<int>> consumers_;  // ascending
+  std::vector<Node> nodes_;
+  std::vector<int> consumers_;
   int stages_ = 0;
   std::vector<Traffic> pairs_;
   std::vector<int> last_tensor_;  // per stage: the last tensor that was counted as sent there

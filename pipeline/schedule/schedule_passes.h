@@ -2,6 +2,7 @@
 // simulator use them, too. Pass 1, the order in which ranks compute, is Policy::orders.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "pipeline/schedule/policy.h"
@@ -20,7 +21,7 @@ struct Route {
 // before. Only another stage's run that starts the fold is pre-summed. `consumers` ascend; `own` is the
 // tensor's stage.
 template <class Visit>
-void fold_in_runs(const std::vector<int>& consumers, const std::vector<int>& stage_of, int own, Visit visit) {
+void fold_in_runs(std::span<const int> consumers, const std::vector<int>& stage_of, int own, Visit visit) {
   int leader = -1;  // the stage whose run starts the fold, while it lasts
   for (auto c = consumers.rbegin(); c != consumers.rend(); ++c) {
     const int stage = stage_of[size_t(*c)];

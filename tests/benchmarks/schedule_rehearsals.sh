@@ -1,8 +1,11 @@
 #!/bin/bash
 # Rehearsed beside predicted: a step under every schedule on 4 and 8 real ranks, which wait for profiled
-# times. Messages have their true sizes. Fails where any step is more than 3 % off.
+# times. Messages have their true sizes. A step's figure is its period, because steps overlap where that
+# helps. Fails where any is more than 3 % off.
 #
 #   tests/benchmarks/schedule_rehearsals.sh PROGRAM docs/profiles/cpu/resnet101.json [rehearse option …]
+#
+# SCHEDULES="zb-v auto" in the environment leaves the others out.
 set -uo pipefail
 program=$1 profile=$2
 shift 2
@@ -13,17 +16,19 @@ export OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=no
 bad=0
 printf '%5s %-12s %14s %14s %6s\n' ranks schedule 'predicted, ms' 'rehearsed, ms' 'off, %'
 for ranks in 4 8; do
-  for schedule in 1f1b gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v; do
+  for schedule in ${SCHEDULES:-1f1b gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v auto}; do
     if ! mpirun -n $ranks "$program" rehearse --profile "$profile" --schedule $schedule --microbatches 16 \
       --payload true "$@" >"$folder/out" 2>&1; then
       echo "FAILED: $ranks ranks, $schedule: $(tail -n 3 "$folder/out")"
       bad=1
       continue
     fi
-    awk -v ranks=$ranks -v schedule=$schedule '/step, ms/ {
-      printf "%5d %-12s %14.2f %14.2f %+6.1f\n", ranks, schedule, $3, $4, $5
-      exit $5 > 3 || $5 < -3
-    }' "$folder/out" || bad=1
+    awk -v ranks=$ranks -v schedule=$schedule '
+      /(step|period), ms/ { predicted = $3; rehearsed = $4; off = $5; found = 1 }  # the period comes last
+      END {
+        printf "%5d %-12s %14.2f %14.2f %+6.1f\n", ranks, schedule, predicted, rehearsed, off
+        exit !found || off > 3 || off < -3
+      }' "$folder/out" || bad=1
   done
 done
 exit $bad

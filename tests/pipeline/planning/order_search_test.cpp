@@ -72,6 +72,36 @@ TEST(OrderSearch, FindsTheProvedSmallestPeriods) {
   EXPECT_TRUE(uneven.proved());
 }
 
+// The rates are of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024. Its search has a limit of memory
+// too: that of p micro-batches for ZB-1p and of 2p for ZB-2p. A rate is idle time over time of a rank's own
+// span, which is no longer than the period. Times are microseconds, and a message takes c.
+//
+// The authors count less for a micro-batch between its I and its W than before. We count all of it until W
+// has ended, and then no order with 2p in flight has the rates of ZB-2p: the bound rules it out.
+TEST(OrderSearch, IsAsGoodAsThePublishedSearch) {
+  struct Setting {
+    int p, microbatches;
+    Times times;
+    double c, zb_1p, zb_2p;
+  };
+  constexpr Setting settings[] = {
+      {8, 24, {18522, 18086, 9337}, 601, .1585, .0433},  {8, 32, {29802, 29428, 19530}, 577, .1045, .0022},
+      {8, 64, {29935, 29621, 19388}, 535, .0554, .0010}, {16, 48, {11347, 11248, 8132}, 377, .1397, .0066},
+      {32, 96, {10419, 10207, 7715}, 408, .1421, .0038}, {32, 128, {10408, 10204, 7703}, 408, .1106, .0029}};
+  for (const Setting& at : settings) {
+    const Profile profile = network_of(std::vector<Times>(size_t(at.p), at.times));
+    const Plan plan = one_node_each(profile);
+    const Cluster cluster = one_link({.latency_s = at.c});
+    const double busy_s = at.microbatches * (at.times.forward + at.times.input + at.times.weight);
+    const std::vector<int> once(size_t(at.p), at.p), twice(size_t(at.p), 2 * at.p);
+    const PlannedOrder planned = plan_order(profile, plan, cluster, at.microbatches, once,
+                                            {.steps = Steps::overlapped, .effort = 0.02});
+    EXPECT_LE(1 - busy_s / planned.period_s, at.zb_1p + 5e-5) << "rounded to four digits";
+    const OrderClock clock(profile, plan, cluster, at.microbatches);
+    EXPECT_GT(1 - busy_s / order_bound_s(clock, twice, Steps::overlapped), at.zb_2p);
+  }
+}
+
 // Calls visit(order) for every order of one rank: three counters that no limit forbids.
 void each_order(int microbatches, int in_flight, RankOrder& order, int f, int i, int w,
                 const std::function<void(const RankOrder&)>& visit) {
@@ -235,6 +265,24 @@ TEST(ScheduleChoice, CutsForOneFOneBWhereNothingElseFits) {
 TEST(OrderSearch, IsTheSameEveryTime) {
   const Profile profile = network_of({{3, 4, 2}, {5, 3, 3}, {4, 4, 1}});
   EXPECT_EQ(order_of(profile, 6, {3, 3, 3}).schedule.ranks, order_of(profile, 6, {3, 3, 3}).schedule.ranks);
+}
+
+TEST(OrderSearch, AMemoAnswersWhatWasSearchedBefore) {
+  const Profile profile = network_of({{3, 4, 2}, {5, 3, 3}, {4, 4, 1}});
+  const Plan plan = one_node_each(profile);
+  const std::vector<int> in_flight = {3, 3, 3};
+  OrderMemo memo;
+  const PlannedOrder first = plan_order(profile, plan, {}, 6, in_flight, {.memo = &memo});
+  const OrderMemo::Asked asked{.times = pipeline_times(profile, plan, {}, 6), .in_flight = in_flight};
+  ASSERT_NE(memo.find(asked), nullptr);
+  EXPECT_EQ(*memo.find(asked), first.orders);
+  const PlannedOrder again = plan_order(profile, plan, {}, 6, in_flight, {.memo = &memo});
+  EXPECT_EQ(again.orders, first.orders);
+  EXPECT_EQ(again.step_s, first.step_s);
+  EXPECT_EQ(again.bound_s, first.bound_s);
+  OrderMemo::Asked other = asked;
+  other.in_flight[0] = 2;
+  EXPECT_EQ(memo.find(other), nullptr);
 }
 
 TEST(OrderSearch, RefusesWhatItCantOrder) {
