@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "layers/cpu/dnnl.h"
 #include "pipeline/planning/order_search.h"
 #include "pipeline/schedule/policy.h"
 #include "tests/pipeline/run/expect_same.h"
@@ -43,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EverySchedule,
                          ::testing::Values("resnet20", "squeezenet1_0", "densenet121", "inception_v3"));
 
 TEST(EverySchedule, GivesTheBitsOfOneRankInBf16) {
+  if (!cpu::has_bf16()) GTEST_SKIP() << "no AVX512_BF16";
   TrainingCase c{.model = "resnet20", .microbatches = microbatches, .steps = 3, .rate = 0.01f};
   c.precision = Precision::bf16;
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
