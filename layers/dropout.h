@@ -4,7 +4,7 @@
 //   train     y = kept ? x / (1 − p) : 0, each element kept with probability 1 − p
 //   evaluate  y = x
 //
-// Whether an element is kept is a pure function of (seed, node name, step, the sample's position in the
+// It is a pure function of (seed, node name, step, the sample's position in the
 // batch, the element's logical index c H W + h W + w): see DropoutMask. So the mask depends neither on the
 // cut, nor on the micro-batch size, nor on the layout. Backward draws it again, and nothing is stashed.
 #pragma once

@@ -41,7 +41,7 @@ class Blocks {
  private:
   int maximal() const { return int(std::max_element(sums_.begin(), sums_.end()) - sums_.begin()); }
 
-  // Of two equally near ones it takes the earlier.
+  // It takes the earlier of two equally near ones.
   int minimal_nearest(int p) const {
     int q = int(std::min_element(sums_.begin(), sums_.end()) - sums_.begin());
     for (int b = q; b < int(sums_.size()); ++b)

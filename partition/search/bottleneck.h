@@ -9,7 +9,7 @@
 //   latest(D, q) = max of f(E) over down-sets E strictly inside D that placement q can end at
 //   q's move to p ends at D   when   f(D) − latest(D, q) ≤ r T
 //
-// Whether some E serves depends on f(E) alone, so the largest decides. A down-set strictly inside D lies
+// It depends on f(E) alone whether some E serves, so the largest decides. A down-set strictly inside D lies
 // inside one of those with a node less, so `latest` is a running maximum along the edges, and no pair of
 // states is compared.
 //

@@ -105,7 +105,7 @@ class OrderBounds {
 
   const OrderClock& clock_;
   const std::vector<int>& in_flight_;
-  std::vector<double> trip_;  // from the end of a micro-batch's forward to the begin of its input half
+  std::vector<double> trip_;  // from the end of a micro-batch's forward to the beginning of its input half
 };
 
 }  // namespace

@@ -3,8 +3,8 @@
 //
 // No step is shorter than any of these of a rank, whose first forward can't begin before `fill`:
 //
-//   load     fill + all its work + its update + `idle`: at the begin it has L forwards to do, and then waits
-//            for its first gradient
+//   load     fill + all its work + its update + `idle`: at the beginning it has L forwards to do, and then
+//            waits for its first gradient
 //   gradient fill + its forwards, input halves and the weight halves that the limit wants before the last
 //            forward, + idle + the way of the last gradient to the first stage, with what follows there
 //   trips    of L micro-batches in flight each begins when the one L before it has ended: ⌈M / L⌉ ways to

@@ -99,7 +99,7 @@ class OrderClock {
 
   PipelineTimes pipeline_;
   std::vector<std::vector<int>> tensors_in_, tensors_out_, gradients_in_, gradients_out_;  // wires by stage
-  // Of the last step: per stage and index; per wire and micro-batch.
+  // These are of the last step: per stage and index; per wire and micro-batch.
   std::vector<std::vector<Done>> done_;
   std::vector<double> tensor_there_s_, gradient_there_s_;
   std::vector<At> tensor_from_, gradient_from_;

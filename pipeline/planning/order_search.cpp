@@ -30,7 +30,7 @@ constexpr double infinite_s = std::numeric_limits<double>::infinity();
 bool begins_gradient(Verb verb) { return verb == Verb::backward || verb == Verb::backward_input; }
 bool ends(Verb verb) { return verb == Verb::backward || verb == Verb::backward_weight; }
 
-// Returns the most micro-batches in flight, from the begin of F to the end of W.
+// Returns the most micro-batches in flight, from the beginning of F to the end of W.
 int most_in_flight(const RankOrder& order) {
   int now = 0, most = 0;
   for (const Computing& c : order) {
@@ -162,7 +162,7 @@ class OrderSearch {
     order.erase(order.begin() + int(i));
   }
 
-  // Whether the action at i may come before its neighbour.
+  // Returns whether the action at i may come before its neighbour.
   bool exchangeable(int stage, const RankOrder& order, size_t i) const {
     const auto [first, m] = order[i - 1];
     const auto [second, n] = order[i];

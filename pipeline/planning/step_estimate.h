@@ -53,7 +53,7 @@ class StepEstimate {
   struct Turn {
     int seat = 0, stage = 0, microbatch = 0;
     Verb verb = Verb::forward;
-    // Of the backward that a forward forms a fused pair with.
+    // This is what the backward needs with which a forward forms a fused pair.
     int pair_stage = -1, pair_microbatch = -1;
   };
   // A rank's place in a stage.

@@ -15,7 +15,7 @@ class InputFeed {
   // the rank's seat, from its first in every step.
   virtual void load(int microbatch, BatchSource&) = 0;
 
-  // Whether `load_ahead` has anything to do in some step.
+  // Returns whether `load_ahead` has anything to do in some step.
   virtual bool loads_ahead() const { return false; }
   // Starts on the micro-batch after the one loaded last, if there is one. It is called when the work of the
   // one loaded last was started.

@@ -41,8 +41,8 @@ int buckets_in(const std::vector<Action>& of_rank, int stage);
 // or −1 where there is none.
 int last_gradient(const std::vector<Action>& of_rank, int stage);
 
-// Returns when the gradients are there, in seconds since the begin of an action of `action_s` seconds that
-// spends `overhead_s` before its first node. `part` is GradientBucket's.
+// Returns when the gradients are there, in seconds since the beginning of an action of `action_s` seconds
+// that spends `overhead_s` before its first node. `part` is GradientBucket's.
 inline double passed_s(double action_s, double overhead_s, double part) {
   return part >= 1 ? action_s : overhead_s + part * (action_s - overhead_s);
 }

@@ -106,9 +106,9 @@ struct Slots {
   int microbatches = 0;
   int held_gradients = 0;      // input gradient done, weight gradient not (0 unless I and W are apart)
   int received_gradients = 0;  // gradients received, the backward that uses them not done
-  // Of tensors that this rank sends, so many micro-batches' buffers make reuse safe: happens-before proves
-  // that reusing one never waits on a peer. It is all of the stage's where nothing is proved, and 0 where
-  // nothing is sent.
+  // With buffers for so many micro-batches of a tensor that this rank sends, reuse is safe: happens-before
+  // proves that reusing one never waits on a peer. It is all of the stage's where nothing is proved, and 0
+  // where nothing is sent.
   int sent_activations = 0, sent_gradients = 0;
   // Returns the buffers of what one channel receives. It is one more than are in use at once, so that
   // receives are posted ahead.
@@ -124,8 +124,8 @@ std::vector<RankSlots> slots(const Schedule&);
 // Throws Error naming rank, action and slot when so many slots are too few for the schedule.
 void validate_slots(const Schedule&, const std::vector<RankSlots>&);
 
-// Returns the most micro-batches that each rank has in flight at once, from the begin of a forward to the end
-// of the weight half or the whole backward (of the forward, where nothing is learned). On a rank with v
+// Returns the most micro-batches that each rank has in flight at once, from the beginning of a forward to the
+// end of the weight half or the whole backward (of the forward, where nothing is learned). On a rank with v
 // stages a micro-batch of one of them counts 1 / v: the unit is the activations of a whole rank.
 std::vector<double> peak_in_flight(const Schedule&);
 

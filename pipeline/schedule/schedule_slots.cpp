@@ -19,7 +19,7 @@ namespace {
 
 using Is = std::function<bool(const Action&)>;
 
-// Of what lives from the first action that `begins` it to the first that `ends` it, per micro-batch, a Peak
+// For what lives from the first action that `begins` it to the first that `ends` it, per micro-batch, a Peak
 // is the most that live at once, and where.
 struct Peak {
   int count = 0;

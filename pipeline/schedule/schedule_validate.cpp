@@ -232,7 +232,7 @@ class Validator {
     for (int m = 0; m < schedule_.microbatches; ++m)
       if (crossing_.rank_of(s, m) == rank)
         must_precede(rank, adds_weights(s, m), reduces.empty() ? update : reduces.front());
-    // Whether a rank may update is asked once a step, when all its gradients are there.
+    // It is asked whether a rank may update once a step, when all its gradients are there.
     for (int other = 0; other < stages_; ++other)
       for (int m = 0; other != s && m < schedule_.microbatches; ++m)
         if (crossing_.rank_of(other, m) == rank)

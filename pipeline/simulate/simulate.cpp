@@ -30,7 +30,7 @@ class Links {
         std::max(free_s, now_s) + cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(bytes);
     return free_s;
   }
-  // Of a word that needs no bandwidth; 0 from a rank to itself.
+  // Returns the latency of a word that needs no bandwidth; 0 from a rank to itself.
   double latency_s(int from, int to) const {
     return from == to ? 0 : cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(0);
   }
@@ -110,8 +110,8 @@ class Player {
   // Calls record(rank, index, start, end, delivered) for every action of the step, in order on each rank.
   template <class Record>
   void play(Record record) {
-    // Of the last meeting, whose places are visited next: when its all-reduce begins, and the last replica
-    // came.
+    // These belong to the last meeting, whose places are visited next: when its all-reduce begins, and the
+    // last replica came.
     double begin_s = 0, met_s = 0;
     const auto visit = [&](int r, int i) {
       const Action& action = schedule_.ranks[r][i];

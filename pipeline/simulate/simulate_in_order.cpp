@@ -137,7 +137,7 @@ class InOrder {
       const bool waits = a.verb == Verb::recv || joins(a.verb);
       const double there_s = rank.exchange_end_s[size_t(i)], start_s = rank.now_s;
       if (waits && there_s < 0)
-        throw Error(fmt::format("the order of messages lets rank {} wait for ever in {}", r, print(a)));
+        throw Error(fmt::format("the order of messages lets rank {} wait forever in {}", r, print(a)));
       rank.now_s = waits ? std::max(start_s, there_s) : start_s + seconds_of(r, a);
       if (!waits) rank.busy_s += seconds_of(r, a);
       rank.events.push_back({r, a, start_s, rank.now_s, waits ? there_s : 0});

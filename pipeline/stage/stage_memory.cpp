@@ -139,7 +139,7 @@ class RankMemory::StageBuilder {
     }
   }
 
-  // Of every micro-batch of the step, until the update: one block each, which travels as one message.
+  // Every micro-batch of the step has one block until the update, which travels as one message.
   void statistics() {
     int64_t bytes = 0;
     for (NodeId id : nodes_)

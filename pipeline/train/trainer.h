@@ -28,8 +28,8 @@ struct TrainOptions {
   std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
   bool trace = false;                                            // record one step after warm-up
   OnNan on_nan = OnNan::abort;
-  // Whether a rank may begin a step before the others have ended the last one. It may not where ranks agree
-  // before an update, which they do unless `on_nan` is abort.
+  // This says whether a rank may begin a step before the others have ended the last one. It may not where
+  // ranks agree before an update, which they do unless `on_nan` is abort.
   Steps between_ranks = Steps::apart;
   bool device_augments = true;       // where it has memory of its own: images travel as bytes
   TrainPosition start;               // where to go on; the stage has the state of that moment

@@ -38,7 +38,7 @@ double seconds_each(const Work& work) {
   return (cpu_s(CLOCK_THREAD_CPUTIME_ID) - start) / times;
 }
 
-// Of a core, while it watches a rank that sleeps.
+// Returns the share of a core, while it watches a rank that sleeps.
 double share_of_watchdog() {
   constexpr double slept_s = 3;
   double used_s = 0;

@@ -74,8 +74,8 @@ class PlanProgram : public ::testing::Test {
     EXPECT_EQ(result.code, 0) << words << "\n" << result.err;
     return Json::parse(read_file(path("out.json")));
   }
-  // Of a step of 32 micro-batches and by the slowest stage or boundary, which is what can be worked out by
-  // hand.
+  // The plan is for a step of 32 micro-batches and by the slowest stage or boundary, which is what can be
+  // worked out by hand.
   static std::string by_hand(const std::string& words) {
     const auto unless = [&](const char* option, const char* value) {
       return words.find(option) == std::string::npos ? std::string(" ") + option + " " + value : "";
@@ -108,7 +108,7 @@ class PlanProgram : public ::testing::Test {
 };
 TemporaryFolder* PlanProgram::folder_ = nullptr;
 
-// Whether it is found in the cache or measured: a busy machine decides that.
+// It is found in the cache or measured: a busy machine decides that.
 TEST_F(PlanProgram, KeptProfilesChangeNoNumber) {
   const std::string words =
       "train --model resnet20 --batch 4 --microbatches 2 --steps 2 --local 2 --dataset synthetic --json out ";

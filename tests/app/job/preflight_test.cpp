@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Of each rank: what it was refused with, or "".
+// Returns what each rank was refused with, or "".
 std::vector<std::string> refusals(const std::vector<MemoryNeed>& needs) {
   std::vector<std::string> all(needs.size());
   run_ranks(int(needs.size()), [&](JobTransport& transport) {

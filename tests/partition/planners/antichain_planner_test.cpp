@@ -96,7 +96,7 @@ class BruteForce {
   std::vector<int64_t> work_, bytes_, transfer_;
 };
 
-// Of a plan: its bottleneck, crossing bytes, sum of squared stage times, from the plan's node lists alone.
+// Has a plan's bottleneck, crossing bytes and sum of squared stage times, from its node lists alone.
 std::tuple<int64_t, int64_t, int64_t> figures(const Plan& plan, const Profile& profile,
                                               const BruteForce& brute) {
   int64_t bytes = 0, squares = 0;

@@ -47,7 +47,7 @@ struct Reached {
 struct CUevent_st {
   bool timed = false;
   std::shared_ptr<antichain::test::fake_cuda::Reached> reached;
-  // Of interprocess events:
+  // These belong to interprocess events:
   bool shared = false, destroyed = false;
   int process = 0;                    // whose it is
   CUevent_st* opened_from = nullptr;  // another process's
@@ -176,7 +176,7 @@ class Device {
     }
   }
 
-  // Whether what heads the stream heads its queue, too.
+  // Returns whether what heads the stream heads its queue, too.
   bool heads_queue(const CUstream_st& stream) const {
     if (rules.queues == 0) return true;
     return std::ranges::none_of(streams, [&](const CUstream_st* s) {

@@ -18,7 +18,7 @@ struct Part {  // of a group, in one stream
   std::vector<Half> halves;
 };
 
-// Of this thread's calls, those that wait for the end of a group.
+// These calls of this thread wait for the end of a group.
 struct Group {
   int open = 0;
   std::vector<Part> parts;
@@ -42,7 +42,7 @@ bool is_whole(const std::vector<Half>& halves) {
   return to_itself == 0;
 }
 
-// Of a pair's first message, both have to come; a pair that can't be connected is an error of both.
+// Both ranks of a pair have to come to its first message; a pair that can't be connected is an error of both.
 bool connected(const Part& part) {
   for (const Half& half : part.halves) {
     const std::pair pair(std::min(half.rank, half.peer), std::max(half.rank, half.peer));

@@ -170,7 +170,7 @@ TEST_F(DeviceProfile, NodesTakeWhatTheirKernelsTakeHoweverSlowTheHost) {
   EXPECT_TRUE(in_one_of_20([] { return hears_the_kernels(4e-4); }));
 }
 
-// What is started while the device is held waits for the host, but not for ever: the host may be kept by the
+// What is started while the device is held waits for the host, but not forever: the host may be kept by the
 // device.
 TEST_F(DeviceProfile, AHeldDeviceWaitsForTheHostForAWhile) {
   const Context context(FakeGpu::the());

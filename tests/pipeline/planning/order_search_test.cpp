@@ -43,7 +43,7 @@ PlannedOrder order_of(const Profile& profile, int microbatches, const std::vecto
   return planned;
 }
 
-// Of an exact solver: four stages, eight micro-batches, F = I = W = 1.
+// These steps come from an exact solver: four stages, eight micro-batches, F = I = W = 1.
 TEST(OrderSearch, FindsTheProvedSmallestStepsOfEqualStages) {
   const Profile profile = network_of(std::vector<Times>(4));
   EXPECT_DOUBLE_EQ(order_of(profile, 8, {4, 3, 2, 1}).step_s, 30);
@@ -61,7 +61,7 @@ TEST(OrderSearch, FindsTheProvedSmallestStepsOfUnevenStages) {
   EXPECT_DOUBLE_EQ(order_of(profile, 8, {7, 7, 7, 7}).step_s, 858);
 }
 
-// Of an exact solver: no bubble is left with seven in flight, or all, where stages are equal.
+// An exact solver says that no bubble is left with seven in flight, or all, where stages are equal.
 TEST(OrderSearch, FindsTheProvedSmallestPeriods) {
   const PlannedOrder equal = order_of(network_of(std::vector<Times>(4)), 8, {7, 7, 7, 7}, Steps::overlapped);
   EXPECT_DOUBLE_EQ(equal.period_s, 24);

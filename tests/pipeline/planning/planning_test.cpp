@@ -79,7 +79,7 @@ TEST(PlanNetwork, RefusesWhatItCannotPlanFor) {
   }
 }
 
-// Of 4 equal nodes in 2 stages the first stage has 2 micro-batches in flight, with GPipe all 6.
+// With 4 equal nodes in 2 stages, the first stage has 2 micro-batches in flight, with GPipe all 6.
 TEST(PlanNetwork, MemoryIsAHardLimitForEveryMethod) {
   const Profile profile = chain(4, cost);
   const auto needed = [](int in_flight) { return 3 * 200 + in_flight * 2 * 7; };
@@ -198,7 +198,7 @@ TEST(PlanNetwork, RefusesWhatSeveralStagesARankCannotHave) {
   refused("zb-v", small, {"stages", "need", "bytes", "has 1000"});
 }
 
-// Of devices of different speeds the fastest are used, and at most as many as are asked for.
+// Where devices have different speeds, the fastest are used, and at most as many as are asked for.
 TEST(PlanNetwork, ChoosesDevicesForSeveralStagesARank) {
   const Profile profile = chain(12, cost);
   PlanOptions o = options(2, Objective::makespan);

@@ -444,7 +444,7 @@ std::unique_ptr<Transport> forgetful(Way way, Forgets forgets, JobTransport& job
   return make_peer_transport(job, std::move(peers), cuda::make_copy_stream(context), pairs);
 }
 
-// Of each way, those that show. Two more the order of a step hides: the end of the sums' own sends
+// These show for each way. The order of a step hides two more: the end of the sums' own sends
 // (peer_step_test.cpp has it), and with NCCL a buffer that is free, as a group waits for all that was
 // computed anyway.
 std::vector<Forgets> needed(Way way) {

@@ -129,7 +129,7 @@ class Watched : public BatchSource {
   int fails_at = -1;
 };
 
-// Of each copy to the device: how much had been launched before what it waits for.
+// Says for each copy to the device how much had been launched before what it waits for.
 class RecordingCopies : public CopiesBetween {
  public:
   RecordingCopies(std::unique_ptr<CopyStream> copies, std::vector<int>& after)

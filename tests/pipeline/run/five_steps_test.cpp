@@ -26,7 +26,7 @@ GoldenErrors drawn_as(const std::string& model) {
   throw std::runtime_error("tests/golden/gradients.txt has no network " + model + " in CIFAR form");
 }
 
-// Of the whole network, as tests/models draws it.
+// This is the whole network, as tests/models draws it.
 Weights drawn_weights(const Graph& model, float shift) {
   Weights drawn;
   for (const StateEntry& entry : state_entries(model)) {

@@ -130,7 +130,7 @@ class LookingRank {
     });
   }
 
-  // Of a fused pair, what the backward needs is there before the forward as well.
+  // What the backward of a fused pair needs is there before the forward as well.
   static bool uses(const Action& a, const Action& recv) {
     return a.stage == recv.stage && a.microbatch == recv.microbatch &&
            (a.verb == Verb::forward) == (recv.message.flow == Flow::activation);

@@ -1,5 +1,5 @@
 // What each rank tells a transport with one order, of schedules with replicas, whose all-reduces are two
-// groups of messages: carried out by a stand-in with rendezvous semantics, nobody waits for ever and every
+// groups of messages: carried out by a stand-in with rendezvous semantics, nobody waits forever and every
 // send meets its own receive. Turns made otherwise are found.
 #include "pipeline/run/message_turns.h"
 
@@ -74,7 +74,7 @@ struct RandomCase {
     return profile;
   }
 
-  // Whether two stages that are not next to each other have a message.
+  // Returns whether two stages that are not next to each other have a message.
   bool skips() const {
     const auto stage_of = plan.stage_of(int(profile.nodes.size()));
     for (size_t n = 0; n < profile.nodes.size(); ++n)

@@ -9,7 +9,7 @@
 
 namespace antichain::test {
 
-// Of the replica `me` among `ranks`: one half of one bucket, a group.
+// Returns the group of the replica `me` among `ranks` for one half of one bucket.
 inline std::vector<Turn> sum_turns(const std::vector<int>& ranks, int me, int first_channel, int microbatches,
                                    bool statistics, int bucket, bool scatters) {
   std::vector<Turn> turns;

@@ -73,7 +73,7 @@ int index_of(const Schedule& schedule, int rank, const Action& action) {
   return int(std::find(actions.begin(), actions.end(), action) - actions.begin());
 }
 
-// Whether k slots are safe for all sends of one flow from one rank.
+// Returns whether k slots are safe for all sends of one flow from one rank.
 bool safe(const Schedule& schedule, int rank, Flow flow, int k) {
   for (const Action& a : schedule.ranks[rank]) {
     if (a.verb != Verb::send || a.message.flow != flow || a.microbatch + k >= schedule.microbatches) continue;

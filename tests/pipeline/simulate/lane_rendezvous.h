@@ -29,8 +29,8 @@ enum class Host {
   blocks,      // stops wherever it has issued something that is not done: no buffering at all
 };
 
-// Whether a rank that has come to action `next` has posted the receive, as the runner does: so many buffers
-// ahead of the micro-batches of this stage that are used up.
+// Returns whether a rank that has come to action `next` has posted the receive, as the runner does: so many
+// buffers ahead of the micro-batches of this stage that are used up.
 inline bool has_buffer(const Schedule& schedule, const Slots& slots, int rank, const Action& recv, int next) {
   const Flow flow = recv.message.flow;
   const auto& actions = schedule.ranks[size_t(rank)];
@@ -107,7 +107,7 @@ class LaneRendezvous {
   const Action& at(int r, int i) const { return schedule_.ranks[size_t(r)][size_t(i % marked)]; }
   bool ended(int r) const { return ranks_[size_t(r)].next == schedule_.ranks[size_t(r)].size(); }
 
-  // Whether the host has come to where it can issue the exchange.
+  // Returns whether the host has come to where it can issue the exchange.
   bool ready(int r, int i) const {
     const int next = int(ranks_[size_t(r)].next);
     if (i >= marked) return next > last_gradient(schedule_.ranks[size_t(r)], at(r, i).stage);

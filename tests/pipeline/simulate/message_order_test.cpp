@@ -1,5 +1,5 @@
 // The order of exchanges is carried out by a stand-in with rendezvous semantics, for all numbers of stages up
-// to 8: nobody waits for ever, and every send meets its own receive. Orders made otherwise are found stuck.
+// to 8: nobody waits forever, and every send meets its own receive. Orders made otherwise are found stuck.
 #include "pipeline/simulate/message_order.h"
 
 #include <gtest/gtest.h>
@@ -101,7 +101,7 @@ void expect_safe(const Schedule& schedule, const Profile& profile, const Plan& p
   }
 }
 
-// Of a plan: under every policy that is for it, and with late weight halves.
+// Visits a plan's schedules: under every policy that is for it, and with late weight halves.
 void expect_all_safe(const Profile& profile, const Plan& stages, int least_microbatches, const Link& link) {
   for (const Policy& policy : policies()) {
     if (has_replicas(stages) && !policy.replicas) continue;
@@ -296,7 +296,7 @@ TEST(MessageOrder, SimulatesLanes) {
   EXPECT_DOUBLE_EQ(none, simulate(schedule, plan, profile, cluster).step_s);
 }
 
-// The order is made of foretold times; actions then take others. Nobody waits for ever, whatever they are,
+// The order is made of foretold times; actions then take others. Nobody waits forever, whatever they are,
 // and with a lane for each direction less is lost to it than with one.
 TEST(MessageOrder, OtherTimesThanForetoldCostLittleWithTwoLanes) {
   std::mt19937 random(25);
@@ -333,7 +333,7 @@ TEST(MessageOrder, AWrongOrderIsRefusedByTheSimulator) {
   auto order = message_order(schedule, plan, profile, one_link({}));
   std::ranges::reverse(order);
   expect_error([&] { simulate_in_order(schedule, plan, profile, one_link({}), order); },
-               {"lets rank", "wait for ever"});
+               {"lets rank", "wait forever"});
 }
 
 }  // namespace

@@ -2,8 +2,8 @@
 //
 // The published rates are of Qi et al., "Zero Bubble Pipeline Parallelism", ICLR 2024. A rate is idle time
 // over time, (T - M (F + I + W)) / T. T is the step for 1f1b, interleaved and zb-h1. For zb-h2 and zb-v it is
-// the longest span of a rank, from the begin of its first action to the end of its last. A message delays its
-// consumer by c.
+// the longest span of a rank, from the beginning of its first action to the end of its last. A message delays
+// its consumer by c.
 //
 // The other figures are of Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024, and of
 // DeepSeek-AI's repository DualPipe, 2025.
@@ -195,7 +195,7 @@ TEST(PublishedBubbles, DualPipeVIdlesAsPublished) {
       }
 }
 
-// In flight, from the begin of a forward to the end of its weight half.
+// Counts what is in flight from the beginning of a forward to the end of its weight half.
 TEST(PublishedBubbles, MemoryIsWithinTheFormulas) {
   for (int p = 1; p <= 32; ++p) {
     SCOPED_TRACE(std::to_string(p) + " ranks");

@@ -279,8 +279,8 @@ TEST(GradientBuckets, AreOfAboutEqualBytesFromTheLastNodeOn) {
   EXPECT_EQ(firsts(4), (std::vector<int>{5, 3, 2, 0}));
 }
 
-// Of two nodes of 300 kB, the first with 400 kB of output: the last node's bucket is there while the first
-// one's gradient passes, the first one's when no tensor of a micro-batch is left.
+// There are two nodes of 300 kB, the first with 400 kB of output: the last node's bucket is there while the
+// first one's gradient passes, the first one's when no tensor of a micro-batch is left.
 TEST(PeakMemory, HasRoomForBucketsAsTheyCome) {
   Profile profile = chain(2, {.output_bytes = 400'000, .param_bytes = 300'000});
   profile.nodes.back().cost.output_bytes = 0;

@@ -63,8 +63,8 @@ TEST(SteadyStep, OneRankHasNothingToOverlap) {
 }
 
 // F = I = W = 1 on two ranks, M = 2, zb-h1: rank 0 does F0 F1 . I0 I1 W0 W1 (rank 1 ends I0 at 3 and I1 at 5)
-// and rank 1 idles for one F at the begin of a step. Both end at 7 or earlier; rank 1 waits for the next F of
-// rank 0 while that one works, so only the fill is left of the bubble.
+// and rank 1 idles for one F at the beginning of a step. Both end at 7 or earlier; rank 1 waits for the next
+// F of rank 0 while that one works, so only the fill is left of the bubble.
 TEST(SteadyStep, IsShorterThanAStepWhereTheFillHides) {
   const Profile profile = chain(4);
   for (const char* name : {"zb-h1", "zb-h2", "gpipe", "1f1b"}) {

@@ -83,7 +83,7 @@ class TurnRendezvous {
     }
   }
 
-  // Whether the host has come to where it can issue the turn.
+  // Returns whether the host has come to where it can issue the turn.
   bool ready(int r, size_t i) const {
     const Rank& rank = ranks_[size_t(r)];
     const int action = rank.action_of[i], next = int(rank.next);

@@ -38,7 +38,7 @@ struct Disk {
   std::map<int, bool> open;  // files of the folder: whether written to, or a folder to be synced
 } disk;
 
-// Whether this call is one that fails; errno is then set.
+// Returns whether this call is one that fails; errno is then set.
 bool strikes() {
   ++disk.calls;
   if (disk.fails_at == 0 || disk.calls < disk.fails_at || (disk.calls > disk.fails_at && !disk.stays_broken))

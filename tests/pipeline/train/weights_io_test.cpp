@@ -112,7 +112,7 @@ TEST(WeightsIo, APartialLoadListsTheSameOnEveryRankAndKeepsTheRest) {
   on_stages(3, work, 12);
 }
 
-// Of several, on whichever ranks they are, the first in the network's order; all ranks are told.
+// Where there are several, on whichever ranks, the first in the network's order is named to all ranks.
 TEST(WeightsIo, TheFirstBadNumberIsFoundWhereverItIs) {
   on_stages(3, [](RankModel& model, Job& job) {
     EXPECT_EQ(first_bad_number(model, job), "");
