@@ -36,12 +36,11 @@ bool failed(const RankView& v) { return v.state.failure[0] != 0; }
 bool lost(const RankView& v) { return !v.state.finished && over(v.unheard_s, v.state); }
 // A rank whose heartbeats have just stopped may hang or be lost. The next seconds decide.
 bool heard(const RankView& v) { return v.unheard_s < 1; }
-bool hung(const RankView& v) {
-  return heard(v) && !v.state.is_waiting() && over(v.still_s - v.state.patience_s, v.state);
-}
-bool waits_too_long(const RankView& v) {
-  return v.state.is_waiting() && (v.state.finished || over(v.still_s, v.state));
-}
+bool still_too_long(const RankView& v) { return over(v.still_s - v.state.patience_s, v.state); }
+bool hung(const RankView& v) { return heard(v) && !v.state.is_waiting() && still_too_long(v); }
+// A rank that has just finished does not make the others' waits a deadlock: what is known of them is as old
+// as their last heartbeat, and what they wait for may have come since.
+bool waits_too_long(const RankView& v) { return v.state.is_waiting() && still_too_long(v); }
 
 std::string who(const std::vector<RankView>& ranks, int r) {
   return ranks[r].host.empty() ? fmt::format("rank {}", r) : fmt::format("rank {} on {}", r, ranks[r].host);

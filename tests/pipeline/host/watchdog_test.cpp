@@ -47,8 +47,13 @@ RankView silent(double unheard_s) {
   v.unheard_s = unheard_s;
   return v;
 }
-RankView finished() {
-  RankView v = view(1000);
+RankView waiting_for_a_disk(double still_s) {
+  RankView v = waiting(still_s, RankState::anybody);
+  v.state.patience_s = 100;
+  return v;
+}
+RankView finished(double still_s = 1000) {
+  RankView v = view(still_s);
   v.unheard_s = 1000;  // it may have said good-bye long ago
   v.state.finished = 1;
   return v;
@@ -124,6 +129,9 @@ std::vector<Situation> situations() {
        {finished(), waiting(11, 0)},
        true,
        {"deadlock", "rank 1 waits for rank 0"}},
+      {"AWaitForARankThatHasJustFinishedMayBeOver", {finished(0.1), waiting(11, 0)}, false},
+      {"AWaitForADiskIsNoDeadlock", {waiting(12, 1), waiting_for_a_disk(50)}, false},
+      {"ADiskThatNeverAnswersEndsTheJob", {waiting(112, 1), waiting_for_a_disk(111)}, true, {"deadlock"}},
       {"AllFinished", {finished(), finished()}, false},
       {"SomeFinishedOthersCompute", {finished(), computing(2)}, false},
       {"FinishedRanksHideNoHang", {finished(), computing(11)}, true, {"rank 1 has made no progress"}},
