@@ -42,7 +42,8 @@ namespace {
 // This holds for our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const OpCase& c : cases()) {
-    const auto ours = {"activate", "add", "batch_norm", "multiply", "relu", "stochastic_depth"};
+    const auto ours = {"activate", "add",  "batch_norm", "layer_scale",
+                       "multiply", "relu", "softmax",    "stochastic_depth"};
     if (std::ranges::find(ours, c.op->type()) == std::end(ours)) continue;
     const Values values = draw(c);
     const Results one = run(cpu_engine(), c, values, {.offered = Layout::nChw8c});

@@ -31,10 +31,12 @@ class ReferenceBackend : public Backend {
                 {"dropout", dropout()},
                 {"flatten", flatten()},
                 {"global_average_pool", global_average_pool()},
+                {"layer_scale", layer_scale()},
                 {"linear", linear()},
                 {"max_pool", pool()},
                 {"multiply", multiply()},
                 {"relu", relu()},
+                {"softmax", softmax()},
                 {"softmax_cross_entropy", softmax_cross_entropy()},
                 {"stochastic_depth", stochastic_depth()}};
     updates_ = {{"sgd", one_by_one(sgd)}};
