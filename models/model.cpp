@@ -116,6 +116,8 @@ std::vector<std::string> model_names() {
   return names;
 }
 
+UsualOptions usual_options_of(std::string_view name) { return known(name).traits.usual; }
+
 Recipe recipe_of(std::string_view name) {
   const NamedModel& model = known(name);
   return model.recipe ? *model.recipe : shipped_recipe(model.name);
