@@ -71,7 +71,9 @@ struct Geometry {
     return {o.groups, weight[0] / o.groups, weight[1], weight[2], weight[3]};
   }
   Dims stride() const { return {o.stride.h, o.stride.w}; }
-  Dims pad() const { return {o.pad.h, o.pad.w}; }
+  Dims pad_before() const { return {o.pad.before.h, o.pad.before.w}; }
+  Dims pad_after() const { return {o.pad.after.h, o.pad.after.w}; }
+  Dims dilation() const { return {o.dilation.h - 1, o.dilation.w - 1}; }  // oneDNN counts the pixels between
   static Desc any(const Dims& dims, DType dtype) {
     return Desc(dims, type_of(dtype), dnnl::memory::format_tag::any);
   }
@@ -102,8 +104,8 @@ auto with_code(const Geometry& g, const Describe& describe) {
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
   const bool possible = g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
-                        o.kernel == Extent(3) && o.stride == Extent(1) && o.pad == Extent(1) &&
-                        g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
+                        o.kernel == Extent(3) && o.stride == Extent(1) && o.dilation == Extent(1) &&
+                        o.pad == Padding(1) && g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
   if (!possible || std::min(g.x[1], g.y[1]) < 32) return false;
   const int64_t tiles = g.y[0] * ((g.y[2] + 3) / 4) * ((g.y[3] + 3) / 4);
   return 4 * tiles + filter_cost < g.y[0] * g.y[2] * g.y[3];
@@ -117,10 +119,12 @@ constexpr int64_t forward_filter_cost = 320, data_filter_cost = 400, weight_filt
 ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
   return checked("describe a convolution", [&] {
     const dnnl::convolution_forward::desc desc =
-        g.o.bias ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
-                                                   g.y_want(), g.stride(), g.pad(), g.pad())
-                 : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(),
-                                                   g.y_want(), g.stride(), g.pad(), g.pad());
+        g.o.bias
+            ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
+                                              g.y_want(), g.stride(), g.dilation(), g.pad_before(),
+                                              g.pad_after())
+            : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.y_want(),
+                                              g.stride(), g.dilation(), g.pad_before(), g.pad_after());
     return ForwardDesc(desc, user_scratchpad(), engine());
   });
 }
@@ -136,16 +140,18 @@ BackwardDataDesc backward_data_desc(const Geometry& g) {
   const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
   const algorithm how = choose(g, data_filter_cost);
   return checked("describe a convolution's input gradient", [&] {
-    return BackwardDataDesc({how, x, g.w_want(), g.y_want(), g.stride(), g.pad(), g.pad()}, user_scratchpad(),
-                            engine(), forward_desc(g, how, x));
+    return BackwardDataDesc(
+        {how, x, g.w_want(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after()},
+        user_scratchpad(), engine(), forward_desc(g, how, x));
   });
 }
 
 BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
   const algorithm how = choose(g, weight_filter_cost);
   return checked("describe a convolution's weight gradient", [&] {
-    return BackwardWeightsDesc({how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.pad(), g.pad()},
-                               user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
+    return BackwardWeightsDesc(
+        {how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after()},
+        user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
   });
 }
 
