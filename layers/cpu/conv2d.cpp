@@ -16,7 +16,9 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/backend.h"
+#include "layers/cpu/depthwise.h"
 #include "layers/cpu/narrow_groups.h"
+#include "layers/cpu/sum_pixels.h"
 
 namespace antichain::cpu {
 namespace {
@@ -191,28 +193,6 @@ Adapted backward_weights_pass(const Geometry& g) {
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
 }
 
-// Sums dy over images and pixels, which gives the gradient of the bias: in float32 along a row of pixels and
-// in double across rows. One float32 chain over all of them would lose two digits.
-template <class T>
-void sum_pixels(const Activation& y, const T* dy, int threads, float* db, Into into) {
-  with_block(y.block, [&]<int B>() {
-    for_each_plane(y.blocks, threads, [&](int64_t k) {
-      double total[B] = {};
-      for (int64_t n = 0; n < y.images; ++n) {
-        const T* plane = dy + (n * y.blocks + k) * y.plane();
-        for (int64_t row = 0; row < y.height; ++row) {
-          float sum[B] = {};
-          for (int64_t q = 0; q < y.width; ++q)
-            for (int c = 0; c < B; ++c) sum[c] += float(plane[(row * y.width + q) * B + c]);
-          for (int c = 0; c < B; ++c) total[c] += double(sum[c]);
-        }
-      }
-      for (int64_t c = k * B; c < std::min(y.channels, (k + 1) * B); ++c)
-        db[c] = float(total[c - k * B] + (into == Into::accumulate ? db[c] : 0));
-    });
-  });
-}
-
 class Conv2dKernel : public Kernel {
  public:
   explicit Conv2dKernel(const Geometry& g)
@@ -292,6 +272,10 @@ std::optional<NarrowGroups> narrow_groups(const Op& op, const Geometry& g) {
   return NarrowGroups::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
 }
 
+std::optional<Depthwise> depthwise(const Op& op, const Geometry& g) {
+  return Depthwise::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
+}
+
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0], precision);
   ANTICHAIN_CHECK(!g.o.relu, "the cpu engine fuses no ReLU into a convolution");
@@ -305,6 +289,10 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
   l.code_bytes = code_bytes_of_passes;
   if (const auto narrow = narrow_groups(op, g)) {
     l.workspace_bytes = narrow->workspace_bytes(omp_get_max_threads());
+  } else if (const auto own = depthwise(op, g)) {
+    l.prepared = own->prepared();
+    l.workspace_bytes = own->workspace_bytes(omp_get_max_threads());
+    l.code_bytes = 0;
   } else {
     const Conv2dKernel kernel(g);
     l.prepared = kernel.prepared();
@@ -316,6 +304,7 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
 std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape, lowering.precision);
   if (const auto narrow = narrow_groups(op, g)) return std::make_unique<NarrowGroups>(*narrow);
+  if (const auto own = depthwise(op, g)) return std::make_unique<Depthwise>(*own);
   return std::make_unique<Conv2dKernel>(g);
 }
 
