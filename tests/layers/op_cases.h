@@ -9,4 +9,7 @@ namespace antichain::harness {
 
 std::vector<OpCase> cases();
 
+// Parts of the table that have files of their own.
+std::vector<OpCase> convolution_cases();
+
 }  // namespace antichain::harness

@@ -1,0 +1,41 @@
+// Lists the cases of convolutions that modern networks have: dilation, different padding at either end, and
+// images of one pixel.
+#include "layers/conv2d.h"
+#include "tests/layers/op_cases.h"
+
+namespace antichain::harness {
+namespace {
+
+// The tolerance is OpCase's own. No case here takes Winograd's transforms, whose tolerance is larger.
+OpCase convolution(std::string name, Shape x, Conv2dOptions options) {
+  return {std::move(name), std::make_shared<Conv2d>(options), {x}};
+}
+
+}  // namespace
+
+std::vector<OpCase> convolution_cases() {
+  return {
+      convolution("conv_dilated", {2, 16, 9, 8}, {.out = 32, .kernel = 3, .pad = 2, .dilation = 2}),
+      convolution("conv_dilated_odd", {3, 17, 11, 7},
+                  {.out = 20, .kernel = 3, .stride = 2, .pad = 1, .dilation = {3, 2}, .bias = false}),
+      convolution("conv_dilated_stem", {2, 3, 13, 12}, {.out = 16, .kernel = 3, .pad = 2, .dilation = 2}),
+      convolution("conv_dilated_groups", {2, 32, 8, 7},
+                  {.out = 32, .kernel = 3, .pad = 2, .dilation = 2, .groups = 8, .bias = false}),
+      convolution("conv_dilated_winograd_size", {3, 32, 8, 8},
+                  {.out = 32, .kernel = 3, .pad = 2, .dilation = 2, .bias = false}),
+      convolution("conv_pad_after", {2, 16, 7, 6}, {.out = 20, .kernel = 2, .pad = {Extent(0), Extent(1)}}),
+      convolution("conv_pad_uneven", {3, 20, 7, 6},
+                  {.out = 16, .kernel = 3, .stride = 2, .pad = {{0, 2}, {1, 1}}, .bias = false}),
+      convolution("conv_pad_uneven_stem", {2, 3, 8, 9},
+                  {.out = 32, .kernel = 3, .stride = 2, .pad = {Extent(0), Extent(1)}}),
+      convolution("conv_pad_uneven_winograd_size", {3, 32, 8, 8},
+                  {.out = 32, .kernel = 3, .pad = {Extent(2), Extent(0)}, .bias = false}),
+      convolution("conv_pad_uneven_groups", {2, 32, 6, 6},
+                  {.out = 32, .kernel = 3, .pad = {{1, 0}, {0, 1}}, .groups = 4, .bias = false}),
+      convolution("conv_squeeze", {5, 96, 1, 1}, {.out = 4, .kernel = 1}),
+      convolution("conv_excite", {5, 4, 1, 1}, {.out = 96, .kernel = 1}),
+      convolution("conv_squeeze_odd", {1, 20, 1, 1}, {.out = 17, .kernel = 1}),
+  };
+}
+
+}  // namespace antichain::harness
