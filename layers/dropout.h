@@ -32,8 +32,9 @@ class DropoutMask {
   // device code may use it, too.
   class Draw {
    public:
-    Draw(const Dropout& op, const DropoutKey& key)
-        : Draw(mix(key.seed, hash_bytes(op.node_name)), key.step, key.first_sample, uint64_t(op.p * 0x1p32)) {
+    Draw(const Dropout& op, const DropoutKey& key) : Draw(op.node_name, op.p, key) {}
+    Draw(std::string_view node_name, double p, const DropoutKey& key)
+        : Draw(mix(key.seed, hash_bytes(node_name)), key.step, key.first_sample, uint64_t(p * 0x1p32)) {
       live_ = key.live;
     }
 

@@ -1,6 +1,7 @@
 // Every operator in one include, for files that build networks.
 #pragma once
 
+#include "layers/activate.h"
 #include "layers/adaptive_pool.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"
@@ -11,6 +12,8 @@
 #include "layers/global_pool.h"
 #include "layers/input.h"
 #include "layers/linear.h"
+#include "layers/multiply.h"
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "layers/softmax_cross_entropy.h"
+#include "layers/stochastic_depth.h"

@@ -2,6 +2,8 @@
 // layout has one channel per block, so that one loop serves every layout.
 #pragma once
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "framework/op.h"
 #include "framework/tensor.h"
@@ -38,6 +40,17 @@ void with_block(int64_t block, F&& f) {
   if (block == 16) return f.template operator()<16>();
   if (block == 8) return f.template operator()<8>();
   f.template operator()<1>();
+}
+
+// Writes zeros to the channels of the last block of every image that the tensor does not have.
+template <class T>
+void clear_padding(const Activation& view, T* at) {
+  const int64_t last = (view.blocks - 1) * view.block, real = view.channels - last;
+  for (int64_t n = 0; real < view.block && n < view.images; ++n) {
+    T* plane = at + ((n + 1) * view.blocks - 1) * view.plane();
+    for (int64_t p = 0; p < view.pixels(); ++p)
+      std::fill(plane + p * view.block + real, plane + (p + 1) * view.block, T(0.0f));
+  }
 }
 
 // Threads share units of work: a row per image times a plane per block. Each unit is computed by one thread

@@ -16,6 +16,9 @@ struct ElementwiseLoops {
   void (*relu_gradient)(const T* y, const T* dy, T* dx, bool adds, int64_t n);
   void (*add)(const T* a, const T* b, T* y, int64_t n);
   void (*accumulate)(const T* x, T* y, int64_t n);  // y += x
+  // Computes y = a · b; with `adds`, adds that to y.
+  void (*multiply)(const T* a, const T* b, T* y, bool adds, int64_t n);
+  void (*scale)(const T* x, float factor, T* y, bool adds, int64_t n);  // the same with one factor
 };
 
 // Returns the loops for the best instruction set of the machine; T is float or Bf16.

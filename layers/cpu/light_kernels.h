@@ -6,6 +6,7 @@
 
 namespace antichain::cpu {
 
+KernelEntry activate_entry();
 KernelEntry batch_norm_entry();
 KernelEntry relu_entry();
 KernelEntry max_pool_entry();
@@ -16,6 +17,8 @@ KernelEntry add_entry();
 KernelEntry concat_entry();
 KernelEntry flatten_entry();
 KernelEntry dropout_entry();
+KernelEntry multiply_entry();
 KernelEntry softmax_cross_entropy_entry();
+KernelEntry stochastic_depth_entry();
 
 }  // namespace antichain::cpu

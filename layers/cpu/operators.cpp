@@ -6,7 +6,8 @@
 namespace antichain::cpu {
 
 Operators operators() {
-  return {{"adaptive_average_pool", adaptive_average_pool_entry()},
+  return {{"activate", activate_entry()},
+          {"adaptive_average_pool", adaptive_average_pool_entry()},
           {"add", add_entry()},
           {"average_pool", average_pool_entry()},
           {"batch_norm", batch_norm_entry()},
@@ -17,9 +18,11 @@ Operators operators() {
           {"global_average_pool", global_average_pool_entry()},
           {"linear", linear_entry()},
           {"max_pool", max_pool_entry()},
+          {"multiply", multiply_entry()},
           {"relu", relu_entry()},
           {"reorder", reorder_entry()},
-          {"softmax_cross_entropy", softmax_cross_entropy_entry()}};
+          {"softmax_cross_entropy", softmax_cross_entropy_entry()},
+          {"stochastic_depth", stochastic_depth_entry()}};
 }
 
 Updates updates() { return {{"sgd", one_by_one(sgd)}}; }

@@ -3,7 +3,8 @@
 namespace antichain::cuda {
 
 std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
-  return {{"adaptive_average_pool", adaptive_average_pool_entry()},
+  return {{"activate", activate_entry()},
+          {"adaptive_average_pool", adaptive_average_pool_entry()},
           {"add", add_entry()},
           {"average_pool", average_pool_entry()},
           {"batch_norm", batch_norm_entry()},
@@ -14,9 +15,11 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"global_average_pool", global_average_pool_entry()},
           {"linear", linear_entry(factors)},
           {"max_pool", max_pool_entry()},
+          {"multiply", multiply_entry()},
           {"relu", relu_entry()},
           {"reorder", reorder_entry()},
-          {"softmax_cross_entropy", softmax_cross_entropy_entry()}};
+          {"softmax_cross_entropy", softmax_cross_entropy_entry()},
+          {"stochastic_depth", stochastic_depth_entry()}};
 }
 
 }  // namespace antichain::cuda

@@ -20,6 +20,7 @@ enum class Factors {
   tf32,  // to 10 bits of mantissa, for tensor cores; sums in float32
 };
 
+KernelEntry activate_entry();
 KernelEntry adaptive_average_pool_entry();
 KernelEntry add_entry();
 KernelEntry average_pool_entry();
@@ -31,9 +32,11 @@ KernelEntry flatten_entry();
 KernelEntry global_average_pool_entry();
 KernelEntry linear_entry(Factors);
 KernelEntry max_pool_entry();
+KernelEntry multiply_entry();
 KernelEntry relu_entry();
 KernelEntry reorder_entry();
 KernelEntry softmax_cross_entropy_entry();
+KernelEntry stochastic_depth_entry();
 
 std::map<std::string, KernelEntry, std::less<>> operators(Factors);
 // Lists what else could carry out the passes of convolutions.

@@ -2,6 +2,8 @@
 // host. cuDNN and cuBLAS are left out: convolutions take the direct path.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
 #include "tests/cpu_engine.h"
@@ -40,7 +42,8 @@ namespace {
 // This holds for our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
   for (const OpCase& c : cases()) {
-    if (c.op->type() != "batch_norm" && c.op->type() != "add" && c.op->type() != "relu") continue;
+    const auto ours = {"activate", "add", "batch_norm", "multiply", "relu", "stochastic_depth"};
+    if (std::ranges::find(ours, c.op->type()) == std::end(ours)) continue;
     const Values values = draw(c);
     const Results one = run(cpu_engine(), c, values, {.offered = Layout::nChw8c});
     for (int threads : {2, 3, 7})

@@ -15,6 +15,7 @@
 #include "layers/pool.h"
 #include "layers/relu.h"
 #include "layers/softmax_cross_entropy.h"
+#include "tests/layers/pointwise_cases.h"
 
 namespace antichain::harness {
 namespace {
@@ -186,6 +187,7 @@ std::vector<OpCase> cases() {
   };
   for (std::vector<OpCase> more : {
            convolution_cases(),
+           pointwise_cases(),
        })
     std::ranges::move(more, std::back_inserter(all));
   return all;

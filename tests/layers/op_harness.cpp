@@ -216,6 +216,7 @@ Values draw(const OpCase& c, uint64_t seed) {
   Values values;
   for (size_t i = 0; i < c.x.size(); ++i) {
     values.x.push_back(distinct(c.x[i].elements(), random, ++stream));
+    for (double& v : values.x.back()) v = float(v * c.spread);
     const int64_t labels = c.x[0][1] + 1;  // −1 (padding), 0, 1, … in turn
     for (size_t n = 0; is_label(c, i) && n < values.x[i].size(); ++n)
       values.x[i][n] = double(int64_t(n) % labels) - 1;

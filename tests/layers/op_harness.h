@@ -25,6 +25,9 @@ struct OpCase {
   // have a few thousand terms of random sign, and cost about its square root: 50 times that.
   double tolerance = 5e-6;
   bool fused = false;  // an engine needs not carry it out
+  // An input gradient in bf16 has the error of so many roundings of its largest number.
+  double input_roundings = 1;
+  double spread = 1;  // inputs are in (−spread, spread)
   friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
 };
 

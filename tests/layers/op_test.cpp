@@ -122,7 +122,8 @@ TEST_P(Operator, EngineMatchesReference) {
     EXPECT_LE(difference(results.y, expected.y), tolerance() + stored_y());
     EXPECT_LE(difference(results.evaluated, expected.evaluated), tolerance() + stored_y());
     for (size_t i = 0; i < expected.dx.size(); ++i)
-      EXPECT_LE(difference(results.dx[i], expected.dx[i]), tolerance() + stored()) << "dx " << i;
+      EXPECT_LE(difference(results.dx[i], expected.dx[i]), tolerance() + c.input_roundings * stored())
+          << "dx " << i;
     for (size_t i = 0; i < expected.dw.size(); ++i)
       EXPECT_LE(difference(results.dw[i], expected.dw[i]), tolerance()) << "dw " << i;
     for (size_t i = 0; i < expected.statistics.size(); ++i)

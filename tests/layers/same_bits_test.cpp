@@ -21,8 +21,9 @@
 namespace antichain::harness {
 namespace {
 
-constexpr std::string_view same[] = {"add",     "adaptive_average_pool", "average_pool", "concat", "dropout",
-                                     "flatten", "global_average_pool",   "max_pool",     "relu"};
+constexpr std::string_view same[] = {
+    "activate", "adaptive_average_pool", "add",      "average_pool", "concat",          "dropout",
+    "flatten",  "global_average_pool",   "max_pool", "relu",         "stochastic_depth"};
 
 class SameBits : public ::testing::TestWithParam<Engine> {
  protected:

@@ -21,7 +21,8 @@ void sgd(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& 
 class ReferenceBackend : public Backend {
  public:
   ReferenceBackend() {
-    kernels_ = {{"adaptive_average_pool", adaptive_average_pool()},
+    kernels_ = {{"activate", activate()},
+                {"adaptive_average_pool", adaptive_average_pool()},
                 {"add", reference::add()},
                 {"average_pool", pool()},
                 {"batch_norm", batch_norm()},
@@ -32,8 +33,10 @@ class ReferenceBackend : public Backend {
                 {"global_average_pool", global_average_pool()},
                 {"linear", linear()},
                 {"max_pool", pool()},
+                {"multiply", multiply()},
                 {"relu", relu()},
-                {"softmax_cross_entropy", softmax_cross_entropy()}};
+                {"softmax_cross_entropy", softmax_cross_entropy()},
+                {"stochastic_depth", stochastic_depth()}};
     updates_ = {{"sgd", one_by_one(sgd)}};
   }
 

@@ -24,6 +24,10 @@ KernelEntry concat();
 KernelEntry flatten();
 KernelEntry dropout();
 KernelEntry softmax_cross_entropy();
+// pointwise.cpp
+KernelEntry activate();
+KernelEntry multiply();
+KernelEntry stochastic_depth();
 
 // An entry whose kernels are two functions; they may read everything, inputs and output.
 using ForwardFunction = void (*)(const Op&, const Forward&);

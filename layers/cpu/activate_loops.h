@@ -1,0 +1,25 @@
+// Activation functions of numbers in memory order, with loops for each instruction set (activate_loops.inc).
+// The results are the same bits with all of them. Bf16 numbers are computed with in float32, and each result
+// is rounded.
+#pragma once
+
+#include <cstdint>
+
+#include "framework/bf16.h"
+#include "layers/activate.h"
+#include "layers/cpu/instruction_set.h"
+
+namespace antichain::cpu {
+
+template <class T>
+struct ActivateLoops {
+  void (*forward)(ActivationFunction, const T* x, T* y, int64_t n);
+  // Computes dx, or with `adds` adds it to what is there. `kept` is y where derives_from_y, otherwise x.
+  void (*backward)(ActivationFunction, const T* kept, const T* dy, T* dx, bool adds, int64_t n);
+};
+
+// T is float or Bf16.
+template <class T>
+const PerInstructionSet<const ActivateLoops<T>*>& every_activate_loops();
+
+}  // namespace antichain::cpu

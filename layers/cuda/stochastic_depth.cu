@@ -1,0 +1,67 @@
+// Stochastic depth draws a sample's word in every thread of the sample. Backward draws it again.
+#include "layers/stochastic_depth.h"
+
+#include "layers/cuda/move.h"
+#include "layers/cuda/operators.h"
+#include "layers/typed.h"
+
+namespace antichain::cuda {
+namespace {
+
+template <class T>
+void drop_samples(Stream stream, int64_t count, Index of_sample, const KeptSamples& given, float scale,
+                  const T* from, T* to, bool adds) {
+  for_elements(
+      stream, count,
+      [=] ANTICHAIN_DEVICE(Index i, float x, float& y) {
+        const float kept = given.now().kept(int64_t(i / of_sample)) ? x * scale : 0.0f;
+        // A term of a sum is rounded for storage before it is added, as where another kernel adds it.
+        y = adds ? y + float(T(kept)) : kept;
+      },
+      read(from), into(to, adds));
+}
+
+template <class T>
+class StochasticDepthKernel : public Kernel {
+ public:
+  StochasticDepthKernel(const StochasticDepth& op, const Shape& x)
+      : op_(op.p, op.drop, op.node_name), of_sample_(index_of(x.elements() / x[0])) {}
+
+  void forward(Context& context, const Forward& f) const override {
+    if (f.mode == Mode::evaluate)
+      move_elements(stream_of(context), f.y.elements(), f.x[0].data<T>(), f.y.data<T>(), Into::overwrite);
+    else
+      apply(context, f.dropout, f.x[0].data<T>(), f.y, false);
+  }
+
+  void backward(Context& context, const Backward& b) const override {
+    if (!b.dx.empty() && b.dx[0])
+      apply(context, b.dropout, b.dy.data<T>(), b.dx[0], b.into_dx(0) == Into::accumulate);
+  }
+
+ private:
+  void apply(Context& context, const DropoutKey& key, const T* from, const Tensor& to, bool adds) const {
+    drop_samples(stream_of(context), to.elements(), of_sample_, KeptSamples(op_, key),
+                 float(1.0 / (1.0 - op_.p)), from, to.data<T>(), adds);
+  }
+
+  const StochasticDepth op_;
+  const Index of_sample_;
+};
+
+}  // namespace
+
+KernelEntry stochastic_depth_entry() {
+  return {.lower =
+              [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
+                const Layout layout = layout_of(x[0]);
+                return Lowering{.x = {layout}, .y = layout, .precision = precision, .adds_dx = true};
+              },
+          .make =
+              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+                return make_typed<StochasticDepthKernel>(x[0].dtype, dynamic_cast<const StochasticDepth&>(op),
+                                                         x[0].shape);
+              }};
+}
+
+}  // namespace antichain::cuda

@@ -1,0 +1,115 @@
+// Computes the pointwise operators of modern convolutional networks, as their formulas stand in the headers:
+// activation functions, products, and stochastic depth.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numbers>
+
+#include "layers/activate.h"
+#include "layers/stochastic_depth.h"
+#include "tests/layers/reference/reference.h"
+
+namespace antichain::reference {
+namespace {
+
+double clamp6(double x) { return std::clamp(x, 0.0, 6.0); }
+double logistic(double x) { return 1 / (1 + std::exp(-x)); }
+double normal_cdf(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
+
+constexpr double root = std::numbers::inv_sqrtpi * std::numbers::sqrt2;  // √(2 / π)
+double tanh_of(double x) { return std::tanh(root * (x + 0.044715 * x * x * x)); }
+
+double value(ActivationFunction f, double x) {
+  switch (f) {
+    case ActivationFunction::gelu:
+      return x * normal_cdf(x);
+    case ActivationFunction::gelu_tanh:
+      return x * (1 + tanh_of(x)) / 2;
+    case ActivationFunction::hardsigmoid:
+      return clamp6(x + 3) / 6;
+    case ActivationFunction::hardswish:
+      return x * clamp6(x + 3) / 6;
+    case ActivationFunction::relu6:
+      return clamp6(x);
+    case ActivationFunction::sigmoid:
+      return logistic(x);
+    case ActivationFunction::silu:
+      return x * logistic(x);
+  }
+  return NAN;
+}
+
+double derivative(ActivationFunction f, double x) {
+  const double s = logistic(x), t = tanh_of(x);
+  switch (f) {
+    case ActivationFunction::gelu:
+      return normal_cdf(x) + x * std::exp(-x * x / 2) * root / 2;
+    case ActivationFunction::gelu_tanh:
+      return (1 + t) / 2 + x * (1 - t * t) / 2 * root * (1 + 3 * 0.044715 * x * x);
+    case ActivationFunction::hardsigmoid:
+      return x > -3 && x < 3 ? 1.0 / 6 : 0;
+    case ActivationFunction::hardswish:
+      return x <= -3 ? 0 : x >= 3 ? 1 : x / 3 + 0.5;
+    case ActivationFunction::relu6:
+      return x > 0 && x < 6 ? 1 : 0;
+    case ActivationFunction::sigmoid:
+      return s * (1 - s);
+    case ActivationFunction::silu:
+      return s * (1 + x * (1 - s));
+  }
+  return NAN;
+}
+
+void activate_forward(const Op& op, const Forward& f) {
+  for (int64_t i = 0; i < f.y.elements(); ++i)
+    f.y.data<double>()[i] = value(static_cast<const Activate&>(op).function, f.x[0].data<double>()[i]);
+}
+
+void activate_backward(const Op& op, const Backward& b) {
+  double* dx = wanted(b.dx, 0, Into::overwrite);
+  for (int64_t i = 0; dx && i < b.dy.elements(); ++i)
+    dx[i] = b.dy.data<double>()[i] *
+            derivative(static_cast<const Activate&>(op).function, b.x[0].data<double>()[i]);
+}
+
+// Returns how many elements of a share each element of b.
+int64_t repeats(std::span<const Tensor> x) { return x[0].elements() / x[1].elements(); }
+
+void multiply_forward(const Op&, const Forward& f) {
+  for (int64_t i = 0; i < f.y.elements(); ++i)
+    f.y.data<double>()[i] = f.x[0].data<double>()[i] * f.x[1].data<double>()[i / repeats(f.x)];
+}
+
+void multiply_backward(const Op&, const Backward& b) {
+  double *da = wanted(b.dx, 0, Into::overwrite), *db = wanted(b.dx, 1, Into::overwrite);
+  for (int64_t i = 0; i < b.dy.elements(); ++i) {
+    const int64_t j = i / repeats(b.x);
+    if (da) da[i] = b.dy.data<double>()[i] * b.x[1].data<double>()[j];
+    if (db) db[j] += b.dy.data<double>()[i] * b.x[0].data<double>()[i];
+  }
+}
+
+void drop(const Op& op, const DropoutKey& key, const Tensor& from, const Tensor& to) {
+  const auto& depth = dynamic_cast<const StochasticDepth&>(op);
+  const int64_t of_sample = from.elements() / from.shape()[0];
+  for (int64_t i = 0; i < from.elements(); ++i)
+    to.data<double>()[i] =
+        KeptSamples(depth, key).kept(i / of_sample) ? from.data<double>()[i] / (1 - depth.p) : 0;
+}
+
+void stochastic_depth_forward(const Op& op, const Forward& f) {
+  if (f.mode == Mode::train) return drop(op, f.dropout, f.x[0], f.y);
+  std::memcpy(f.y.raw(), f.x[0].raw(), size_t(f.y.bytes()));
+}
+
+void stochastic_depth_backward(const Op& op, const Backward& b) {
+  if (wanted(b.dx, 0, Into::overwrite)) drop(op, b.dropout, b.dy, b.dx[0]);
+}
+
+}  // namespace
+
+KernelEntry activate() { return entry_of(activate_forward, activate_backward); }
+KernelEntry multiply() { return entry_of(multiply_forward, multiply_backward); }
+KernelEntry stochastic_depth() { return entry_of(stochastic_depth_forward, stochastic_depth_backward); }
+
+}  // namespace antichain::reference
