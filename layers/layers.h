@@ -10,6 +10,7 @@
 #include "layers/flatten.h"
 #include "layers/global_pool.h"
 #include "layers/input.h"
+#include "layers/layer_norm.h"
 #include "layers/linear.h"
 #include "layers/pool.h"
 #include "layers/relu.h"

@@ -1,5 +1,8 @@
 #include "tests/layers/op_cases.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "layers/adaptive_pool.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"
@@ -67,7 +70,7 @@ OpCase adaptive(std::string name, Shape x, Extent out) {
 
 std::vector<OpCase> cases() {
   using enum Pool::Kind;
-  return {
+  std::vector<OpCase> all = {
       conv("conv_stem", {5, 3, 9, 7}, {.out = 16, .kernel = 3, .pad = 1, .bias = false}, winograd),
       conv("conv_3x3", {2, 16, 8, 8}, {.out = 32, .kernel = 3, .pad = 1, .bias = false}, winograd),
       conv("conv_3x3_bias_odd", {1, 17, 7, 5}, {.out = 20, .kernel = 3, .pad = 1}, winograd),
@@ -181,6 +184,8 @@ std::vector<OpCase> cases() {
       loss("loss_smoothed", 5, 17, 0.1f),
       loss("loss_of_padding", 1, 3, 0.1f),  // its only label is −1
   };
+  std::ranges::move(norm_cases(), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace antichain::harness

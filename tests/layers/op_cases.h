@@ -8,5 +8,7 @@
 namespace antichain::harness {
 
 std::vector<OpCase> cases();
+// Parts of the table, which `cases` appends.
+std::vector<OpCase> norm_cases();
 
 }  // namespace antichain::harness
