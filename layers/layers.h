@@ -9,6 +9,7 @@
 #include "layers/dropout.h"
 #include "layers/flatten.h"
 #include "layers/global_pool.h"
+#include "layers/group_norm.h"
 #include "layers/input.h"
 #include "layers/layer_norm.h"
 #include "layers/linear.h"

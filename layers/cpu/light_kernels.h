@@ -7,6 +7,7 @@
 namespace antichain::cpu {
 
 KernelEntry batch_norm_entry();
+KernelEntry group_norm_entry();
 KernelEntry layer_norm_entry();
 KernelEntry relu_entry();
 KernelEntry max_pool_entry();

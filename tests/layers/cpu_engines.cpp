@@ -42,7 +42,7 @@ namespace {
 
 // This holds for our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
-  constexpr std::string_view types[] = {"add", "batch_norm", "layer_norm", "relu"};
+  constexpr std::string_view types[] = {"add", "batch_norm", "group_norm", "layer_norm", "relu"};
   for (const OpCase& c : cases()) {
     if (std::ranges::find(types, c.op->type()) == std::end(types)) continue;
     const Values values = draw(c);

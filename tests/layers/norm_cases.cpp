@@ -1,4 +1,5 @@
 // The awkward cases of layer and group normalisation.
+#include "layers/group_norm.h"
 #include "layers/layer_norm.h"
 #include "tests/layers/op_cases.h"
 
@@ -18,10 +19,26 @@ OpCase pixels(std::string name, Shape x, LayerNormOptions options = {}) {
   return {std::move(name), std::make_shared<LayerNorm>(options), {x}, cancelling_rows};
 }
 
+OpCase groups(std::string name, Shape x, GroupNormOptions options) {
+  return {std::move(name), std::make_shared<GroupNorm>(options), {x}, cancelling_rows};
+}
+
 }  // namespace
 
 std::vector<OpCase> norm_cases() {
   return {
+      groups("group_norm_of_blocks", {3, 32, 5, 5}, {.groups = 2}),
+      groups("group_norm_within_blocks", {2, 32, 4, 5}, {.groups = 16}),
+      groups("group_norm_across_blocks", {2, 40, 3, 5}, {.groups = 4}),
+      groups("group_norm_odd", {3, 21, 5, 3}, {.groups = 7}),
+      groups("group_norm_instance", {2, 17, 6, 6}, {.groups = 17}),
+      groups("group_norm_one", {3, 10, 7, 5}, {.groups = 1, .eps = 1e-3f}),
+      groups("group_norm_large", {2, 24, 37, 31}, {.groups = 3}),
+      groups("group_norm_pixel", {5, 24, 1, 1}, {.groups = 3}),
+      groups("group_norm_not_affine", {2, 12, 4, 4}, {.groups = 3, .affine = false}),
+      groups("group_norm_rows", {5, 24}, {.groups = 4}),
+      groups("group_norm_tokens", {3, 12, 7}, {.groups = 2}),
+      groups("group_norm_five", {2, 6, 2, 3, 4}, {.groups = 3}),
       pixels("layer_norm_pixels_16", {5, 16, 7, 7}),
       pixels("layer_norm_pixels_odd", {3, 17, 5, 3}),
       pixels("layer_norm_pixels_8", {2, 8, 3, 3}),
