@@ -187,6 +187,7 @@ std::vector<OpCase> cases() {
   };
   for (std::vector<OpCase> more : {
            convolution_cases(),
+           norm_cases(),
            pointwise_cases(),
        })
     std::ranges::move(more, std::back_inserter(all));

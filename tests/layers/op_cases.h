@@ -8,6 +8,8 @@
 namespace antichain::harness {
 
 std::vector<OpCase> cases();
+// Parts of the table, which `cases` appends.
+std::vector<OpCase> norm_cases();
 
 // Parts of the table that have files of their own.
 std::vector<OpCase> convolution_cases();
