@@ -160,7 +160,7 @@ void auxiliary_head(Graph& g, const ModelInputs& in, NodeId input, const ModelOp
 }  // namespace
 
 Graph inception_v3(const ModelOptions& options) {
-  const ModelOptions o = completed(options, {.image = 299});
+  const ModelOptions o = completed(options, usual_inception_v3);
   Graph g("inception_v3");
   const ModelInputs in = add_inputs(g, o);
   NodeId x = inception_stem(g, in.images, o.form);

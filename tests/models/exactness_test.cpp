@@ -79,7 +79,8 @@ bool large(const GoldenErrors& c) {
 }
 
 Graph network(const GoldenErrors& c) {
-  return make_model(c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0});
+  return make_model(c.model,
+                    {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
 }
 
 // Starts from the weights and one of the batches.
