@@ -22,6 +22,10 @@ TensorSpec Node::param(size_t i) const {
   return {param.shape, param.dtype, i < lowering.params.size() ? lowering.params[i] : Layout::plain};
 }
 
+std::string full_name(const Node& node, const ParamSpec& param) {
+  return param.name.empty() ? node.name : node.name + "." + param.name;
+}
+
 int64_t param_bytes(const Node& node) {
   int64_t bytes = 0;
   for (size_t i = 0; i < node.signature.params.size(); ++i) bytes += node.param(i).bytes();

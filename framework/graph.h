@@ -34,6 +34,9 @@ struct Node {
   bool keeps(NodeId input) const;  // whether backward re-reads that input
 };
 
+// Returns the full name of a parameter or buffer of the node: "layer1.0.conv1.weight". One without a name has
+// the node's: "features.1.0.layer_scale".
+std::string full_name(const Node&, const ParamSpec&);
 int64_t param_bytes(const Node&);  // of one copy of its weights; the layout's padding takes memory too
 
 class Graph {

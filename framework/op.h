@@ -28,7 +28,7 @@ namespace antichain {
 class Context;
 
 // A ParamSpec is one parameter or buffer of an operator; its full name is "node.name"
-// ("layer1.0.conv1.weight").
+// ("layer1.0.conv1.weight"), or "node" where its own name is empty.
 struct ParamSpec {
   std::string name;
   Shape shape;  // logical: O x I x H x W for convolutions, O x I for linear, C for vectors

@@ -43,7 +43,7 @@ std::vector<StateEntry> state_entries(const Graph& graph) {
     for (const bool buffer : {false, true}) {
       const auto& specs = buffer ? signature.buffers : signature.params;
       for (size_t i = 0; i < specs.size(); ++i)
-        entries.push_back({id, int(i), buffer, &specs[i], graph[id].name + "." + specs[i].name});
+        entries.push_back({id, int(i), buffer, &specs[i], full_name(graph[id], specs[i])});
     }
   }
   return entries;

@@ -19,7 +19,9 @@ KernelEntry add_entry();
 KernelEntry concat_entry();
 KernelEntry flatten_entry();
 KernelEntry dropout_entry();
+KernelEntry layer_scale_entry();
 KernelEntry multiply_entry();
+KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();
 KernelEntry stochastic_depth_entry();
 

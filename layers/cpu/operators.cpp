@@ -18,11 +18,13 @@ Operators operators() {
           {"global_average_pool", global_average_pool_entry()},
           {"group_norm", group_norm_entry()},
           {"layer_norm", layer_norm_entry()},
+          {"layer_scale", layer_scale_entry()},
           {"linear", linear_entry()},
           {"max_pool", max_pool_entry()},
           {"multiply", multiply_entry()},
           {"relu", relu_entry()},
           {"reorder", reorder_entry()},
+          {"softmax", softmax_entry()},
           {"softmax_cross_entropy", softmax_cross_entropy_entry()},
           {"stochastic_depth", stochastic_depth_entry()}};
 }

@@ -32,11 +32,13 @@ KernelEntry flatten_entry();
 KernelEntry global_average_pool_entry();
 KernelEntry group_norm_entry();
 KernelEntry layer_norm_entry();
+KernelEntry layer_scale_entry();
 KernelEntry linear_entry(Factors);
 KernelEntry max_pool_entry();
 KernelEntry multiply_entry();
 KernelEntry relu_entry();
 KernelEntry reorder_entry();
+KernelEntry softmax_entry();
 KernelEntry softmax_cross_entropy_entry();
 KernelEntry stochastic_depth_entry();
 

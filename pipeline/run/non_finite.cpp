@@ -16,7 +16,7 @@ auto key(const NonFinite& o) {
 }
 
 std::string parameter(const NonFinite& o, const Node& node) {
-  return node.name + "." + node.signature.params[size_t(o.index)].name;
+  return full_name(node, node.signature.params[size_t(o.index)]);
 }
 
 std::string subject(const NonFinite& o, const Graph& graph, int64_t step) {

@@ -95,7 +95,7 @@ void RankModel::prepare(NodeState& state) {
 
 Tensor RankModel::draw(const Node& node, const ParamSpec& param, Layout layout, uint64_t seed) const {
   const Tensor plain = Tensor::host({param.shape, param.dtype});
-  initialise(plain, param.init, seed, node.name + "." + param.name);
+  initialise(plain, param.init, seed, full_name(node, param));
   const Tensor host = layout == Layout::plain ? plain : Tensor::host({param.shape, param.dtype, layout});
   if (layout != Layout::plain) relayout(plain, host);
   const Tensor value = context_.backend().tensor(host.spec());
@@ -132,7 +132,7 @@ void RankModel::for_each_value(const std::function<void(const std::string&, cons
         relayout(value, plain);
         value = plain;
       }
-      f(node.name + "." + specs[i].name, value);
+      f(full_name(node, specs[i]), value);
     }
   };
   for (const auto& [id, state] : state_) {

@@ -42,8 +42,9 @@ namespace {
 
 // This holds for our own loops. (oneDNN may share a sum among threads.)
 TEST(Operators, GiveTheSameBitsOnAnyNumberOfThreads) {
-  constexpr std::string_view types[] = {"activate",   "add",      "batch_norm", "group_norm",
-                                        "layer_norm", "multiply", "relu",       "stochastic_depth"};
+  constexpr std::string_view types[] = {
+      "activate",    "add",      "batch_norm", "group_norm", "layer_norm",
+      "layer_scale", "multiply", "relu",       "softmax",    "stochastic_depth"};
   for (const OpCase& c : cases()) {
     if (std::ranges::find(types, c.op->type()) == std::end(types)) continue;
     const Values values = draw(c);

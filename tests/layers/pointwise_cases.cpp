@@ -1,7 +1,9 @@
 #include "tests/layers/pointwise_cases.h"
 
 #include "layers/activate.h"
+#include "layers/layer_scale.h"
 #include "layers/multiply.h"
+#include "layers/softmax.h"
 #include "layers/stochastic_depth.h"
 
 namespace antichain::harness {
@@ -19,6 +21,19 @@ OpCase activation(std::string name, ActivationFunction function, Shape x) {
 
 OpCase product(std::string name, Shape a, Shape b) {
   return {std::move(name), std::make_shared<Multiply>(), {a, b}};
+}
+
+OpCase scaled(std::string name, Shape x) {
+  return {std::move(name), std::make_shared<LayerScale>(LayerScaleOptions{}), {x}};
+}
+
+// A gradient of softmax has the roundings of y, and of Σ dy · y.
+OpCase soft(std::string name, Shape x) {
+  return {.name = std::move(name),
+          .op = std::make_shared<Softmax>(),
+          .x = {x},
+          .input_roundings = 3,
+          .spread = 5};
 }
 
 OpCase depth(std::string name, double p, Drop drop, Shape x) {
@@ -56,6 +71,14 @@ std::vector<OpCase> pointwise_cases() {
           product("multiply_gates_large", {2, 40, 29, 31}, {2, 40, 1, 1}),
           product("multiply_gates_odd", {3, 17, 5, 3}, {3, 17, 1, 1}),
           product("multiply_gates_two_blocks", {2, 24, 9, 9}, {2, 24, 1, 1}),
+          scaled("layer_scale", {5, 32, 7, 7}),
+          scaled("layer_scale_odd", {3, 17, 5, 3}),
+          scaled("layer_scale_parts", {3, 24, 29, 31}),
+          soft("softmax_image", {2, 16, 5, 3}),
+          soft("softmax_image_odd", {3, 17, 4, 3}),
+          soft("softmax_one_class", {3, 1}),
+          soft("softmax_rows", {5, 10}),
+          soft("softmax_rows_of_many", {3, 1000}),
           depth("stochastic_depth_batch", 0.2, Drop::batch, {7, 20, 3, 5}),
           depth("stochastic_depth_none", 0, Drop::row, {2, 16, 2, 2}),
           depth("stochastic_depth_row", 0.4, Drop::row, {13, 16, 3, 5}),

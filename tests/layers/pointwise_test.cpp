@@ -8,9 +8,14 @@
 
 #include "framework/random.h"
 #include "layers/activate.h"
+#include "layers/check_inputs.h"
 #include "layers/cpu/activate_loops.h"
 #include "layers/cpu/channel_scale_loops.h"
+#include "layers/cpu/softmax_loops.h"
+#include "layers/input.h"
+#include "layers/layer_scale.h"
 #include "layers/multiply.h"
+#include "layers/softmax.h"
 #include "layers/stochastic_depth.h"
 #include "tests/cpu_engine.h"
 #include "tests/expect_error.h"
@@ -136,6 +141,18 @@ std::vector<double> everything(const cpu::ChannelScaleLoops<T>& loops) {
   return all;
 }
 
+std::vector<double> everything(const cpu::SoftmaxLoops& loops) {
+  std::vector<double> all;
+  for (const int64_t n : {1, 15, 16, 1025}) {
+    auto row = numbers<float>(n, 1, 30), gradient = numbers<float>(n, 2, 1);
+    loops.forward(row.data(), n);
+    loops.backward(row.data(), gradient.data(), n);
+    all.insert(all.end(), row.begin(), row.end());
+    all.insert(all.end(), gradient.begin(), gradient.end());
+  }
+  return all;
+}
+
 template <class Loops>
 void expect_same_bits(const cpu::PerInstructionSet<const Loops*>& of) {
   const std::vector<double> expected = everything(*of.baseline);
@@ -168,6 +185,27 @@ TEST(Multiply, TheGradientOfAGateIsNearlyCorrectlyRounded) {
       // Every product of up to 1 is rounded once, at random: √12544 roundings; and the sum is, once.
       EXPECT_NEAR(ours.dx[1][i], exact.dx[1][i], 0x1p-24 * (112 + std::abs(exact.dx[1][i])));
   }
+}
+
+TEST(Softmax, EveryInstructionSetGivesTheSameBits) { expect_same_bits(cpu::every_softmax_loops()); }
+
+TEST(Softmax, LargeNumbersDoNotOverflow) {
+  const OpCase c{"large", std::make_shared<Softmax>(), {{1, 3}}};
+  const Results ours = run(cpu_engine(), c, {.x = {{3e38, 3e38, -3e38}}, .dy = {1, 0, 0}});
+  EXPECT_EQ(ours.y, (Numbers{0.5, 0.5, 0}));
+  EXPECT_EQ(ours.dx[0], (Numbers{0.25, -0.25, 0}));
+}
+
+// torchvision's name and shape, so that its state_dict fits.
+TEST(LayerScale, HasTheNodesNameForItsParameter) {
+  Graph graph;
+  const NodeId x = input_images(graph, "images", {2, 16, 4, 4});
+  const Node& node = graph[layer_scale(graph, "features.1.0.layer_scale", x)];
+  ASSERT_EQ(node.signature.params.size(), 1u);
+  const ParamSpec& factors = node.signature.params[0];
+  EXPECT_EQ(full_name(node, factors), "features.1.0.layer_scale");
+  EXPECT_EQ(factors.shape, (Shape{16, 1, 1}));
+  EXPECT_EQ(str(factors.init), "constant 1e-06");
 }
 
 std::vector<bool> kept(Drop drop, uint64_t step, uint64_t first_sample, int64_t samples,
@@ -204,15 +242,19 @@ TEST(StochasticDepth, OfABatchKeepsAllMicroBatchesOrNone) {
 }
 
 TEST(PointwiseErrors, NameWhatDoesNotFit) {
+  const Shape cube[] = {{2, 16, 4}};
   const Shape gates_of_another[] = {{2, 16, 4, 4}, {2, 8, 1, 1}}, rows[] = {{2, 16}, {2, 1}};
   expect_error([&] { Multiply().infer(gates_of_another); },
                {"multiply cannot multiply 2 x 16 x 4 x 4 by 2 x 8 x 1 x 1", "2 x 16 x 1 x 1"});
   expect_error([&] { Multiply().infer(rows); }, {"2 x 16 by 2 x 1", "same shape"});
+  expect_error([&] { Softmax().infer(cube); }, {"2 or 4 dimensions", "2 x 16 x 4"});
+  expect_error([&] { LayerScale({}).infer(cube); }, {"layer_scale", "4 dimensions"});
   expect_error([] { StochasticDepth(1.0, Drop::row, "d"); }, {"stochastic depth 'd'", "p < 1"});
 }
 
 TEST(PointwiseStr, TellsOptionsApart) {
   EXPECT_EQ(Activate(ActivationFunction::gelu_tanh).str(), "gelu_tanh");
+  EXPECT_EQ(LayerScale({}).str(), "layer_scale(1e-06)");
   EXPECT_EQ(StochasticDepth(0.2, Drop::row, "a").str(), "stochastic_depth(0.2, row, a)");
   EXPECT_EQ(StochasticDepth(0.2, Drop::batch, "a").str(), "stochastic_depth(0.2, batch, a)");
 }

@@ -126,7 +126,7 @@ class GraphRun {
     std::map<std::string, std::vector<double>> values;
     for (NodeId id = 0; id < graph_.size(); ++id)
       for (size_t i = 0; i < (nodes_[size_t(id)].*tensors).size(); ++i)
-        values[graph_[id].name + "." + graph_[id].signature.params[i].name] =
+        values[full_name(graph_[id], graph_[id].signature.params[i])] =
             numbers(context_, (nodes_[size_t(id)].*tensors)[i]);
     return values;
   }
@@ -160,7 +160,7 @@ class GraphRun {
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
       const ParamSpec& p = node.signature.params[i];
       const Tensor plain = Tensor::host({.shape = p.shape});
-      start(plain, node.name + "." + p.name);
+      start(plain, full_name(node, p));
       m.params.push_back(to_backend(context_, plain, node.lowering.params[i], in_double_));
       m.dw.push_back(backend_.tensor(m.params.back().spec()));
     }

@@ -1,5 +1,5 @@
 // Computes the pointwise operators of modern convolutional networks, as their formulas stand in the headers:
-// activation functions, products, and stochastic depth.
+// activation functions, products, softmax, and stochastic depth.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -89,6 +89,53 @@ void multiply_backward(const Op&, const Backward& b) {
   }
 }
 
+void layer_scale_forward(const Op&, const Forward& f) {
+  const Shape& x = f.x[0].shape();
+  for (int64_t i = 0; i < f.y.elements(); ++i)
+    f.y.data<double>()[i] = f.x[0].data<double>()[i] * f.params[0].data<double>()[i / (x[2] * x[3]) % x[1]];
+}
+
+void layer_scale_backward(const Op&, const Backward& b) {
+  const Shape& x = b.x[0].shape();
+  double *dx = wanted(b.dx, 0, Into::overwrite), *dw = wanted(b.dw, 0, b.into);
+  for (int64_t i = 0; i < b.dy.elements(); ++i) {
+    const int64_t c = i / (x[2] * x[3]) % x[1];
+    if (dx) dx[i] = b.dy.data<double>()[i] * b.params[0].data<double>()[c];
+    if (dw) dw[c] += b.dy.data<double>()[i] * b.x[0].data<double>()[i];
+  }
+}
+
+// Calls f(first, stride) for every pixel of every image: where its channels are.
+template <class F>
+void for_each_pixel(const Shape& x, F&& f) {
+  const int64_t pixels = x.elements() / x[0] / x[1];
+  for (int64_t n = 0; n < x[0]; ++n)
+    for (int64_t p = 0; p < pixels; ++p) f(n * x[1] * pixels + p, pixels);
+}
+
+void softmax_forward(const Op&, const Forward& f) {
+  const int64_t channels = f.y.shape()[1];
+  for_each_pixel(f.y.shape(), [&](int64_t first, int64_t stride) {
+    double sum = 0;
+    for (int64_t c = 0; c < channels; ++c) sum += std::exp(f.x[0].data<double>()[first + c * stride]);
+    for (int64_t c = 0; c < channels; ++c)
+      f.y.data<double>()[first + c * stride] = std::exp(f.x[0].data<double>()[first + c * stride]) / sum;
+  });
+}
+
+void softmax_backward(const Op&, const Backward& b) {
+  double* dx = wanted(b.dx, 0, Into::overwrite);
+  if (!dx) return;
+  const double *y = b.y.data<double>(), *dy = b.dy.data<double>();
+  const int64_t channels = b.dy.shape()[1];
+  for_each_pixel(b.dy.shape(), [&](int64_t first, int64_t stride) {
+    double sum = 0;
+    for (int64_t c = 0; c < channels; ++c) sum += dy[first + c * stride] * y[first + c * stride];
+    for (int64_t c = 0; c < channels; ++c)
+      dx[first + c * stride] = y[first + c * stride] * (dy[first + c * stride] - sum);
+  });
+}
+
 void drop(const Op& op, const DropoutKey& key, const Tensor& from, const Tensor& to) {
   const auto& depth = dynamic_cast<const StochasticDepth&>(op);
   const int64_t of_sample = from.elements() / from.shape()[0];
@@ -109,7 +156,9 @@ void stochastic_depth_backward(const Op& op, const Backward& b) {
 }  // namespace
 
 KernelEntry activate() { return entry_of(activate_forward, activate_backward); }
+KernelEntry layer_scale() { return entry_of(layer_scale_forward, layer_scale_backward); }
 KernelEntry multiply() { return entry_of(multiply_forward, multiply_backward); }
+KernelEntry softmax() { return entry_of(softmax_forward, softmax_backward); }
 KernelEntry stochastic_depth() { return entry_of(stochastic_depth_forward, stochastic_depth_backward); }
 
 }  // namespace antichain::reference

@@ -33,10 +33,12 @@ class ReferenceBackend : public Backend {
                 {"global_average_pool", global_average_pool()},
                 {"group_norm", group_norm()},
                 {"layer_norm", layer_norm()},
+                {"layer_scale", layer_scale()},
                 {"linear", linear()},
                 {"max_pool", pool()},
                 {"multiply", multiply()},
                 {"relu", relu()},
+                {"softmax", softmax()},
                 {"softmax_cross_entropy", softmax_cross_entropy()},
                 {"stochastic_depth", stochastic_depth()}};
     updates_ = {{"sgd", one_by_one(sgd)}};

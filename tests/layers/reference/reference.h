@@ -28,7 +28,9 @@ KernelEntry dropout();
 KernelEntry softmax_cross_entropy();
 // pointwise.cpp
 KernelEntry activate();
+KernelEntry layer_scale();
 KernelEntry multiply();
+KernelEntry softmax();
 KernelEntry stochastic_depth();
 
 // An entry whose kernels are two functions; they may read everything, inputs and output.
