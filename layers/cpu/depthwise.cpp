@@ -56,6 +56,7 @@ Depthwise::Depthwise(const Conv2dOptions& o, const Shape& x, const Shape& y, Pre
       y_(y),
       lanes_(Activation::block_of(blocked())),
       blocks_((x[1] + lanes_ - 1) / lanes_),
+      group_(std::clamp<int64_t>(pixels_in_float / std::max(x[2] * x[3], y[2] * y[3]), 1, x[0])),
       forward_{.rows = forward_taps(x[2], y[2], o.kernel.h, o.stride.h, o.pad.before.h),
                .columns = forward_taps(x[3], y[3], o.kernel.w, o.stride.w, o.pad.before.w)},
       backward_{.rows = backward_taps(x[2], y[2], o.kernel.h, o.stride.h, o.pad.before.h),
@@ -68,13 +69,13 @@ std::vector<TensorSpec> Depthwise::prepared() const {
   return all;
 }
 
-// A thread has a frame, and behind it a plane of results or of dy in float32.
+// A thread has a frame for each image of a group, and behind them planes of results or of dy in float32.
 int64_t Depthwise::frame_floats() const {
-  return std::max(forward_.frame_pixels(), backward_.frame_pixels()) * lanes_;
+  return group_ * std::max(forward_.frame_pixels(), backward_.frame_pixels()) * lanes_;
 }
 int64_t Depthwise::thread_floats() const {
   const int64_t wide = precision_ == Precision::float32 ? 0 : std::max(x_[2] * x_[3], y_[2] * y_[3]);
-  return frame_floats() + wide * lanes_;
+  return frame_floats() + group_ * wide * lanes_;
 }
 
 int64_t Depthwise::sums_of_block() const { return weights_of(forward_) * lanes_; }
@@ -112,11 +113,14 @@ void Depthwise::convolve(Context& context, const PlaneTaps& plane, const T* sour
   const int64_t source_plane = plane.rows.source * plane.columns.source * lanes_;
   const int64_t result_plane = plane.rows.result * plane.columns.result * lanes_;
   const int64_t weights_of_block = weights_of(plane) * lanes_;
-  for_each_plane(x_[0] * blocks_, context.threads(), [&](int64_t i) {
-    const int64_t block = i % blocks_;
+  const int64_t groups = (x_[0] + group_ - 1) / group_;
+  for_each_plane(groups * blocks_, context.threads(), [&](int64_t unit) {
+    const int64_t block = unit % blocks_, n = unit / blocks_ * group_, images = std::min(group_, x_[0] - n);
+    const int64_t at = n * blocks_ + block;
     float* frame = frames + omp_get_thread_num() * thread_floats();
-    loops.convolve(plane, source + i * source_plane, frame, weights + block * weights_of_block,
-                   bias ? bias + block * lanes_ : nullptr, frame + frame_floats(), result + i * result_plane);
+    loops.convolve(plane, {source + at * source_plane, blocks_ * source_plane, images}, frame,
+                   weights + block * weights_of_block, bias ? bias + block * lanes_ : nullptr,
+                   frame + frame_floats(), {result + at * result_plane, blocks_ * result_plane, images});
   });
 }
 
@@ -132,10 +136,10 @@ void Depthwise::correlate(Context& context, const T* x, const T* dy, float* dw, 
     double* sum = sums + omp_get_thread_num() * sums_of_block();
     float* frame = frames + omp_get_thread_num() * thread_floats();
     std::fill_n(sum, sums_of_block(), 0.0);
-    for (int64_t n = 0; n < x_[0]; ++n) {
-      const int64_t plane = n * blocks_ + block;
-      loops.correlate(forward_, x + plane * x_plane, dy + plane * y_plane, frame, frame + frame_floats(),
-                      sum);
+    for (int64_t n = 0; n < x_[0]; n += group_) {
+      const int64_t images = std::min(group_, x_[0] - n), at = n * blocks_ + block;
+      loops.correlate(forward_, {x + at * x_plane, blocks_ * x_plane, images},
+                      {dy + at * y_plane, blocks_ * y_plane, images}, frame, frame + frame_floats(), sum);
     }
     for (int64_t c = block * lanes_; c < std::min((block + 1) * lanes_, x_[1]); ++c) {
       float* filter = dw + c * taps;

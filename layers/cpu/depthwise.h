@@ -51,6 +51,7 @@ class Depthwise : public Kernel {
   Precision precision_;
   Shape x_, y_;
   int64_t lanes_, blocks_;
+  int64_t group_;  // images that are processed together: several where they are small
   PlaneTaps forward_, backward_;
 };
 

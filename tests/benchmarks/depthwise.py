@@ -5,8 +5,8 @@
     [--networks mobilenet_v2 efficientnet_b0 convnext_tiny] [--forms cifar imagenet]
 
 The shapes are those of the networks' depthwise convolutions at batch 32. Per shape and round the two take turns
-(A B A B …), each in a process of its own; a time is the fastest of a turn's calls, and a ratio is that of the
-medians of the rounds. PyTorch's tensors are N x C x H x W, as its networks have them; ours have the engine's
+(A B A B …), each in a process of its own. A time is the thread's own processor time of the fastest of a turn's
+calls, and a ratio is that of the medians of the rounds. PyTorch's tensors are N x C x H x W, as its networks have them; ours have the engine's
 layout, in which they flow from operator to operator. --bf16 stores both sides' activations in bf16. Denormal
 numbers are computed as such on both sides. Needs python3-torch.
 """
@@ -33,9 +33,9 @@ BATCH = 32
 def fastest_us(seconds, call):
     best, total, calls = math.inf, 0, 0
     while calls < 4 or total < seconds:
-        start = time.perf_counter()
+        start = time.thread_time()
         call()
-        took = time.perf_counter() - start
+        took = time.thread_time() - start
         if calls:  # the first one warms up
             best = min(best, took)
         total, calls = total + took, calls + 1
