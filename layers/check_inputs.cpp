@@ -22,6 +22,11 @@ std::string str(Extent extent) {
   return extent.h == extent.w ? fmt::format("{}", extent.h) : fmt::format("{}x{}", extent.h, extent.w);
 }
 
+std::string str(const Padding& pad) {
+  if (pad.before == pad.after) return str(pad.before);
+  return fmt::format("{} before, {} after", str(pad.before), str(pad.after));
+}
+
 std::string str(const Initialiser& init) {
   constexpr std::string_view kinds[] = {"constant", "normal", "uniform"};
   return fmt::format("{} {}", kinds[size_t(init.kind)], init.a);

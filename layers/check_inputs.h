@@ -17,6 +17,8 @@ void check_inputs(std::string_view op, std::span<const Shape> x, int count, int 
 
 // Returns "3", or "1x7" when not square: options are written like this in an operator's str().
 std::string str(Extent extent);
+// Returns what str(Extent) does where both sides are equal, otherwise "1x0 before, 2x1 after".
+std::string str(const Padding&);
 std::string str(const Initialiser& init);  // "normal 0.01"
 
 }  // namespace antichain

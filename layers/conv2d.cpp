@@ -2,15 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "framework/error.h"
 #include "layers/check_inputs.h"
 
 namespace antichain {
 
 Conv2d::Conv2d(Conv2dOptions o) : options(o) {
+  const auto least = [](Extent e) { return std::min(e.h, e.w); };
   const bool positive =
-      o.out > 0 && o.kernel.h > 0 && o.kernel.w > 0 && o.stride.h > 0 && o.stride.w > 0 && o.groups > 0;
-  if (!positive || o.pad.h < 0 || o.pad.w < 0)
+      o.out > 0 && o.groups > 0 && least(o.kernel) > 0 && least(o.stride) > 0 && least(o.dilation) > 0;
+  if (!positive || least(o.pad.before) < 0 || least(o.pad.after) < 0)
     throw Error(fmt::format("{} has an option that is not positive", str()));
   if (o.out % o.groups != 0)
     throw Error(fmt::format("conv2d cannot divide {} filters into {} groups", o.out, o.groups));
@@ -21,9 +24,10 @@ std::string Conv2d::str() const {
   std::string init;
   if (o.weight_init) init += ", weight " + antichain::str(*o.weight_init);
   if (o.bias_init) init += ", bias " + antichain::str(*o.bias_init);
-  return fmt::format("conv2d({}, kernel {}, stride {}, pad {}, groups {}, {}{}{})", o.out,
-                     antichain::str(o.kernel), antichain::str(o.stride), antichain::str(o.pad), o.groups,
-                     o.bias ? "bias" : "no bias", init, o.relu ? ", relu" : "");
+  const std::string dilation = o.dilation == Extent(1) ? "" : ", dilation " + antichain::str(o.dilation);
+  return fmt::format("conv2d({}, kernel {}, stride {}, pad {}{}, groups {}, {}{}{})", o.out,
+                     antichain::str(o.kernel), antichain::str(o.stride), antichain::str(o.pad), dilation,
+                     o.groups, o.bias ? "bias" : "no bias", init, o.relu ? ", relu" : "");
 }
 
 std::shared_ptr<const Op> Conv2d::then(const Op& next) const {
@@ -39,11 +43,12 @@ Signature Conv2d::infer(std::span<const Shape> inputs) const {
   const Conv2dOptions& o = options;
   if (x[1] % o.groups != 0)
     throw Error(fmt::format("conv2d cannot divide {} channels into {} groups", x[1], o.groups));
-  const int64_t height = windows(x[2], o.kernel.h, o.stride.h, o.pad.h);
-  const int64_t width = windows(x[3], o.kernel.w, o.stride.w, o.pad.w);
+  const Extent window = reach(o.kernel, o.dilation);
+  const int64_t height = windows(x[2] + o.pad.before.h + o.pad.after.h, window.h, o.stride.h, 0);
+  const int64_t width = windows(x[3] + o.pad.before.w + o.pad.after.w, window.w, o.stride.w, 0);
   if (height < 1 || width < 1)
     throw Error(
-        fmt::format("a {} x {} kernel does not fit into an image of {}", o.kernel.h, o.kernel.w, x.str()));
+        fmt::format("a {} x {} kernel does not fit into an image of {}", window.h, window.w, x.str()));
 
   const int64_t fan_in = x[1] / o.groups * o.kernel.h * o.kernel.w;
   const Initialiser uniform = Initialiser::kaiming_uniform_fan_in(fan_in);

@@ -1,8 +1,9 @@
-// Conv2d is a two-dimensional convolution (cross-correlation, as every framework has it), with groups and
-// bias.
+// Conv2d is a two-dimensional convolution (cross-correlation, as every framework has it), with groups, bias
+// and dilation.
 //
 //   x  N x C x H x W      weight  K x C/groups x kernel.h x kernel.w      bias  K (optional)
-//   y  N x K x H' x W'    H' = (H + 2 pad.h − kernel.h) / stride.h + 1, rounded down; W' likewise
+//   y  N x K x H' x W'    H' = (H + pad.before.h + pad.after.h − reach.h) / stride.h + 1, rounded down;
+//                         W' likewise. A kernel reaches over (kernel − 1) dilation + 1 pixels.
 //
 // An engine may fuse it with a ReLU behind it (framework/fuse.h).
 #pragma once
@@ -18,7 +19,8 @@ struct Conv2dOptions {
   int64_t out = 0;  // K, the number of filters
   Extent kernel = 3;
   Extent stride = 1;
-  Extent pad = 0;
+  Padding pad = 0;
+  Extent dilation = 1;  // the distance of two taps of the kernel
   int groups = 1;
   bool bias = true;
   // The default of both is U(±1 / sqrt(fan_in)), as PyTorch's Conv2d.

@@ -31,9 +31,9 @@ Graph alexnet(const ModelOptions& options) {
   x = max_pool(g, "features.12", x, pool);
   if (large) x = adaptive_average_pool(g, "avgpool", x, 6);
 
-  x = dropout(g, "classifier.0", flatten(g, "flatten", x), o.dropout);
+  x = dropout(g, "classifier.0", flatten(g, "flatten", x), *o.dropout);
   x = relu(g, "classifier.2", linear(g, "classifier.1", x, {.out = 4096}));
-  x = dropout(g, "classifier.3", x, o.dropout);
+  x = dropout(g, "classifier.3", x, *o.dropout);
   x = relu(g, "classifier.5", linear(g, "classifier.4", x, {.out = 4096}));
   add_loss(g, in, linear(g, "classifier.6", x, {.out = o.classes}), o);
   return g;

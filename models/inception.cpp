@@ -160,7 +160,7 @@ void auxiliary_head(Graph& g, const ModelInputs& in, NodeId input, const ModelOp
 }  // namespace
 
 Graph inception_v3(const ModelOptions& options) {
-  const ModelOptions o = completed(options, 299);
+  const ModelOptions o = completed(options, usual_inception_v3);
   Graph g("inception_v3");
   const ModelInputs in = add_inputs(g, o);
   NodeId x = inception_stem(g, in.images, o.form);
@@ -176,7 +176,7 @@ Graph inception_v3(const ModelOptions& options) {
   x = module_d(g, "Mixed_7a", x);
   x = module_e(g, "Mixed_7b", x);
   x = module_e(g, "Mixed_7c", x);
-  x = dropout(g, "dropout", global_average_pool(g, "avgpool", x), o.dropout);
+  x = dropout(g, "dropout", global_average_pool(g, "avgpool", x), *o.dropout);
   // With torchvision's 0.1, the first loss of ten classes is 3.8 rather than ln 10.
   const Initialiser last = o.form == Form::cifar ? Initialiser::normal(0.01) : weights;
   add_loss(g, in, logits(g, "fc", flatten(g, "flatten", x), o.classes, last), o);

@@ -12,6 +12,7 @@
 
 namespace antichain {
 
+constexpr UsualOptions usual_inception_v3 = {.image = 299};
 Graph inception_v3(const ModelOptions&);
 
 }  // namespace antichain

@@ -10,7 +10,10 @@
 #include "framework/error.h"
 #include "models/alexnet.h"
 #include "models/densenet.h"
+#include "models/efficientnet.h"
 #include "models/inception.h"
+#include "models/mobilenet_v2.h"
+#include "models/mobilenet_v3.h"
 #include "models/resnet.h"
 #include "models/resnext.h"
 #include "models/squeezenet.h"
@@ -24,7 +27,10 @@ std::vector<NamedModel>& models() {
   static std::vector<NamedModel> table = {
       {"alexnet", alexnet},
       {"densenet121", densenet121},
-      {"inception_v3", inception_v3, {.auxiliary = true}},
+      {"efficientnet_b0", efficientnet_b0, {.usual = usual_efficientnet_b0}},
+      {"inception_v3", inception_v3, {.auxiliary = true, .usual = usual_inception_v3}},
+      {"mobilenet_v2", mobilenet_v2, {.usual = usual_mobilenet_v2}},
+      {"mobilenet_v3_large", mobilenet_v3_large, {.usual = usual_mobilenet_v3_large}},
       {"resnet18", resnet18},
       {"resnet20", resnet20, {.cifar_only = true}},
       {"resnet32", resnet32, {.cifar_only = true}},
@@ -115,6 +121,8 @@ std::vector<std::string> model_names() {
   for (const NamedModel& model : models()) names.push_back(model.name);
   return names;
 }
+
+UsualOptions usual_options_of(std::string_view name) { return known(name).traits.usual; }
 
 Recipe recipe_of(std::string_view name) {
   const NamedModel& model = known(name);

@@ -20,6 +20,7 @@ namespace antichain {
 // ModelTraits say in what a model differs from the others.
 struct ModelTraits {
   bool cifar_only = false, auxiliary = false;  // no ImageNet form; an auxiliary head, which `aux` weighs
+  UsualOptions usual = {};                     // what its function gives to completed()
 };
 struct NamedModel {
   std::string name;
@@ -37,6 +38,10 @@ void register_model(NamedModel);
 // micro-batch. "squeezenet" means "squeezenet1_0".
 Graph make_model(std::string_view name, const ModelOptions& = {});
 std::vector<std::string> model_names();
+
+// Returns what the model takes where its options leave it open. Throws Error (usage) when there is no such
+// model.
+UsualOptions usual_options_of(std::string_view name);
 
 // Returns how the model is trained by default. Throws Error (usage) when there is no such model.
 Recipe recipe_of(std::string_view name);

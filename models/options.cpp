@@ -7,10 +7,12 @@
 
 namespace antichain {
 
-ModelOptions completed(ModelOptions o, int imagenet_image) {
+ModelOptions completed(ModelOptions o, const UsualOptions& usual) {
   const bool cifar = o.form == Form::cifar;
   if (o.classes == 0) o.classes = cifar ? 10 : 1000;
-  if (o.image == 0) o.image = cifar ? 32 : imagenet_image;
+  if (o.image == 0) o.image = cifar ? 32 : usual.image;
+  if (!o.dropout) o.dropout = usual.dropout;
+  if (!o.stochastic_depth) o.stochastic_depth = usual.stochastic_depth;
   return o;
 }
 

@@ -3,6 +3,7 @@
 // "loss".
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "framework/graph.h"
@@ -17,12 +18,20 @@ struct ModelOptions {
   int classes = 0;      // 0: the form's usual 10 or 1,000
   int image = 0;        // H = W, in pixels; 0: the form's usual 32 or 224 (Inception-v3: 299)
   float label_smoothing = 0;
-  double dropout = 0.5;  // of the models that have it: AlexNet, VGG, SqueezeNet, Inception-v3
-  double aux = 0;        // weight of Inception-v3's auxiliary loss (0.4 is usual); 0 leaves its head out
+  // The share that dropout drops, and the share of the samples that pass the last residual block by its
+  // shortcut only (layers/stochastic_depth.h). Empty: what is usual for the model.
+  std::optional<double> dropout = {}, stochastic_depth = {};
+  double aux = 0;  // weight of Inception-v3's auxiliary loss (0.4 is usual); 0 leaves its head out
 };
 
-// The options with every 0 replaced by what is usual: how each model's function begins.
-ModelOptions completed(ModelOptions, int imagenet_image = 224);
+// UsualOptions say what a model takes where its options leave it open.
+struct UsualOptions {
+  int image = 224;  // H = W of the ImageNet form, in pixels
+  double dropout = 0.5, stochastic_depth = 0;
+};
+
+// The options with every 0, and all that is empty, replaced by what is usual: how each model's function begins.
+ModelOptions completed(ModelOptions, const UsualOptions& usual = {});
 
 // What all models share: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss
 // has less than the full weight in the training objective.

@@ -25,7 +25,10 @@ constexpr const char* shared = "that of resnet20, whose blocks it has";
 constexpr Row rows[] = {
     {"alexnet", 64, 0.02, "cosine", 50, 30, measured},
     {"densenet121", 64, 0.02, "cosine", 100, 30, measured},
+    {"efficientnet_b0", 64, 0.02, "cosine", 50, 30, measured},
     {"inception_v3", 256, 0.015, "cosine", 100, 30, measured},
+    {"mobilenet_v2", 64, 0.02, "cosine", 50, 30, measured},
+    {"mobilenet_v3_large", 64, 0.02, "cosine", 50, 30, measured},
     {"resnet18", 64, 0.03, "cosine", 200, 30, measured},
     {"resnet20", 128, 0.3, "one-cycle", 0, 10, "from runs of 3 and 10 epochs on CIFAR-10"},
     {"resnet32", 128, 0.3, "one-cycle", 0, 10, shared},

@@ -64,7 +64,7 @@ Graph squeezenet1_0(const ModelOptions& options) {
   x = fire(g, "features.12", x, 64, 256);
 
   // The last convolution is the classifier: one channel per class, averaged over the image.
-  x = dropout(g, "classifier.0", x, o.dropout);
+  x = dropout(g, "classifier.0", x, *o.dropout);
   Conv2dOptions last = filters(512, o.classes, 1);
   last.weight_init = Initialiser::normal(0.01);  // as torchvision
   // The features are all positive, so a class's sum has the same sign for nearly every image. With

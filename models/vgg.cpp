@@ -64,9 +64,9 @@ Graph vgg16(const ModelOptions& options) {
   if (o.form == Form::imagenet) x = adaptive_average_pool(g, "avgpool", x, 7);
   x = flatten(g, "flatten", x);
   x = relu(g, "classifier.1", fully_connected(g, "classifier.0", x, width, o.form));
-  x = dropout(g, "classifier.2", x, o.dropout);
+  x = dropout(g, "classifier.2", x, *o.dropout);
   x = relu(g, "classifier.4", fully_connected(g, "classifier.3", x, width, o.form));
-  x = dropout(g, "classifier.5", x, o.dropout);
+  x = dropout(g, "classifier.5", x, *o.dropout);
   add_loss(g, in, fully_connected(g, "classifier.6", x, o.classes, o.form), o);
   return g;
 }

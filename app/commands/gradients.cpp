@@ -105,7 +105,7 @@ void run(const GradientsOptions& options, Rank& rank) {
                             options.microbatches),
                 "choose another --microbatches", ExitCode::usage);
   ModelOptions form = options.network.options(batch.samples() / options.microbatches, batch.side());
-  form.dropout = 0;
+  form.dropout = 0, form.stochastic_depth = 0;
   form.label_smoothing = float(options.label_smoothing);
   const Graph model = make_model(options.network.model, form);
   WholeNetwork network(model, Precision::float32, options.weights_file, options.microbatches, Mode::train,

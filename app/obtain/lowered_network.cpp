@@ -14,6 +14,7 @@ Graph named_model(const NetworkOptions& network) {
                                     .image = network.image,
                                     .label_smoothing = float(network.label_smoothing),
                                     .dropout = network.dropout,
+                                    .stochastic_depth = network.stochastic_depth,
                                     .aux = network.aux});
 }
 

@@ -89,9 +89,18 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   add_model_option(app, o)->capture_default_str();
   add_form_option(app, o.form);
   add_aux_option(app, o.aux);
-  CLI::Option* dropout = app.add_option(
-      "--dropout", o.dropout, "share that dropout drops: AlexNet, VGG, SqueezeNet and Inception-v3 have it");
-  check_number(dropout, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+  const auto add_share = [&](const char* name, std::optional<double>& share, const char* description) {
+    CLI::Option* option = app.add_option(name, share, description);
+    check_number(option, 0, 0.999)->type_name("X")->default_str("the model's")->group("Network");
+  };
+  add_share(
+      "--dropout", o.dropout,
+      "share that dropout drops: 0.5 in AlexNet, VGG, SqueezeNet and Inception-v3, 0.2 in MobileNets and "
+      "EfficientNet");
+  add_share(
+      "--stochastic-depth", o.stochastic_depth,
+      "share of the samples that pass the last residual block by its shortcut only; earlier blocks have "
+      "proportionally less: 0.2 in EfficientNet, 0.1 in ConvNeXt");
   CLI::Option* batch =
       app.add_option("--batch", o.batch, "samples per step; what is left over at an epoch's end is dropped");
   check_whole(batch, 1, most_samples)->type_name("N")->default_str("the model's recipe's")->group("Network");

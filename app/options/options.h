@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "app/cli/cli_forward.h"
@@ -16,12 +17,12 @@ struct NetworkOptions {  // which network, and how it is fed
   std::string model = "resnet20";
   int batch = 0;  // 0, until settled: the model's recipe's
   int microbatches = default_microbatches;
-  double label_smoothing = 0;  // part of the network: its last node depends on it
-  std::string form = "cifar";  // or "imagenet"
-  double aux = 0;              // weight of an auxiliary loss, where the model has one
-  double dropout = 0.5;        // of the models that have it
-  int image = 0;               // H = W in pixels; 0: the form's usual, or the data set's
-  int classes = 0;             // the same
+  double label_smoothing = 0;                       // part of the network: its last node depends on it
+  std::string form = "cifar";                       // or "imagenet"
+  double aux = 0;                                   // weight of an auxiliary loss, where the model has one
+  std::optional<double> dropout, stochastic_depth;  // empty: as is usual for the model
+  int image = 0;                                    // H = W in pixels; 0: the form's usual, or the data set's
+  int classes = 0;                                  // the same
   std::string precision = "float32";
   int microbatch() const;  // samples; Error when the batch can't be cut evenly
 };

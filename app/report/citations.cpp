@@ -28,6 +28,11 @@ constexpr Work models[] = {
     {"resnext", "Xie et al., \"Aggregated Residual Transformations for Deep Neural Networks\", CVPR 2017"},
     {"inception", "Szegedy et al., \"Rethinking the Inception Architecture for Computer Vision\", CVPR 2016"},
     {"densenet", "Huang et al., \"Densely Connected Convolutional Networks\", CVPR 2017"},
+    {"mobilenet_v2", "Sandler et al., \"MobileNetV2: Inverted Residuals and Linear Bottlenecks\", CVPR 2018"},
+    {"mobilenet_v3", "Howard et al., \"Searching for MobileNetV3\", ICCV 2019"},
+    {"efficientnet",
+     "Tan, Le, \"EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks\", ICML 2019"},
+    {"convnext", "Liu et al., \"A ConvNet for the 2020s\", CVPR 2022"},
     {"squeezenet",
      "Iandola et al., \"SqueezeNet: AlexNet-level accuracy with 50x fewer parameters and <0.5MB model "
      "size\", "

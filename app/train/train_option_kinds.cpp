@@ -7,6 +7,7 @@
 #include <array>
 
 #include "framework/error.h"
+#include "models/model.h"
 
 namespace antichain {
 namespace {
@@ -19,6 +20,8 @@ std::string text(const T& value) {
   return fmt::format("{}", value);
 }
 
+UsualOptions usual(const Options& o) { return usual_options_of(o.network.model); }
+
 // The options come in the order of --help.
 const auto options = std::to_array<TrainOption>({
     {"help", output},
@@ -27,7 +30,13 @@ const auto options = std::to_array<TrainOption>({
     {"model", network, "model", [](const Options& o, int64_t) { return o.network.model; }},
     {"form", network, "form", [](const Options& o, int64_t) { return o.network.form; }},
     {"aux", network, "auxiliary loss", [](const Options& o, int64_t) { return text(o.network.aux); }},
-    {"dropout", network, "dropout", [](const Options& o, int64_t) { return text(o.network.dropout); }, "0.5"},
+    {"dropout", network, "dropout",
+     [](const Options& o, int64_t) { return text(o.network.dropout.value_or(usual(o).dropout)); }, "0.5"},
+    {"stochastic-depth", network, "stochastic depth",
+     [](const Options& o, int64_t) {
+       return text(o.network.stochastic_depth.value_or(usual(o).stochastic_depth));
+     },
+     "0"},
     {"batch", recipe, "batch", [](const Options& o, int64_t) { return text(o.network.batch); }},
     {"microbatches", recipe, "micro-batches",
      [](const Options& o, int64_t) { return text(o.network.microbatches); }},

@@ -5,6 +5,7 @@
 //   read(x)      x is read             write(y)     y is written
 //   update(y)    both                  into(y, b)   both if b, else y is written
 //   channel(x)   a number per channel, read once by each thread
+//   row(x, n)    a number for each n elements, such as a pixel's channels
 //
 // Numbers are float in registers, float or Bf16 in memory. An array that is not read, or is nullptr, reads as
 // 0; a nullptr is not written. Two arrays are the same or do not overlap: a thread reads its pack of all of
@@ -20,12 +21,16 @@
 
 namespace antichain::cuda {
 
-template <class T, bool is_read, bool is_written, bool of_channels = false>
+enum class Per { element, channel, row };
+
+template <class T, bool is_read, bool is_written, Per per = Per::element>
 struct Array {
   using Number = T;
-  static constexpr bool reads = is_read, writes = is_written, channels = of_channels;
+  static constexpr bool reads = is_read, writes = is_written;
+  static constexpr bool channels = per == Per::channel, rows = per == Per::row, packs = per == Per::element;
   T* at;
   bool loads = true;
+  Index length = 1;  // of a row
 };
 
 template <class T>
@@ -45,8 +50,12 @@ Array<T, true, true> into(T* y, bool adds) {
   return {y, adds};
 }
 template <class T>
-Array<const T, true, false, true> channel(const T* x) {
+Array<const T, true, false, Per::channel> channel(const T* x) {
   return {x};
+}
+template <class T>
+Array<const T, true, false, Per::row> row(const T* x, int64_t length) {
+  return {x, true, index_of(length)};
 }
 
 constexpr size_t pack_bytes = 16;
@@ -55,7 +64,7 @@ constexpr size_t pack_bytes = 16;
 template <class... A>
 constexpr int pack_width() {
   size_t largest = 1;
-  ((largest = A::channels ? largest : std::max(largest, sizeof(typename A::Number))), ...);
+  ((largest = A::packs ? std::max(largest, sizeof(typename A::Number)) : largest), ...);
   return int(pack_bytes / largest);
 }
 
@@ -65,7 +74,9 @@ constexpr size_t pack_alignment = std::min(pack_bytes, width * sizeof(T));
 // Returns whether packs of so many numbers are aligned so that one request can read them.
 template <int width, class... A>
 bool aligned(const A&... arrays) {
-  return ((reinterpret_cast<uintptr_t>(arrays.at) % pack_alignment<width, typename A::Number> == 0) && ...);
+  return (
+      (A::rows || reinterpret_cast<uintptr_t>(arrays.at) % pack_alignment<width, typename A::Number> == 0) &&
+      ...);
 }
 
 // A pack as it is stored in memory.
@@ -121,7 +132,11 @@ struct Packs {
  private:
   template <bool of_channels, class Any>
   ANTICHAIN_DEVICE static void load_one(Index first, const Any& array, float* to) {
-    if constexpr (Any::reads && Any::channels == of_channels) {
+    if constexpr (Any::rows && !of_channels) {
+      const float number = array.at ? float(array.at[first / array.length]) : 0.0f;
+      ANTICHAIN_UNROLL
+      for (int j = 0; j < width; ++j) to[j] = number;
+    } else if constexpr (Any::reads && Any::channels == of_channels) {
       if (array.at && array.loads) return load_pack<width>(array.at + first, to);
       ANTICHAIN_UNROLL
       for (int j = 0; j < width; ++j) to[j] = 0;

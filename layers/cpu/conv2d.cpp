@@ -16,7 +16,9 @@
 #include "layers/cpu/activation.h"
 #include "layers/cpu/adapted.h"
 #include "layers/cpu/backend.h"
+#include "layers/cpu/depthwise.h"
 #include "layers/cpu/narrow_groups.h"
+#include "layers/cpu/sum_pixels.h"
 
 namespace antichain::cpu {
 namespace {
@@ -71,7 +73,9 @@ struct Geometry {
     return {o.groups, weight[0] / o.groups, weight[1], weight[2], weight[3]};
   }
   Dims stride() const { return {o.stride.h, o.stride.w}; }
-  Dims pad() const { return {o.pad.h, o.pad.w}; }
+  Dims pad_before() const { return {o.pad.before.h, o.pad.before.w}; }
+  Dims pad_after() const { return {o.pad.after.h, o.pad.after.w}; }
+  Dims dilation() const { return {o.dilation.h - 1, o.dilation.w - 1}; }  // oneDNN counts the pixels between
   static Desc any(const Dims& dims, DType dtype) {
     return Desc(dims, type_of(dtype), dnnl::memory::format_tag::any);
   }
@@ -102,8 +106,8 @@ auto with_code(const Geometry& g, const Describe& describe) {
 bool winograd_pays(const Geometry& g, int64_t filter_cost) {
   const Conv2dOptions& o = g.o;
   const bool possible = g.precision == Precision::float32 && has_avx512() && o.groups == 1 &&
-                        o.kernel == Extent(3) && o.stride == Extent(1) && o.pad == Extent(1) &&
-                        g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
+                        o.kernel == Extent(3) && o.stride == Extent(1) && o.dilation == Extent(1) &&
+                        o.pad == Padding(1) && g.x[1] % 16 == 0 && g.y[1] % 16 == 0;
   if (!possible || std::min(g.x[1], g.y[1]) < 32) return false;
   const int64_t tiles = g.y[0] * ((g.y[2] + 3) / 4) * ((g.y[3] + 3) / 4);
   return 4 * tiles + filter_cost < g.y[0] * g.y[2] * g.y[3];
@@ -117,10 +121,12 @@ constexpr int64_t forward_filter_cost = 320, data_filter_cost = 400, weight_filt
 ForwardDesc forward_desc(const Geometry& g, algorithm how, const Desc& x) {
   return checked("describe a convolution", [&] {
     const dnnl::convolution_forward::desc desc =
-        g.o.bias ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
-                                                   g.y_want(), g.stride(), g.pad(), g.pad())
-                 : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(),
-                                                   g.y_want(), g.stride(), g.pad(), g.pad());
+        g.o.bias
+            ? dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.bias(),
+                                              g.y_want(), g.stride(), g.dilation(), g.pad_before(),
+                                              g.pad_after())
+            : dnnl::convolution_forward::desc(prop_kind::forward_training, how, x, g.w_want(), g.y_want(),
+                                              g.stride(), g.dilation(), g.pad_before(), g.pad_after());
     return ForwardDesc(desc, user_scratchpad(), engine());
   });
 }
@@ -136,16 +142,18 @@ BackwardDataDesc backward_data_desc(const Geometry& g) {
   const Desc x = g.image() ? describe(g.x, blocked(), g.dtype()) : g.x_want();
   const algorithm how = choose(g, data_filter_cost);
   return checked("describe a convolution's input gradient", [&] {
-    return BackwardDataDesc({how, x, g.w_want(), g.y_want(), g.stride(), g.pad(), g.pad()}, user_scratchpad(),
-                            engine(), forward_desc(g, how, x));
+    return BackwardDataDesc(
+        {how, x, g.w_want(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after()},
+        user_scratchpad(), engine(), forward_desc(g, how, x));
   });
 }
 
 BackwardWeightsDesc backward_weights_desc(const Geometry& g) {
   const algorithm how = choose(g, weight_filter_cost);
   return checked("describe a convolution's weight gradient", [&] {
-    return BackwardWeightsDesc({how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.pad(), g.pad()},
-                               user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
+    return BackwardWeightsDesc(
+        {how, g.x_want(), g.dw_want(), g.y_want(), g.stride(), g.dilation(), g.pad_before(), g.pad_after()},
+        user_scratchpad(), engine(), forward_desc(g, how, g.x_want()));
   });
 }
 
@@ -183,28 +191,6 @@ Adapted backward_weights_pass(const Geometry& g) {
           {{DNNL_ARG_SRC, Direction::in, g.x_have(), d.src_desc()},
            {DNNL_ARG_DIFF_WEIGHTS, Direction::out, g.w_have(), d.diff_weights_desc()},
            {DNNL_ARG_DIFF_DST, Direction::in, g.y_have(), d.diff_dst_desc()}}};
-}
-
-// Sums dy over images and pixels, which gives the gradient of the bias: in float32 along a row of pixels and
-// in double across rows. One float32 chain over all of them would lose two digits.
-template <class T>
-void sum_pixels(const Activation& y, const T* dy, int threads, float* db, Into into) {
-  with_block(y.block, [&]<int B>() {
-    for_each_plane(y.blocks, threads, [&](int64_t k) {
-      double total[B] = {};
-      for (int64_t n = 0; n < y.images; ++n) {
-        const T* plane = dy + (n * y.blocks + k) * y.plane();
-        for (int64_t row = 0; row < y.height; ++row) {
-          float sum[B] = {};
-          for (int64_t q = 0; q < y.width; ++q)
-            for (int c = 0; c < B; ++c) sum[c] += float(plane[(row * y.width + q) * B + c]);
-          for (int c = 0; c < B; ++c) total[c] += double(sum[c]);
-        }
-      }
-      for (int64_t c = k * B; c < std::min(y.channels, (k + 1) * B); ++c)
-        db[c] = float(total[c - k * B] + (into == Into::accumulate ? db[c] : 0));
-    });
-  });
 }
 
 class Conv2dKernel : public Kernel {
@@ -286,6 +272,10 @@ std::optional<NarrowGroups> narrow_groups(const Op& op, const Geometry& g) {
   return NarrowGroups::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
 }
 
+std::optional<Depthwise> depthwise(const Op& op, const Geometry& g) {
+  return Depthwise::of(dynamic_cast<const Conv2d&>(op), g.x, g.y, g.precision);
+}
+
 Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0], precision);
   ANTICHAIN_CHECK(!g.o.relu, "the cpu engine fuses no ReLU into a convolution");
@@ -299,6 +289,10 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
   l.code_bytes = code_bytes_of_passes;
   if (const auto narrow = narrow_groups(op, g)) {
     l.workspace_bytes = narrow->workspace_bytes(omp_get_max_threads());
+  } else if (const auto own = depthwise(op, g)) {
+    l.prepared = own->prepared();
+    l.workspace_bytes = own->workspace_bytes(omp_get_max_threads());
+    l.code_bytes = 0;
   } else {
     const Conv2dKernel kernel(g);
     l.prepared = kernel.prepared();
@@ -310,6 +304,7 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout>, 
 std::unique_ptr<Kernel> make(const Op& op, std::span<const TensorSpec> x, const Lowering& lowering) {
   const Geometry g(dynamic_cast<const Conv2d&>(op), x[0].shape, lowering.precision);
   if (const auto narrow = narrow_groups(op, g)) return std::make_unique<NarrowGroups>(*narrow);
+  if (const auto own = depthwise(op, g)) return std::make_unique<Depthwise>(*own);
   return std::make_unique<Conv2dKernel>(g);
 }
 

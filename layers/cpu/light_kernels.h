@@ -8,6 +8,8 @@ namespace antichain::cpu {
 
 KernelEntry activate_entry();
 KernelEntry batch_norm_entry();
+KernelEntry group_norm_entry();
+KernelEntry layer_norm_entry();
 KernelEntry relu_entry();
 KernelEntry max_pool_entry();
 KernelEntry average_pool_entry();

@@ -50,7 +50,7 @@ std::optional<NarrowGroups> NarrowGroups::of(const Conv2d& op, const Shape& x, c
   const int64_t group = x[1] / o.groups;
   const bool fits = has_avx512() && o.groups > 1 && (group == 4 || group == 8) && y[1] == x[1] &&
                     x[1] % lanes == 0 && o.kernel == Extent(side) && o.stride.h == o.stride.w &&
-                    o.stride.h <= 2 && o.pad == Extent(pad) && !o.bias;
+                    o.stride.h <= 2 && o.pad == Padding(pad) && o.dilation == Extent(1) && !o.bias;
   if (!fits) return std::nullopt;
   NarrowGroups it;
   it.precision_ = precision;

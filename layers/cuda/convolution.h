@@ -20,7 +20,8 @@ enum class Pass { forward, input_gradient, weight_gradient };
 
 struct Convolution {
   Shape x, weight, y;  // logical: N x C x H x W, K x C/groups x R x S, N x K x P x Q
-  Extent stride, pad;
+  Extent stride, dilation;
+  Padding pad;
   int groups;
   DType dtype;
 
@@ -29,6 +30,7 @@ struct Convolution {
         weight(op.infer({&input, 1}).params[0].shape),
         y(op.infer({&input, 1}).y.shape),
         stride(op.options.stride),
+        dilation(op.options.dilation),
         pad(op.options.pad),
         groups(op.options.groups),
         dtype(storage(precision)) {}

@@ -20,15 +20,15 @@ Descriptor describe(TensorId id, const Shape& s, DType dtype, Layout layout) {
 // cuDNN reads the number of groups off the channels of x and of the weights.
 Descriptor describe(const Convolution& c) {
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
-  const std::vector<int64_t> pad = {c.pad.h, c.pad.w};
+  const auto both = [](Extent e) { return std::vector<int64_t>{e.h, e.w}; };
   Descriptor d(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   d.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT)
       .set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode)
       .set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t(2))
-      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::vector<int64_t>{1, 1})
-      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::vector<int64_t>{c.stride.h, c.stride.w})
-      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, pad)
-      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, pad);
+      .set(CUDNN_ATTR_CONVOLUTION_DILATIONS, both(c.dilation))
+      .set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, both(c.stride))
+      .set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, both(c.pad.before))
+      .set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, both(c.pad.after));
   return d.finalise("describe a convolution");
 }
 
@@ -96,8 +96,12 @@ std::string in_words(const Convolution& c, Pass pass, Layout layout, const Engin
                      : pass == Pass::input_gradient ? "input gradient"
                                                     : "weight gradient";
   const char* type = c.dtype == DType::bf16 ? "bf16" : rule.tensor_cores ? "TF32" : "float32";
-  return fmt::format("{} {} {} {} x {} weights {} stride {} {} pad {} {}", name, how, type, name_of(layout),
-                     c.x.str(), c.weight.str(), c.stride.h, c.stride.w, c.pad.h, c.pad.w);
+  const auto both = [](Extent e) { return fmt::format("{} {}", e.h, e.w); };
+  std::string pad = both(c.pad.before);
+  if (c.pad.before != c.pad.after) pad += " to " + both(c.pad.after);
+  if (c.dilation != Extent(1)) pad += " dilation " + both(c.dilation);
+  return fmt::format("{} {} {} {} x {} weights {} stride {} pad {}", name, how, type, name_of(layout),
+                     c.x.str(), c.weight.str(), both(c.stride), pad);
 }
 
 }  // namespace antichain::cuda

@@ -10,8 +10,8 @@ namespace {
 
 struct Sizes {
   Image x, y, weight;  // weight: K "images" of R x S pixels and C/groups "channels"
-  int stride_h, stride_w, pad_h, pad_w;
-  Index group_in, group_out;  // channels of a group
+  int stride_h, stride_w, dilation_h, dilation_w, pad_h, pad_w;  // the padding before the image
+  Index group_in, group_out;                                     // channels of a group
 
   explicit Sizes(const Convolution& c)
       : x(c.x),
@@ -19,20 +19,26 @@ struct Sizes {
         weight(c.weight),
         stride_h(c.stride.h),
         stride_w(c.stride.w),
-        pad_h(c.pad.h),
-        pad_w(c.pad.w),
+        dilation_h(c.dilation.h),
+        dilation_w(c.dilation.w),
+        pad_h(c.pad.before.h),
+        pad_w(c.pad.before.w),
         group_in(index_of(c.weight[1])),
         group_out(index_of(c.weight[0] / c.groups)) {}
 
   // Returns the row of x under row r of the kernel at output row p; it is negative or beyond the image in the
   // padding.
-  ANTICHAIN_ANYWHERE int row(Index p, Index r) const { return int(p) * stride_h - pad_h + int(r); }
-  ANTICHAIN_ANYWHERE int column(Index q, Index s) const { return int(q) * stride_w - pad_w + int(s); }
+  ANTICHAIN_ANYWHERE int row(Index p, Index r) const {
+    return int(p) * stride_h - pad_h + int(r) * dilation_h;
+  }
+  ANTICHAIN_ANYWHERE int column(Index q, Index s) const {
+    return int(q) * stride_w - pad_w + int(s) * dilation_w;
+  }
   ANTICHAIN_ANYWHERE static bool inside(int at, Index extent) { return at >= 0 && at < int(extent); }
-  // Returns the output along one side that has pixel `at` under position r of its kernel; −1 where there is
-  // none.
-  ANTICHAIN_ANYWHERE static int output(Index at, int pad, Index r, int stride, Index extent) {
-    const int start = int(at) + pad - int(r);
+  // Returns the output along one side that has pixel `at` under the tap that lies `tap` pixels behind the
+  // kernel's first one; −1 where there is none.
+  ANTICHAIN_ANYWHERE static int output(Index at, int pad, int tap, int stride, Index extent) {
+    const int start = int(at) + pad - tap;
     return start >= 0 && start % stride == 0 && start / stride < int(extent) ? start / stride : -1;
   }
 };
@@ -63,8 +69,8 @@ void input_gradient(Stream stream, const Sizes& s, const T* weight, const T* dy,
     double sum = 0;
     for (Index r = 0; r < s.weight.height; ++r)
       for (Index c = 0; c < s.weight.width; ++c) {
-        const int p = s.output(s.x.row(i), s.pad_h, r, s.stride_h, s.y.height);
-        const int q = s.output(s.x.column(i), s.pad_w, c, s.stride_w, s.y.width);
+        const int p = s.output(s.x.row(i), s.pad_h, int(r) * s.dilation_h, s.stride_h, s.y.height);
+        const int q = s.output(s.x.column(i), s.pad_w, int(c) * s.dilation_w, s.stride_w, s.y.width);
         if (p < 0 || q < 0) continue;
         const T* pixel = dy + s.y.at(s.x.image(i), Index(p), Index(q), group * s.group_out);
         float part = 0;

@@ -13,6 +13,8 @@ std::map<std::string, KernelEntry, std::less<>> operators(Factors factors) {
           {"dropout", dropout_entry()},
           {"flatten", flatten_entry()},
           {"global_average_pool", global_average_pool_entry()},
+          {"group_norm", group_norm_entry()},
+          {"layer_norm", layer_norm_entry()},
           {"layer_scale", layer_scale_entry()},
           {"linear", linear_entry(factors)},
           {"max_pool", max_pool_entry()},

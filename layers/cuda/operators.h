@@ -30,6 +30,8 @@ KernelEntry conv2d_entry(Factors);
 KernelEntry dropout_entry();
 KernelEntry flatten_entry();
 KernelEntry global_average_pool_entry();
+KernelEntry group_norm_entry();
+KernelEntry layer_norm_entry();
 KernelEntry layer_scale_entry();
 KernelEntry linear_entry(Factors);
 KernelEntry max_pool_entry();

@@ -49,7 +49,8 @@ class ProductPlan : public ConvolutionPlan {
 }  // namespace
 
 bool is_product(const Convolution& c) {
-  return c.weight[2] == 1 && c.weight[3] == 1 && c.groups == 1 && c.stride == Extent(1) && c.pad == Extent(0);
+  return c.weight[2] == 1 && c.weight[3] == 1 && c.groups == 1 && c.stride == Extent(1) &&
+         c.pad == Padding(0);
 }
 
 std::shared_ptr<const ConvolutionPlan> plan_product(const Convolution& c, Pass pass, Factors factors) {

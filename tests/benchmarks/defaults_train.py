@@ -13,7 +13,7 @@ import argparse, json, os, subprocess, sys, time
 
 WITHOUT_BATCH_NORM = ("alexnet", "vgg16", "squeezenet1_0")
 MODELS = (*WITHOUT_BATCH_NORM, "resnet20", "resnet32", "resnet56", "resnet18", "resnet50", "resnet101", "resnext50", "resnext101",
-          "densenet121", "inception_v3")
+          "densenet121", "inception_v3", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "convnext_tiny")
 LAST = 20  # steps
 MOST_OVER_FIRST = 1.5
 

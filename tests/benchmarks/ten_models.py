@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Training speed and memory of ten networks beside PyTorch, on one pinned core.
+"""Training speed and memory of networks beside PyTorch, on one pinned core.
 
     tests/benchmarks/ten_models.py PROGRAM [--models resnet18 vgg16 …] [--rounds 3] [--bf16] [--data-dir D]
     [--blas DIR]
 
 Per network the two take turns (A B A B …), each time as a new process: machines are noisy, and only the ratio
 counts. Both train the CIFAR form at batch 32: forward, backward, and SGD with momentum 0.9, Nesterov and
-weight decay 5e-4; dropout on, auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train
+weight decay 5e-4; dropout and stochastic depth on, auxiliary heads off. PROGRAM is build/antichain; its figure is that of `train
 --local 1`, data loading included. PyTorch runs the same network on images that already lie in memory. A
 figure is the median of a process's steps without the first three, then the median of the rounds; memory is
 the largest resident set of a process, from start to end.
@@ -21,7 +21,8 @@ python3-torchvision.
 import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 inception_v3 densenet121 squeezenet1_0").split()
+MODELS = ("alexnet vgg16 resnet18 resnet50 resnet101 resnext50 resnext101 inception_v3 densenet121 squeezenet1_0 "
+          "mobilenet_v2 mobilenet_v3_large efficientnet_b0 convnext_tiny").split()
 WARM_UP = 3
 
 
@@ -30,10 +31,7 @@ def pytorch(model, batch, steps, bf16):
     sys.path.insert(0, os.path.join(HERE, "..", "golden"))
     import networks, torch
     torch.set_num_threads(1)
-    net = networks.build(model, "cifar").train()
-    for module in net.modules():
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.5
+    net = networks.build(model, "cifar", drops=True).train()
     optimiser = torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9, weight_decay=5e-4, nesterov=True)
     x, y = torch.randn(batch, 3, 32, 32), torch.randint(0, 10, (batch,))
     seconds = []

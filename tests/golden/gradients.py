@@ -11,7 +11,7 @@ networks.py, dropout off, label smoothing 0. A network's first line says how it 
 
 A draw is a batch of two images, "images A" and "images B" of networks.drawn, with labels 0 and 1. SHIFT is
 added to the biases of batch norm: of its outputs one in some thousand is negative then. The draws are chosen
-such that no input of a ReLU and no two values of a max pool's window are within a few times float32's error
+such that no input of an activation and no two values of a max pool's window are within a few times float32's error
 in their channel of a kink (kinks.py), so that errors are of rounding only. Then follow lines of a module and
 its parameters:
 
@@ -34,11 +34,13 @@ import kinks
 import networks
 
 FILE = pathlib.Path(__file__).parent / "gradients.txt"
-MODELS = ["alexnet", "densenet121", "inception_v3", "resnet18", "resnet50", "resnet101", "resnext50", "resnext101",
-          "squeezenet1_0", "vgg16"]
+MODELS = ["alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "inception_v3", "mobilenet_v2",
+          "mobilenet_v3_large", "resnet18", "resnet50", "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"]
 # Small images, and smaller ones for VGG, whose first layers hold most of the kinks.
 IMAGENET = {model: 75 for model in MODELS} | {"inception_v3": 107, "vgg16": 32}
-NO_BATCH_NORM = {"alexnet", "squeezenet1_0", "vgg16"}
+NO_BATCH_NORM = {"alexnet", "convnext_tiny", "squeezenet1_0", "vgg16"}
+# The middle of ReLU6's kinks; EfficientNet's SiLU has none.
+SHIFTS = {"efficientnet_b0": 0, "mobilenet_v2": 3} | {model: 0 for model in NO_BATCH_NORM}
 SHIFT, DRAWS = 3.5, 4
 
 
@@ -139,7 +141,7 @@ def main():
     for form, model, side in cases:
         if only and f"{form}/{model}" not in only:
             continue
-        shift = 0 if model in NO_BATCH_NORM else SHIFT
+        shift = SHIFTS.get(model, SHIFT)
         net64, net32 = build(model, form, shift)
         draws = find_draws(model, net64, net32, side)
         found = measure(net64, net32, draws, side)

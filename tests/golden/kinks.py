@@ -1,4 +1,5 @@
-"""Where a network has no derivative: ReLU at 0, and max pooling where two values are largest.
+"""Where a network has no derivative: ReLU at 0, ReLU6 there and at 6, the hard swish and the hard sigmoid at ±3,
+and max pooling where two values are largest.
 
 A number within rounding of such a kink falls on one side here and on the other there; whole tensors then
 differ by far more than rounding, in one PyTorch as in another. Comparing precisions needs inputs for which no
@@ -14,24 +15,36 @@ class Near(Exception):
     """A number too near to a kink."""
 
 
+KINKS = {"relu": (0,), "hardtanh": (0, 6), "hardswish": (-3, 3), "hardsigmoid": (-3, 3)}  # ReLU6 is a hardtanh
+
+
 @contextlib.contextmanager
 def watched(on_relu, on_pool):
-    """Calls on_relu(x) and on_pool(x, kernel, stride, padding, ceil) before each ReLU and max pool inside."""
-    relu, pool = functional.relu, functional.max_pool2d
+    """Calls on_relu(x - k) for each kink k of each activation's input x inside, and on_pool(x, kernel, stride,
+    padding, ceil) before each max pool."""
+    pool, activations = functional.max_pool2d, {name: getattr(functional, name) for name in KINKS}
 
-    def my_relu(x, inplace=False):
-        on_relu(x.detach().clone())  # what comes before may be overwritten
-        return relu(x)
+    def watch(name):
+        def mine(x, *others, **named):
+            for kink in KINKS[name]:
+                on_relu(x.detach() - kink)  # a copy, as the activation may overwrite x
+            return activations[name](x, *others, **named)
+
+        return mine
 
     def my_pool(x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
         on_pool(x.detach(), kernel_size, stride or kernel_size, padding, ceil_mode)
         return pool(x, kernel_size, stride, padding, dilation, ceil_mode)
 
-    functional.relu, functional.max_pool2d = my_relu, my_pool
+    functional.max_pool2d = my_pool
+    for name in KINKS:
+        setattr(functional, name, watch(name))
     try:
         yield
     finally:
-        functional.relu, functional.max_pool2d = relu, pool
+        functional.max_pool2d = pool
+        for name, activation in activations.items():
+            setattr(functional, name, activation)
 
 
 def windows(x, kernel, stride, padding, ceil):

@@ -22,11 +22,13 @@ from torch.nn import functional
 import networks
 
 FILE = pathlib.Path(__file__).parent / "losses.txt"
-CIFAR = ["alexnet", "densenet121", "inception_v3", "resnet18", "resnet20", "resnet32", "resnet50", "resnet56",
-         "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"]
+CIFAR = ["alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "inception_v3", "mobilenet_v2",
+         "mobilenet_v3_large", "resnet18", "resnet20", "resnet32", "resnet50", "resnet56", "resnet101", "resnext50",
+         "resnext101", "squeezenet1_0", "vgg16"]
 # Small images; Inception-v3 would end in a single pixel of 75, and batch norm over two values is all
 # rounding.
-IMAGENET = {"alexnet": 75, "densenet121": 75, "inception_v3": 139, "resnet18": 75, "resnet50": 75, "resnet101": 75,
+IMAGENET = {"alexnet": 75, "convnext_tiny": 75, "densenet121": 75, "efficientnet_b0": 75, "inception_v3": 139,
+            "mobilenet_v2": 75, "mobilenet_v3_large": 75, "resnet18": 75, "resnet50": 75, "resnet101": 75,
             "resnext50": 75, "resnext101": 75, "squeezenet1_0": 75, "vgg16": 75}
 CASES = ([("cifar", m, 32, 0.4 if m == "inception_v3" else 0) for m in CIFAR] +
          [("imagenet", m, side, 0) for m, side in IMAGENET.items()] + [("imagenet", "inception_v3", 299, 0.4)])

@@ -11,8 +11,9 @@ from torchvision.models.resnet import BasicBlock, ResNet
 THEIRS = {"resnext50": "resnext50_32x4d", "resnext101": "resnext101_32x8d"}  # where names differ
 
 
-def build(model, form, aux=False):
-    """torchvision's network, changed where models/*.h says that the CIFAR form differs. Dropout is off."""
+def build(model, form, aux=False, drops=False):
+    """torchvision's network, changed where models/*.h says that the CIFAR form differs. Dropout and stochastic
+    depth are off, unless it drops."""
     if model in ("resnet20", "resnet32", "resnet56"):
         net = cifar_resnet((int(model[6:]) - 2) // 6)
     else:
@@ -22,9 +23,9 @@ def build(model, form, aux=False):
         if form == "cifar":
             to_cifar(model, net)
     for module in net.modules():
-        if isinstance(module, nn.Dropout):
+        if isinstance(module, (nn.Dropout, torchvision.ops.StochasticDepth)) and not drops:
             module.p = 0.0
-        if isinstance(module, nn.BatchNorm2d):
+        if isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)):
             module.eps = float(numpy.float32(module.eps))  # ours is a float32
     return net
 
@@ -48,6 +49,13 @@ def to_cifar(model, net):
         net.features.conv0, net.features.pool0 = nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.Identity()
     elif model == "squeezenet1_0":
         net.features[0] = nn.Conv2d(3, 96, 3, 1, 1)
+    elif model == "convnext_tiny":
+        net.features[0][0] = nn.Conv2d(3, 96, 3, 1, 1)
+    elif model.startswith(("efficientnet", "mobilenet")):
+        first_halved = {"efficientnet_b0": lambda: net.features[2][0].block, "mobilenet_v2": lambda: net.features[2].conv,
+                        "mobilenet_v3_large": lambda: net.features[2].block}[model]()
+        for layer in (net.features[0], first_halved[1]):  # in a block, the depthwise convolution is the second
+            layer[0].stride = (1, 1)
     elif model == "vgg16":
         net.avgpool = nn.Identity()
         for i in (0, 3, 6):
@@ -86,10 +94,10 @@ def drawn(name, shape):
 
 
 def weights(name, shape):
-    """He et al. 2015 for matrices and filters; around 1 for batch norm's weight; small for what is added.
-    float32."""
+    """He et al. 2015 for matrices and filters; around 1 for a norm's weight; small for what is added, and for the
+    scale of a layer. float32."""
     u = drawn(name, shape)
-    if len(shape) > 1:
+    if math.prod(shape[1:]) > 1:
         u = u * math.sqrt(6 / math.prod(shape[1:]))
     else:
         u = 1 + 0.25 * u if name.endswith("weight") else 0.1 * u

@@ -1,5 +1,8 @@
 #include "tests/layers/op_cases.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "layers/adaptive_pool.h"
 #include "layers/add.h"
 #include "layers/batch_norm.h"
@@ -182,7 +185,12 @@ std::vector<OpCase> cases() {
       loss("loss_smoothed", 5, 17, 0.1f),
       loss("loss_of_padding", 1, 3, 0.1f),  // its only label is −1
   };
-  for (OpCase& c : pointwise_cases()) all.push_back(std::move(c));
+  for (std::vector<OpCase> more : {
+           convolution_cases(),
+           norm_cases(),
+           pointwise_cases(),
+       })
+    std::ranges::move(more, std::back_inserter(all));
   return all;
 }
 

@@ -8,5 +8,10 @@
 namespace antichain::harness {
 
 std::vector<OpCase> cases();
+// Parts of the table, which `cases` appends.
+std::vector<OpCase> norm_cases();
+
+// Parts of the table that have files of their own.
+std::vector<OpCase> convolution_cases();
 
 }  // namespace antichain::harness

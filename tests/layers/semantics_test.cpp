@@ -63,6 +63,9 @@ TEST(Infer, NamesTheShapesThatDoNotFit) {
   expect_error(infer(large, {{1, 6}}), {"4 dimensions", "1 x 6"});
   expect_error(infer(Concat(), {{1, 6, 4, 4}, {1, 6, 4, 5}}), {"1 x 6 x 4 x 5", "channels"});
   expect_error([] { Conv2d({.out = 9, .groups = 2}); }, {"9 filters", "2 groups"});
+  expect_error([] { Conv2d({.out = 9, .dilation = 0}); }, {"dilation 0", "not positive"});
+  expect_error([] { Conv2d({.out = 9, .pad = {Extent(0), Extent(-1)}}); }, {"-1 after", "not positive"});
+  expect_error(infer(Conv2d({.out = 8, .dilation = 3}), {{1, 6, 6, 7}}), {"7 x 7", "1 x 6 x 6 x 7"});
   expect_error([] { Dropout(1.0, "d"); }, {"p < 1"});
 }
 
@@ -72,9 +75,18 @@ TEST(Str, TellsOptionsApart) {
   for (const Conv2dOptions& other :
        {Conv2dOptions{.out = 9}, Conv2dOptions{.out = 8, .kernel = {3, 1}},
         Conv2dOptions{.out = 8, .stride = 2}, Conv2dOptions{.out = 8, .pad = 1},
+        Conv2dOptions{.out = 8, .pad = {Extent(0), Extent(1)}}, Conv2dOptions{.out = 8, .dilation = 2},
         Conv2dOptions{.out = 8, .groups = 2}, Conv2dOptions{.out = 8, .bias = false},
         Conv2dOptions{.out = 8, .weight_init = Initialiser::constant(0)}})
     EXPECT_NE(text(other), text(base));
+}
+
+// Graph hashes are of these texts, and profiles and plans of earlier versions name them.
+TEST(Str, LeavesOutWhatEarlierVersionsDidNotHave) {
+  EXPECT_EQ(Conv2d({.out = 8, .pad = {0, 1}}).str(),
+            "conv2d(8, kernel 3, stride 1, pad 0x1, groups 1, bias)");
+  EXPECT_EQ(Conv2d({.out = 8, .pad = {{1, 0}, {2, 1}}, .dilation = 2}).str(),
+            "conv2d(8, kernel 3, stride 1, pad 1x0 before, 2x1 after, dilation 2, groups 1, bias)");
 }
 
 }  // namespace

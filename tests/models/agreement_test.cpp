@@ -42,7 +42,8 @@ class Agreement : public ::testing::TestWithParam<GoldenErrors> {
 
   Graph network() const {
     const GoldenErrors& c = GetParam();
-    return make_model(c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0});
+    return make_model(
+        c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
   }
 
   static Start start(const Graph& graph) {

@@ -61,7 +61,7 @@ bool uses_winograd(const Graph& graph) {
   return cpu::has_avx512() && std::any_of(graph.begin(), graph.end(), [&](const Node& node) {
            const auto* conv = dynamic_cast<const Conv2d*>(node.op.get());
            if (!conv || conv->options.groups != 1 || conv->options.kernel != Extent(3) ||
-               conv->options.stride != Extent(1) || conv->options.pad != Extent(1))
+               conv->options.stride != Extent(1) || conv->options.pad != Padding(1))
              return false;
            const Shape x = graph.shape(node.inputs[0]);
            const int64_t in = x[1], out = conv->options.out;
@@ -79,7 +79,8 @@ bool large(const GoldenErrors& c) {
 }
 
 Graph network(const GoldenErrors& c) {
-  return make_model(c.model, {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0});
+  return make_model(c.model,
+                    {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
 }
 
 // Starts from the weights and one of the batches.

@@ -34,8 +34,8 @@ void draw_golden(const Tensor& plain, std::string_view full_name) {
   double scale = 0.1, offset = 0;
   if (full_name == "images") {
     scale = 1;
-  } else if (shape.rank() > 1) {
-    scale = std::sqrt(6 / double(shape.elements() / shape[0]));
+  } else if (const int64_t terms = shape.elements() / shape[0]; terms > 1) {
+    scale = std::sqrt(6 / double(terms));
   } else if (full_name.ends_with("weight")) {
     scale = 0.25, offset = 1;
   }

@@ -3,8 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
+#include <vector>
+
 #include "framework/error.h"
 #include "layers/dropout.h"
+#include "layers/stochastic_depth.h"
 #include "tests/expect_error.h"
 
 namespace antichain {
@@ -22,10 +27,11 @@ int64_t conv(int64_t in, int64_t out, int64_t kernel) { return in * out * kernel
 // torchvision's models with 1,000 classes.
 TEST(Models, ImagenetFormsHaveThePublishedParameters) {
   const std::pair<const char*, int64_t> published[] = {
-      {"alexnet", 61100840},      {"vgg16", 138357544},       {"resnet18", 11689512},
-      {"resnet50", 25557032},     {"resnet101", 44549160},    {"resnext50", 25028904},
-      {"resnext101", 88791336},   {"inception_v3", 23834568}, {"densenet121", 7978856},
-      {"squeezenet1_0", 1248424},
+      {"alexnet", 61100840},        {"vgg16", 138357544},       {"resnet18", 11689512},
+      {"resnet50", 25557032},       {"resnet101", 44549160},    {"resnext50", 25028904},
+      {"resnext101", 88791336},     {"inception_v3", 23834568}, {"densenet121", 7978856},
+      {"squeezenet1_0", 1248424},   {"mobilenet_v2", 3504872},  {"mobilenet_v3_large", 5483032},
+      {"efficientnet_b0", 5288548},
   };
   for (const auto& [name, count] : published)
     EXPECT_EQ(parameters(make_model(name, {.form = Form::imagenet, .microbatch = 2})), count) << name;
@@ -68,6 +74,8 @@ TEST(Models, CifarFormsDifferInStemAndClassifier) {
   EXPECT_EQ(change("inception_v3"), classes(2048));
   EXPECT_EQ(change("inception_v3", true), classes(2048) + classes(768));
   EXPECT_EQ(change("squeezenet1_0"), conv(3, 96, 7) - conv(3, 96, 3) + classes(512));
+  for (const char* name : {"efficientnet_b0", "mobilenet_v2", "mobilenet_v3_large"})
+    EXPECT_EQ(change(name), classes(1280)) << name;
   EXPECT_EQ(change("alexnet"), conv(3, 64, 11) - conv(3, 64, 3) + 256 * (36 - 4) * 4096 + classes(4096));
   // The classifier of the CIFAR form is 512 - 512 - 512 - 10.
   EXPECT_EQ(change("vgg16"),
@@ -110,7 +118,8 @@ TEST(Models, TheAuxiliaryHeadIsOneMoreLossWithItsWeight) {
 }
 
 TEST(Models, DropoutIsAnOption) {
-  for (const char* name : {"alexnet", "vgg16", "squeezenet1_0", "inception_v3"}) {
+  for (const char* name : {"alexnet", "vgg16", "squeezenet1_0", "inception_v3", "efficientnet_b0",
+                           "mobilenet_v2", "mobilenet_v3_large"}) {
     int found = 0;
     for (const Node& node : make_model(name, {.microbatch = 2, .dropout = 0.25}))
       if (const auto* drop = dynamic_cast<const Dropout*>(node.op.get())) {
@@ -119,6 +128,39 @@ TEST(Models, DropoutIsAnOption) {
       }
     EXPECT_GT(found, 0) << name;
   }
+}
+
+TEST(Models, HaveTheirOwnUsualDropout) {
+  const auto dropped = [](const char* name) {
+    for (const Node& node : make_model(name, {.microbatch = 2}))
+      if (const auto* drop = dynamic_cast<const Dropout*>(node.op.get())) return drop->p;
+    return 0.0;
+  };
+  EXPECT_EQ(dropped("alexnet"), 0.5);
+  for (const char* name : {"efficientnet_b0", "mobilenet_v2", "mobilenet_v3_large"}) {
+    EXPECT_EQ(dropped(name), 0.2) << name;
+    EXPECT_EQ(usual_options_of(name).dropout, 0.2) << name;
+  }
+}
+
+// Returns the rates by node, in the order of the network.
+std::vector<double> stochastic_depths(const char* name, std::optional<double> rate) {
+  std::vector<double> rates;
+  for (const Node& node : make_model(name, {.microbatch = 2, .stochastic_depth = rate}))
+    if (const auto* drop = dynamic_cast<const StochasticDepth*>(node.op.get())) rates.push_back(drop->p);
+  return rates;
+}
+
+// torchvision's rates are those of the blocks 0 to n − 1, in sixteenths for EfficientNet and in seventeenths
+// for ConvNeXt. Blocks without a shortcut, and the first, drop nothing.
+TEST(Models, StochasticDepthGrowsWithTheBlock) {
+  const std::vector<double> rates = stochastic_depths("efficientnet_b0", {});
+  EXPECT_EQ(rates.size(), 9u);
+  EXPECT_TRUE(std::ranges::is_sorted(rates));
+  EXPECT_DOUBLE_EQ(rates.front(), 0.2 * 2 / 16);
+  EXPECT_DOUBLE_EQ(rates.back(), 0.2 * 14 / 16);
+  EXPECT_DOUBLE_EQ(stochastic_depths("efficientnet_b0", 0.8).back(), 0.8 * 14 / 16);
+  EXPECT_TRUE(stochastic_depths("efficientnet_b0", 0.0).empty());
 }
 
 TEST(Models, ImagenetFormsSeeTheUsualImages) {

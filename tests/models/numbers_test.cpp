@@ -101,6 +101,7 @@ class Network : public ::testing::TestWithParam<GoldenLosses> {
                                 .image = c.image,
                                 .label_smoothing = 0.1f,
                                 .dropout = 0,
+                                .stochastic_depth = 0,
                                 .aux = c.aux});
   }
 };

@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "layers/batch_norm.h"
+#include "layers/layer_norm.h"
 #include "models/model.h"
 
 namespace antichain {
@@ -20,17 +21,23 @@ std::string joined(const int64_t* begin, const int64_t* end) {
   return fmt::format("{}", fmt::join(begin, end, "x"));
 }
 
-// Returns one module as a line of text: what can be compared exactly.
+// Returns one module as a line of text: what can be compared exactly. A module is all of a tensor's full name
+// but its last part.
 std::string line_of(const Node& node) {
   const Shape& y = node.signature.y.shape;
-  std::string line = fmt::format("{} {}", node.name, joined(y.begin() + 1, y.end()));
+  const std::string first = node.name + "." + node.signature.params.front().name;
+  std::string line = fmt::format("{} {}", first.substr(0, first.rfind('.')), joined(y.begin() + 1, y.end()));
   if (const auto* norm = dynamic_cast<const BatchNorm*>(node.op.get()))
     line += fmt::format("; eps {:g}; momentum {:g}", norm->options.eps, norm->options.momentum);
+  if (const auto* norm = dynamic_cast<const LayerNorm*>(node.op.get()))
+    line += fmt::format("; eps {:g}", norm->options.eps);
   for (const auto* tensors : {&node.signature.params, &node.signature.buffers})
     for (const ParamSpec& t : *tensors) {
       // PyTorch's count of batches is a scalar; ours has one element.
       const bool scalar = t.name == "num_batches_tracked" && t.shape == Shape{1};
-      line += fmt::format("; {} {}", t.name, scalar ? "scalar" : joined(t.shape.begin(), t.shape.end()));
+      const std::string name = node.name + "." + t.name;
+      line += fmt::format("; {} {}", name.substr(name.rfind('.') + 1),
+                          scalar ? "scalar" : joined(t.shape.begin(), t.shape.end()));
     }
   return line;
 }
@@ -122,7 +129,8 @@ TEST_P(StateDict, InitialWeightsAreDrawnAlike) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StateDict,
-                         ::testing::Values("alexnet", "densenet121", "inception_v3", "resnet18", "resnet50",
+                         ::testing::Values("alexnet", "densenet121", "efficientnet_b0", "inception_v3",
+                                           "mobilenet_v2", "mobilenet_v3_large", "resnet18", "resnet50",
                                            "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"),
                          [](const auto& info) { return info.param; });
 

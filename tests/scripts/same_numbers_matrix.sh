@@ -13,8 +13,9 @@ set -uo pipefail
 program=$1
 shift
 models=("$@")
-[ $# -gt 0 ] || models=(alexnet densenet121 inception_v3 resnet18 resnet20 resnet50 resnet101 resnext50 resnext101
-                        squeezenet1_0 vgg16)
+[ $# -gt 0 ] || models=(alexnet convnext_tiny densenet121 efficientnet_b0 inception_v3 mobilenet_v2
+                        mobilenet_v3_large resnet18 resnet20 resnet50 resnet101 resnext50 resnext101 squeezenet1_0
+                        vgg16)
 methods=(antichain pipedream block handsplit hashrate cudasize uniform)
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT

@@ -12,8 +12,8 @@ set -uo pipefail
 program=$1 table=$2
 shift 2
 models=("$@")
-[ $# -gt 0 ] || models=(resnet20 squeezenet1_0 alexnet resnet18 vgg16 densenet121 resnet50 inception_v3 resnext50
-                        resnet101 resnext101)
+[ $# -gt 0 ] || models=(resnet20 squeezenet1_0 mobilenet_v2 mobilenet_v3_large efficientnet_b0 alexnet resnet18
+                        vgg16 densenet121 resnet50 inception_v3 resnext50 convnext_tiny resnet101 resnext101)
 schedules=(1f1b gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v)
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT

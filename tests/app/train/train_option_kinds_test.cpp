@@ -24,7 +24,9 @@ std::map<std::string, std::set<std::string>> by_kind() {
 
 TEST(TrainOptionKinds, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
-      {"network", {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision"}},
+      {"network",
+       {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision",
+        "stochastic-depth"}},
       {"recipe",
        {"batch", "lr", "lr-schedule", "microbatches", "momentum", "nesterov", "seed", "warmup-epochs",
         "warmup-steps", "weight-decay"}},

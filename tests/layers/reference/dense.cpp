@@ -54,8 +54,9 @@ class Taps {
     for (int64_t tap = 0; tap < taps_.rows(); ++tap)
       for (int64_t p = 0; p < y_[2]; ++p)
         for (int64_t q = 0; q < y_[3]; ++q) {
-          const int64_t row = p * o_.stride.h - o_.pad.h + tap % kernel / o_.kernel.w;
-          const int64_t column = q * o_.stride.w - o_.pad.w + tap % kernel % o_.kernel.w;
+          const int64_t row = p * o_.stride.h - o_.pad.before.h + tap % kernel / o_.kernel.w * o_.dilation.h;
+          const int64_t column =
+              q * o_.stride.w - o_.pad.before.w + tap % kernel % o_.kernel.w * o_.dilation.w;
           if (row >= 0 && row < x_[2] && column >= 0 && column < x_[3])
             f(taps_(tap, p * y_[3] + q), (tap / kernel * x_[2] + row) * x_[3] + column);
         }

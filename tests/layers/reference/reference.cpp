@@ -31,6 +31,8 @@ class ReferenceBackend : public Backend {
                 {"dropout", dropout()},
                 {"flatten", flatten()},
                 {"global_average_pool", global_average_pool()},
+                {"group_norm", group_norm()},
+                {"layer_norm", layer_norm()},
                 {"layer_scale", layer_scale()},
                 {"linear", linear()},
                 {"max_pool", pool()},

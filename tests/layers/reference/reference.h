@@ -13,6 +13,8 @@ const Backend& backend();
 TensorSpec in_double(TensorSpec spec);
 
 KernelEntry conv2d();
+KernelEntry group_norm();
+KernelEntry layer_norm();
 KernelEntry linear();
 KernelEntry batch_norm();
 KernelEntry relu();

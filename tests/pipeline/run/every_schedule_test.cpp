@@ -41,7 +41,8 @@ TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EverySchedule,
-                         ::testing::Values("resnet20", "squeezenet1_0", "densenet121", "inception_v3"));
+                         ::testing::Values("resnet20", "squeezenet1_0", "densenet121", "inception_v3",
+                                           "mobilenet_v2", "efficientnet_b0"));
 
 TEST(EverySchedule, GivesTheBitsOfOneRankInBf16) {
   if (!cpu::has_bf16()) GTEST_SKIP() << "no AVX512_BF16";

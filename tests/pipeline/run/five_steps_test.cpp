@@ -63,7 +63,8 @@ std::vector<double> train(const GoldenErrors& drawn, float rate, int stages, siz
   run_ranks(stages, [&](JobTransport& transport) {
     Context context(cpu);
     cpu.enter(context);
-    const Graph described = make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0});
+    const Graph described =
+        make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0, .stochastic_depth = 0});
     const Graph graph = lower(described, cpu);
     const Profile profile = test::priced_by_flops(unpriced(graph, cpu.description()));
     const Plan plan = plan_antichain(profile, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});

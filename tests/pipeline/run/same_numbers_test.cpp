@@ -38,7 +38,7 @@ TEST_P(SameNumbers, WhateverTheCut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
-                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet1_0"));
+                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet1_0", "mobilenet_v2"));
 
 class SameNumbersOnTwoStages : public ::testing::TestWithParam<const char*> {};
 
@@ -52,7 +52,8 @@ TEST_P(SameNumbersOnTwoStages, AsOnOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(OtherModels, SameNumbersOnTwoStages,
-                         ::testing::Values("alexnet", "densenet121", "inception_v3", "resnet32", "resnet50",
+                         ::testing::Values("alexnet", "convnext_tiny", "densenet121", "efficientnet_b0",
+                                           "inception_v3", "mobilenet_v3_large", "resnet32", "resnet50",
                                            "resnet56", "resnet101", "resnext50", "resnext101"));
 
 int stage_of(const Plan& plan, const Profile& profile, std::string_view node) {

@@ -1,0 +1,69 @@
+#include "models/efficientnet.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "layers/dropout.h"
+#include "layers/flatten.h"
+#include "layers/global_pool.h"
+#include "layers/linear.h"
+#include "models/inverted_residual.h"
+
+namespace antichain {
+namespace {
+
+// One stage of table 1, from the second to the eighth: `blocks` blocks, of which the first has the stride.
+struct Row {
+  int expansion, kernel, stride;
+  int64_t channels;
+  int blocks;
+};
+constexpr Row rows[] = {
+    {1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2},  {6, 3, 2, 80, 3},
+    {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1},
+};
+constexpr int64_t second_stage = 24;  // channels
+constexpr int all_blocks = 16;
+
+}  // namespace
+
+Graph efficientnet_b0(const ModelOptions& options) {
+  const ModelOptions o = completed(options, usual_efficientnet_b0);
+  const bool large = o.form == Form::imagenet;
+  Graph g("efficientnet_b0");
+  const ModelInputs in = add_inputs(g, o);
+  NodeId x = normed_conv(g, "features.0", in.images,
+                         {.out = 32, .kernel = 3, .stride = large ? 2 : 1, .activation = silu});
+  int stage = 0, number = 0;  // the number counts the blocks of all stages
+  for (const Row& row : rows) {
+    ++stage;
+    for (int i = 0; i < row.blocks; ++i) {
+      const int64_t channels = g.shape(x)[1];
+      const bool strided = i == 0 && (large || row.channels != second_stage);
+      const std::string block = fmt::format("features.{}.{}", stage, i);
+      x = inverted_residual(g, block, block + ".block", x,
+                            {.expanded = row.expansion * channels,
+                             .out = row.channels,
+                             .kernel = row.kernel,
+                             .stride = strided ? row.stride : 1,
+                             .squeezed = channels / 4,
+                             .squeeze_activation = silu,
+                             .activation = silu,
+                             .stochastic_depth = *o.stochastic_depth * number / all_blocks});
+      ++number;
+    }
+  }
+  x = normed_conv(g, fmt::format("features.{}", stage + 1), x, {.out = 1280, .activation = silu});
+  x = flatten(g, "flatten", global_average_pool(g, "avgpool", x));
+  x = dropout(g, "classifier.0", x, *o.dropout);
+  // torchvision draws the weights by the number of classes.
+  x = linear(g, "classifier.1", x,
+             {.out = o.classes,
+              .weight_init = Initialiser::uniform(1 / std::sqrt(double(o.classes))),
+              .bias_init = Initialiser::constant(0)});
+  add_loss(g, in, x, o);
+  return g;
+}
+
+}  // namespace antichain

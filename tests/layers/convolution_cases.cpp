@@ -1,0 +1,65 @@
+// Lists the cases of convolutions that modern networks have: dilation, different padding at either end, and
+// images of one pixel.
+#include "layers/conv2d.h"
+#include "tests/layers/op_cases.h"
+
+namespace antichain::harness {
+namespace {
+
+// The tolerance is OpCase's own. No case here takes Winograd's transforms, whose tolerance is larger.
+OpCase convolution(std::string name, Shape x, Conv2dOptions options) {
+  return {std::move(name), std::make_shared<Conv2d>(options), {x}};
+}
+
+// A convolution with one filter a channel.
+OpCase depthwise(std::string name, Shape x, Conv2dOptions options) {
+  options.out = x[1];
+  options.groups = int(x[1]);
+  return convolution(std::move(name), x, options);
+}
+
+}  // namespace
+
+std::vector<OpCase> convolution_cases() {
+  return {
+      convolution("conv_dilated", {2, 16, 9, 8}, {.out = 32, .kernel = 3, .pad = 2, .dilation = 2}),
+      convolution("conv_dilated_odd", {3, 17, 11, 7},
+                  {.out = 20, .kernel = 3, .stride = 2, .pad = 1, .dilation = {3, 2}, .bias = false}),
+      convolution("conv_dilated_stem", {2, 3, 13, 12}, {.out = 16, .kernel = 3, .pad = 2, .dilation = 2}),
+      convolution("conv_dilated_groups", {2, 32, 8, 7},
+                  {.out = 32, .kernel = 3, .pad = 2, .dilation = 2, .groups = 8, .bias = false}),
+      convolution("conv_dilated_winograd_size", {3, 32, 8, 8},
+                  {.out = 32, .kernel = 3, .pad = 2, .dilation = 2, .bias = false}),
+      convolution("conv_pad_after", {2, 16, 7, 6}, {.out = 20, .kernel = 2, .pad = {Extent(0), Extent(1)}}),
+      convolution("conv_pad_uneven", {3, 20, 7, 6},
+                  {.out = 16, .kernel = 3, .stride = 2, .pad = {{0, 2}, {1, 1}}, .bias = false}),
+      convolution("conv_pad_uneven_stem", {2, 3, 8, 9},
+                  {.out = 32, .kernel = 3, .stride = 2, .pad = {Extent(0), Extent(1)}}),
+      convolution("conv_pad_uneven_winograd_size", {3, 32, 8, 8},
+                  {.out = 32, .kernel = 3, .pad = {Extent(2), Extent(0)}, .bias = false}),
+      convolution("conv_pad_uneven_groups", {2, 32, 6, 6},
+                  {.out = 32, .kernel = 3, .pad = {{1, 0}, {0, 1}}, .groups = 4, .bias = false}),
+      convolution("conv_squeeze", {5, 96, 1, 1}, {.out = 4, .kernel = 1}),
+      convolution("conv_excite", {5, 4, 1, 1}, {.out = 96, .kernel = 1}),
+      convolution("conv_squeeze_odd", {1, 20, 1, 1}, {.out = 17, .kernel = 1}),
+      depthwise("depthwise_3x3", {5, 32, 7, 6}, {.kernel = 3, .pad = 1, .bias = false}),
+      depthwise("depthwise_3x3_many_rows", {2, 17, 21, 25}, {.kernel = 3, .pad = 1}),
+      depthwise("depthwise_3x3_stride_2", {3, 24, 9, 12}, {.kernel = 3, .stride = 2, .pad = 1}),
+      depthwise("depthwise_3x3_of_a_pixel", {70, 20, 1, 1}, {.kernel = 3, .pad = 1, .bias = false}),
+      depthwise("depthwise_3x3_strides", {2, 16, 8, 7}, {.kernel = 3, .stride = {1, 3}, .pad = 1}),
+      depthwise("depthwise_3x3_dilated", {2, 32, 8, 7}, {.kernel = 3, .pad = 2, .dilation = 2}),
+      depthwise("depthwise_5x5", {3, 48, 8, 9}, {.kernel = 5, .pad = 2, .bias = false}),
+      depthwise("depthwise_5x5_stride_2", {5, 20, 8, 7}, {.kernel = 5, .stride = 2, .pad = 2}),
+      depthwise("depthwise_5x5_pad_uneven", {2, 16, 8, 8},
+                {.kernel = 5, .stride = 2, .pad = {Extent(1), Extent(2)}, .bias = false}),
+      depthwise("depthwise_7x7", {2, 32, 14, 14}, {.kernel = 7, .pad = 3}),
+      depthwise("depthwise_7x7_of_four_pixels", {5, 24, 2, 2}, {.kernel = 7, .pad = 3}),
+      depthwise("depthwise_7x7_stride_2", {2, 10, 11, 13}, {.kernel = 7, .stride = 2, .pad = 3}),
+      depthwise("depthwise_6x2", {2, 20, 9, 8}, {.kernel = {6, 2}, .pad = {Extent(2, 0), Extent(3, 1)}}),
+      depthwise("depthwise_6x9_stride_4", {3, 16, 13, 12}, {.kernel = {6, 9}, .stride = 4, .pad = 4}),
+      depthwise("depthwise_1x1_stride_2", {2, 32, 5, 4}, {.kernel = 1, .stride = 2}),
+      depthwise("depthwise_pad_of_the_kernel", {2, 16, 4, 4}, {.kernel = 2, .pad = 2}),
+  };
+}
+
+}  // namespace antichain::harness
