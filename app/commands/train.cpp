@@ -27,6 +27,7 @@
 #include "app/report/time_report.h"
 #include "app/report/train_report.h"
 #include "app/train/follow_recipe.h"
+#include "app/train/rate_options.h"
 #include "app/train/resume.h"
 #include "app/train/run_record.h"
 #include "app/train/train_option_kinds.h"
@@ -259,6 +260,7 @@ void add_train(CLI::App& app) {
   command.callback([options, &command] {
     options->settings = settings_of(command);
     follow_recipe(command, *options);
+    check_rate_options(command, options->rate);
     run(*options, command);
   });
 }

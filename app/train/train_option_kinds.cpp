@@ -1,6 +1,7 @@
 #include "app/train/train_option_kinds.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -45,6 +46,15 @@ const auto options = std::to_array<TrainOption>({
     {"init-partial", extent},
     {"lr", recipe, "peak learning rate", [](const Options& o, int64_t) { return text(o.rate.peak); }},
     {"lr-schedule", recipe, "learning rate", [](const Options& o, int64_t) { return o.rate.schedule; }},
+    {"lr-milestones", recipe, "milestones",
+     [](const Options& o, int64_t) { return fmt::format("{}", fmt::join(o.rate.milestones, ",")); },
+     "0.5,0.75"},
+    {"lr-decay", recipe, "decay at milestones", [](const Options& o, int64_t) { return text(o.rate.decay); },
+     "0.1"},
+    {"lr-final", recipe, "final learning rate",
+     [](const Options& o, int64_t) { return text(o.rate.final_rate); }, "0"},
+    {"lr-rise", recipe, "share of the rise",
+     [](const Options& o, int64_t) { return text(o.rate.rise_share); }, "0.3"},
     {"warmup-steps", recipe, "warm-up steps",  // --warmup-epochs is reported in epochs
      [](const Options& o, int64_t per_epoch) {
        const bool from_recipe = o.recipe_warmup_steps > 0;

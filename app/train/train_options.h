@@ -1,6 +1,7 @@
 // TrainCommandOptions are the options of `antichain train`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@
 #include "pipeline/train/trainer.h"
 
 namespace antichain {
+
+inline constexpr int64_t most_training_steps = 1'000'000'000;
+inline constexpr int most_epochs = 1'000'000;
 
 struct TrainCommandOptions {
   NetworkOptions network;

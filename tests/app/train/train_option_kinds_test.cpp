@@ -26,8 +26,8 @@ TEST(TrainOptionKinds, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
       {"network", {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision"}},
       {"recipe",
-       {"batch", "lr", "lr-schedule", "microbatches", "momentum", "nesterov", "seed", "warmup-epochs",
-        "warmup-steps", "weight-decay"}},
+       {"batch", "lr", "lr-decay", "lr-final", "lr-milestones", "lr-rise", "lr-schedule", "microbatches",
+        "momentum", "nesterov", "seed", "warmup-epochs", "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "resume", "steps"}},
