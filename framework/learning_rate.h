@@ -5,8 +5,8 @@
 //   cosine     final + (peak − final) · (1 + cos(π t / T)) / 2: Loshchilov and Hutter, "SGDR: Stochastic
 //              Gradient Descent with Warm Restarts", ICLR 2017
 //   one-cycle  up from peak / 25 by a cosine over 30 % of the steps (`rise_share`), then down to 1 / 10,000
-//              of where it began: Smith and Topin, "Super-Convergence", 2018, with the constants of PyTorch's OneCycleLR
-//              (the momentum stays as it is)
+//              of where it began: Smith and Topin, "Super-Convergence", 2018, with the constants of PyTorch's
+//              OneCycleLR (the momentum stays as it is)
 #pragma once
 
 #include <cstdint>

@@ -96,7 +96,7 @@ void check(const TrainCommandOptions& o) {
                       replicas, counted(o.network.microbatches, "micro-batch", "micro-batches")),
           "ask for more --microbatches or fewer replicas", ExitCode::usage);
   if (o.network.form != "cifar" && !o.data.dataset.starts_with("hdf5:")) {
-    throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels and 10 classes",
+    throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels",
                 "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",
                 ExitCode::usage);
   }
