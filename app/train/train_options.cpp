@@ -68,6 +68,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
       "--resume goes on with a run");
   add_rate_options(app, o);
   add_sgd_options(app, o);
+  add_evaluation_options(app, o.evaluation);
   add_on_nan_option(app, o);
   add_checkpoint_options(app, o.checkpoint);
   add_planning_options(app, o.planning);
@@ -118,6 +119,7 @@ void check(const TrainCommandOptions& o) {
                             o.on_nan),
                 "leave out one of them", ExitCode::usage);
   check(o.checkpoint);
+  check(o.evaluation, !o.checkpoint.folder.empty());
 }
 
 RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
@@ -146,7 +148,10 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),
-      .device_augments = o.augment != "host"};
+      .device_augments = o.augment != "host",
+      .evaluate_every = o.evaluation.every,
+      .patience = o.evaluation.patience,
+      .keep_best = o.evaluation.keep_best};
 }
 
 }  // namespace antichain
