@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
-#include "data/cifar10.h"
 #include "data/command.h"
 #include "framework/error.h"
 
@@ -15,8 +15,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string environment(const char* name) {
-  const char* value = std::getenv(name);
+std::string environment(std::string_view name) {
+  const char* value = std::getenv(std::string(name).c_str());
   return value != nullptr ? value : "";
 }
 
@@ -89,15 +89,17 @@ std::string download(const ObtainOptions& options, const fs::path& archive) {
   return "";
 }
 
-std::string fetch(const ObtainOptions& options, const fs::path& target) {
+std::string fetch(const PublishedSet& set, ObtainOptions options, const fs::path& target) {
+  if (options.url.empty()) options.url = set.url;
+  if (options.md5.empty()) options.md5 = set.md5;
   const WorkFolder work(target);
   const fs::path archive = work.path() / "archive.tar.gz";
   if (const std::string why = download(options, archive); !why.empty()) return why;
   if (run_command({"tar", "-xzf", archive.string(), "-C", work.path().string()}).status != 0 ||
-      !fs::is_directory(work.path() / Cifar10Format::folder)) {
+      !fs::is_directory(work.path() / set.folder)) {
     return "the archive could not be unpacked";
   }
-  work.move_to_target(work.path() / Cifar10Format::folder);
+  work.move_to_target(work.path() / set.folder);
   return "";
 }
 
@@ -122,20 +124,22 @@ Obtained obtain_synthetic(const ObtainOptions& options) {
                           : ""};
 }
 
-Obtained obtain_cifar10(const ObtainOptions& options) {
+Obtained obtain_published(const PublishedSet& set, const ObtainOptions& options) {
   if (!options.data_dir.empty()) return {.directory = options.data_dir, .note = ""};
-  if (const std::string given = environment("CIFAR10_DIR"); !given.empty())
+  if (const std::string given = environment(set.environment); !given.empty())
     return {.directory = given, .note = ""};
-  const fs::path cached = cache_folder(options.cache_dir) / Cifar10Format::folder;
+  const fs::path cached = cache_folder(options.cache_dir) / set.folder;
   if (fs::is_directory(cached)) return {.directory = cached.string(), .note = ""};
-  const std::string why = fetch(options, cached);
-  if (why.empty()) return {.directory = cached.string(), .note = "downloaded CIFAR-10 to " + cached.string()};
+  const std::string why = fetch(set, options, cached);
+  if (why.empty())
+    return {.directory = cached.string(),
+            .note = fmt::format("downloaded {} to {}", set.name, cached.string())};
+  const std::string not_here =
+      fmt::format("{} was not given (--data-dir or {}) and {}", set.name, set.environment, why);
+  if (!set.generated_instead) throw Error(not_here, fmt::format("unpack {} and name its folder", set.url));
   Obtained generated = obtain_synthetic(options);
   generated.instead = true;
-  generated.note = fmt::format(
-      "CIFAR-10 was not given (--data-dir or CIFAR10_DIR) and {}: training on generated images, which are "
-      "not CIFAR-10",
-      why);
+  generated.note = fmt::format("{}: training on generated images, which are not {}", not_here, set.name);
   return generated;
 }
 

@@ -1,34 +1,34 @@
-// Finds CIFAR-10: in the user's folder, otherwise in the cache, otherwise in the official archive over the
-// network (within a time limit, checksum verified). Otherwise it generates a set in the same layout, which is
-// labelled as generated everywhere.
+// Finds a published data set: in the user's folder, otherwise in the cache, otherwise in the official archive
+// over the network (within a time limit, checksum verified). For CIFAR-10 it otherwise generates a set in the
+// same layout, which is labelled as generated everywhere.
 //
 // One process does this (rank 0); others read the folder it returns afterwards.
 #pragma once
 
 #include <string>
 
+#include "data/published_sets.h"
 #include "data/synthetic.h"
 
 namespace antichain {
 
 struct ObtainOptions {
-  std::string data_dir;   // the user's; "" falls back to the environment's CIFAR10_DIR
+  std::string data_dir;   // the user's; "" falls back to the environment's CIFAR10_DIR, CIFAR100_DIR
   std::string cache_dir;  // "": $XDG_CACHE_HOME/antichain, else ~/.cache/antichain, else a folder in /tmp
-  std::string url = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz";
-  std::string md5 = "c32a1d4ab5d03f1284b67883e8d87530";
-  int limit_s = 10;  // for the download
+  std::string url, md5;   // of the archive; "": the published ones
+  int limit_s = 10;       // for the download
   SyntheticOptions synthetic;
 };
 
 struct Obtained {
-  std::string directory;  // for read_cifar10
+  std::string directory;  // for read_cifar()
   std::string note;       // one line to tell the user, or ""
   bool instead = false;   // whether these are generated images in the place of CIFAR-10
 };
 
 // Returns a user's folder as it is: reading it finds what is wrong with it. Throws Error when the cache can't
-// be written.
-Obtained obtain_cifar10(const ObtainOptions& options = {});
+// be written, or when there is neither the set nor one that may take its place.
+Obtained obtain_published(const PublishedSet&, const ObtainOptions& options = {});
 // Returns the generated set, whatever other data exist.
 Obtained obtain_synthetic(const ObtainOptions& options = {});
 

@@ -29,7 +29,7 @@ double step_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
 }
 
 double cosine_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
-  return anneal(o.peak, 0, double(step) / double(std::max<int64_t>(steps, 1)));
+  return anneal(o.peak, o.final_rate, double(step) / double(std::max<int64_t>(steps, 1)));
 }
 
 double one_cycle_rate(const LearningRateOptions& o, int64_t step, int64_t steps) {
@@ -40,6 +40,27 @@ double one_cycle_rate(const LearningRateOptions& o, int64_t step, int64_t steps)
   if (at <= top) return top > 0 ? anneal(start, o.peak, at / top) : o.peak;
   return anneal(o.peak, end,
                 std::min(1.0, (at - std::max(top, 0.0)) / std::max(last - std::max(top, 0.0), 1.0)));
+}
+
+bool is_share(double x) { return x >= 0 && x <= 1; }
+
+// Every number is checked, also of schedules that are not this one's.
+void check_shape(const LearningRateOptions& o) {
+  const auto refuse = [](const std::string& what, const char* must) {
+    throw Error(what, must, ExitCode::usage);
+  };
+  if (!std::ranges::all_of(o.milestones, is_share) || !std::ranges::is_sorted(o.milestones))
+    refuse(fmt::format("the learning rate's milestones are {}", fmt::join(o.milestones, ", ")),
+           "they must be shares from 0 to 1 in rising order");
+  if (!(o.decay > 0 && o.decay <= 1))
+    refuse(fmt::format("at a milestone the learning rate is multiplied by {}", o.decay),
+           "the factor must be above 0 and at most 1");
+  if (!is_share(o.rise_share))
+    refuse(fmt::format("the learning rate rises over {} of the steps", o.rise_share),
+           "this must be a share from 0 to 1");
+  if (!(o.final_rate >= 0 && (o.final_rate == 0 || o.final_rate <= o.peak)))
+    refuse(fmt::format("the learning rate falls from {} to {}", o.peak, o.final_rate),
+           "the final rate must be from 0 to the peak");
 }
 
 }  // namespace
@@ -68,6 +89,7 @@ LearningRate::LearningRate(LearningRateOptions options) : options_(std::move(opt
         fmt::format("a learning rate of {} after {} warm-up steps", options_.peak, options_.warmup_steps),
         "the rate must be positive and the steps not negative", ExitCode::usage);
   }
+  check_shape(options_);
 }
 
 double LearningRate::rate(int64_t step, int64_t total_steps) const {

@@ -137,15 +137,14 @@ NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
   return form;
 }
 
-// Makes the network for the data set: with its image size, and with its classes where it is the user's own
-// file.
+// Makes the network for the data set: with its image size, and with its classes where they follow from it.
 Graph network_for(const DataSet& test, NetworkForm form, const EvaluateOptions& options) {
   const Shape chw = test.image_shape();
   if (chw[1] != chw[2])
     throw Error(fmt::format("{} has images of {} x {} pixels, but networks take square ones", test.name(),
                             chw[1], chw[2]),
                 "antichain data pack --size N makes them square");
-  if (form.classes == 0 && options.data.dataset.starts_with("hdf5:")) form.classes = test.classes();
+  if (form.classes == 0 && brings_classes(options.data)) form.classes = test.classes();
   return make_model(form.model, form.options(options.batch, int(chw[1])));
 }
 

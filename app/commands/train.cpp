@@ -27,6 +27,7 @@
 #include "app/report/time_report.h"
 #include "app/report/train_report.h"
 #include "app/train/follow_recipe.h"
+#include "app/train/rate_options.h"
 #include "app/train/resume.h"
 #include "app/train/run_record.h"
 #include "app/train/train_option_kinds.h"
@@ -182,7 +183,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     record.begin(options, start, beginning.checkpoint, profile, plan);
     return "";
   });
-  // 5. Train, evaluating over the whole test set after each epoch.
+  // 5. Train, evaluating over the whole test set now and then.
   add_plan(facts.setting, plan, profile);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
   if (beginning.checkpoint.empty())
@@ -222,10 +223,12 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                              .loss = result.loss,
                              .accuracy = result.accuracy,
                              .times = reporter.times(),
-                             .epoch = reporter.last_epoch()};
+                             .evaluation = reporter.last_evaluation(),
+                             .best = result.best,
+                             .ended_early = result.ended_early};
   fmt::print("{}", describe(summary));
   const Cited cited{graph.model(), plan.method, options.schedule.schedule, data.train->name()};
-  if (summary.epoch) fmt::print("{}", please_cite(cited));  // a shorter run is a trial
+  if (summary.evaluation) fmt::print("{}", please_cite(cited));  // a shorter run is a trial
   metrics.summary(to_json(summary, -1));
   write_output(options.json_file, to_json(summary, 2) + "\n");
   write_trace(options.trace_file, result, profile, "measured: " + graph.model() + ", " + data.train->name());
@@ -259,6 +262,7 @@ void add_train(CLI::App& app) {
   command.callback([options, &command] {
     options->settings = settings_of(command);
     follow_recipe(command, *options);
+    check_rate_options(command, options->rate);
     run(*options, command);
   });
 }

@@ -11,7 +11,7 @@
 #include "app/cli/number_text.h"
 #include "app/cli/progress_bar.h"
 #include "app/data/data_commands.h"
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "data/image_folder.h"
 #include "data/pack.h"
 #include "framework/error.h"
@@ -80,7 +80,8 @@ void run(const PackCommandOptions& o) {
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
   const StopSignals stop;       // so that no partial file remains
   ProgressBar bar(stdout);
-  const DataSplits splits = o.cifar.empty() ? open_images(o, bar) : read_cifar10(o.cifar);
+  const DataSplits splits =
+      o.cifar.empty() ? open_images(o, bar) : read_cifar(published_set_in(o.cifar), o.cifar);
   PackOptions options{.interleaved = o.layout == "nhwc",
                       .compressed = o.compress,
                       .normalisation = {},
@@ -105,7 +106,9 @@ void add_data_pack(CLI::App& data) {
       add_command(data, "pack", "write a data set as one HDF5 file, for train --dataset hdf5:FILE",
                   "antichain data pack --images photos --size 64 --test-fraction 0.2 --out photos.h5");
   const std::string from = "From", to = "Images";
-  command.add_option("--cifar", o.cifar, "folder of CIFAR-10's binary files")->type_name("DIR")->group(from);
+  command.add_option("--cifar", o.cifar, "folder of CIFAR-10's or CIFAR-100's binary files")
+      ->type_name("DIR")
+      ->group(from);
   command
       .add_option(
           "--images", o.images,

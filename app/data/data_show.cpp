@@ -68,7 +68,8 @@ void add_data_show(CLI::App& data) {
   auto path = std::make_shared<std::string>();
   CLI::App& command = add_command(data, "show", "list splits, classes and their images, reading every one",
                                   "antichain data show photos.h5");
-  command.add_option("path,--data", *path, "an HDF5 file, or a folder of CIFAR-10's binary files")
+  command
+      .add_option("path,--data", *path, "an HDF5 file, or a folder of CIFAR-10's or CIFAR-100's binary files")
       ->type_name("FILE|DIR")
       ->required()
       ->group("Data");

@@ -6,11 +6,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
 #include "app/job/agreement.h"
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "data/hdf5_set.h"
 #include "framework/error.h"
 #include "framework/say.h"
@@ -24,14 +25,14 @@ namespace {
 constexpr std::string_view hdf5_prefix = "hdf5:";
 
 bool is_hdf5(const DataOptions& o) { return o.dataset.starts_with(hdf5_prefix); }
-// A folder is refused here, because it would be read as one of CIFAR-10's.
+// A folder is refused here, because it would be read as one of a published set.
 std::string hdf5_file(const DataOptions& o) {
   const std::string file = o.dataset.substr(hdf5_prefix.size());
   std::error_code ignored;
   if (std::filesystem::is_directory(file, ignored))
     throw Error(fmt::format("--dataset {} wants a file, and {} is a folder", o.dataset, file),
                 fmt::format("antichain data pack --images {} --size N --out set.h5 makes a file of images; "
-                            "--data-dir names a folder of CIFAR-10's",
+                            "--data-dir names a folder of a published set",
                             file),
                 ExitCode::usage);
   return file;
@@ -43,6 +44,13 @@ void tell(const Obtained& got) {
     warn(got.note);
   else if (!got.note.empty())
     fmt::print("{}\n", got.note);
+}
+
+std::vector<std::string> data_set_names() {
+  std::vector<std::string> names;
+  for (const PublishedSet& set : published_sets()) names.emplace_back(set.option);
+  names.insert(names.end(), {"synthetic", "hdf5:FILE"});
+  return names;
 }
 
 struct ImageForm {
@@ -75,7 +83,7 @@ void hint_at_files(const std::string& name) {
       fmt::format("--dataset takes the name of a data set, and {} is a {}", name, folder ? "folder" : "file"),
       folder ? fmt::format(
                    "antichain data pack --images {} --size N --out set.h5 makes one of images, for --dataset "
-                   "hdf5:set.h5; --data-dir names a folder of CIFAR-10's",
+                   "hdf5:set.h5; --data-dir names a folder of a published set",
                    name)
              : fmt::format("write --dataset hdf5:{}", name),
       ExitCode::usage);
@@ -86,53 +94,70 @@ void hint_at_files(const std::string& name) {
 void add_data_options(CLI::App& app, DataOptions& o) {
   CLI::Option* dataset =
       app.add_option("--dataset", o.dataset,
-                     "cifar10; synthetic: generated images; or hdf5:FILE, as antichain data pack "
+                     "cifar10; cifar100; synthetic: generated images; or hdf5:FILE, as antichain data pack "
                      "writes it");
   dataset
       ->check([](const std::string& name) {
-        if (!name.starts_with(hdf5_prefix) && name != "cifar10" && name != "synthetic") {
+        if (!name.starts_with(hdf5_prefix) && published_set(name) == nullptr && name != "synthetic") {
           hint_at_files(name);
-          refuse_name("data set", name, {"cifar10", "synthetic", "hdf5:FILE"});
+          refuse_name("data set", name, data_set_names());
         }
         return std::string();
       })
       ->type_name("NAME")
       ->capture_default_str()
       ->group("Data");
-  app.add_option("--data-dir", o.data_dir,
-                 "folder of CIFAR-10's binary files [$CIFAR10_DIR, else the cache, else downloaded]")
+  app.add_option(
+         "--data-dir", o.data_dir,
+         "folder of the set's binary files [$CIFAR10_DIR or $CIFAR100_DIR, else the cache, else downloaded]")
       ->type_name("DIR")
       ->group("Data");
 }
 
 void check(const DataOptions& o) {
-  if (o.data_dir.empty() || o.dataset == "cifar10") return;
+  if (o.data_dir.empty() || published_set(o.dataset) != nullptr) return;
   const std::string what = is_hdf5(o) ? "one file" : "generated";
   throw Error(fmt::format("--data-dir is given, but the data set {} is {}", o.dataset, what),
-              "leave out --data-dir, or say --dataset cifar10", ExitCode::usage);
+              "leave out --data-dir, or say --dataset cifar10 or cifar100", ExitCode::usage);
 }
 
 Obtained obtain_data(const DataOptions& o) {
   if (is_hdf5(o)) return {.directory = hdf5_file(o), .note = ""};
-  return o.dataset == "synthetic" ? obtain_synthetic() : obtain_cifar10({.data_dir = o.data_dir});
+  const PublishedSet* set = published_set(o.dataset);
+  return set == nullptr ? obtain_synthetic() : obtain_published(*set, {.data_dir = o.data_dir});
+}
+
+bool brings_classes(const DataOptions& o) {
+  const PublishedSet* set = published_set(o.dataset);
+  return is_hdf5(o) || (set != nullptr && set != &cifar10());
 }
 
 DataSplits read_data(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored) ? read_hdf5_set(path) : read_cifar10(path);
+  if (std::filesystem::is_regular_file(path, ignored)) return read_hdf5_set(path);
+  return read_cifar(published_set_in(path), path);
+}
+
+DataSplits read_data(const std::string& path, const DataOptions& o) {
+  if (is_hdf5(o)) return read_hdf5_set(path);
+  const PublishedSet* set = published_set(o.dataset);
+  return read_cifar(set != nullptr ? *set : cifar10(), path);  // generated images have CIFAR-10's layout
 }
 
 DataSplits read_data(const DataOptions& o) {
   const Obtained got = obtain_data(o);
   tell(got);
-  return read_data(got.directory);
+  return read_data(got.directory, o);
 }
 
 void fit_network(NetworkOptions& network, const DataOptions& options, SharedData& shared) {
-  if (!is_hdf5(options))
-    return fit(network, {Cifar10Format::side, Cifar10Format::side, Cifar10Format::classes}, options.dataset);
+  if (!is_hdf5(options)) {
+    const PublishedSet* set = published_set(options.dataset);
+    const int classes = (set != nullptr ? *set : cifar10()).classes;
+    return fit(network, {PublishedSet::side, PublishedSet::side, classes}, options.dataset);
+  }
   try {
-    const DataSplits data = shared.get(hdf5_file(options));
+    const DataSplits data = shared.get(hdf5_file(options), options);
     const Shape chw = data.train->image_shape();
     fit(network, {chw[1], chw[2], data.train->classes()}, hdf5_file(options));
   } catch (const Error&) {
@@ -146,7 +171,7 @@ DataSplits obtain_data(const DataOptions& options, Rank& rank, SharedData& share
     tell(got);
     return got.directory;
   });
-  const DataSplits data = shared.get(path);
+  const DataSplits data = shared.get(path, options);
   check_same_data(rank, data, path);
   return data;
 }

@@ -1,5 +1,5 @@
-// These options say which data a command works on: CIFAR-10, generated images, or the user's HDF5 file. This
-// file turns them into the data set that all ranks of a job read.
+// These options say which data a command works on: a published set, generated images, or the user's HDF5
+// file. This file turns them into the data set that all ranks of a job read.
 #pragma once
 
 #include <mutex>
@@ -13,7 +13,7 @@
 namespace antichain {
 
 struct DataOptions {
-  std::string dataset = "cifar10";  // or "synthetic", or "hdf5:FILE"
+  std::string dataset = "cifar10";  // or another of published_sets(), "synthetic", or "hdf5:FILE"
   std::string data_dir;
 };
 
@@ -23,17 +23,19 @@ void check(const DataOptions&);
 
 // Finds (downloads, generates) the data and names the folder or file for read_data(). One process calls it.
 Obtained obtain_data(const DataOptions&);
-// Reads both splits of a folder in CIFAR-10's layout or of an HDF5 file.
+// Reads both splits of a folder in a published set's layout or of an HDF5 file. The first takes whatever set
+// the folder has; the second throws Error where that is not the one that the options name.
 DataSplits read_data(const std::string& path);
+DataSplits read_data(const std::string& path, const DataOptions&);
 // Does both on one rank, and prints notes for the user.
 DataSplits read_data(const DataOptions&);
 
 // A SharedData is one data set for all ranks of the process: threads share it.
 class SharedData {
  public:
-  DataSplits get(const std::string& path) {
+  DataSplits get(const std::string& path, const DataOptions& options) {
     const std::lock_guard lock(mutex_);
-    if (!splits_.train) splits_ = read_data(path);
+    if (!splits_.train) splits_ = read_data(path, options);
     return splits_;
   }
 
@@ -41,6 +43,10 @@ class SharedData {
   std::mutex mutex_;
   DataSplits splits_;
 };
+
+// Says whether a network takes its number of classes from the data. The ten of CIFAR-10 and of generated
+// images are the form's usual ones, or those of a network for more classes.
+bool brings_classes(const DataOptions&);
 
 // Sets the network's image size and classes from the data set, before the job starts. Throws Error when the
 // user gave others, or the images are not square.

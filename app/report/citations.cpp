@@ -47,6 +47,7 @@ constexpr Work method_works[] = {
     {"block", "Grinberg, \"Block partitions of sequences\", Israel Journal of Mathematics, 2015"},
 };
 constexpr Work data_sets[] = {
+    // A name that begins so is CIFAR-100's, too.
     {"CIFAR-10", "Krizhevsky, \"Learning Multiple Layers of Features from Tiny Images\", 2009"},
 };
 

@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;  // prints doubles with all their digits
 
 namespace {
 
-// Returns whether a line remains when training resumes after `step`. An epoch that ends there is evaluated
+// Returns whether a line remains when training resumes after `step`. An evaluation that follows it is made
 // again.
 bool stays(const Json& line, int64_t step) {
   if (line.contains("step")) return line["step"].get<int64_t>() <= step;
@@ -77,7 +77,7 @@ void MetricsFile::step(const StepReport& r) {
   write(line.dump());
 }
 
-void MetricsFile::epoch(const EpochReport& r) {
+void MetricsFile::evaluation(const EvaluationReport& r) {
   write(Json{{"epoch", r.epoch + 1},
              {"steps", r.step},
              {"train_loss", r.train_loss},

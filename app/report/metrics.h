@@ -1,6 +1,6 @@
-// The metrics file has one JSON object a line, for scripts. Steps have step, loss and images_per_s; epochs
-// have epoch and test_accuracy; the last line sums up the run. Steps and epochs count from 1. Every line
-// names the data.
+// The metrics file has one JSON object a line, for scripts. Steps have step, loss and images_per_s;
+// evaluations have epoch and test_accuracy; the last line sums up the run. Steps and epochs count from 1.
+// Every line names the data.
 #pragma once
 
 #include <fstream>
@@ -15,11 +15,11 @@ namespace antichain {
 class MetricsFile {
  public:
   // "" writes nothing. When training resumes with an existing file, the lines up to `step` remain. Lines of
-  // later steps, of epochs that are evaluated again, and of the end are removed. Throws Error when the file
+  // later steps, of evaluations that are made again, and of the end are removed. Throws Error when the file
   // can't be opened, or is no metrics file.
   MetricsFile(const std::string& file, std::string data, int64_t step = 0);
   void step(const StepReport&);
-  void epoch(const EpochReport&);
+  void evaluation(const EvaluationReport&);
   void summary(const std::string& json);  // a JSON object in one line
 
  private:

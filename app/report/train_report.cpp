@@ -53,15 +53,16 @@ void TrainReporter::on_step(const StepReport& r) {
              .note = note_});
 }
 
-void TrainReporter::on_epoch(const EpochReport& r) {
-  metrics_.epoch(r);
+void TrainReporter::on_evaluation(const EvaluationReport& r) {
+  metrics_.evaluation(r);
   bar_.say(
-      fmt::format("epoch {} done: train loss {:.4f}, accuracy {:.2f} % in {}; test loss {:.4f}, accuracy "
+      fmt::format("{} done: train loss {:.4f}, accuracy {:.2f} % in {}; test loss {:.4f}, accuracy "
                   "{:.2f} % in {}{}",
-                  r.epoch + 1, r.train_loss, r.train_accuracy * 100, duration(r.train_s), r.test_loss,
+                  r.ends_epoch ? fmt::format("epoch {}", r.epoch + 1) : fmt::format("step {}", r.step),
+                  r.train_loss, r.train_accuracy * 100, duration(r.train_s), r.test_loss,
                   r.test_accuracy * 100, duration(r.test_s), note_.empty() ? "" : "; " + note_));
   if (const std::string replaced = data_.replaced(); !replaced.empty()) warn_above(replaced);
-  epoch_ = r;
+  evaluation_ = r;
 }
 
 void TrainReporter::on_checkpoint(const CheckpointReport& r) {
@@ -81,9 +82,13 @@ void TrainReporter::on_end(const std::vector<TimeSheet>& times) {
 
 std::string describe(const TrainSummary& s) {
   const std::string accuracy =
-      s.epoch ? fmt::format("{:.2f} % of the {} test images of {}", s.epoch->test_accuracy * 100,
-                            grouped(s.test_images), s.data)
-              : fmt::format("not measured, because the run ended within its first epoch of {}", s.data);
+      s.evaluation ? fmt::format("{:.2f} % of the {} test images of {}", s.evaluation->test_accuracy * 100,
+                                 grouped(s.test_images), s.data)
+                   : fmt::format("not measured, because the run ended within its first epoch of {}", s.data);
+  const bool worse_since = s.evaluation && s.best.step > 0 && s.best.step != s.evaluation->step;
+  const std::string best = worse_since ? fmt::format("; best was {:.2f} % after step {}",
+                                                     s.best.accuracy * 100, grouped(s.best.step))
+                                       : "";
   const std::string measured =
       s.measured_step_s > 0
           ? fmt::format("measured {} ms ({:+.1f} %), {:.1f} images/s (median after the first step)",
@@ -93,7 +98,8 @@ std::string describe(const TrainSummary& s) {
   const std::string trained = s.accuracy ? fmt::format(", accuracy {:.2f} %", *s.accuracy * 100) : "";
   const auto labelled = [](const char* label, const std::string& text) { return hanging(label, 15, text); };
   return labelled("Last step", fmt::format("loss {:.4f}{}", s.loss, trained)) +
-         labelled("Test accuracy", accuracy) +
+         labelled("Test accuracy", accuracy + best) +
+         (s.ended_early.empty() ? "" : labelled("Ended early", s.ended_early)) +
          labelled("Step time",
                   fmt::format("predicted {} ms, {}", milliseconds(s.predicted_step_s), measured)) +
          labelled("Final state", s.state + " (hash of all weights and statistics)");
@@ -119,11 +125,15 @@ std::string to_json(const TrainSummary& s, int indent) {
   json["load_imbalance"] = load_imbalance(s.times);
   json["starved_share"] = starved_share(s.times);
   json["seconds"] = to_json(s.times);
-  if (s.epoch) {
-    json["epochs"] = s.epoch->epoch + 1;
-    json["final_test_loss"] = s.epoch->test_loss;
-    json["final_test_accuracy"] = s.epoch->test_accuracy;
+  if (s.evaluation) {
+    json["epochs"] = s.evaluation->epoch + int(s.evaluation->ends_epoch);  // whole ones
+    json["final_test_loss"] = s.evaluation->test_loss;
+    json["final_test_accuracy"] = s.evaluation->test_accuracy;
+    json["best_step"] = s.best.step;
+    json["best_test_loss"] = s.best.loss;
+    json["best_test_accuracy"] = s.best.accuracy;
   }
+  if (!s.ended_early.empty()) json["ended_early"] = s.ended_early;
   return json.dump(indent);
 }
 

@@ -20,13 +20,13 @@ class TrainReporter : public TrainObserver {
  public:
   TrainReporter(MetricsFile&, const DataSet&, std::vector<std::string> host_of_rank, LossWatch);
   void on_step(const StepReport&) override;
-  void on_epoch(const EpochReport&) override;
+  void on_evaluation(const EvaluationReport&) override;
   void on_checkpoint(const CheckpointReport&) override;
   void on_end(const std::vector<TimeSheet>&) override;
   void finish() { bar_.finish(); }
 
-  const std::optional<EpochReport>& last_epoch() const { return epoch_; }  // none before the first one's end
-  const std::vector<TimeSheet>& times() const { return times_; }           // by rank, at the end
+  const std::optional<EvaluationReport>& last_evaluation() const { return evaluation_; }
+  const std::vector<TimeSheet>& times() const { return times_; }  // by rank, at the end
 
  private:
   void warn_above(const std::string& sentence);  // above the bar
@@ -40,7 +40,7 @@ class TrainReporter : public TrainObserver {
   std::deque<double> losses_;      // of the last steps
   std::optional<int64_t> before_;  // steps done by earlier starts
   std::vector<TimeSheet> times_;
-  std::optional<EpochReport> epoch_;
+  std::optional<EvaluationReport> evaluation_;
 };
 
 // A TrainSummary is the result of a run, beside what was predicted.
@@ -50,10 +50,12 @@ struct TrainSummary {
   std::vector<ProcessMemory> processes;
   int ranks = 1;
   double predicted_step_s = 0, measured_step_s = 0, images_per_s = 0;
-  double loss = 0;                 // of the last step
-  std::optional<double> accuracy;  // after that step; none where the evaluation was done before
-  std::vector<TimeSheet> times;    // by rank
-  std::optional<EpochReport> epoch;
+  double loss = 0;                             // of the last step
+  std::optional<double> accuracy;              // after that step; none where the evaluation was done before
+  std::vector<TimeSheet> times;                // by rank
+  std::optional<EvaluationReport> evaluation;  // the last
+  BestEvaluation best;
+  std::string ended_early;  // why, or ""
 };
 std::string describe(const TrainSummary&);
 std::string to_json(const TrainSummary&, int indent);  // −1: in one line

@@ -37,11 +37,12 @@ std::string without_slash(std::string path) {
 
 // A folder with another run's checkpoints must not get this run's as well.
 void refuse_foreign(const CheckpointFolder& folder, const std::string& resumed) {
-  const std::vector<std::string> there = folder.list();
+  std::vector<std::string> there = folder.list();
   if (folder.path().empty() || there.empty()) return;
   if (resumed.empty())
     throw Error(fmt::format("{} has checkpoints already, the newest is {}", folder.path(), there.front()),
                 "go on from it with --resume auto, or name an empty folder", ExitCode::usage);
+  there.push_back(folder.best());
   if (std::ranges::find(there, resumed) == there.end())
     throw Error(fmt::format("{} has checkpoints already, but the one to resume from is elsewhere: {}",
                             folder.path(), resumed),
@@ -56,7 +57,7 @@ std::string find_checkpoint(const CheckpointCommandOptions& o) {
   const std::string whole = newest_whole_checkpoint(place);
   if (automatic || !whole.empty()) return whole;
   throw Error(fmt::format("there is no checkpoint in {}", place),
-              "name a folder that --checkpoint was given, or one of the folders step-… in it");
+              "name a folder that --checkpoint was given, or one of the folders step-… and best in it");
 }
 
 // Lists the tensors that differ between the run and the checkpoint. A slot that the run's optimiser does not
@@ -125,14 +126,16 @@ Facts completed(Facts there, const Facts& here, const std::string& checkpoint) {
   return there;
 }
 
-// Checks the position in a run of so many steps an epoch. A manifest is sealed, so this refuses only forged
-// ones.
-void check_position(const TrainPosition& p, int64_t steps_per_epoch, const std::string& checkpoint) {
-  const int64_t in_epoch = p.batch == 0 ? steps_per_epoch : p.batch;  // the largest count of its sums
+// Checks the position in a run of so many steps an epoch, and from one evaluation to the next. A manifest is
+// sealed, so this refuses only forged ones.
+void check_position(const TrainPosition& p, const RunFacts& run, const std::string& checkpoint) {
+  const int64_t steps_per_epoch = run.steps_per_epoch, period = run.steps_per_evaluation;
+  const int64_t counted_most = p.step % period == 0 ? period : p.step % period;  // by the sums
   const bool right = p.step >= 0 && p.epoch == p.step / steps_per_epoch &&
-                     p.batch == p.step % steps_per_epoch && p.epoch_steps >= 0 && p.epoch_steps <= in_epoch &&
-                     std::isfinite(p.epoch_loss) && p.epoch_correct >= 0 &&
-                     p.epoch_correct <= double(INT64_MAX) && p.epoch_s >= 0;
+                     p.batch == p.step % steps_per_epoch && p.epoch_steps >= 0 &&
+                     p.epoch_steps <= counted_most && std::isfinite(p.epoch_loss) && p.epoch_correct >= 0 &&
+                     p.epoch_correct <= double(INT64_MAX) && p.epoch_s >= 0 && p.best.step <= p.step &&
+                     p.best.since >= 0;
   if (!right)
     throw Damaged(
         fmt::format("{} says that it is at step {}, epoch {}, batch {} with {} counted, which contradict "
@@ -152,7 +155,7 @@ void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph, c
   if (!all.empty())
     throw Error(fmt::format("{} does not belong to this run: {}", checkpoint, some(all)),
                 "resume with the options it was trained with");
-  check_position(m.position, run.steps_per_epoch, checkpoint);
+  check_position(m.position, run, checkpoint);
   if (check_length(m, run))
     warn(
         fmt::format("the run was to have {} steps and now has {}: the learning rate follows the new length "
@@ -201,6 +204,7 @@ RunFacts run_facts(const TrainCommandOptions& o, const DataSplits& data, const R
   run.recipe["test data"] = fingerprint(*data.test);
   run.recipe[normalisation] = describe(data.train->normalisation());
   run.steps_per_epoch = per_epoch;
+  run.steps_per_evaluation = o.evaluation.every > 0 ? o.evaluation.every : per_epoch;
   if (text(course.steps) != run.recipe.at(length)) run.recipe[course_length] = text(course.steps);
   run.setting = {{"device", rank.context.backend().description()},
                  {"threads", text(rank.context.threads())},

@@ -17,7 +17,7 @@ namespace antichain {
 struct RunFacts {
   Facts model, recipe;  // a resumed run must have the same
   Facts setting;        // may differ
-  int64_t steps_per_epoch = 1;
+  int64_t steps_per_epoch = 1, steps_per_evaluation = 1;
 };
 RunFacts run_facts(const TrainCommandOptions&, const DataSplits&, const Rank&);
 // Adds how the run's plan divides the network. This may differ from the checkpoint's plan, but the bits

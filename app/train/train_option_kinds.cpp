@@ -1,6 +1,7 @@
 #include "app/train/train_option_kinds.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
@@ -54,6 +55,15 @@ const auto options = std::to_array<TrainOption>({
     {"init-partial", extent},
     {"lr", recipe, "peak learning rate", [](const Options& o, int64_t) { return text(o.rate.peak); }},
     {"lr-schedule", recipe, "learning rate", [](const Options& o, int64_t) { return o.rate.schedule; }},
+    {"lr-milestones", recipe, "milestones",
+     [](const Options& o, int64_t) { return fmt::format("{}", fmt::join(o.rate.milestones, ",")); },
+     "0.5,0.75"},
+    {"lr-decay", recipe, "decay at milestones", [](const Options& o, int64_t) { return text(o.rate.decay); },
+     "0.1"},
+    {"lr-final", recipe, "final learning rate",
+     [](const Options& o, int64_t) { return text(o.rate.final_rate); }, "0"},
+    {"lr-rise", recipe, "share of the rise",
+     [](const Options& o, int64_t) { return text(o.rate.rise_share); }, "0.3"},
     {"warmup-steps", recipe, "warm-up steps",  // --warmup-epochs is reported in epochs
      [](const Options& o, int64_t per_epoch) {
        const bool from_recipe = o.recipe_warmup_steps > 0;
@@ -65,10 +75,14 @@ const auto options = std::to_array<TrainOption>({
     {"weight-decay", recipe, "weight decay",
      [](const Options& o, int64_t) { return text(o.sgd.weight_decay); }},
     {"nesterov", recipe, "nesterov", [](const Options& o, int64_t) { return text(o.nesterov); }},
+    {"evaluate-every", recipe, "steps between evaluations",  // 0: those of an epoch
+     [](const Options& o, int64_t) { return text(o.evaluation.every); }, "0"},
+    {"patience", extent},
     {"on-nan", extent},
     {"checkpoint", output},
     {"checkpoint-every", output},
     {"keep", output},
+    {"keep-best", output},
     {"resume", extent},
     {"max-time", extent},
     {"profile", speed},

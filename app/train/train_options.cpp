@@ -8,14 +8,12 @@
 
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
+#include "app/train/rate_options.h"
 #include "framework/error.h"
 #include "framework/module.h"
 
 namespace antichain {
 namespace {
-
-constexpr int64_t most_training_steps = 1'000'000'000;
-constexpr int most_epochs = 1'000'000;
 
 void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* epochs = app.add_option(
@@ -25,34 +23,6 @@ void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   check_whole(steps, 1, most_training_steps)->type_name("N")->group("Training");
   CLI::Option* seed = app.add_option("--seed", o.seed, "of weights, order, augmentation and dropout");
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
-}
-
-void add_rate_options(CLI::App& app, TrainCommandOptions& o) {
-  const std::string group = "Training";
-  CLI::Option* peak = app.add_option("--lr", o.rate.peak, "the learning rate's peak");
-  check_number(peak, 1e-12, 1e6)
-      ->type_name("X")
-      ->default_str("the recipe's, in proportion to the batch")
-      ->group(group);
-  CLI::Option* shape = app.add_option(
-      "--lr-schedule", o.rate.schedule,
-      fmt::format("its course over the run's steps: {}. step: a tenth from 50 % and a hundredth from 75 % of "
-                  "them on; cosine: down to 0; one-cycle: from a 25th up to the peak over 30 % of them, then "
-                  "down to nearly 0",
-                  fmt::join(learning_rate_names(), ", ")));
-  check_name(shape, "learning-rate schedule", learning_rate_names())
-      ->type_name("NAME")
-      ->default_str("the recipe's; with --steps alone it is as long as the recipe's epochs at least")
-      ->group(group);
-  CLI::Option* steps = app.add_option("--warmup-steps", o.rate.warmup_steps,
-                                      "rise linearly to the peak for so many steps first");
-  check_whole(steps, 0, most_training_steps)
-      ->type_name("N")
-      ->default_str("the recipe's, at most 30 % of the course; 0 with --lr-schedule")
-      ->group(group);
-  CLI::Option* epochs =
-      app.add_option("--warmup-epochs", o.warmup_epochs, "the same in epochs, also parts of one");
-  check_number(epochs, 0, most_epochs)->type_name("X")->excludes(steps)->group(group);
 }
 
 void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
@@ -98,6 +68,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
       "--resume goes on with a run");
   add_rate_options(app, o);
   add_sgd_options(app, o);
+  add_evaluation_options(app, o.evaluation);
   add_on_nan_option(app, o);
   add_checkpoint_options(app, o.checkpoint);
   add_planning_options(app, o.planning);
@@ -126,7 +97,7 @@ void check(const TrainCommandOptions& o) {
                       replicas, counted(o.network.microbatches, "micro-batch", "micro-batches")),
           "ask for more --microbatches or fewer replicas", ExitCode::usage);
   if (o.network.form != "cifar" && !o.data.dataset.starts_with("hdf5:")) {
-    throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels and 10 classes",
+    throw Error("the imagenet form is for larger images, but this data set has 32 x 32 pixels",
                 "train the cifar form, or --dataset hdf5:FILE; profile, plan and info know both",
                 ExitCode::usage);
   }
@@ -148,6 +119,7 @@ void check(const TrainCommandOptions& o) {
                             o.on_nan),
                 "leave out one of them", ExitCode::usage);
   check(o.checkpoint);
+  check(o.evaluation, !o.checkpoint.folder.empty());
 }
 
 RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
@@ -176,7 +148,10 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),
-      .device_augments = o.augment != "host"};
+      .device_augments = o.augment != "host",
+      .evaluate_every = o.evaluation.every,
+      .patience = o.evaluation.patience,
+      .keep_best = o.evaluation.keep_best};
 }
 
 }  // namespace antichain

@@ -1,6 +1,7 @@
 // TrainCommandOptions are the options of `antichain train`.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,11 +11,15 @@
 #include "app/options/checkpoint_options.h"
 #include "app/options/options.h"
 #include "app/options/planning_options.h"
+#include "app/train/evaluation_options.h"
 #include "framework/learning_rate.h"
 #include "framework/sgd.h"
 #include "pipeline/train/trainer.h"
 
 namespace antichain {
+
+inline constexpr int64_t most_training_steps = 1'000'000'000;
+inline constexpr int most_epochs = 1'000'000;
 
 struct TrainCommandOptions {
   NetworkOptions network;
@@ -33,6 +38,7 @@ struct TrainCommandOptions {
   SgdOptions sgd;
   bool nesterov = true;
   std::vector<std::string> departures;  // given options that the recipe also has values for
+  EvaluationOptions evaluation;
   std::string on_nan = "abort";
   std::string augment = "auto";  // where: host, device, or the device if it has memory of its own
   std::string settings;          // the command line's settings, which must be equal on all ranks

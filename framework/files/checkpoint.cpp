@@ -49,26 +49,42 @@ double number(const JsonReader& reader) {
   return x;
 }
 
+Json json_of(const BestEvaluation& b) {
+  return {{"step", b.step}, {"loss", digits(b.loss)}, {"accuracy", digits(b.accuracy)}, {"since", b.since}};
+}
+
+BestEvaluation best_from(JsonReader reader) {
+  const BestEvaluation b{.step = reader.at("step").integer(1),
+                         .loss = number(reader.at("loss")),
+                         .accuracy = number(reader.at("accuracy")),
+                         .since = reader.at("since").integer()};
+  reader.done();
+  return b;
+}
+
 Json json_of(const TrainPosition& p) {
-  return {{"step", p.step},
-          {"epoch", p.epoch},
-          {"batch", p.batch},
-          {"epoch_steps", p.epoch_steps},
-          {"epoch_loss", digits(p.epoch_loss)},
-          {"epoch_correct", digits(p.epoch_correct)},
-          {"epoch_s", digits(p.epoch_s)},
-          {"loss", digits(p.loss)}};
+  Json json = {{"step", p.step},
+               {"epoch", p.epoch},
+               {"batch", p.batch},
+               {"epoch_steps", p.epoch_steps},
+               {"epoch_loss", digits(p.epoch_loss)},
+               {"epoch_correct", digits(p.epoch_correct)},
+               {"epoch_s", digits(p.epoch_s)},
+               {"loss", digits(p.loss)}};
+  if (p.best.step > 0) json["best"] = json_of(p.best);
+  return json;
 }
 
 TrainPosition position_from(JsonReader reader) {
-  const TrainPosition p{.step = reader.at("step").integer(),
-                        .epoch = reader.at("epoch").integer(),
-                        .batch = reader.at("batch").integer(),
-                        .epoch_steps = reader.at("epoch_steps").integer(),
-                        .epoch_loss = number(reader.at("epoch_loss")),
-                        .epoch_correct = number(reader.at("epoch_correct")),
-                        .epoch_s = number(reader.at("epoch_s")),
-                        .loss = number(reader.at("loss"))};
+  TrainPosition p{.step = reader.at("step").integer(),
+                  .epoch = reader.at("epoch").integer(),
+                  .batch = reader.at("batch").integer(),
+                  .epoch_steps = reader.at("epoch_steps").integer(),
+                  .epoch_loss = number(reader.at("epoch_loss")),
+                  .epoch_correct = number(reader.at("epoch_correct")),
+                  .epoch_s = number(reader.at("epoch_s")),
+                  .loss = number(reader.at("loss"))};
+  if (reader.has("best")) p.best = best_from(reader.at("best"));
   reader.done();
   return p;
 }

@@ -21,14 +21,24 @@ class Damaged : public Error {
   using Error::Error;
 };
 
-// A TrainPosition says where a run stands between two steps. Sums are over the samples of the epoch so far.
-// Where `batch` is 0, they are over the epoch that has just ended and is not evaluated yet.
+// A BestEvaluation is the best of a run's evaluations so far: the one of the highest accuracy, and among
+// equal accuracies the one of the smallest loss.
+struct BestEvaluation {
+  int64_t step = 0;  // steps done; 0: there was none
+  double loss = 0, accuracy = 0;
+  int64_t since = 0;  // evaluations after it, of which none was better
+};
+
+// A TrainPosition says where a run stands between two steps. Sums are over the samples since the last
+// evaluation (of the epoch so far, where one follows each epoch). At a step that an evaluation follows, they
+// are those before it, and `best` does not know of it yet.
 struct TrainPosition {
   int64_t step = 0;              // steps done
   int64_t epoch = 0, batch = 0;  // of the next step
-  int64_t epoch_steps = 0;       // steps of the epoch that counted; others were skipped
+  int64_t epoch_steps = 0;       // steps since then that counted; others were skipped
   double epoch_loss = 0, epoch_correct = 0, epoch_s = 0;
   double loss = 0;  // mean of the last step
+  BestEvaluation best;
 };
 
 // Facts are names and values, as text. A run resumes only if its facts agree with the checkpoint's, and

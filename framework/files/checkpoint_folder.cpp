@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view complete = "step-", partial = ".partial-", removed = ".removed-";
+constexpr std::string_view complete = "step-", partial = ".partial-", partial_best = ".partial-best-",
+                           removed = ".removed-";
 constexpr size_t written_at_once = 8 << 20;
 
 [[noreturn]] void fail_to(const std::string& what, const std::string& path) {
@@ -108,30 +109,37 @@ std::vector<std::string> CheckpointFolder::list() const {
 }
 
 std::string CheckpointFolder::of_step(int64_t step) const { return path_ + "/" + name_of(complete, step); }
-std::string CheckpointFolder::partial_of(int64_t step) const { return path_ + "/" + name_of(partial, step); }
+std::string CheckpointFolder::best() const { return path_ + "/best"; }
+std::string CheckpointFolder::path_of(int64_t step, CheckpointKind kind) const {
+  return kind == CheckpointKind::best ? best() : of_step(step);
+}
+std::string CheckpointFolder::partial_of(int64_t step, CheckpointKind kind) const {
+  return path_ + "/" + name_of(kind == CheckpointKind::best ? partial_best : partial, step);
+}
 
 int CheckpointFolder::clean() const {
   int count = remove_tokens(path_);
-  for (const std::string_view prefix : {partial, removed})
+  for (const std::string_view prefix : {partial, partial_best, removed})
     for (const std::string& name : names(path_, prefix)) remove_all(path_ + "/" + name), ++count;
   return count;
 }
 
-void CheckpointFolder::begin(int64_t step) const {
-  const std::string folder = partial_of(step);
+void CheckpointFolder::begin(int64_t step, CheckpointKind kind) const {
+  const std::string folder = partial_of(step, kind);
   if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST) fail_to("make the folder", folder);
 }
 
-void CheckpointFolder::publish(const Manifest& manifest) const {
+void CheckpointFolder::publish(const Manifest& manifest, CheckpointKind kind) const {
   const int64_t step = manifest.position.step;
-  const std::string from = partial_of(step), to = of_step(step);
+  const std::string from = partial_of(step, kind), to = path_of(step, kind);
   for (const CheckpointFile& file : manifest.files) wait_until_whole(from, file, patience_s_);
   write_synced(from + "/" + checkpoint_manifest_name, to_json(manifest));
   sync_folder(from);
   if (::rename(from.c_str(), to.c_str()) != 0) {
     if (errno != ENOTEMPTY && errno != EEXIST) fail_to("rename into", to);
-    // A checkpoint of this step is already there: the run went back to an earlier step. The two are exchanged
-    // in one call, or one after the other where the file system has no such call.
+    // A checkpoint of this name is already there: of this step, because the run went back to an earlier one,
+    // or the best so far. The two are exchanged in one call, or one after the other where the file system has
+    // no such call.
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_EXCHANGE) != 0) {
       const std::string old = path_ + "/" + name_of(removed, step);
       if (::rename(to.c_str(), old.c_str()) != 0 || ::rename(from.c_str(), to.c_str()) != 0)
@@ -144,7 +152,9 @@ void CheckpointFolder::publish(const Manifest& manifest) const {
   sync_folder(path_);
 }
 
-void CheckpointFolder::discard(int64_t step) const { remove_all(partial_of(step)); }
+void CheckpointFolder::discard(int64_t step, CheckpointKind kind) const {
+  remove_all(partial_of(step, kind));
+}
 
 void CheckpointFolder::prune(int64_t step, int keep) const {
   for (const std::string& name : names(path_, complete)) {

@@ -2,7 +2,9 @@
 //
 //   lock                     held by the run that writes here (framework/files/folder_lock.h)
 //   step-000000001200/       a complete checkpoint: stage-0.h5 …, manifest.json
+//   best/                    the complete checkpoint of the best evaluation, where it is kept
 //   .partial-000000001300/   one being written; renamed into place when it is complete
+//   .partial-best-000000001200/  one being written that will be called best
 //   .removed-000000000900/   one being removed
 //   .token-0123456789abcdef-1    of rank 1, while the ranks find out whether they share the folder
 //
@@ -20,6 +22,10 @@
 
 namespace antichain {
 
+// Checkpoints of the newest steps are removed when there are more to keep. That of the best evaluation is
+// replaced when there is a better one.
+enum class CheckpointKind { of_step, best };
+
 class CheckpointFolder {
  public:
   static constexpr std::string_view token_prefix = ".token-";  // of names that clean() removes
@@ -29,25 +35,28 @@ class CheckpointFolder {
       : path_(std::move(path)), patience_s_(patience_s) {}
   const std::string& path() const { return path_; }
 
-  // Returns every checkpoint's folder, newest step first, whatever its state; nothing when the folder is
-  // missing.
+  // Returns the folder of every checkpoint that is called by its step, newest first, whatever its state;
+  // nothing when the folder is missing.
   std::vector<std::string> list() const;
-  std::string of_step(int64_t step) const;     // path of a complete one
-  std::string partial_of(int64_t step) const;  // path of one being written
+  std::string of_step(int64_t step) const;                       // path of a complete one
+  std::string best() const;                                      // path of the best one, which may be missing
+  std::string path_of(int64_t step, CheckpointKind kind) const;  // one of the two
+  // Returns the path of one being written.
+  std::string partial_of(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
 
   // Removes the remains of attempts that were cut short; returns how many.
   int clean() const;
   // Makes the folder for a new checkpoint. Any rank may call it. Throws Error with the system's reason.
-  void begin(int64_t step) const;
+  void begin(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
   // Publishes a checkpoint whose files are all written and synced. It reads each file as a restart would,
-  // adds the manifest, and renames the folder, which replaces a checkpoint of the same step. Throws Error
+  // adds the manifest, and renames the folder, which replaces a checkpoint of the same name. Throws Error
   // naming the file that differs from what was written, or with the system's reason; other checkpoints are
   // unchanged then.
-  void publish(const Manifest&) const;
+  void publish(const Manifest&, CheckpointKind kind = CheckpointKind::of_step) const;
   // Removes the partial checkpoint of this step, as far as that is possible.
-  void discard(int64_t step) const;
-  // Removes all but the newest `keep` checkpoints up to `step`. Later ones, from before the run went back,
-  // stay.
+  void discard(int64_t step, CheckpointKind kind = CheckpointKind::of_step) const;
+  // Removes all but the newest `keep` checkpoints up to `step`, and never the best one. Later ones, from
+  // before the run went back, stay.
   void prune(int64_t step, int keep) const;
 
  private:

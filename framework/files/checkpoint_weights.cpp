@@ -10,9 +10,9 @@ std::string newest(const std::string& path) {
   if (is_checkpoint(path)) return path;
   const std::string whole = newest_whole_checkpoint(path);
   if (whole.empty())
-    throw Error(
-        "there is no checkpoint in " + path,
-        "name a weight file, a folder that --checkpoint was given, or one of the folders step-… in it");
+    throw Error("there is no checkpoint in " + path,
+                "name a weight file, a folder that --checkpoint was given, or one of the folders step-… and "
+                "best in it");
   return whole;
 }
 

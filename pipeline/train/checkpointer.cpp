@@ -31,14 +31,15 @@ Checkpointer::Checkpointer(const CheckpointOptions& options, const TrainPosition
       state_bytes_(state_bytes(model)),
       newest_(options.resumed),
       newest_position_(start),
-      begin_(Clock::now()) {}
+      begin_(Clock::now()),
+      due_from_(begin_) {}
 
 bool Checkpointer::due_at(int64_t step) const {
   return on() && options_.every_steps > 0 && step % options_.every_steps == 0;
 }
 
 bool Checkpointer::due_now() const {
-  return on() && options_.every_s > 0 && seconds_since(begin_) >= options_.every_s;
+  return on() && options_.every_s > 0 && seconds_since(due_from_) >= options_.every_s;
 }
 
 double Checkpointer::cost_s() const {
@@ -47,7 +48,8 @@ double Checkpointer::cost_s() const {
 }
 
 bool Checkpointer::has(int64_t step) const {
-  return begun_ ? position_.step == step : newest_ == folder_.of_step(step);
+  if (begun_ && kind_ == CheckpointKind::of_step) return position_.step == step;
+  return newest_ == folder_.of_step(step);
 }
 
 bool Checkpointer::memory_allows_copy() const {
@@ -55,13 +57,15 @@ bool Checkpointer::memory_allows_copy() const {
                         std::min(available_memory_bytes(), address_space_bytes());
 }
 
-void Checkpointer::begin(const TrainPosition& position) {
+void Checkpointer::begin(const TrainPosition& position, CheckpointKind kind) {
   const auto start = Clock::now();
   finish();
   job_.activity().doing(fmt::format("copying the state for the checkpoint of step {}", position.step));
   begin_ = Clock::now();
+  if (kind == CheckpointKind::of_step) due_from_ = begin_;
   begun_ = true, told_ = false;
   position_ = position;
+  kind_ = kind;
   written_.reset(), verdict_.reset();
   parts_.clear();
   if (seat_.replica > 0) {
@@ -83,8 +87,8 @@ void Checkpointer::begin(const TrainPosition& position) {
 // On the writer's thread.
 std::string Checkpointer::write(const std::string& name, const std::function<void()>& beat) const {
   model_.context().backend().enter(model_.context());  // the thread has no device of its own
-  folder_.begin(position_.step);
-  SyncedFile file(folder_.partial_of(position_.step) + "/" + name, beat);
+  folder_.begin(position_.step, kind_);
+  SyncedFile file(folder_.partial_of(position_.step, kind_) + "/" + name, beat);
   copy_.write_hdf5(model_.context(), [&](std::string_view bytes) { file.write(bytes); });
   file.finish();
   return to_json(CheckpointFile{name, file.bytes(), file.hash(), copy_.tensors()});
@@ -123,7 +127,8 @@ void Checkpointer::tend() {
     bytes_ += manifest.files.back().bytes;
   }
   publisher_.start([this, manifest](const auto&) -> std::string {
-    folder_.publish(manifest);
+    folder_.publish(manifest, kind_);
+    if (kind_ == CheckpointKind::best) return "";
     try {
       folder_.prune(manifest.position.step, options_.keep);
     } catch (const Error& error) {
@@ -141,10 +146,10 @@ void Checkpointer::conclude(const std::string& failure, std::string warning) {
     warning += fmt::format(
         "{}the disk of {} is slow: this checkpoint took {:.0f} s, which is longer than --watchdog",
         warning.empty() ? "" : "; ", folder_.path(), last_s_);
-  if (!failure.empty()) folder_.discard(position_.step);
+  if (!failure.empty()) folder_.discard(position_.step, kind_);
   listener_({.step = position_.step,
              .bytes = bytes_,
-             .path = folder_.of_step(position_.step),
+             .path = folder_.path_of(position_.step, kind_),
              .seconds = last_s_,
              .held_up_s = held_up_s_,
              .failure = failure,
@@ -161,8 +166,8 @@ std::string Checkpointer::finish() {
   for (tend(); job_.rank() == 0 && !verdict_; tend()) ::usleep(500);
   const std::string failure = job_.broadcast(verdict_.value_or(""));
   begun_ = false;
-  if (!failure.empty()) folder_.discard(position_.step);  // where this rank's folder is another one
-  if (failure.empty()) {
+  if (!failure.empty()) folder_.discard(position_.step, kind_);  // where this rank's folder is another one
+  if (failure.empty() && kind_ == CheckpointKind::of_step) {
     newest_ = folder_.of_step(position_.step);
     newest_position_ = position_;
   }

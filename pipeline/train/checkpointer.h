@@ -51,11 +51,11 @@ class Checkpointer {
   bool due_at(int64_t step) const;  // by number: the same on every rank
   bool due_now() const;             // by time: for rank 0 to say
   double cost_s() const;            // what saving takes: measured, or a guess before the first one
-  // Says whether a checkpoint of this step is complete or under way.
+  // Says whether a checkpoint of this step, called by it, is complete or under way.
   bool has(int64_t step) const;
 
   // Collective. It begins one, after the one under way has ended.
-  void begin(const TrainPosition&);
+  void begin(const TrainPosition&, CheckpointKind kind = CheckpointKind::of_step);
   // At each step's end a rank tells rank 0 its status, which is mostly empty, and rank 0 takes that of all.
   std::string status();
   void take_status(int rank, const std::string& status);
@@ -66,7 +66,8 @@ class Checkpointer {
   // Collective. It goes back to the newest complete checkpoint of this run: it sets the stage's state and
   // returns where training goes on from, or nothing when there is none.
   std::optional<TrainPosition> rewind();
-  const std::string& newest() const { return newest_; }  // complete, as of the last finish(); or ""
+  // Returns the newest that is called by its step and was complete at the last finish(); or "".
+  const std::string& newest() const { return newest_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -88,12 +89,14 @@ class Checkpointer {
   // These belong to the one under way.
   bool begun_ = false;
   TrainPosition position_;
+  CheckpointKind kind_ = CheckpointKind::of_step;
   StateCopy copy_;
   bool copied_ = false;
   Background writer_;
   std::optional<Background::Outcome> written_;
   bool told_ = false;
   Clock::time_point begin_;
+  Clock::time_point due_from_;  // the begin of the last one that is called by its step
   double held_up_s_ = 0;
 
   // These are rank 0's.

@@ -54,6 +54,10 @@ StopVerdict StepBoundary::pass_batch() {
   return read(job_.broadcast(job_.rank() == 0 ? answer(batches_) : ""), batches_);
 }
 
+void StepBoundary::end_early() {
+  if (job_.rank() != 0 && holds_after_ > steps_.passed) job_.take(0);
+}
+
 void StepBoundary::Rhythm::plan_next() {
   const auto now = Clock::now();
   unit_s = std::chrono::duration<double>(now - last_at).count() / double(passed - last);

@@ -42,6 +42,9 @@ class StepBoundary {
   // Collective, between two batches of an evaluation, where nothing else is gathered. It decides more rarely,
   // because it drains the pipeline.
   StopVerdict pass_batch();
+  // Every rank calls this where the run ends before its last step. An answer that would have held later is
+  // taken and forgotten.
+  void end_early();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -16,6 +16,7 @@
 #include "pipeline/host/starved_time.h"
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/schedule/policy.h"
+#include "pipeline/train/best_watch.h"
 #include "pipeline/train/loader_source.h"
 #include "pipeline/train/step_gather.h"
 #include "pipeline/train/weights_io.h"
@@ -53,13 +54,15 @@ class Trainer {
         test_size_(data.test->size()),
         nan_policy_(options.on_nan, model.graph(), job_),
         per_epoch_(train_samples_.sampler().batches()),
+        period_(options.evaluate_every > 0 ? options.evaluate_every : per_epoch_),
         total_(total_steps(options, per_epoch_)),
         position_(options.start),
+        best_(options.patience, options.start.best),
         checkpointer_(options.checkpoint, options.start, model, seat_, job_,
                       [&](const CheckpointReport& report) { observer.on_checkpoint(report); }),
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
         results_(job_, boundary_),
-        epoch_s_before_(options.start.epoch_s) {
+        period_s_before_(options.start.epoch_s) {
     ANTICHAIN_CHECK(options.on_nan == OnNan::abort || lag() == 0,
                     "steps are apart where ranks agree before an update");
     training_.set_judge(
@@ -69,27 +72,33 @@ class Trainer {
   }
 
   TrainResult run() {
-    TrainResult result{.steps = total_, .memory_bytes = training_.bytes()};
+    TrainResult result{.memory_bytes = training_.bytes()};
     std::vector<double> step_seconds;
     StopRequests::training_begins();
     time_.enter(Spent::other);
-    if (position_.step > 0 && position_.batch == 0) end_epoch();  // it was saved before its evaluation
-    while (position_.step < total_) {
-      if (position_.batch == 0) begin_epoch();
+    if (position_.step > 0 && ends_period()) end_period();  // it was saved before its evaluation
+    while (position_.step < total_ && !ends_early()) {
+      if (ends_period()) begin_period();
       const bool traced = position_.step == traced_step();
       if (traced) begin_together();
       const StepResult mine = train_step(traced, step_seconds);
       if (traced) result.events = gather_events(job_, schedule_, mine.events);
       pass_boundary();
-      if (position_.batch == 0) end_epoch();
+      if (ends_period()) end_period();
     }
     settle();
-    if (checkpointer_.on() && !checkpointer_.has(total_)) save();
+    if (ends_early()) boundary_.end_early();
+    if (checkpointer_.on() && !checkpointer_.has(position_.step)) save();
     if (checkpointer_.on()) time_.enter(Spent::checkpoint);
     result.unsaved = checkpointer_.finish();
     if (!result.unsaved.empty() && !checkpointer_.newest().empty())
       result.unsaved += "; the newest complete checkpoint is " + checkpointer_.newest();
     tell_times();
+    result.steps = position_.step;
+    result.best = best_.best();
+    if (ends_early())
+      result.ended_early = fmt::format("{} evaluations after that of step {} were not better",
+                                       result.best.since, result.best.step);
     result.step_s = median_after_first(std::move(step_seconds));
     result.loss = position_.loss;
     result.accuracy = accuracy_;
@@ -114,10 +123,15 @@ class Trainer {
     return options_.trace ? std::min<int64_t>(options_.start.step + 3, total_ - 1) : -1;
   }
 
-  void begin_epoch() {
-    epoch_start_ = Clock::now();
+  // Says whether an evaluation follows the step that was done last, or it is the beginning.
+  bool ends_period() const { return position_.step % period_ == 0; }
+  bool ends_early() const { return best_.exhausted() && position_.step < total_; }
+
+  void begin_period() {
+    period_start_ = Clock::now();
+    position_.best = best_.best();
     position_.epoch_steps = 0;
-    position_.epoch_loss = position_.epoch_correct = epoch_s_before_ = 0;
+    position_.epoch_loss = position_.epoch_correct = period_s_before_ = 0;
   }
 
   // By so many steps rank 0 may be behind with results. A rank alone has them at once.
@@ -193,7 +207,7 @@ class Trainer {
                                 : BatchPosition{position_.epoch + 1, 0};
   }
 
-  // Into the epoch's sums, where the step was not skipped.
+  // Into the sums since the last evaluation, where the step was not skipped.
   void count(const StepResult& sum) {
     position_.loss = sum.loss / options_.batch;
     accuracy_ = sum.correct / options_.batch;
@@ -237,11 +251,11 @@ class Trainer {
     if (!verdict.stop.empty()) stop(verdict);
   }
 
-  void save() {
+  void save(CheckpointKind kind = CheckpointKind::of_step) {
     settle();
-    position_.epoch_s = epoch_s();
+    position_.epoch_s = period_s();
     const Spent before = time_.enter(Spent::checkpoint);
-    checkpointer_.begin(position_);
+    checkpointer_.begin(position_, kind);
     time_.enter(before);
   }
 
@@ -272,11 +286,14 @@ class Trainer {
     if (job_.rank() == 0) observer_.on_end(all);
   }
 
-  double epoch_s() const { return epoch_s_before_ + seconds_since(epoch_start_); }
+  double period_s() const { return period_s_before_ + seconds_since(period_start_); }
 
-  void end_epoch() {
+  void end_period() {
     settle();
-    EpochReport report{.epoch = position_.epoch - 1, .step = position_.step, .train_s = epoch_s()};
+    EvaluationReport report{.epoch = (position_.step - 1) / per_epoch_,
+                            .step = position_.step,
+                            .ends_epoch = position_.batch == 0,
+                            .train_s = period_s()};
     const double samples = double(std::max<int64_t>(position_.epoch_steps, 1)) * options_.batch;
     report.train_loss = position_.epoch_loss / samples;
     report.train_accuracy = position_.epoch_correct / samples;
@@ -287,17 +304,21 @@ class Trainer {
     report.test_s = seconds_since(start);
     report.test_loss = test.loss / double(test_size_);
     report.test_accuracy = test.correct / double(test_size_);
-    if (job_.rank() == 0) observer_.on_epoch(report);
-    look_at_test(report);
+    const BestWatch::Judgement judged =
+        best_.judge(job_, report.step, report.test_loss, report.test_accuracy);
+    if (job_.rank() == 0) observer_.on_evaluation(report);
+    look_at_test(report, judged.finite);
+    if (judged.better && options_.keep_best && checkpointer_.on()) save(CheckpointKind::best);
   }
 
   // A test loss that is no finite number, while every step's was: a weight or a statistic must have gone
   // wrong.
-  void look_at_test(const EpochReport& report) {
-    const bool bad = !job_.broadcast(std::isfinite(report.test_loss) ? "" : "bad").empty();
-    bad_test_ = bad ? first_bad_number(model_, job_) : "";
-    if (!bad) return;
-    bad_test_ = fmt::format("the test loss after epoch {} is no finite number: {}", report.epoch + 1,
+  void look_at_test(const EvaluationReport& report, bool finite) {
+    bad_test_ = finite ? "" : first_bad_number(model_, job_);
+    if (finite) return;
+    const std::string when =
+        report.ends_epoch ? fmt::format("epoch {}", report.epoch + 1) : fmt::format("step {}", report.step);
+    bad_test_ = fmt::format("the test loss after {} is no finite number: {}", when,
                             bad_test_.empty() ? "the network's outputs are too large" : bad_test_);
     if (options_.on_nan == OnNan::abort)
       throw Error(bad_test_, "use a smaller --lr, or go on all the same with --on-nan skip",
@@ -332,16 +353,17 @@ class Trainer {
   LoaderSource train_samples_, test_samples_;
   const int64_t test_size_;
   NanPolicy nan_policy_;
-  const int64_t per_epoch_, total_;  // steps
+  const int64_t per_epoch_, period_, total_;  // steps; an evaluation follows each period
   TrainPosition position_;
+  BestWatch best_;
   std::optional<double> accuracy_;  // of the last step
   std::string bad_test_;
   Checkpointer checkpointer_;
   StepBoundary boundary_;
   StepResults results_;
   std::deque<EndedStep> ended_;  // whose results are not known yet
-  Clock::time_point epoch_start_ = Clock::now();
-  double epoch_s_before_;  // of the epoch, before this run
+  Clock::time_point period_start_ = Clock::now();
+  double period_s_before_;  // of the period, before this run
   TimeSheet time_;
   const StarvedTime starved_;
 };

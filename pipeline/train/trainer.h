@@ -1,5 +1,7 @@
 // The trainer runs steps and epochs: it feeds the runner batches and learning rates, evaluates over the whole
-// test set through the same pipeline, and tells an observer on rank 0 what happened.
+// test set through the same pipeline, and tells an observer on rank 0 what happened. An evaluation follows
+// each epoch, or every so many steps. The last checkpoint before it is a state in which it has not happened,
+// so a run that goes on from there evaluates first, with the same result.
 //
 // Where steps overlap, rank 0 hears of a step's results while the next one runs. The pipeline drains for a
 // checkpoint, an evaluation, a traced step, and at the end.
@@ -32,6 +34,9 @@ struct TrainOptions {
   // ranks agree before an update, which they do unless `on_nan` is abort.
   Steps between_ranks = Steps::apart;
   bool device_augments = true;       // where it has memory of its own: images travel as bytes
+  int64_t evaluate_every = 0;        // steps between evaluations; 0: an epoch
+  int patience = 0;                  // so many evaluations without a better one end the run; 0: none does
+  bool keep_best = false;            // among the checkpoints
   TrainPosition start;               // where to go on; the stage has the state of that moment
   CheckpointOptions checkpoint;      // none are written without a folder
   std::optional<Deadline> deadline;  // stop before, with everything saved
@@ -45,8 +50,10 @@ struct StepReport {
   int64_t skipped = 0;          // steps so far that did not
 };
 
-struct EpochReport {
+// The training figures are means over the steps since the last evaluation.
+struct EvaluationReport {
   int64_t epoch = 0, step = 0;  // steps done
+  bool ends_epoch = true;
   double train_loss = 0, train_accuracy = 0, test_loss = 0, test_accuracy = 0;
   double train_s = 0, test_s = 0;
 };
@@ -56,14 +63,16 @@ class TrainObserver {
  public:
   virtual ~TrainObserver() = default;
   virtual void on_step(const StepReport&) {}
-  virtual void on_epoch(const EpochReport&) {}
+  virtual void on_evaluation(const EvaluationReport&) {}
   virtual void on_checkpoint(const CheckpointReport&) {}
   // Says by rank where the time went. It is called at the end, also where a signal or the deadline brings it.
   virtual void on_end(const std::vector<TimeSheet>&) {}
 };
 
 struct TrainResult {
-  int64_t steps = 0;
+  int64_t steps = 0;               // done in all
+  std::string ended_early;         // why it ended before its last step, or ""; on every rank
+  BestEvaluation best;             // on every rank
   double step_s = 0;               // median of the steps after the first; 0 when there was none left to do
   double loss = 0;                 // mean of the last step, on rank 0
   std::optional<double> accuracy;  // of that step, on rank 0; nothing where there was none left to do

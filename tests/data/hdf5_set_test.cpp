@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <numeric>
 
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "data/loader.h"
 #include "data/pack.h"
 #include "framework/files/hdf5_arrays.h"
@@ -205,7 +205,7 @@ TEST(Pack, AUnpackedAndAPackedSetFeedTheSameBits) {
   write_bytes(folder.path() / "data_batch_1.bin", records(37));
   write_bytes(folder.path() / "data_batch_2.bin", records(10, 50));
   write_bytes(folder.path() / "test_batch.bin", records(11, 4));
-  const DataSplits cifar = read_cifar10(folder.str());
+  const DataSplits cifar = read_cifar(cifar10(), folder.str());
   for (const bool interleaved : {false, true}) {
     for (const bool compressed : {false, true}) {
       const std::string file = folder.str() + "/packed.h5";
@@ -230,7 +230,7 @@ TEST(Pack, EqualSetsMakeEqualBytesAndNoPartIsLeft) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", records(20));
   write_bytes(folder.path() / "test_batch.bin", records(3));
-  const DataSplits cifar = read_cifar10(folder.str());
+  const DataSplits cifar = read_cifar(cifar10(), folder.str());
   const auto bytes = [&](const std::string& name) {
     pack(cifar, folder.str() + "/" + name);
     std::ifstream in(folder.path() / name, std::ios::binary);
@@ -293,7 +293,7 @@ TEST(Pack, ADiskThatIsFullIsOneLine) {
   const TemporaryFolder folder;
   write_bytes(folder.path() / "data_batch_1.bin", records(48));
   write_bytes(folder.path() / "test_batch.bin", records(23));
-  const DataSplits cifar = read_cifar10(folder.str());
+  const DataSplits cifar = read_cifar(cifar10(), folder.str());
   ::signal(SIGXFSZ, SIG_IGN);
   rlimit before, small;
   ::getrlimit(RLIMIT_FSIZE, &before);

@@ -5,9 +5,10 @@
 #include <cstdlib>
 #include <functional>
 
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "data/command.h"
 #include "tests/data/temporary_folder.h"
+#include "tests/expect_error.h"
 
 namespace antichain {
 namespace {
@@ -56,16 +57,16 @@ class Obtain : public ::testing::Test {
 };
 
 TEST_F(Obtain, AUsersFolderIsTakenAsItIs) {
-  EXPECT_EQ(obtain_cifar10({.data_dir = "/somewhere"}).directory, "/somewhere");
+  EXPECT_EQ(obtain_published(cifar10(), {.data_dir = "/somewhere"}).directory, "/somewhere");
   setenv("CIFAR10_DIR", "/elsewhere", 1);
-  EXPECT_EQ(obtain_cifar10({.data_dir = "/somewhere"}).directory, "/somewhere");
-  EXPECT_EQ(obtain_cifar10({}).directory, "/elsewhere");
+  EXPECT_EQ(obtain_published(cifar10(), {.data_dir = "/somewhere"}).directory, "/somewhere");
+  EXPECT_EQ(obtain_published(cifar10()).directory, "/elsewhere");
   unsetenv("CIFAR10_DIR");
 }
 
 TEST_F(Obtain, AGeneratedSetThatLostSomethingIsMadeAnew) {
   const Obtained first = obtain_synthetic(options("", ""));
-  const uint64_t contents = read_cifar10(first.directory).train->contents();
+  const uint64_t contents = read_cifar(cifar10(), first.directory).train->contents();
   const fs::path folder = first.directory;
   const std::vector<std::function<void()>> losses = {
       [&] { fs::resize_file(folder / "data_batch_1.bin", 3073 * 6); },
@@ -75,8 +76,8 @@ TEST_F(Obtain, AGeneratedSetThatLostSomethingIsMadeAnew) {
     lose();
     const Obtained again = obtain_synthetic(options("", ""));
     EXPECT_NE(again.note.find("were not whole: they are made anew"), std::string::npos) << again.note;
-    EXPECT_EQ(read_cifar10(again.directory).train->contents(), contents);
-    EXPECT_EQ(read_cifar10(again.directory).train->name(), "generated (not CIFAR-10)");
+    EXPECT_EQ(read_cifar(cifar10(), again.directory).train->contents(), contents);
+    EXPECT_EQ(read_cifar(cifar10(), again.directory).train->name(), "generated (not CIFAR-10)");
     EXPECT_EQ(parts_left(), 0);
     EXPECT_EQ(obtain_synthetic(options("", "")).note, "");
   }
@@ -85,12 +86,12 @@ TEST_F(Obtain, AGeneratedSetThatLostSomethingIsMadeAnew) {
 TEST_F(Obtain, UnpacksAVerifiedArchiveIntoTheCacheOnce) {
   if (!has_curl()) GTEST_SKIP() << "curl is not installed";
   const std::string file = archive();
-  const Obtained first = obtain_cifar10(options("file://" + file, md5(file)));
+  const Obtained first = obtain_published(cifar10(), options("file://" + file, md5(file)));
   EXPECT_NE(first.note.find("downloaded"), std::string::npos);
-  EXPECT_EQ(read_cifar10(first.directory).train->size(), 6);
+  EXPECT_EQ(read_cifar(cifar10(), first.directory).train->size(), 6);
   EXPECT_EQ(parts_left(), 0);
   fs::remove(file);
-  const Obtained second = obtain_cifar10(options("file://" + file, "-"));
+  const Obtained second = obtain_published(cifar10(), options("file://" + file, "-"));
   EXPECT_EQ(second.directory, first.directory);
   EXPECT_EQ(second.note, "");
 }
@@ -98,9 +99,9 @@ TEST_F(Obtain, UnpacksAVerifiedArchiveIntoTheCacheOnce) {
 TEST_F(Obtain, AWrongChecksumIsSaidAndNothingIsKept) {
   if (!has_curl()) GTEST_SKIP() << "curl is not installed";
   const std::string file = archive();
-  const Obtained got = obtain_cifar10(options("file://" + file, "0123"));
+  const Obtained got = obtain_published(cifar10(), options("file://" + file, "0123"));
   EXPECT_NE(got.note.find("MD5 sum is " + md5(file) + ", not 0123"), std::string::npos) << got.note;
-  EXPECT_EQ(read_cifar10(got.directory).train->name(), "generated (not CIFAR-10)");
+  EXPECT_EQ(read_cifar(cifar10(), got.directory).train->name(), "generated (not CIFAR-10)");
   EXPECT_FALSE(fs::exists(fs::path(cache()) / "cifar-10-batches-bin"));
   EXPECT_EQ(parts_left(), 0);
 }
@@ -108,19 +109,27 @@ TEST_F(Obtain, AWrongChecksumIsSaidAndNothingIsKept) {
 TEST_F(Obtain, AnArchiveOfSomethingElseIsSaid) {
   if (!has_curl()) GTEST_SKIP() << "curl is not installed";
   const std::string file = archive("other-folder");
-  const Obtained got = obtain_cifar10(options("file://" + file, md5(file)));
+  const Obtained got = obtain_published(cifar10(), options("file://" + file, md5(file)));
   EXPECT_NE(got.note.find("could not be unpacked"), std::string::npos) << got.note;
 }
 
 TEST_F(Obtain, WithoutANetworkTheImagesAreGeneratedAndSaidToBe) {
-  const Obtained got = obtain_cifar10(options("file:///nowhere/archive.tar.gz", "0123"));
+  const Obtained got = obtain_published(cifar10(), options("file:///nowhere/archive.tar.gz", "0123"));
   EXPECT_NE(got.note.find("not CIFAR-10"), std::string::npos) << got.note;
   EXPECT_EQ(got.note.find('\n'), std::string::npos);
-  const DataSplits sets = read_cifar10(got.directory);
+  const DataSplits sets = read_cifar(cifar10(), got.directory);
   EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");
   EXPECT_EQ(sets.train->size(), 12);
   EXPECT_EQ(parts_left(), 0);
   EXPECT_EQ(obtain_synthetic(options("", "")).directory, got.directory);
+}
+
+TEST_F(Obtain, NothingTakesThePlaceOfCifar100) {
+  setenv("CIFAR100_DIR", "/elsewhere", 1);
+  EXPECT_EQ(obtain_published(cifar100()).directory, "/elsewhere");
+  unsetenv("CIFAR100_DIR");
+  expect_error([&] { obtain_published(cifar100(), options("file:///nowhere/archive.tar.gz", "0123")); },
+               {"CIFAR-100 was not given (--data-dir or CIFAR100_DIR)", "cifar-100-binary.tar.gz"});
 }
 
 TEST(Command, ReportsOutputStatusAndAbsence) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <map>
 
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "framework/json.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
@@ -23,7 +23,7 @@ std::array<uint8_t, 3072> draw(int64_t index, int label) {
 TEST(Synthetic, IsReadBackWithItsLabelOnIt) {
   const TemporaryFolder folder;
   write_synthetic(folder.str(), {.train_images = 10'020, .test_images = 33});
-  const DataSplits sets = read_cifar10(folder.str());
+  const DataSplits sets = read_cifar(cifar10(), folder.str());
   EXPECT_EQ(sets.train->size(), 10'020);
   EXPECT_EQ(sets.test->size(), 33);
   EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");

@@ -43,6 +43,40 @@ TEST(LearningRate, StepIsPyTorchsMultiStep) {
                {{0, 0.3}, {49, 0.3}, {50, 0.03}, {74, 0.03}, {75, 0.003}, {99, 0.003}});
 }
 
+TEST(LearningRate, NumbersOfASchedulesOwnAreAlsoPyTorchs) {
+  expect_rates({.schedule = "cosine", .peak = 0.3, .final_rate = 0.01}, 100,
+               {{0, 0.3},
+                {1, 0.2999284512530311},
+                {25, 0.2575304832720493},
+                {50, 0.15500000000000003},
+                {99, 0.010071548746968919}});
+  expect_rates({.schedule = "step", .peak = 0.3, .milestones = {0.3, 0.6, 0.9}, .decay = 0.2}, 100,
+               {{0, 0.3}, {29, 0.3}, {30, 0.06}, {59, 0.06}, {60, 0.012}, {89, 0.012}, {90, 0.0024}});
+  expect_rates({.schedule = "one-cycle", .peak = 0.3, .rise_share = 0.1}, 100,
+               {{0, 0.01200000000000001},
+                {5, 0.18100533758403797},
+                {9, 0.3},
+                {10, 0.2999086244183682},
+                {50, 0.17087648164014924},
+                {99, 1.2e-06}});
+}
+
+TEST(LearningRate, RefusesNumbersThatMakeNoSense) {
+  for (const LearningRateOptions& wrong :
+       std::initializer_list<LearningRateOptions>{{.milestones = {0.7, 0.2}},
+                                                  {.milestones = {NAN}},
+                                                  {.milestones = {0.5, 1.5}},
+                                                  {.decay = 0},
+                                                  {.decay = 2},
+                                                  {.peak = 0.1, .final_rate = 0.2},
+                                                  {.final_rate = -1},
+                                                  {.rise_share = 1.1}}) {
+    EXPECT_THROW(LearningRate{wrong}, Error);
+  }
+  for (const double whole : {0.0, 1.0})
+    EXPECT_NEAR(LearningRate({.peak = 0.3, .rise_share = whole}).rate(whole == 0 ? 0 : 9, 10), 0.3, 1e-12);
+}
+
 TEST(LearningRate, WarmUpRisesLinearlyAndTheScheduleFollows) {
   const LearningRateOptions options{.schedule = "cosine", .peak = 0.4, .warmup_steps = 4};
   expect_rates(options, 104, {{0, 0.1}, {1, 0.2}, {2, 0.3}, {3, 0.4}, {4, 0.4}, {54, 0.2}});

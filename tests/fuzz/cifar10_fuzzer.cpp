@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "data/cifar10.h"
+#include "data/cifar.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -16,13 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return fuzz(data, size, [&](const std::string& bytes) {
     for (const char* name : {"/data_batch_1.bin", "/test_batch.bin"})
       std::ofstream(folder + name, std::ios::binary | std::ios::trunc) << bytes;
-    const DataSplits sets = read_cifar10(folder);
-    std::vector<uint8_t> pixels(Cifar10Format::pixel_bytes);
+    const DataSplits sets = read_cifar(cifar10(), folder);
+    std::vector<uint8_t> pixels(PublishedSet::pixel_bytes);
     for (int64_t i = 0; i < sets.train->size(); ++i) {
       sets.train->image(i, pixels);
       if (sets.train->label(i) < 0 || sets.train->label(i) > 9) fuzz_fail("a label without a class", "");
     }
-    if (sets.test->size() * Cifar10Format::record_bytes != int64_t(bytes.size()))
-      fuzz_fail("images lost", "");
+    if (sets.test->size() * cifar10().record_bytes() != int64_t(bytes.size())) fuzz_fail("images lost", "");
   });
 }

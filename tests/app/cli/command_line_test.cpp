@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <filesystem>
 
 #include "app/cli/checks.h"
@@ -256,6 +257,20 @@ TEST(Commands, RefuseWhatTheyCantUse) {
   };
   expect_error([&] { run({"train", "--dataset", "imagenet"}); }, {"imagenet", "cifar10"});
   expect_error([&] { run({"train", "--lr-schedule", "up"}); }, {"'up'", "one-cycle"});
+  const auto with_schedule = [&](const std::string& name, const std::string& option,
+                                 const std::string& value) {
+    run({"train", "--lr-schedule", name, option, value});
+  };
+  for (const auto& [option, value, owner, other] :
+       {std::array{"--lr-milestones", "0.2,0.8", "step", "cosine"},
+        std::array{"--lr-decay", "0.5", "step", "constant"},
+        std::array{"--lr-final", "0.001", "cosine", "one-cycle"},
+        std::array{"--lr-rise", "0.2", "one-cycle", "step"}})
+    expect_error([&] { with_schedule(other, option, value); }, {option, owner, "leave it out", other});
+  expect_error([&] { with_schedule("step", "--lr-milestones", "0.5,"); }, {"--lr-milestones", "'0.5,'"});
+  expect_error([&] { with_schedule("step", "--lr-milestones", "0.7,0.2"); }, {"0.7, 0.2", "rising order"});
+  expect_error([&] { with_schedule("step", "--lr-milestones", "30,60"); }, {"30, 60", "from 0 to 1"});
+  expect_error([&] { with_schedule("cosine", "--lr-final", "100"); }, {"to 100", "from 0 to the peak"});
   expect_error([&] { run({"profile", "--precision", "bf61"}); }, {"'bf61'", "float32", "bf16"});
   expect_error(
       [&] {

@@ -43,6 +43,27 @@ TEST_F(DataCommands, AFolderIsNoHdf5File) {
                    "--dataset hdf5:set wants a file, and set is a folder", command);
 }
 
+TEST_F(DataCommands, Cifar100TrainsAHundredClasses) {
+  std::vector<uint8_t> bytes;
+  for (int r = 0; r < 24; ++r) {
+    bytes.insert(bytes.end(), {uint8_t(r % 20), uint8_t(99 - r)});
+    bytes.insert(bytes.end(), 3072, uint8_t(9 * r));
+  }
+  write_bytes(file("hundred/train.bin"), bytes);
+  write_bytes(file("hundred/test.bin"), bytes);
+  const ProgramRun trained = run(
+      "train --model resnet20 --batch 8 --microbatches 2 --epochs 1 --lr 0.01 --local 2 --dataset cifar100 "
+      "--data-dir hundred --results kept");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("CIFAR-100 (a subset)"), std::string::npos) << trained.out;
+  const ProgramRun tested =
+      run("evaluate --model resnet20 --weights kept/weights.h5 --dataset cifar100 --data-dir hundred");
+  EXPECT_EQ(tested.code, 0) << tested.err;
+  EXPECT_NE(run("data show hundred").out.find("100 classes"), std::string::npos);
+  expect_refused(run("train --model resnet20 --data-dir hundred"), 2, "not of CIFAR-10",
+                 "cifar10 of a hundred");
+}
+
 TEST_F(DataCommands, ShowListsSplitsAndClasses) {
   const ProgramRun shown = run("data show set");
   ASSERT_EQ(shown.code, 0) << shown.err;

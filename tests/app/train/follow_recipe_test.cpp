@@ -87,6 +87,20 @@ TEST(FollowRecipe, AGivenScheduleEndsWithTheRun) {
   EXPECT_EQ(rate_course(told({"--epochs", "1"}), batches).steps, batches) << "as one with --epochs";
 }
 
+TEST(FollowRecipe, AScheduleTakesItsOwnOptions) {
+  const TrainCommandOptions step = told({"--lr", "0.2", "--lr-schedule", "step", "--lr-milestones", "0.2,0.6",
+                                         "--lr-decay", "0.5", "--epochs", "1"});
+  EXPECT_DOUBLE_EQ(rate_at(step, 19), 0.2);
+  EXPECT_DOUBLE_EQ(rate_at(step, 20), 0.1);
+  EXPECT_DOUBLE_EQ(rate_at(step, 60), 0.05);
+  const TrainCommandOptions cosine =
+      told({"--lr", "0.2", "--lr-schedule", "cosine", "--lr-final", "0.1", "--epochs", "1"});
+  EXPECT_DOUBLE_EQ(rate_at(cosine, 50), 0.15);
+  const TrainCommandOptions cycle =
+      told({"--lr", "0.2", "--lr-schedule", "one-cycle", "--lr-rise", "0.1", "--epochs", "1"});
+  EXPECT_DOUBLE_EQ(rate_at(cycle, 9), 0.2);
+}
+
 TEST(FollowRecipe, WarmsUpForAThirdOfAShortCourseAtMost) {
   const auto warmup = [](std::vector<std::string> more, int64_t batches_per_epoch) {
     more.insert(more.begin(), {"--model", "resnet18"});

@@ -28,18 +28,18 @@ TEST(TrainOptionKinds, AreThese) {
        {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision",
         "stochastic-depth"}},
       {"recipe",
-       {"batch", "lr", "lr-schedule", "microbatches", "momentum", "nesterov", "seed", "warmup-epochs",
-        "warmup-steps", "weight-decay"}},
+       {"batch", "evaluate-every", "lr", "lr-decay", "lr-final", "lr-milestones", "lr-rise", "lr-schedule",
+        "microbatches", "momentum", "nesterov", "seed", "warmup-epochs", "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
-      {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "resume", "steps"}},
+      {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
       {"speed", {"at-most",       "augment",      "backward-split",   "chunks",         "cluster",
                  "cuts",          "in-flight",    "link-bytes-per-s", "link-latency-s", "local",
                  "max-states",    "memory-bytes", "objective",        "overlap-steps",  "profile",
                  "profile-cache", "schedule",     "stages",           "transport",      "watchdog"}},
       {"output",
-       {"checkpoint", "checkpoint-every", "config", "help", "json", "keep", "metrics", "quiet", "results",
-        "trace"}}};
+       {"checkpoint", "checkpoint-every", "config", "help", "json", "keep", "keep-best", "metrics", "quiet",
+        "results", "trace"}}};
   EXPECT_EQ(by_kind(), expected);
 }
 

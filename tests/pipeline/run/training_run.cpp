@@ -44,9 +44,11 @@ class Recorder : public TrainObserver {
     run_.losses.push_back(report.loss);
     case_.on_step(report);
   }
-  void on_epoch(const EpochReport& report) override {
+  void on_evaluation(const EvaluationReport& report) override {
     run_.test_accuracy = report.test_accuracy;
     run_.epoch_losses.push_back(report.train_loss);
+    run_.evaluated.push_back(report.step);
+    run_.test_losses.push_back(report.test_loss);
   }
   void on_checkpoint(const CheckpointReport& report) override { run_.checkpoints.push_back(report); }
 
@@ -90,7 +92,10 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
             .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
             .on_nan = c.on_nan,
             .between_ranks = c.on_nan == OnNan::abort ? c.between_ranks : Steps::apart,
-            .device_augments = c.device_augments};
+            .device_augments = c.device_augments,
+            .evaluate_every = c.evaluate_every,
+            .patience = c.patience,
+            .keep_best = c.keep_best};
         if (c.epochs > 0) options.epochs = c.epochs, options.steps = c.until;
         if (!c.checkpoint.empty()) {
           options.checkpoint = {
@@ -110,6 +115,9 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         if (transport.rank() != 0) return;
         run.state = state.all;
         run.unsaved = result.unsaved;
+        run.best = result.best;
+        run.steps = result.steps;
+        run.ended_early = result.ended_early;
         run.weights = std::move(weights);
       },
       {.watchdog_s = c.watchdog_s});

@@ -21,7 +21,12 @@ struct TrainingRun {
   std::vector<double> epoch_losses;  // of training, by epoch that ended
   int64_t first_step = 0;            // done before, in a run that went on
   std::vector<CheckpointReport> checkpoints;
-  std::string unsaved;  // why the last one is not there
+  std::vector<int64_t> evaluated;  // steps after which it evaluated
+  std::vector<double> test_losses;
+  BestEvaluation best;
+  int64_t steps = 0;        // done in all
+  std::string ended_early;  // why
+  std::string unsaved;      // why the last one is not there
 };
 
 struct TrainingCase {
@@ -36,6 +41,9 @@ struct TrainingCase {
   double aux = 0;                           // weight of Inception's auxiliary loss
   int epochs = 0;                           // so many epochs of `steps` steps, each evaluated
   int64_t until = 0;                        // end after so many steps in all
+  int64_t evaluate_every = 0;
+  int patience = 0;
+  bool keep_best = false;
   // Save there, and go on from the newest checkpoint that is there.
   std::string checkpoint;
   int64_t every_steps = 0;

@@ -223,6 +223,64 @@ TEST_F(Checkpointing, AFailedWriteIsNoMoreThanAWarning) {
   EXPECT_EQ(there.clean(), 0);  // the partial one is gone
 }
 
+// Five epochs of three steps that evaluate after every second step and lose patience on the way: the rate is
+// too high for the test set to follow.
+TrainingCase impatient(const std::string& folder) {
+  TrainingCase c = two_epochs("resnet20");
+  c.epochs = 5, c.rate = 0.5f;
+  c.evaluate_every = 2, c.patience = 2;
+  c.checkpoint = folder;
+  c.keep = 2, c.every_steps = 3, c.keep_best = true;
+  return c;
+}
+
+TEST_F(Checkpointing, EndsEarlyAndKeepsTheBestOnAnyNumberOfStages) {
+  const TrainingRun one = train(impatient(folder("one")), 1);
+  ASSERT_LT(one.steps, 15) << "the run was to lose patience";
+  ASSERT_GE(one.evaluated.size(), 3u);
+  for (size_t i = 0; i < one.evaluated.size(); ++i) EXPECT_EQ(one.evaluated[i], 2 * int64_t(i + 1));
+  EXPECT_EQ(one.steps, one.evaluated.back());
+  EXPECT_EQ(one.best.step, one.steps - 4) << "two evaluations were not better";
+  EXPECT_EQ(one.best.loss, one.test_losses[one.test_losses.size() - 3]);
+  EXPECT_NE(one.ended_early, "");
+  const CheckpointFolder there(folder("one"));
+  EXPECT_EQ(there.list().size(), 2u);
+  EXPECT_EQ(there.list()[0], there.of_step(one.steps));
+  EXPECT_EQ(verify_checkpoint(there.best()).position.step, one.best.step);
+  const auto best = contents(there.best());
+  TrainingCase up_to_best = impatient(folder("part"));
+  up_to_best.until = one.best.step;
+  EXPECT_EQ(train(up_to_best, 1).steps, one.best.step);
+  EXPECT_TRUE(contents(CheckpointFolder(folder("part")).of_step(one.best.step)) == best);
+  const TrainingRun three = train(impatient(folder("three")), 3);
+  EXPECT_EQ(three.losses, one.losses);
+  EXPECT_EQ(three.test_losses, one.test_losses);
+  EXPECT_EQ(three.state, one.state);
+  EXPECT_TRUE(contents(CheckpointFolder(folder("three")).best()) == best);
+}
+
+// Wherever it is cut, also between an evaluation and the next step, it ends after the same step and keeps the
+// same best checkpoint.
+TEST_F(Checkpointing, AnEarlyEndIsTheSameAfterAResume) {
+  const TrainingRun one = train(impatient(folder("one")), 1);
+  const auto best = contents(CheckpointFolder(folder("one")).best());
+  for (const int64_t cut : {one.best.step - 1, one.best.step, one.best.step + 2, one.steps}) {
+    const std::string place = folder(std::to_string(cut));
+    TrainingCase part = impatient(place);
+    part.until = cut;
+    train(part, 1 + int(cut % 2));
+    if (cut == one.best.step) std::filesystem::remove_all(CheckpointFolder(place).best());
+    part.until = 0;
+    const TrainingRun rest = train(part, 2 - int(cut % 2));
+    EXPECT_EQ(rest.steps, one.steps) << cut;
+    EXPECT_EQ(rest.state, one.state) << cut;
+    EXPECT_EQ(rest.best.step, one.best.step) << cut;
+    EXPECT_EQ(rest.best.loss, one.best.loss) << cut;
+    EXPECT_EQ(rest.ended_early, one.ended_early) << cut;
+    EXPECT_TRUE(contents(CheckpointFolder(place).best()) == best) << cut;
+  }
+}
+
 // A signal that one rank hears stops all of them after the same step, with everything saved.
 TEST_F(Checkpointing, ASignalSavesAndStops) {
   TrainingCase c = two_epochs("resnet20");

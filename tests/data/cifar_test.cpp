@@ -1,4 +1,4 @@
-#include "data/cifar10.h"
+#include "data/cifar.h"
 
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ TEST(Cifar10, ReadsRecordsInFileOrder) {
   write_bytes(folder.path() / "data_batch_1.bin", records(7));
   write_bytes(folder.path() / "data_batch_2.bin", records(5, 7));
   write_bytes(folder.path() / "test_batch.bin", records(3, 100));
-  const DataSplits sets = read_cifar10(folder.str());
+  const DataSplits sets = read_cifar(cifar10(), folder.str());
   ASSERT_EQ(sets.train->size(), 12);
   ASSERT_EQ(sets.test->size(), 3);
   EXPECT_EQ(sets.train->image_shape(), (Shape{3, 32, 32}));
@@ -37,7 +37,7 @@ TEST(Cifar10, FindsTheArchivesFolderAndItsClassNames) {
   write_bytes(inner / "test_batch.bin", records(1));
   std::ofstream(inner / "batches.meta.txt")
       << "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
-  const DataSplits sets = read_cifar10(folder.str());
+  const DataSplits sets = read_cifar(cifar10(), folder.str());
   ASSERT_EQ(sets.train->classes(), 10);
   EXPECT_EQ(sets.train->class_names()[9], "truck");
   EXPECT_EQ(sets.train->name(), "CIFAR-10 (a subset)");
@@ -48,23 +48,26 @@ TEST(Cifar10, AMarkedFolderIsNeverCalledCifar10) {
   write_bytes(folder.path() / "data_batch_1.bin", records(1));
   write_bytes(folder.path() / "test_batch.bin", records(1));
   write_bytes(folder.path() / "GENERATED", {});
-  const DataSplits sets = read_cifar10(folder.str());
+  const DataSplits sets = read_cifar(cifar10(), folder.str());
   EXPECT_EQ(sets.train->name(), "generated (not CIFAR-10)");
   EXPECT_EQ(sets.test->name(), "generated (not CIFAR-10)");
 }
 
 TEST(Cifar10, NamesAMissingFolder) {
-  expect_error([] { read_cifar10("/nowhere/at/all"); }, {"/nowhere/at/all", "data_batch_1.bin"});
+  expect_error([] { read_cifar(cifar10(), "/nowhere/at/all"); }, {"/nowhere/at/all", "data_batch_1.bin"});
 }
 
 TEST(Cifar10, NamesAMissingFile) {
   const TemporaryFolder folder;
-  expect_error([&] { read_cifar10(folder.str()); }, {folder.str() + "/data_batch_1.bin", "No such file"});
+  expect_error([&] { read_cifar(cifar10(), folder.str()); },
+               {folder.str() + "/data_batch_1.bin", "No such file"});
   write_bytes(folder.path() / "data_batch_1.bin", records(1));
-  expect_error([&] { read_cifar10(folder.str()); }, {folder.str() + "/test_batch.bin", "No such file"});
+  expect_error([&] { read_cifar(cifar10(), folder.str()); },
+               {folder.str() + "/test_batch.bin", "No such file"});
   write_bytes(folder.path() / "test_batch.bin", records(1));
   write_bytes(folder.path() / "data_batch_3.bin", records(1));
-  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_2.bin is missing", "data_batch_3.bin"});
+  expect_error([&] { read_cifar(cifar10(), folder.str()); },
+               {"data_batch_2.bin is missing", "data_batch_3.bin"});
 }
 
 TEST(Cifar10, NamesATruncatedFileAndItsSize) {
@@ -73,9 +76,9 @@ TEST(Cifar10, NamesATruncatedFileAndItsSize) {
   bytes.pop_back();
   write_bytes(folder.path() / "data_batch_1.bin", bytes);
   write_bytes(folder.path() / "test_batch.bin", records(1));
-  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_1.bin", "6145", "3073"});
+  expect_error([&] { read_cifar(cifar10(), folder.str()); }, {"data_batch_1.bin", "6145", "3073"});
   write_bytes(folder.path() / "data_batch_1.bin", {});
-  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_1.bin", "0 bytes"});
+  expect_error([&] { read_cifar(cifar10(), folder.str()); }, {"data_batch_1.bin", "0 bytes"});
 }
 
 TEST(Cifar10, NamesAWrongLabelByteAndItsRecord) {
@@ -85,7 +88,7 @@ TEST(Cifar10, NamesAWrongLabelByteAndItsRecord) {
   write_bytes(folder.path() / "data_batch_1.bin", records(5));
   write_bytes(folder.path() / "data_batch_2.bin", bytes);
   write_bytes(folder.path() / "test_batch.bin", records(1));
-  expect_error([&] { read_cifar10(folder.str()); }, {"data_batch_2.bin", "record 3", "label 10"});
+  expect_error([&] { read_cifar(cifar10(), folder.str()); }, {"data_batch_2.bin", "record 3", "label 10"});
 }
 
 TEST(Cifar10, RefusesAFileThatIsCutShortOrChangedWhileItIsRead) {
@@ -93,7 +96,7 @@ TEST(Cifar10, RefusesAFileThatIsCutShortOrChangedWhileItIsRead) {
   const auto file = folder.path() / "data_batch_1.bin";
   write_bytes(file, records(5));
   write_bytes(folder.path() / "test_batch.bin", records(1));
-  const DataSplits sets = read_cifar10(folder.str());
+  const DataSplits sets = read_cifar(cifar10(), folder.str());
   image_of(*sets.train, 4);
   std::filesystem::resize_file(file, 4 * 3073);
   expect_error([&] { image_of(*sets.train, 4); }, {"data_batch_1.bin", "changed", "record 4"});
@@ -105,7 +108,7 @@ TEST(Cifar10, GoesOnWithAFileThatIsReplacedAndTells) {
   const auto file = folder.path() / "data_batch_1.bin";
   write_bytes(file, records(5));
   write_bytes(folder.path() / "test_batch.bin", records(1));
-  const DataSplits sets = read_cifar10(folder.str());
+  const DataSplits sets = read_cifar(cifar10(), folder.str());
   EXPECT_EQ(sets.train->replaced(), "");
   write_bytes(folder.path() / "new", records(5, 3));
   std::filesystem::rename(folder.path() / "new", file);
@@ -117,7 +120,7 @@ TEST(Cifar10, GoesOnWithAFileThatIsReplacedAndTells) {
 TEST(Cifar10, TheRealDataSet) {
   const char* directory = std::getenv("CIFAR10_DIR");
   if (directory == nullptr) GTEST_SKIP() << "CIFAR10_DIR is not set: the real CIFAR-10 is not checked";
-  const DataSplits sets = read_cifar10(directory);
+  const DataSplits sets = read_cifar(cifar10(), directory);
   if (sets.train->name() != "CIFAR-10") GTEST_SKIP() << directory << " holds " << sets.train->name();
   EXPECT_EQ(sets.train->size(), 50'000);
   EXPECT_EQ(sets.test->size(), 10'000);
@@ -133,6 +136,75 @@ TEST(Cifar10, TheRealDataSet) {
   const std::array<double, 3> mean{0.4914, 0.4822, 0.4465};
   // 5,000 images sampled: the standard error of a channel's mean is about 0.25 / sqrt(5000 · few) < 0.004.
   for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(sum[c] / (5'000 * 1024.0), mean[c], 0.01);
+}
+
+// Returns records of CIFAR-100's layout: record r has coarse label r % 20, fine label r % 100, and its pixel
+// p is (r + p) % 256.
+std::vector<uint8_t> records_of_100(int count) {
+  std::vector<uint8_t> bytes;
+  for (int r = 0; r < count; ++r) {
+    bytes.insert(bytes.end(), {uint8_t(r % 20), uint8_t(r % 100)});
+    for (int p = 0; p < 3072; ++p) bytes.push_back(uint8_t((r + p) % 256));
+  }
+  return bytes;
+}
+
+TEST(Cifar100, ReadsFineLabelsAndTheImagesBehindThem) {
+  const TemporaryFolder folder;
+  const auto inner = folder.path() / "cifar-100-binary";
+  write_bytes(inner / "train.bin", records_of_100(123));
+  write_bytes(inner / "test.bin", records_of_100(45));
+  const DataSplits sets = read_cifar(cifar100(), folder.str());
+  EXPECT_EQ(sets.train->name(), "CIFAR-100 (a subset)");
+  ASSERT_EQ(sets.train->size(), 123);
+  ASSERT_EQ(sets.test->size(), 45);
+  EXPECT_EQ(sets.train->classes(), 100);
+  EXPECT_EQ(sets.train->class_names()[99], "class 99");
+  EXPECT_FLOAT_EQ(sets.train->normalisation().mean[0], 0.5071f);
+  for (const int64_t i : {0, 99, 100, 122}) {
+    EXPECT_EQ(sets.train->label(i), i % 100);
+    const std::vector<uint8_t> pixels = image_of(*sets.train, i);
+    for (size_t p = 0; p < pixels.size(); ++p) ASSERT_EQ(pixels[p], uint8_t((size_t(i) + p) % 256));
+  }
+}
+
+TEST(Cifar100, TakesTheNamesOfTheFineClasses) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "train.bin", records_of_100(1));
+  write_bytes(folder.path() / "test.bin", records_of_100(1));
+  std::ofstream names(folder.path() / "fine_label_names.txt");
+  for (int i = 0; i < 100; ++i) names << "fine" << i << "\n";
+  names.close();
+  EXPECT_EQ(read_cifar(cifar100(), folder.str()).test->class_names()[7], "fine7");
+}
+
+TEST(Cifar100, RefusesWrongSizesAndLabels) {
+  const TemporaryFolder folder;
+  const auto read = [&] { read_cifar(cifar100(), folder.str()); };
+  expect_error(read, {"train.bin", "expected the official binary layout: train.bin and test.bin"});
+  std::vector<uint8_t> bytes = records_of_100(3);
+  write_bytes(folder.path() / "test.bin", records_of_100(1));
+  bytes[2 * 3074 + 1] = 100;
+  write_bytes(folder.path() / "train.bin", bytes);
+  expect_error(read, {"train.bin", "record 2", "label 100", "0 to 99"});
+  bytes[3074] = 20;
+  write_bytes(folder.path() / "train.bin", bytes);
+  expect_error(read, {"train.bin", "record 1", "coarse label 20", "0 to 19"});
+  bytes.pop_back();
+  write_bytes(folder.path() / "train.bin", bytes);
+  expect_error(read, {"train.bin is truncated", "9221 bytes", "3074"});
+}
+
+TEST(PublishedSets, AFolderOfAnotherSetIsNamed) {
+  const TemporaryFolder folder;
+  write_bytes(folder.path() / "train.bin", records_of_100(1));
+  write_bytes(folder.path() / "test.bin", records_of_100(1));
+  EXPECT_EQ(&published_set_in(folder.str()), &cifar100());
+  expect_error([&] { read_cifar(cifar10(), folder.str()); },
+               {folder.str(), "files of CIFAR-100, not of CIFAR-10", "--dataset cifar100"});
+  write_bytes(folder.path() / "cifar-10-batches-bin" / "data_batch_1.bin", records(1));
+  EXPECT_EQ(&published_set_in(folder.str()), &cifar10());
+  EXPECT_EQ(&published_set_in(folder.str(), cifar100()), &cifar100());
 }
 
 }  // namespace
