@@ -14,16 +14,16 @@ namespace antichain {
 namespace {
 
 // One stage of table 1, from the second to the eighth: `blocks` blocks, of which the first has the stride.
-struct Row {
+struct MBConvStage {
   int expansion, kernel, stride;
   int64_t channels;
   int blocks;
 };
-constexpr Row rows[] = {
+constexpr MBConvStage mbconv_stages[] = {
     {1, 3, 1, 16, 1},  {6, 3, 2, 24, 2},  {6, 5, 2, 40, 2},  {6, 3, 2, 80, 3},
     {6, 5, 1, 112, 3}, {6, 5, 2, 192, 4}, {6, 3, 1, 320, 1},
 };
-constexpr int64_t second_stage = 24;  // channels
+constexpr int64_t unstrided_when_small = 24;  // the channels of a stage that halves only large images
 constexpr int all_blocks = 16;
 
 }  // namespace
@@ -36,11 +36,11 @@ Graph efficientnet_b0(const ModelOptions& options) {
   NodeId x = normed_conv(g, "features.0", in.images,
                          {.out = 32, .kernel = 3, .stride = large ? 2 : 1, .activation = silu});
   int stage = 0, number = 0;  // the number counts the blocks of all stages
-  for (const Row& row : rows) {
+  for (const MBConvStage& row : mbconv_stages) {
     ++stage;
     for (int i = 0; i < row.blocks; ++i) {
       const int64_t channels = g.shape(x)[1];
-      const bool strided = i == 0 && (large || row.channels != second_stage);
+      const bool strided = i == 0 && (large || row.channels != unstrided_when_small);
       const std::string block = fmt::format("features.{}.{}", stage, i);
       x = inverted_residual(g, block, block + ".block", x,
                             {.expanded = row.expansion * channels,

@@ -12,15 +12,15 @@ namespace antichain {
 namespace {
 
 // One row of table 2: `blocks` blocks, of which the first has the stride.
-struct Row {
+struct V2Stage {
   int expansion;
   int64_t channels;
   int blocks, stride;
 };
-constexpr Row rows[] = {
+constexpr V2Stage v2_stages[] = {
     {1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1},
 };
-constexpr int64_t second_stage = 24;  // channels
+constexpr int64_t v2_unstrided_when_small = 24;  // the channels of a stage that halves only large images
 
 }  // namespace
 
@@ -33,9 +33,9 @@ Graph mobilenet_v2(const ModelOptions& options) {
   const auto feature = [&] { return fmt::format("features.{}", number++); };
   NodeId x = normed_conv(g, feature(), in.images,
                          {.out = 32, .kernel = 3, .stride = large ? 2 : 1, .activation = relu6});
-  for (const Row& row : rows)
+  for (const V2Stage& row : v2_stages)
     for (int i = 0; i < row.blocks; ++i) {
-      const bool strided = i == 0 && (large || row.channels != second_stage);
+      const bool strided = i == 0 && (large || row.channels != v2_unstrided_when_small);
       const std::string block = feature();
       x = inverted_residual(g, block, block + ".conv", x,
                             {.expanded = row.expansion * g.shape(x)[1],

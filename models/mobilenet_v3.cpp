@@ -12,14 +12,14 @@ namespace antichain {
 namespace {
 
 // One row of table 1.
-struct Row {
+struct V3Block {
   int kernel;
   int64_t expanded, out;
   bool gated;
   ActivationNode activation;
   int stride;
 };
-constexpr Row rows[] = {
+constexpr V3Block v3_blocks[] = {
     {3, 16, 16, false, relu, 1},       {3, 64, 24, false, relu, 2},       {3, 72, 24, false, relu, 1},
     {5, 72, 40, true, relu, 2},        {5, 120, 40, true, relu, 1},       {5, 120, 40, true, relu, 1},
     {3, 240, 80, false, hardswish, 2}, {3, 200, 80, false, hardswish, 1}, {3, 184, 80, false, hardswish, 1},
@@ -28,16 +28,16 @@ constexpr Row rows[] = {
 };
 constexpr int64_t first_halved = 64;  // the channels within the first block of stride 2
 
-constexpr BatchNormOptions norm = {.eps = 1e-3f, .momentum = 0.01f};
+constexpr BatchNormOptions v3_norm = {.eps = 1e-3f, .momentum = 0.01f};
 
 // Returns a quarter of the channels, rounded to a multiple of 8 that is no less than nine tenths of it.
-int64_t squeezed(int64_t channels) {
+int64_t quarter_of(int64_t channels) {
   const int64_t quarter = channels / 4, rounded = (quarter + 4) / 8 * 8;
   return 10 * rounded < 9 * quarter ? rounded + 8 : rounded;
 }
 
 // Weights start from N(0, 0.01²) and biases at 0, as in torchvision.
-LinearOptions fully_connected(int64_t out) {
+LinearOptions v3_linear(int64_t out) {
   return {.out = out, .weight_init = Initialiser::normal(0.01), .bias_init = Initialiser::constant(0)};
 }
 
@@ -50,26 +50,26 @@ Graph mobilenet_v3_large(const ModelOptions& options) {
   const ModelInputs in = add_inputs(g, o);
   int number = 0;  // within torchvision's `features`
   const auto feature = [&] { return fmt::format("features.{}", number++); };
-  NodeId x =
-      normed_conv(g, feature(), in.images,
-                  {.out = 16, .kernel = 3, .stride = large ? 2 : 1, .norm = norm, .activation = hardswish});
-  for (const Row& row : rows) {
+  NodeId x = normed_conv(
+      g, feature(), in.images,
+      {.out = 16, .kernel = 3, .stride = large ? 2 : 1, .norm = v3_norm, .activation = hardswish});
+  for (const V3Block& row : v3_blocks) {
     const std::string block = feature();
     x = inverted_residual(g, block, block + ".block", x,
                           {.expanded = row.expanded,
                            .out = row.out,
                            .kernel = row.kernel,
                            .stride = large || row.expanded != first_halved ? row.stride : 1,
-                           .squeezed = row.gated ? squeezed(row.expanded) : 0,
+                           .squeezed = row.gated ? quarter_of(row.expanded) : 0,
                            .gate = hardsigmoid,
-                           .norm = norm,
+                           .norm = v3_norm,
                            .activation = row.activation});
   }
-  x = normed_conv(g, feature(), x, {.out = 960, .norm = norm, .activation = hardswish});
+  x = normed_conv(g, feature(), x, {.out = 960, .norm = v3_norm, .activation = hardswish});
   x = flatten(g, "flatten", global_average_pool(g, "avgpool", x));
-  x = hardswish(g, "classifier.1", linear(g, "classifier.0", x, fully_connected(1280)));
+  x = hardswish(g, "classifier.1", linear(g, "classifier.0", x, v3_linear(1280)));
   x = dropout(g, "classifier.2", x, *o.dropout);
-  add_loss(g, in, linear(g, "classifier.3", x, fully_connected(o.classes)), o);
+  add_loss(g, in, linear(g, "classifier.3", x, v3_linear(o.classes)), o);
   return g;
 }
 
