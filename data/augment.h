@@ -1,42 +1,56 @@
-// Augments one training image, and normalises every image: pad by black pixels (an eighth of the image's
-// side: 4 of 32), crop back to size at a random place, flip at random, scale to [0, 1], subtract the channel
-// mean, divide by the channel deviation. This is the CIFAR recipe of He et al., "Deep Residual Learning for
-// Image Recognition", CVPR 2016, in torchvision's order, so a padded pixel becomes −mean / deviation.
+// Training images are augmented at random. Each augmentation is one row of a table and has a file of its own
+// (augment_NAME.cpp), which says how it is drawn.
+//
+//   crop    The image is padded by an eighth of its side (4 pixels of 32), and cropped back to its size at a
+//           random place; the padding is black or a mirror of the image. The image is flipped at random. This
+//           is the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
+//   erase   A random rectangle becomes zeros: Zhong et al., "Random Erasing Data Augmentation", AAAI 2020.
+//
+// The order is torchvision's: crop, flip, scale to [0, 1], subtract the channel mean, divide by the channel
+// deviation, erase. So a padded black pixel becomes −mean / deviation and an erased one 0, the mean.
 //
 // The random draws depend on (seed, epoch, sample) alone, so that any rank draws the same.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <span>
+#include <string>
 
-#include "data/data_set.h"
+#include "data/augment_draws.h"
+#include "data/augmentation.h"
 #include "framework/tensor.h"
 
 namespace antichain {
 
-struct Augmentation {
-  int down = 0, right = 0;  // by how many pixels the window moves, −padding … padding
-  bool flip = false;        // left to right, after the crop
+enum class Crop { none, black, reflect };
+
+struct AugmentOptions {
+  Crop crop = Crop::black;
+  bool flip = true;
+  double erase = 0;  // the share of the images with an erased rectangle
+  bool operator==(const AugmentOptions&) const = default;
 };
+
+std::span<const std::string> crop_names();    // none, black, reflect
+Crop parse_crop(std::string_view name);       // one of them
+std::string describe(const AugmentOptions&);  // "crop, flip, erase 0.25"
+
+// One augmentation: the name of its random numbers, whether it is wanted, and what it draws.
+struct AugmentationKind {
+  const char* stream;
+  bool (*wanted)(const AugmentOptions&);
+  void (*draw)(const AugmentOptions&, const Shape& chw, ImageDraws&, Augmentation&);
+};
+std::span<const AugmentationKind> augmentation_kinds();
 
 int crop_padding(const Shape& chw);  // pixels: an eighth of the shorter side, rounded down
+void draw_crop(const AugmentOptions&, const Shape& chw, ImageDraws&, Augmentation&);
+// The rectangle has 2 to 33 % of the image's area and an aspect ratio (height to width) of 0.3 to 3.3, as in
+// torchvision's RandomErasing. Where ten draws do not fit into the image, nothing is erased.
+void draw_erased(const AugmentOptions&, const Shape& chw, ImageDraws&, Augmentation&);
 
-Augmentation draw_augmentation(uint64_t seed, int64_t epoch, int64_t sample, int padding = 4);
-
-// Computes (byte / 255 − mean) / deviation, per channel, from a table of the 256 possible bytes.
-class Normaliser {
- public:
-  using Table = std::array<std::array<float, 256>, 3>;
-  explicit Normaliser(const Normalisation& = {});
-
-  // `pixels` are C x H x W bytes with C = 3; `out` has as many floats.
-  void operator()(std::span<const uint8_t> pixels, const Shape& chw, const Augmentation&,
-                  std::span<float> out) const;
-  const Table& table() const { return table_; }
-
- private:
-  Table table_;
-};
+// Draws all wanted augmentations of an image of that shape.
+Augmentation draw_augmentation(const AugmentOptions&, const Shape& chw, uint64_t seed, int64_t epoch,
+                               int64_t sample);
 
 }  // namespace antichain

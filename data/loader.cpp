@@ -93,7 +93,8 @@ Loader::Place Loader::after(const Place& place) const {
 
 Augmentation Loader::draw(const Place& place, int64_t index) const {
   if (!options_.train) return {};
-  return draw_augmentation(options_.seed, place.position.epoch, index, crop_padding(data_->image_shape()));
+  return draw_augmentation(options_.augment, data_->image_shape(), options_.seed, place.position.epoch,
+                           index);
 }
 
 void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place& place,
@@ -120,8 +121,7 @@ void Loader::read_raw(Sampler& sampler, const Place& place, const Tensor& out) c
     raw_records(out)[n] = {};
     if (index == Sampler::padding) continue;
     data_->image(index, {raw_pixels(out, raw_.shape) + n * image_bytes, size_t(image_bytes)});
-    const Augmentation drawn = draw(place, index);
-    raw_records(out)[n] = {drawn.down, drawn.right, drawn.flip, 1};
+    raw_records(out)[n] = {draw(place, index), 1};
   }
 }
 

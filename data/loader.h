@@ -16,6 +16,7 @@
 
 #include "data/augment.h"
 #include "data/data_set.h"
+#include "data/normaliser.h"
 #include "data/raw_images.h"
 #include "data/sampler.h"
 
@@ -26,11 +27,12 @@ struct LoaderOptions {
   int microbatches = 1;                 // a batch is cut into; Error when that leaves a rest
   int first_microbatch = 0, every = 1;  // of these the thread makes this one and every so many-th after it
   uint64_t seed = 0;
-  bool train = true;    // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
-  bool images = true;   // false where only labels are wanted: no thread, no decoding
-  bool raw = false;     // images as bytes, for a device to augment and normalise
-  int ahead = 16;       // micro-batches the thread may be ahead
-  BatchPosition first;  // where the thread begins
+  bool train = true;       // shuffled, augmented, last partial batch dropped; otherwise in file order, padded
+  AugmentOptions augment;  // of training images
+  bool images = true;      // false where only labels are wanted: no thread, no decoding
+  bool raw = false;        // images as bytes, for a device to augment and normalise
+  int ahead = 16;          // micro-batches the thread may be ahead
+  BatchPosition first;     // where the thread begins
 };
 
 class Loader {

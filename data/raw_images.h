@@ -7,14 +7,15 @@
 
 #include <cstdint>
 
-#include "data/augment.h"
+#include "data/augmentation.h"
+#include "data/normaliser.h"
 #include "framework/tensor.h"
 
 namespace antichain {
 
 struct DrawnImage {
-  int32_t down = 0, right = 0, flip = 0;  // Augmentation
-  int32_t real = 0;                       // 0: the sample pads the last batch, its image is zeros
+  Augmentation drawn;
+  int32_t real = 0;  // 0: the sample pads the last batch, its image is zeros
 };
 
 struct RawImages {

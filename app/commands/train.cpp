@@ -132,7 +132,11 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
   const Weights initial = read_initial(options.init, graph, job);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
-  if (rank.prints()) fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
+  if (rank.prints()) {
+    fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
+    if (options.augmentation != AugmentOptions())
+      fmt::print("{}\n", hanging("Images", 10, describe(options.augmentation)));
+  }
   RunFacts facts = run_facts(options, data, rank);
   const Beginning beginning = find_beginning(options, facts, graph, rank);
   on_rank_zero(job, [&] {

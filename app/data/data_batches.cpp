@@ -11,6 +11,7 @@
 #include "app/cli/number_text.h"
 #include "app/data/data_commands.h"
 #include "app/data/tensor_stream.h"
+#include "app/obtain/augment_options.h"
 #include "app/obtain/data_options.h"
 #include "app/options/network_form.h"
 #include "data/loader.h"
@@ -23,6 +24,7 @@ namespace {
 
 struct BatchesOptions {
   DataOptions data;
+  AugmentOptions augmentation;
   int64_t steps = 1, first_step = 0, batch = 128;
   uint64_t seed = 0;
   std::string format, out_file;
@@ -65,8 +67,11 @@ void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOpti
   TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]});
   write_labels(data, o, file);
   const Sampler sampler(data->size(), {.batch = o.batch});
-  Loader loader(data,
-                {.batch = o.batch, .seed = o.seed, .ahead = 2, .first = position_of(o.first_step, sampler)});
+  Loader loader(data, {.batch = o.batch,
+                       .seed = o.seed,
+                       .augment = o.augmentation,
+                       .ahead = 2,
+                       .first = position_of(o.first_step, sampler)});
   const Tensor batch = Tensor::host({.shape = {o.batch, chw[0], chw[1], chw[2]}});
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_images(position_of(step, loader.sampler()), 0, batch);
@@ -95,6 +100,7 @@ void add_data_batches(CLI::App& data) {
       data, "batches", "write the images and labels that training steps are fed with",
       "antichain data batches --data-dir D --steps 100 --batch 128 --seed 1 --out batches.safetensors");
   add_data_options(command, options->data);
+  add_augment_options(command, options->augmentation);
   const std::string group = "Batches";
   CLI::Option* steps = command.add_option("--steps", options->steps, "of how many steps");
   check_whole(steps, 1, 1'000'000'000)->type_name("N")->capture_default_str()->group(group);

@@ -61,6 +61,7 @@ void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
 void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_network_options(app, o.network);
   add_data_options(app, o.data);
+  add_augment_options(app, o.augmentation);
   add_length_options(app, o);
   add_init_options(app, o.init, "Training");
   app.get_option("--init")->description(
@@ -145,6 +146,7 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .epochs = o.epochs,
       .steps = o.steps,
       .seed = o.seed,
+      .augment = o.augmentation,
       .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/cli/cli_forward.h"
+#include "app/obtain/augment_options.h"
 #include "app/obtain/data_options.h"
 #include "app/obtain/init_weights.h"
 #include "app/options/checkpoint_options.h"
@@ -27,6 +28,7 @@ struct TrainCommandOptions {
   PlanningOptions planning;
   ScheduleOptions schedule;
   DataOptions data;
+  AugmentOptions augmentation;
   int epochs = 0;     // 0: as many as `steps` needs
   int64_t steps = 0;  // 0: train whole epochs
   uint64_t seed = 0;

@@ -23,11 +23,11 @@ void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& i
     const Index c = nhwc ? in_image % 3 : in_image / area;
     const Index pixel = nhwc ? in_image / 3 : in_image % area;
     const int x = int(pixel % width), y = int(pixel / width);
-    const DrawnImage draw = draws[n];
-    const int from_y = y + draw.down, from_x = (draw.flip ? int(width) - 1 - x : x) + draw.right;
-    const bool inside = from_y >= 0 && from_y < int(height) && from_x >= 0 && from_x < int(width);
-    const Index byte = inside ? pixels[(n * 3 + c) * area + Index(from_y) * width + Index(from_x)] : 0;
-    out[i] = T(draw.real ? value[c * 256 + byte] : 0.0f);
+    const auto& [drawn, real] = draws[n];
+    const int row = source_row(drawn, y, int(height)), column = source_column(drawn, x, int(width));
+    const bool inside = row != black && column != black;
+    const Index byte = inside ? pixels[(n * 3 + c) * area + Index(row) * width + Index(column)] : 0;
+    out[i] = T(real && !drawn.erased.holds(y, x) ? value[c * 256 + byte] : 0.0f);
   });
 }
 

@@ -114,6 +114,7 @@ class Trainer {
             .every = seat_.replicas,
             .seed = options_.seed,
             .train = train,
+            .augment = options_.augment,
             .images = uses(model, Loader::images_input),
             .raw = options_.device_augments && !model.context().backend().host_memory(),
             .first = train ? BatchPosition{options_.start.epoch, options_.start.batch} : BatchPosition()};

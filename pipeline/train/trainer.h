@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "data/augment.h"
 #include "data/data_set.h"
 #include "partition/plan/steps.h"
 #include "pipeline/run/runner.h"
@@ -27,6 +28,7 @@ struct TrainOptions {
   int epochs = 1;     // 0: as many as `steps` asks for
   int64_t steps = 0;  // at most so many steps in all; 0: no limit but `epochs`
   uint64_t seed = 0;
+  AugmentOptions augment;                                        // of training images
   std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
   bool trace = false;                                            // record one step after warm-up
   OnNan on_nan = OnNan::abort;

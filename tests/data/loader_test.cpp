@@ -30,7 +30,8 @@ std::vector<float> expected_images(const DataSet& set, const LoaderOptions& opti
     std::vector<uint8_t> pixels(3072);
     std::vector<float> image(3072);
     set.image(index, pixels);
-    Normaliser()(pixels, {3, 32, 32}, draw_augmentation(options.seed, at.epoch, index), image);
+    Normaliser()(pixels, {3, 32, 32},
+                 draw_augmentation(options.augment, {3, 32, 32}, options.seed, at.epoch, index), image);
     result.insert(result.end(), image.begin(), image.end());
   }
   return result;

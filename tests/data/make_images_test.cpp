@@ -81,7 +81,7 @@ void expect_as_on_the_host(const Shape& chw, const std::vector<std::optional<Aug
     std::vector<float> image(pixels.size());
     raw_records(raw)[n] = {};
     if (const auto& draw = draws[n]) {
-      raw_records(raw)[n] = {draw->down, draw->right, draw->flip, 1};
+      raw_records(raw)[n] = {*draw, 1};
       normaliser(pixels, chw, *draw, image);
     }
     right.insert(right.end(), image.begin(), image.end());

@@ -37,8 +37,7 @@ TrainingRun on_fake_gpu(TrainingCase c, int ranks, bool device_augments, unsigne
 }
 
 // Two epochs, each with a last batch that is dropped, and two evaluations, each with one that is padded.
-TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpu) {
-  const TrainingCase c{.model = "resnet20", .steps = 3, .epochs = 2};
+void expect_the_bits_of_the_cpu(const TrainingCase& c) {
   const TrainingRun cpu = train_on_threads(c, 1, some_plan, by_policy(Policy::one_f_one_b));
   ASSERT_EQ(cpu.epoch_losses.size(), 2u);
   for (const int ranks : {1, 2, 3})
@@ -51,6 +50,17 @@ TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpu) {
         EXPECT_EQ(run.epoch_losses, cpu.epoch_losses) << what;
         EXPECT_EQ(run.test_accuracy, cpu.test_accuracy) << what;
       }
+}
+
+TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpu) {
+  expect_the_bits_of_the_cpu({.model = "resnet20", .steps = 3, .epochs = 2});
+}
+
+TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithEveryAugmentation) {
+  expect_the_bits_of_the_cpu({.model = "resnet20",
+                              .steps = 3,
+                              .augment = {.crop = Crop::reflect, .flip = true, .erase = 0.5},
+                              .epochs = 2});
 }
 
 // One micro-batch a step, whose buffer is the next step's as well; an odd number, so that a step ends where

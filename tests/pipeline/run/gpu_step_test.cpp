@@ -122,7 +122,7 @@ TEST_F(GpuStep, MakesTheHostsImages) {
     const Augmentation draw{int(n / 18) - 4, int(n / 2 % 9) - 4, n % 2 == 1};
     const std::span<uint8_t> pixels(raw_pixels(raw, shape) + n * 3072, 3072);
     for (size_t i = 0; i < pixels.size(); ++i) pixels[i] = uint8_t(random.words(i, uint64_t(n))[0]);
-    raw_records(raw)[n] = {draw.down, draw.right, draw.flip, int(n != 100)};  // one pads the batch: zeros
+    raw_records(raw)[n] = {draw, int(n != 100)};  // one pads the batch: zeros
     if (n != 100) normaliser(pixels, {3, 32, 32}, draw, {right.data<float>() + n * 3072, 3072});
   }
   const Tensor raw_there = gpu->tensor(raw.spec()), table_there = gpu->tensor(table.spec());

@@ -89,6 +89,7 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
             .epochs = c.epoch ? 1 : 0,
             .steps = c.epoch ? 0 : c.steps,
             .seed = c.seed,
+            .augment = c.augment,
             .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
             .on_nan = c.on_nan,
             .between_ranks = c.on_nan == OnNan::abort ? c.between_ranks : Steps::apart,

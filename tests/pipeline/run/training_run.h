@@ -33,6 +33,7 @@ struct TrainingCase {
   std::string model;
   int microbatch = 2, microbatches = 4, steps = 5;
   uint64_t seed = 7;
+  AugmentOptions augment;
   Precision precision = Precision::float32;
   bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
   OnNan on_nan = OnNan::abort;

@@ -1,0 +1,29 @@
+#include "app/obtain/augment_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "app/cli/checks.h"
+
+namespace antichain {
+
+void add_augment_options(CLI::App& app, AugmentOptions& o) {
+  const char* group = "Augmentation";
+  CLI::Option* crop = app.add_option_function<std::string>(
+      "--crop", [&o](const std::string& name) { o.crop = parse_crop(name); },
+      "crop training images at a random place, up to an eighth of the side beyond the edges, where they are "
+      "black or a mirror of the image (reflect); or do not (none)");
+  check_name(crop, "way to crop", {crop_names().begin(), crop_names().end()})
+      ->type_name("NAME")
+      ->default_str("black")
+      ->group(group);
+  app.add_flag("--flip,!--no-flip", o.flip,
+               "flip half of the training images left to right [the default]; --no-flip: where that changes "
+               "what they show, as with digits")
+      ->group(group);
+  CLI::Option* erase = app.add_option(
+      "--erase", o.erase,
+      "share of the training images in which a random rectangle, 2 to 33 % of the area, is erased");
+  check_number(erase, 0, 1)->type_name("X")->capture_default_str()->group(group);
+}
+
+}  // namespace antichain
