@@ -4,9 +4,10 @@
 //   crop    The image is padded by an eighth of its side (4 pixels of 32), and cropped back to its size at a
 //           random place; the padding is black or a mirror of the image. The image is flipped at random. This
 //           is the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
+//   trivial  One operation of TrivialAugment changes the image: data/augment_trivial.h.
 //   erase   A random rectangle becomes zeros: Zhong et al., "Random Erasing Data Augmentation", AAAI 2020.
 //
-// The order is torchvision's: crop, flip, scale to [0, 1], subtract the channel mean, divide by the channel
+// The order is torchvision's: crop, flip, TrivialAugment, scale to [0, 1], subtract the channel mean, divide by the channel
 // deviation, erase. So a padded black pixel becomes −mean / deviation and an erased one 0, the mean.
 //
 // The random draws depend on (seed, epoch, sample) alone, so that any rank draws the same.
@@ -27,7 +28,9 @@ enum class Crop { none, black, reflect };
 struct AugmentOptions {
   Crop crop = Crop::black;
   bool flip = true;
-  double erase = 0;  // the share of the images with an erased rectangle
+  bool trivial = false;          // TrivialAugment
+  double erase = 0;              // the share of the images with an erased rectangle
+  double mixup = 0, cutmix = 0;  // α of the Beta distribution; 0: not done (data/mix.h)
   bool operator==(const AugmentOptions&) const = default;
 };
 
@@ -39,15 +42,16 @@ std::string describe(const AugmentOptions&);  // "crop, flip, erase 0.25"
 struct AugmentationKind {
   const char* stream;
   bool (*wanted)(const AugmentOptions&);
-  void (*draw)(const AugmentOptions&, const Shape& chw, ImageDraws&, Augmentation&);
+  void (*draw)(const AugmentOptions&, const Shape& chw, KeyedDraws&, Augmentation&);
 };
 std::span<const AugmentationKind> augmentation_kinds();
 
 int crop_padding(const Shape& chw);  // pixels: an eighth of the shorter side, rounded down
-void draw_crop(const AugmentOptions&, const Shape& chw, ImageDraws&, Augmentation&);
+void draw_crop(const AugmentOptions&, const Shape& chw, KeyedDraws&, Augmentation&);
+void draw_trivial(const AugmentOptions&, const Shape& chw, KeyedDraws&, Augmentation&);
 // The rectangle has 2 to 33 % of the image's area and an aspect ratio (height to width) of 0.3 to 3.3, as in
 // torchvision's RandomErasing. Where ten draws do not fit into the image, nothing is erased.
-void draw_erased(const AugmentOptions&, const Shape& chw, ImageDraws&, Augmentation&);
+void draw_erased(const AugmentOptions&, const Shape& chw, KeyedDraws&, Augmentation&);
 
 // Draws all wanted augmentations of an image of that shape.
 Augmentation draw_augmentation(const AugmentOptions&, const Shape& chw, uint64_t seed, int64_t epoch,

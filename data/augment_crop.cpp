@@ -7,7 +7,7 @@ namespace antichain {
 
 int crop_padding(const Shape& chw) { return int(std::min(chw[1], chw[2]) / 8); }
 
-void draw_crop(const AugmentOptions& options, const Shape& chw, ImageDraws& draws, Augmentation& result) {
+void draw_crop(const AugmentOptions& options, const Shape& chw, KeyedDraws& draws, Augmentation& result) {
   const int padding = crop_padding(chw);
   const int down = draws.below(2 * padding + 1) - padding, right = draws.below(2 * padding + 1) - padding;
   const bool flip = draws.coin();

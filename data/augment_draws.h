@@ -1,5 +1,6 @@
-// ImageDraws are the random numbers of one augmentation for one image: a sequence that depends on (seed,
-// stream, epoch, sample) alone, so that any rank draws the same, and no augmentation shifts another's draws.
+// KeyedDraws are the random numbers of one augmentation for one image, or for one batch of an epoch: a sequence
+// that depends on (seed, stream, epoch, number) alone, so that any rank draws the same, and no augmentation
+// shifts another's draws.
 #pragma once
 
 #include <array>
@@ -10,13 +11,13 @@
 
 namespace antichain {
 
-class ImageDraws {
+class KeyedDraws {
  public:
-  ImageDraws(uint64_t seed, std::string_view stream, int64_t epoch, int64_t sample)
-      : key_(mix(seed, hash_bytes(stream))), epoch_(uint64_t(epoch)), sample_(uint64_t(sample)) {}
+  KeyedDraws(uint64_t seed, std::string_view stream, int64_t epoch, int64_t number)
+      : key_(mix(seed, hash_bytes(stream))), epoch_(uint64_t(epoch)), number_(uint64_t(number)) {}
 
   uint32_t word() {
-    if (used_ % 4 == 0) words_ = Philox(used_ == 0 ? key_ : mix(key_, used_)).words(sample_, epoch_);
+    if (used_ % 4 == 0) words_ = Philox(used_ == 0 ? key_ : mix(key_, used_)).words(number_, epoch_);
     return words_[used_++ % 4];
   }
   // Returns 0 … places − 1. The bias is below places / 2^32.
@@ -26,7 +27,7 @@ class ImageDraws {
   double between(double low, double high) { return low + (high - low) * (double(word()) * 0x1p-32); }
 
  private:
-  const uint64_t key_, epoch_, sample_;
+  const uint64_t key_, epoch_, number_;
   std::array<uint32_t, 4> words_{};
   uint64_t used_ = 0;
 };

@@ -11,7 +11,7 @@ constexpr int erase_attempts = 10;
 
 }  // namespace
 
-void draw_erased(const AugmentOptions& options, const Shape& chw, ImageDraws& draws, Augmentation& result) {
+void draw_erased(const AugmentOptions& options, const Shape& chw, KeyedDraws& draws, Augmentation& result) {
   if (draws.between(0, 1) >= options.erase) return;
   const int height = int(chw[1]), width = int(chw[2]);
   for (int attempt = 0; attempt < erase_attempts; ++attempt) {

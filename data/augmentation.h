@@ -13,10 +13,17 @@ struct Box {
   constexpr bool empty() const { return height <= 0 || width <= 0; }
 };
 
+// An operation of TrivialAugment: data/augment_trivial.h.
+struct ImageChange {
+  int operation = 0;  // none
+  double strength = 0;
+};
+
 struct Augmentation {
   int down = 0, right = 0;  // by how many pixels the window moves, −padding … padding
   bool flip = false;        // left to right, after the crop
   bool reflects = false;    // beyond its edges the image goes on as in a mirror; otherwise it is black
+  ImageChange change;       // after the flip, in bytes
   Box erased;               // zeros there, after normalising
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "data/augment_trivial.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -30,13 +31,16 @@ Shape images_shape(int64_t samples, const Shape& chw) { return {samples, chw[0],
 Loader::Loader(std::shared_ptr<const DataSet> data, const LoaderOptions& options)
     : data_(std::move(data)),
       options_(options),
-      sampler_(data_->size(), sampler_options(options)),
+      own_{.sampler = Sampler(data_->size(), sampler_options(options))},
       normaliser_(data_->normalisation()),
-      raw_{images_shape(microbatch_samples(), data_->image_shape()), normaliser_.table()},
+      raw_{images_shape(microbatch_samples(), data_->image_shape()), normaliser_.table(),
+           options.train && antichain::mixes(options.augment)},
       next_{options.first, options.first_microbatch} {
   if (!options_.images) return;
   ANTICHAIN_CHECK(options.ahead >= 1, "the loader thread needs room for one micro-batch");
-  pixels_.resize(size_t(data_->image_shape().elements()));
+  own_.pixels.resize(size_t(data_->image_shape().elements()));
+  own_.own.resize(raw_.mixed ? own_.pixels.size() : 0);
+  own_.before = own_.own;
   ring_.resize(size_t(options.ahead));
   for (Slot& slot : ring_) slot.images = Tensor::host(images_spec());
   thread_ = std::thread([this] { work(); });
@@ -63,19 +67,46 @@ void Loader::fill_images(const BatchPosition& position, int microbatch, const Te
   check(out, images_spec(), microbatch);
   ANTICHAIN_CHECK(options_.images, "this loader was made for labels only");
   const Place place{position, microbatch};
-  if (!take(place, out)) decode(sampler_, pixels_, place, out);
+  if (!take(place, out)) decode(own_, place, out);
 }
 
 void Loader::fill_labels(const BatchPosition& position, int microbatch, const Tensor& out) {
+  const Place place{position, microbatch};
+  if (out.dtype() == DType::f32) return fill_shares(place, out);
   check(out, {{microbatch_samples()}, DType::i32}, microbatch);
+  if (raw_.mixed)
+    throw Error("mixed images have labels that are shares of classes, but the model takes one class a sample",
+                "build the model for soft labels, or mix no images", ExitCode::usage);
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
-    const int64_t index = sampler_.sample(position, microbatch * microbatch_samples() + n);
+    const int64_t index = index_of(own_.sampler, place, n);
     out.data<int32_t>()[n] = index == Sampler::padding ? -1 : data_->label(index);
   }
 }
 
+void Loader::fill_shares(const Place& place, const Tensor& out) {
+  ANTICHAIN_CHECK(out.shape().rank() == 2, "shares are N x K");
+  const int64_t classes = out.shape()[1];
+  check(out, {{microbatch_samples(), classes}}, place.microbatch);
+  const Mix mix = mix_of(place.position);
+  std::fill_n(out.data<float>(), out.elements(), 0.0f);
+  const auto add = [&](int64_t n, int64_t of, float share) {
+    const int64_t index = index_of(own_.sampler, place, of);
+    if (index == Sampler::padding) return;
+    const int label = data_->label(index);
+    if (label < 0 || label >= classes)
+      throw Error(fmt::format("image {} has label {}, but the model knows classes 0 to {}", index, label,
+                              classes - 1),
+                  "check the data set and the number of classes");
+    out.data<float>()[n * classes + label] += share;
+  };
+  for (int64_t n = 0; n < microbatch_samples(); ++n) {
+    add(n, n, mix.own);
+    if (mix.mixes()) add(n, n - 1, mix.other);
+  }
+}
+
 TensorSpec Loader::images_spec() const {
-  if (options_.raw) return raw_spec(raw_.shape);
+  if (options_.raw) return raw_spec(raw_.shape, raw_.mixed);
   return {.shape = raw_.shape};
 }
 
@@ -88,7 +119,12 @@ void Loader::check(const Tensor& out, const TensorSpec& spec, int microbatch) co
 Loader::Place Loader::after(const Place& place) const {
   const int next = place.microbatch + options_.every;
   if (next < options_.microbatches) return {place.position, next};
-  return {sampler_.after(place.position), options_.first_microbatch};
+  return {own_.sampler.after(place.position), options_.first_microbatch};
+}
+
+int64_t Loader::index_of(Sampler& sampler, const Place& place, int64_t n) const {
+  const int64_t in_batch = place.microbatch * microbatch_samples() + n;
+  return sampler.sample(place.position, (in_batch + options_.batch) % options_.batch);
 }
 
 Augmentation Loader::draw(const Place& place, int64_t index) const {
@@ -97,31 +133,53 @@ Augmentation Loader::draw(const Place& place, int64_t index) const {
                            index);
 }
 
-void Loader::decode(Sampler& sampler, std::vector<uint8_t>& pixels, const Place& place,
-                    const Tensor& out) const {
-  if (options_.raw) return read_raw(sampler, place, out);
+Mix Loader::mix_of(const BatchPosition& position) const {
+  if (!options_.train) return {};
+  return draw_mix(options_.augment, data_->image_shape(), options_.seed, position.epoch, position.batch);
+}
+
+void Loader::make_image(Workshop& workshop, const Place& place, int64_t n, std::span<float> out) const {
+  const int64_t index = index_of(workshop.sampler, place, n);
+  if (index == Sampler::padding) {
+    std::fill(out.begin(), out.end(), 0.0f);
+    return;
+  }
+  data_->image(index, workshop.pixels);
+  const Augmentation rest =
+      carry_out_in_bytes(draw(place, index), data_->image_shape(), workshop.pixels, workshop.room);
+  normaliser_(workshop.pixels, data_->image_shape(), rest, out);
+}
+
+void Loader::decode(Workshop& workshop, const Place& place, const Tensor& out) const {
+  if (options_.raw) return read_raw(workshop, place, out);
   const Shape chw = data_->image_shape();
+  const Mix mix = mix_of(place.position);
+  if (mix.mixes()) make_image(workshop, place, -1, workshop.before);
   for (int64_t n = 0; n < microbatch_samples(); ++n) {
     const std::span<float> image(out.data<float>() + n * chw.elements(), size_t(chw.elements()));
-    const int64_t index = sampler.sample(place.position, place.microbatch * microbatch_samples() + n);
-    if (index == Sampler::padding) {
-      std::fill(image.begin(), image.end(), 0.0f);
+    if (!mix.mixes()) {
+      make_image(workshop, place, n, image);
       continue;
     }
-    data_->image(index, pixels);
-    normaliser_(pixels, chw, draw(place, index), image);
+    make_image(workshop, place, n, workshop.own);
+    mix_images(mix, chw, workshop.own, workshop.before, image);
+    std::swap(workshop.own, workshop.before);
   }
 }
 
 // The bytes of samples that pad the last batch are arbitrary.
-void Loader::read_raw(Sampler& sampler, const Place& place, const Tensor& out) const {
+void Loader::read_raw(Workshop& workshop, const Place& place, const Tensor& out) const {
   const int64_t image_bytes = data_->image_shape().elements();
-  for (int64_t n = 0; n < microbatch_samples(); ++n) {
-    const int64_t index = sampler.sample(place.position, place.microbatch * microbatch_samples() + n);
-    raw_records(out)[n] = {};
+  const Mix mix = mix_of(place.position);
+  DrawnImage* record = raw_records(out);
+  uint8_t* pixels = raw_pixels(out, raw_.shape, raw_.mixed);
+  for (int64_t n = raw_.mixed ? -1 : 0; n < microbatch_samples(); ++n, ++record, pixels += image_bytes) {
+    const int64_t index = index_of(workshop.sampler, place, n);
+    *record = {};
     if (index == Sampler::padding) continue;
-    data_->image(index, {raw_pixels(out, raw_.shape) + n * image_bytes, size_t(image_bytes)});
-    raw_records(out)[n] = {draw(place, index), 1};
+    const std::span<uint8_t> image(pixels, size_t(image_bytes));
+    data_->image(index, image);
+    *record = {carry_out_in_bytes(draw(place, index), data_->image_shape(), image, workshop.room), 1, mix};
   }
 }
 
@@ -146,8 +204,7 @@ bool Loader::take(const Place& place, const Tensor& out) {
 }
 
 void Loader::work() {
-  Sampler sampler = sampler_;
-  std::vector<uint8_t> pixels(pixels_.size());
+  Workshop workshop = own_;
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stop_ || (!failure_ && made_ - taken_ < int64_t(ring_.size())); });
@@ -158,7 +215,7 @@ void Loader::work() {
     lock.unlock();
     std::exception_ptr failure;
     try {
-      decode(sampler, pixels, place, slot.images);
+      decode(workshop, place, slot.images);
     } catch (...) {
       failure = std::current_exception();
     }

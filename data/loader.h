@@ -16,6 +16,7 @@
 
 #include "data/augment.h"
 #include "data/data_set.h"
+#include "data/mix.h"
 #include "data/normaliser.h"
 #include "data/raw_images.h"
 #include "data/sampler.h"
@@ -45,7 +46,7 @@ class Loader {
   // The inputs of a network that a loader fills, by their names.
   static constexpr std::string_view images_input = "images", labels_input = "labels";
 
-  const Sampler& sampler() const { return sampler_; }
+  const Sampler& sampler() const { return own_.sampler; }
   int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
 
   // Returns what raw images are made of; nullptr where images are made here.
@@ -56,7 +57,8 @@ class Loader {
   // Writes the images of one micro-batch to `out`: N x C x H x W, f32, plain; samples that pad the last batch
   // are zero. Raw ones are a tensor of raw_spec(). Rethrows what the thread threw.
   void fill_images(const BatchPosition&, int microbatch, const Tensor& out);
-  // Writes the labels to `out`: N, i32; −1 for samples that pad the last batch.
+  // Writes the labels to `out`: N, i32, −1 for samples that pad the last batch; or the share of each class,
+  // N x K, f32, zeros for samples that pad. Mixed images have shares only.
   void fill_labels(const BatchPosition&, int microbatch, const Tensor& out);
 
  private:
@@ -71,19 +73,29 @@ class Loader {
   };
   Place after(const Place&) const;
   TensorSpec images_spec() const;
+  // What a thread needs to make images.
+  struct Workshop {
+    Sampler sampler;
+    std::vector<uint8_t> pixels, room;
+    std::vector<float> own, before;  // to mix
+  };
+  // Returns the index of sample n of the micro-batch, or Sampler::padding; −1 is the sample before the first.
+  int64_t index_of(Sampler&, const Place&, int64_t n) const;
   Augmentation draw(const Place&, int64_t index) const;
-  void decode(Sampler&, std::vector<uint8_t>& pixels, const Place&, const Tensor& out) const;
-  void read_raw(Sampler&, const Place&, const Tensor& out) const;
+  Mix mix_of(const BatchPosition&) const;
+  void make_image(Workshop&, const Place&, int64_t n, std::span<float> out) const;
+  void decode(Workshop&, const Place&, const Tensor& out) const;
+  void read_raw(Workshop&, const Place&, const Tensor& out) const;
+  void fill_shares(const Place&, const Tensor& out);
   void check(const Tensor& out, const TensorSpec&, int microbatch) const;
   bool take(const Place&, const Tensor& out);
   void work();
 
   std::shared_ptr<const DataSet> data_;
   LoaderOptions options_;
-  Sampler sampler_;  // of the caller's thread; the worker has its own
+  Workshop own_;  // of the caller's thread; the worker has its own
   Normaliser normaliser_;
   RawImages raw_;
-  std::vector<uint8_t> pixels_;
 
   std::mutex mutex_;  // guards all below
   std::condition_variable changed_;

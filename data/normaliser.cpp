@@ -1,8 +1,8 @@
 #include "data/normaliser.h"
 
 #include <algorithm>
-#include <vector>
 
+#include "data/moved.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -29,19 +29,9 @@ void Normaliser::operator()(std::span<const uint8_t> pixels, const Shape& chw, c
   ANTICHAIN_CHECK(chw.rank() == 3 && chw[0] == 3, "images have three channels");
   ANTICHAIN_CHECK(int64_t(pixels.size()) == chw.elements() && pixels.size() == out.size(),
                   "buffers of the image's size");
-  const int height = int(chw[1]), width = int(chw[2]);
-  std::vector<int> columns(chw[2]);
-  for (int x = 0; x < width; ++x) columns[size_t(x)] = source_column(drawn, x, width);
+  ANTICHAIN_CHECK(drawn.change.operation == 0, "changes of bytes are carried out before");
   float* to = out.data();
-  for (size_t c = 0; c < 3; ++c) {
-    const uint8_t* plane = pixels.data() + c * size_t(height) * size_t(width);
-    const std::array<float, 256>& value = table_[c];
-    for (int y = 0; y < height; ++y) {
-      const int row = source_row(drawn, y, height);
-      const uint8_t* from = plane + int64_t(std::max(row, 0)) * width;
-      for (const int column : columns) *to++ = value[row == black || column == black ? 0 : from[column]];
-    }
-  }
+  each_moved(pixels, chw, drawn, [&](size_t c, uint8_t byte) { *to++ = table_[c][byte]; });
   erase(drawn.erased, chw, out);
 }
 

@@ -31,4 +31,9 @@ NodeId input_labels(Graph& graph, std::string name, int64_t microbatch) {
   return graph.add(std::move(name), std::make_shared<Input>(spec), {});
 }
 
+NodeId input_soft_labels(Graph& graph, std::string name, int64_t microbatch, int64_t classes) {
+  const TensorSpec spec{.shape = {microbatch, classes}};
+  return graph.add(std::move(name), std::make_shared<Input>(spec), {});
+}
+
 }  // namespace antichain

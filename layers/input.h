@@ -1,5 +1,5 @@
-// An Input feeds a model: images (float32, N x C x H x W) or labels (int32, N). No stage owns an input; every
-// stage that uses one loads it.
+// An Input feeds a model: images (float32, N x C x H x W), labels (int32, N), or soft labels (float32, N x K:
+// each class's share of the sample). No stage owns an input; every stage that uses one loads it.
 #pragma once
 
 #include "framework/graph.h"
@@ -17,7 +17,8 @@ class Input : public Op {
   const TensorSpec spec;
 };
 
-NodeId input_images(Graph&, std::string name, Shape shape);         // N x C x H x W
-NodeId input_labels(Graph&, std::string name, int64_t microbatch);  // N
+NodeId input_images(Graph&, std::string name, Shape shape);                               // N x C x H x W
+NodeId input_labels(Graph&, std::string name, int64_t microbatch);                        // N
+NodeId input_soft_labels(Graph&, std::string name, int64_t microbatch, int64_t classes);  // N x K
 
 }  // namespace antichain

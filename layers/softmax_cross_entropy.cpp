@@ -19,8 +19,8 @@ std::string SoftmaxCrossEntropy::str() const {
 
 Signature SoftmaxCrossEntropy::infer(std::span<const Shape> x) const {
   check_inputs("softmax_cross_entropy", x, 2, 0);
-  if (x[0].rank() != 2 || x[1].rank() != 1 || x[0][0] != x[1][0])
-    throw Error(fmt::format("softmax_cross_entropy wants logits N x K and labels N, not {} and {}",
+  if (x[0].rank() != 2 || (x[1] != Shape{x[0][0]} && x[1] != x[0]))
+    throw Error(fmt::format("softmax_cross_entropy wants logits N x K and labels N or N x K, not {} and {}",
                             x[0].str(), x[1].str()));
   Signature s;
   s.y = {.shape = {x[0][0], 2}};

@@ -3,11 +3,12 @@
 // CrossEntropyLoss.
 //
 //   logits  N x K      labels  N, int32, 0 … K − 1, or −1: a padding sample, which contributes nothing
+//                      or N x K, float32: each class's share of the sample; zeros are padding
 //   y  N x 2           the sample's loss, not yet scaled, and 1 where the arg max (the first of equals) is
-//                   the label, else 0; both 0 for padding
+//                   the label, or the arg max of the shares, else 0; both 0 for padding
 //
-//   target = (1 − label_smoothing) · one_hot(label) + label_smoothing / K
-//   loss   = − Σk target_k · log softmax_k        dlogits = loss_scale · (softmax − target)
+//   target = (1 − label_smoothing) · shares + label_smoothing / K       shares = one_hot(label)
+//   loss   = − Σk target_k · log softmax_k        dlogits = loss_scale · (softmax · Σk target_k − target)
 //
 // `weight` is the share of this loss in the training objective (an auxiliary head has less than 1). The
 // kernel does not apply it: it becomes Signature::loss_weight, from which the runner makes loss_scale and the

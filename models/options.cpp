@@ -18,6 +18,8 @@ ModelOptions completed(ModelOptions o, const UsualOptions& usual) {
 
 ModelInputs add_inputs(Graph& graph, const ModelOptions& options) {
   const NodeId images = input_images(graph, "images", {options.microbatch, 3, options.image, options.image});
+  if (options.soft_labels)
+    return {images, input_soft_labels(graph, "labels", options.microbatch, options.classes)};
   return {images, input_labels(graph, "labels", options.microbatch)};
 }
 

@@ -1,5 +1,5 @@
 // What the function of a model is asked for, and how each begins and ends. A model is a function from options
-// to a Graph; every one here has two inputs, "images" (N x 3 x H x W) and "labels" (N), and ends in a node
+// to a Graph; every one here has two inputs, "images" (N x 3 x H x W) and "labels" (N, or soft: N x classes), and ends in a node
 // "loss".
 #pragma once
 
@@ -18,6 +18,7 @@ struct ModelOptions {
   int classes = 0;      // 0: the form's usual 10 or 1,000
   int image = 0;        // H = W, in pixels; 0: the form's usual 32 or 224 (Inception-v3: 299)
   float label_smoothing = 0;
+  bool soft_labels = false;  // "labels" are each class's share, N x classes, as mixed images have them
   // The share that dropout drops, and the share of the samples that pass the last residual block by its
   // shortcut only (layers/stochastic_depth.h). Empty: what is usual for the model.
   std::optional<double> dropout = {}, stochastic_depth = {};

@@ -32,6 +32,7 @@
 #include "app/train/run_record.h"
 #include "app/train/train_option_kinds.h"
 #include "app/train/train_options.h"
+#include "data/mix.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/printed.h"
@@ -245,6 +246,7 @@ void run(TrainCommandOptions& options, CLI::App& command) {
         rehearsal_of(options.machine, options.planning, options.schedule, options.network.microbatches));
   check(options);
   if (options.augment == "device") options.machine.cpu_does = "computing, and making images,";
+  if (mixes(options.augmentation)) options.network.soft_labels = true;
   complete_outputs(options);
   if (options.machine.local == 0 && !launched_in_parallel()) check_launch(1);
   const StopRequests signals(StopRequests::Life::process);

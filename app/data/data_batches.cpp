@@ -15,6 +15,7 @@
 #include "app/obtain/data_options.h"
 #include "app/options/network_form.h"
 #include "data/loader.h"
+#include "data/mix.h"
 #include "framework/error.h"
 #include "framework/say.h"
 #include "pipeline/host/launch.h"
@@ -35,20 +36,37 @@ BatchPosition position_of(int64_t step, const Sampler& sampler) {
   return {.epoch = step / sampler.batches(), .batch = step % sampler.batches()};
 }
 
+LoaderOptions loading(const BatchesOptions& o) {
+  return {.batch = o.batch, .seed = o.seed, .augment = o.augmentation};
+}
+
+// Returns the classes of soft labels, or 0: labels are classes.
+int64_t soft_classes(const DataSet& data, const BatchesOptions& o) {
+  return mixes(o.augmentation) ? data.classes() : 0;
+}
+
 void write_labels(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, TensorStream& file) {
-  Loader loader(data, {.batch = o.batch, .seed = o.seed, .images = false});
-  const Tensor batch = Tensor::host({.shape = {o.batch}, .dtype = DType::i32});
+  LoaderOptions options = loading(o);
+  options.images = false;
+  Loader loader(data, options);
+  const int64_t classes = soft_classes(*data, o);
+  const TensorSpec hard{.shape = {o.batch}, .dtype = DType::i32};
+  const Tensor batch = Tensor::host(classes == 0 ? hard : TensorSpec{.shape = {o.batch, classes}});
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_labels(position_of(step, loader.sampler()), 0, batch);
-    const std::vector<int64_t> labels(batch.data<int32_t>(), batch.data<int32_t>() + o.batch);
-    file.append_labels(labels);
+    if (classes == 0) {
+      const std::vector<int64_t> labels(batch.data<int32_t>(), batch.data<int32_t>() + o.batch);
+      file.append_labels(std::as_bytes(std::span(labels)));
+    } else {
+      file.append_labels({batch.raw(), size_t(batch.bytes())});
+    }
     StopSignals::end_if_requested();
   }
 }
 
 // Throws Error where the disk has no room for the file, not counting HDF5's own structures.
-void check_room(const Shape& chw, const BatchesOptions& o) {
-  const double bytes = double(o.steps) * double(o.batch) * double(4 * chw.elements() + 8);
+void check_room(const Shape& chw, int64_t label_bytes, const BatchesOptions& o) {
+  const double bytes = double(o.steps) * double(o.batch) * double(4 * chw.elements() + label_bytes);
   const std::filesystem::path folder = std::filesystem::path(o.out_file).parent_path();
   std::error_code unknown;
   const auto space = std::filesystem::space(folder.empty() ? "." : folder, unknown);
@@ -63,15 +81,14 @@ void check_room(const Shape& chw, const BatchesOptions& o) {
 void write_batches(const std::shared_ptr<const DataSet>& data, const BatchesOptions& o, WeightFormat format) {
   const Shape chw = data->image_shape();
   const StopSignals stop;  // so that no partial file remains
-  check_room(chw, o);
-  TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]});
+  check_room(chw, mixes(o.augmentation) ? 4 * data->classes() : 8, o);
+  TensorStream file(o.out_file, format, {o.steps * o.batch, chw[0], chw[1], chw[2]}, soft_classes(*data, o));
   write_labels(data, o, file);
   const Sampler sampler(data->size(), {.batch = o.batch});
-  Loader loader(data, {.batch = o.batch,
-                       .seed = o.seed,
-                       .augment = o.augmentation,
-                       .ahead = 2,
-                       .first = position_of(o.first_step, sampler)});
+  LoaderOptions options = loading(o);
+  options.ahead = 2;
+  options.first = position_of(o.first_step, sampler);
+  Loader loader(data, options);
   const Tensor batch = Tensor::host({.shape = {o.batch, chw[0], chw[1], chw[2]}});
   for (int64_t step = o.first_step; step < o.first_step + o.steps; ++step) {
     loader.fill_images(position_of(step, loader.sampler()), 0, batch);
@@ -111,8 +128,10 @@ void add_data_batches(CLI::App& data) {
   CLI::Option* seed = command.add_option("--seed", options->seed, "of order and augmentation, as of train");
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group(group);
   add_format_option(command, options->format);
-  add_output_option(command, "--out", options->out_file,
-                    "the file to write: tensors images (f32, steps·batch x C x H x W) and labels (i64)")
+  add_output_option(
+      command, "--out", options->out_file,
+      "the file to write: tensors images (f32, steps·batch x C x H x W) and labels (i64; of mixed "
+      "images f32, steps·batch x classes)")
       ->required();
   command.callback([options] { run(*options); });
 }

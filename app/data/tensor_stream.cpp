@@ -10,13 +10,20 @@
 namespace antichain {
 namespace {
 
+std::vector<int64_t> labels_shape(int64_t images, int64_t classes) {
+  return classes == 0 ? std::vector{images} : std::vector{images, classes};
+}
+
 // Labels come first: 64-bit numbers before 32-bit ones keep every tensor aligned.
-std::string safetensors_header(const std::vector<int64_t>& shape) {
-  const int64_t labels_end = shape[0] * 8;
+std::string safetensors_header(const std::vector<int64_t>& shape, int64_t classes) {
+  const int64_t labels_end = shape[0] * (classes == 0 ? 8 : 4 * classes);
   int64_t image_bytes = 4;
   for (const int64_t d : shape) image_bytes *= d;
   const nlohmann::ordered_json header = {
-      {"labels", {{"dtype", "I64"}, {"shape", {shape[0]}}, {"data_offsets", {0, labels_end}}}},
+      {"labels",
+       {{"dtype", classes == 0 ? "I64" : "F32"},
+        {"shape", labels_shape(shape[0], classes)},
+        {"data_offsets", {0, labels_end}}}},
       {"images",
        {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {labels_end, labels_end + image_bytes}}}}};
   std::string text = header.dump();
@@ -27,17 +34,19 @@ std::string safetensors_header(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
-TensorStream::TensorStream(const std::string& file, WeightFormat format, std::vector<int64_t> shape)
+TensorStream::TensorStream(const std::string& file, WeightFormat format, std::vector<int64_t> shape,
+                           int64_t classes)
     : name_(file), part_(file) {
   if (format == WeightFormat::hdf5) {
     hdf5_ = std::make_unique<ArrayWriter>(
-        part_.path(),
-        std::vector<ArraySpec>{{.path = "images", .shape = shape, .type = ArrayType::f32},
-                               {.path = "labels", .shape = {shape[0]}, .type = ArrayType::i64}});
+        part_.path(), std::vector<ArraySpec>{{.path = "images", .shape = shape, .type = ArrayType::f32},
+                                             {.path = "labels",
+                                              .shape = labels_shape(shape[0], classes),
+                                              .type = classes == 0 ? ArrayType::i64 : ArrayType::f32}});
     return;
   }
   plain_.open(part_.path(), std::ios::binary | std::ios::trunc);
-  const std::string header = safetensors_header(shape);
+  const std::string header = safetensors_header(shape, classes);
   write(std::as_bytes(std::span(header)));
 }
 
@@ -46,9 +55,9 @@ void TensorStream::write(std::span<const std::byte> bytes) {
   if (!plain_) throw Error("can't write " + name_, "is the disk full, or the folder read-only?");
 }
 
-void TensorStream::append_labels(std::span<const int64_t> labels) {
-  if (hdf5_) return hdf5_->append(1, std::as_bytes(labels));
-  write(std::as_bytes(labels));
+void TensorStream::append_labels(std::span<const std::byte> labels) {
+  if (hdf5_) return hdf5_->append(1, labels);
+  write(labels);
 }
 
 void TensorStream::append(std::span<const float> images) {

@@ -18,8 +18,9 @@ namespace antichain {
 class TensorStream {
  public:
   // Write all labels first, piece by piece, and then the images; a piece holds whole images.
-  TensorStream(const std::string& file, WeightFormat, std::vector<int64_t> images_shape);
-  void append_labels(std::span<const int64_t>);
+  // Labels are one 64-bit integer an image, or with `classes` so many floats.
+  TensorStream(const std::string& file, WeightFormat, std::vector<int64_t> images_shape, int64_t classes = 0);
+  void append_labels(std::span<const std::byte>);
   void append(std::span<const float> images);
   void finish();  // gives the file its name. Error when it can't be written.
 

@@ -20,10 +20,24 @@ void add_augment_options(CLI::App& app, AugmentOptions& o) {
                "flip half of the training images left to right [the default]; --no-flip: where that changes "
                "what they show, as with digits")
       ->group(group);
+  app.add_flag("--trivial-augment", o.trivial,
+               "change each training image by one of 14 operations of random strength: shears, rotation, "
+               "contrast, … as torchvision's TrivialAugmentWide")
+      ->group(group);
   CLI::Option* erase = app.add_option(
       "--erase", o.erase,
       "share of the training images in which a random rectangle, 2 to 33 % of the area, is erased");
   check_number(erase, 0, 1)->type_name("X")->capture_default_str()->group(group);
+  const auto add_mix = [&](const char* name, double& alpha, const char* description) {
+    CLI::Option* option = app.add_option(name, alpha, description);
+    check_number(option, 0, 1000)->type_name("ALPHA")->capture_default_str()->group(group);
+  };
+  add_mix("--mixup", o.mixup,
+          "mix each image and label of a batch with the one before it, by shares from Beta(ALPHA, ALPHA), as "
+          "0.2; 0: do not");
+  add_mix("--cutmix", o.cutmix,
+          "paste a rectangle of the image before, with the share that its area is, as 1; with --mixup each "
+          "batch has one of the two");
 }
 
 }  // namespace antichain

@@ -6,6 +6,7 @@
 
 namespace antichain {
 
+// Adds those about one image, and those that mix two.
 void add_augment_options(CLI::App&, AugmentOptions&);
 
 }  // namespace antichain

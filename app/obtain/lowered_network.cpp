@@ -13,6 +13,7 @@ Graph named_model(const NetworkOptions& network) {
                                     .classes = network.classes,
                                     .image = network.image,
                                     .label_smoothing = float(network.label_smoothing),
+                                    .soft_labels = network.soft_labels,
                                     .dropout = network.dropout,
                                     .stochastic_depth = network.stochastic_depth,
                                     .aux = network.aux});

@@ -108,6 +108,10 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   CLI::Option* smoothing = app.add_option("--label-smoothing", o.label_smoothing,
                                           "share of the target that is spread over all classes");
   check_number(smoothing, 0, 0.999)->type_name("X")->capture_default_str()->group("Network");
+  app.add_flag(
+         "--soft-labels", o.soft_labels,
+         "labels are each class's share of the image, as --mixup and --cutmix of train need and imply it")
+      ->group("Network");
   add_precision_option(app, o.precision)->group("Network");
   CLI::Option* image =
       app.add_option("--image", o.image, "height and width in pixels [the data set's, or the form's usual]");

@@ -18,6 +18,7 @@ struct NetworkOptions {  // which network, and how it is fed
   int batch = 0;  // 0, until settled: the model's recipe's
   int microbatches = default_microbatches;
   double label_smoothing = 0;                       // part of the network: its last node depends on it
+  bool soft_labels = false;                         // shares of all classes, as mixed images have them
   std::string form = "cifar";                       // or "imagenet"
   double aux = 0;                                   // weight of an auxiliary loss, where the model has one
   std::optional<double> dropout, stochastic_depth;  // empty: as is usual for the model

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 
+#include "data/mix.h"
 #include "framework/error.h"
 #include "models/model.h"
 
@@ -43,6 +44,8 @@ const auto options = std::to_array<TrainOption>({
      [](const Options& o, int64_t) { return text(o.network.microbatches); }},
     {"label-smoothing", network, "label smoothing",
      [](const Options& o, int64_t) { return text(o.network.label_smoothing); }},
+    {"soft-labels", network, "soft labels",
+     [](const Options& o, int64_t) { return text(o.network.soft_labels || mixes(o.augmentation)); }, "false"},
     {"precision", network, "precision", [](const Options& o, int64_t) { return o.network.precision; }},
     {"image", network},  // the data determine it
     {"classes", network, "classes", [](const Options& o, int64_t) { return text(o.network.classes); }},
@@ -51,8 +54,12 @@ const auto options = std::to_array<TrainOption>({
     {"crop", recipe, "crop",
      [](const Options& o, int64_t) { return crop_names()[size_t(o.augmentation.crop)]; }, "black"},
     {"flip", recipe, "flip", [](const Options& o, int64_t) { return text(o.augmentation.flip); }, "true"},
+    {"trivial-augment", recipe, "TrivialAugment",
+     [](const Options& o, int64_t) { return text(o.augmentation.trivial); }, "false"},
     {"erase", recipe, "share of erased images",
      [](const Options& o, int64_t) { return text(o.augmentation.erase); }, "0"},
+    {"mixup", recipe, "mixup", [](const Options& o, int64_t) { return text(o.augmentation.mixup); }, "0"},
+    {"cutmix", recipe, "cutmix", [](const Options& o, int64_t) { return text(o.augmentation.cutmix); }, "0"},
     {"epochs", extent},
     {"steps", extent},
     {"seed", recipe, "seed", [](const Options& o, int64_t) { return text(o.seed); }},

@@ -7,27 +7,40 @@
 namespace antichain::cuda {
 namespace {
 
-// Each element looks its byte up as the host's Normaliser does. Neighbouring threads write neighbouring
-// elements, and nearly read them, too.
+struct Images {
+  Index height, width;
+  const DrawnImage* records;
+  const uint8_t* pixels;
+  const float* table;
+
+  // Returns what augmented image n has in channel c at row y and column x. It looks the byte up as the host's
+  // Normaliser does.
+  ANTICHAIN_ANYWHERE float at(Index n, Index c, int y, int x) const {
+    const auto& [drawn, real, mix] = records[n];
+    if (!real || drawn.erased.holds(y, x)) return 0;
+    const int row = source_row(drawn, y, int(height)), column = source_column(drawn, x, int(width));
+    if (row == black || column == black) return table[c * 256];
+    return table[c * 256 + pixels[((n * 3 + c) * height + Index(row)) * width + Index(column)]];
+  }
+};
+
+// Neighbouring threads write neighbouring elements, and nearly read them, too.
 template <class T>
-void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images) {
+void make(Stream stream, const Tensor& raw, const Tensor& table, const Tensor& images, bool mixed) {
   const Shape& shape = images.shape();
-  const Index height = index_of(shape[2]), width = index_of(shape[3]);
   const bool nhwc = images.layout() == Layout::nhwc;
-  const DrawnImage* draws = raw_records(raw);
-  const uint8_t* pixels = raw_pixels(raw, shape);
-  const float* value = table.data<float>();
+  const Images from{index_of(shape[2]), index_of(shape[3]), raw_records(raw), raw_pixels(raw, shape, mixed),
+                    table.data<float>()};
+  const Index first = mixed ? 1 : 0;
   T* out = images.data<T>();
   for_each(stream, shape.elements(), [=] ANTICHAIN_DEVICE(Index i) {
-    const Index area = height * width, n = i / (3 * area), in_image = i % (3 * area);
+    const Index area = from.height * from.width, n = first + i / (3 * area), in_image = i % (3 * area);
     const Index c = nhwc ? in_image % 3 : in_image / area;
     const Index pixel = nhwc ? in_image / 3 : in_image % area;
-    const int x = int(pixel % width), y = int(pixel / width);
-    const auto& [drawn, real] = draws[n];
-    const int row = source_row(drawn, y, int(height)), column = source_column(drawn, x, int(width));
-    const bool inside = row != black && column != black;
-    const Index byte = inside ? pixels[(n * 3 + c) * area + Index(row) * width + Index(column)] : 0;
-    out[i] = T(real && !drawn.erased.holds(y, x) ? value[c * 256 + byte] : 0.0f);
+    const int x = int(pixel % from.width), y = int(pixel / from.width);
+    const float own = from.at(n, c, y, x);
+    const Mix& mix = from.records[n].mix;
+    out[i] = T(mix.mixes() ? antichain::mixed(mix, y, x, own, from.at(n - 1, c, y, x)) : own);
   });
 }
 
@@ -38,11 +51,13 @@ void make_images(Stream stream, const Tensor& raw, const Tensor& table, const Te
   ANTICHAIN_CHECK(shape.rank() == 4 && shape[1] == 3, "images are N x 3 x H x W");
   ANTICHAIN_CHECK(images.layout() == Layout::plain || images.layout() == Layout::nhwc,
                   "images lie in NCHW or NHWC");
-  ANTICHAIN_CHECK(raw.spec() == raw_spec(shape) && table.bytes() == int64_t(sizeof(Normaliser::Table)),
-                  "bytes and table of these images");
-  if (images.dtype() == DType::bf16) return make<Bf16>(stream, raw, table, images);
+  const bool mixed = raw.spec() == raw_spec(shape, true);
+  ANTICHAIN_CHECK(
+      (mixed || raw.spec() == raw_spec(shape)) && table.bytes() == int64_t(sizeof(Normaliser::Table)),
+      "bytes and table of these images");
+  if (images.dtype() == DType::bf16) return make<Bf16>(stream, raw, table, images, mixed);
   ANTICHAIN_CHECK(images.dtype() == DType::f32, "images are float32 or bf16");
-  make<float>(stream, raw, table, images);
+  make<float>(stream, raw, table, images, mixed);
 }
 
 }  // namespace antichain::cuda

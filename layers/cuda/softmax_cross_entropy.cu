@@ -92,36 +92,108 @@ void loss_gradient(Stream stream, const Loss& l, const T* logits, const int32_t*
   });
 }
 
+// The same for labels that are shares of all classes.
+struct SharesAndLogits {
+  Largest logits, shares;
+  double product;  // Σ share · logit
+  ANTICHAIN_ANYWHERE void merge(const SharesAndLogits& other) {
+    logits.merge(other.logits);
+    shares.merge(other.shares);
+    product += other.product;
+  }
+};
+
+// Holds for each sample Σ share and Σ share · logit.
+struct ShareSums {
+  double *sum, *product;
+};
+
+void loss_of_shares(Stream stream, const Loss& l, const float* logits, const float* shares,
+                    const Normaliser& n, const ShareSums& s, float* y) {
+  fold<SharesAndLogits>(
+      stream, l.classes, l.samples,
+      [=] ANTICHAIN_DEVICE(Index k, Index sample) {
+        const double x = double(logits[sample * l.classes + k]);
+        const double share = double(shares[sample * l.classes + k]);
+        return SharesAndLogits{{x, x, k}, {share, share, k}, share * x};
+      },
+      [=] ANTICHAIN_DEVICE(Index sample, const SharesAndLogits& all) {
+        n.largest[sample] = all.logits.value;
+        n.log_sum[sample] = all.logits.total / double(l.classes);  // until the next launch: the mean
+        s.sum[sample] = all.shares.total;
+        s.product[sample] = all.product;
+        y[2 * sample + 1] = all.shares.total != 0 && all.shares.at == all.logits.at ? 1.0f : 0.0f;
+      });
+  fold<Total>(
+      stream, l.classes, l.samples,
+      [=] ANTICHAIN_DEVICE(Index k, Index sample) {
+        return Total{exp(double(logits[sample * l.classes + k]) - n.largest[sample])};
+      },
+      [=] ANTICHAIN_DEVICE(Index sample, const Total& total) {
+        const double log_sum = log(total.value), offset = n.largest[sample] + log_sum;
+        const double mean = n.log_sum[sample] - offset;  // of log softmax
+        const double own = s.product[sample] - s.sum[sample] * offset;
+        n.log_sum[sample] = log_sum;
+        y[2 * sample] = s.sum[sample] == 0 ? 0.0f : float(-(1 - l.smoothing) * own - l.smoothing * mean);
+      });
+}
+
+void loss_of_shares_gradient(Stream stream, const Loss& l, const float* logits, const float* shares,
+                             const Normaliser& n, const ShareSums& s, double scale, float* dx) {
+  for_each(stream, int64_t(l.samples) * l.classes, [=] ANTICHAIN_DEVICE(Index i) {
+    const Index sample = i / l.classes;
+    const double target = (1 - l.smoothing) * double(shares[i]) + l.smoothing / double(l.classes);
+    const double sum = 1 + (1 - l.smoothing) * (s.sum[sample] - 1);  // of the target
+    const double softmax = exp(double(logits[i]) - n.largest[sample] - n.log_sum[sample]);
+    dx[i] = s.sum[sample] == 0 ? 0.0f : float(scale * (sum * softmax - target));
+  });
+}
+
 class SoftmaxCrossEntropyKernel : public Kernel {
  public:
-  SoftmaxCrossEntropyKernel(const LossOptions& options, const Shape& logits)
-      : loss_{index_of(logits[0]), index_of(logits[1]), double(options.label_smoothing)} {
+  SoftmaxCrossEntropyKernel(const LossOptions& options, const Shape& logits, const Shape& labels)
+      : loss_{index_of(logits[0]), index_of(logits[1]), double(options.label_smoothing)},
+        of_shares_(labels.rank() == 2) {
     index_of(logits.elements());
   }
 
-  static int64_t workspace_bytes(const Shape& logits) {
-    return Scratch::rounded(2 * logits[0] * int64_t(sizeof(double)));
+  // Numbers that forward leaves for backward, for each sample.
+  static int64_t kept(const Shape& labels) { return labels.rank() == 2 ? 4 : 2; }
+  static int64_t workspace_bytes(const Shape& logits, const Shape& labels) {
+    return Scratch::rounded(kept(labels) * logits[0] * int64_t(sizeof(double)));
   }
 
   void forward(Context& context, const Forward& f) const override {
-    const int64_t numbers = 2 * int64_t(loss_.samples);
+    const int64_t numbers = kept(f.x[1].shape()) * int64_t(loss_.samples);
     const bool stashes = f.mode == Mode::train && !f.stash.empty();
     Scratch scratch(context, stashes ? 0 : Scratch::rounded(numbers * int64_t(sizeof(double))));
     double* at = stashes ? f.stash[0].data<double>() : scratch.take<double>(numbers);
-    loss(stream_of(context), loss_, f.x[0].data<float>(), f.x[1].data<int32_t>(), normaliser(at),
-         f.y.data<float>());
+    const float* logits = f.x[0].data<float>();
+    if (of_shares_)
+      loss_of_shares(stream_of(context), loss_, logits, f.x[1].data<float>(), normaliser(at), share_sums(at),
+                     f.y.data<float>());
+    else
+      loss(stream_of(context), loss_, logits, f.x[1].data<int32_t>(), normaliser(at), f.y.data<float>());
   }
 
   void backward(Context& context, const Backward& b) const override {
     if (b.dx.empty() || !b.dx[0]) return;
-    loss_gradient(stream_of(context), loss_, b.x[0].data<float>(), b.x[1].data<int32_t>(),
-                  normaliser(b.stash[0].data<double>()), double(b.loss_scale), b.dx[0].data<float>());
+    double* at = b.stash[0].data<double>();
+    const float* logits = b.x[0].data<float>();
+    if (of_shares_)
+      loss_of_shares_gradient(stream_of(context), loss_, logits, b.x[1].data<float>(), normaliser(at),
+                              share_sums(at), double(b.loss_scale), b.dx[0].data<float>());
+    else
+      loss_gradient(stream_of(context), loss_, logits, b.x[1].data<int32_t>(), normaliser(at),
+                    double(b.loss_scale), b.dx[0].data<float>());
   }
 
  private:
   Normaliser normaliser(double* at) const { return {at, at + loss_.samples}; }
+  ShareSums share_sums(double* at) const { return {at + 2 * loss_.samples, at + 3 * loss_.samples}; }
 
   const Loss loss_;
+  const bool of_shares_;
 };
 
 }  // namespace
@@ -130,14 +202,15 @@ KernelEntry softmax_cross_entropy_entry() {
   return {
       .lower =
           [](const Op&, std::span<const Shape> x, std::span<const Layout>, Precision) {  // float32 in all
-            return Lowering{.x = {Layout::plain, Layout::plain},
-                            .stash = {{.shape = {2, x[0][0]}, .dtype = DType::f64}},
-                            .keeps_x = true,
-                            .workspace_bytes = SoftmaxCrossEntropyKernel::workspace_bytes(x[0])};
+            return Lowering{
+                .x = {Layout::plain, Layout::plain},
+                .stash = {{.shape = {SoftmaxCrossEntropyKernel::kept(x[1]), x[0][0]}, .dtype = DType::f64}},
+                .keeps_x = true,
+                .workspace_bytes = SoftmaxCrossEntropyKernel::workspace_bytes(x[0], x[1])};
           },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
         return std::make_unique<SoftmaxCrossEntropyKernel>(
-            static_cast<const SoftmaxCrossEntropy&>(op).options, x[0].shape);
+            static_cast<const SoftmaxCrossEntropy&>(op).options, x[0].shape, x[1].shape);
       }};
 }
 

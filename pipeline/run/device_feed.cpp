@@ -33,7 +33,7 @@ void DeviceFeed::prepare(Input& input, const RawImages* raw) {
     return Tensor(spec, copies_.page_locked(spec.bytes()));
   };
   ANTICHAIN_CHECK(!raw || raw->shape == input.spec.shape, "raw images are of the input's shape");
-  const TensorSpec spec = raw ? raw_spec(raw->shape) : input.spec;
+  const TensorSpec spec = raw ? raw_spec(raw->shape, raw->mixed) : input.spec;
   for (Buffer& buffer : input.buffers) {
     buffer.host = page_locked(spec);
     if (raw) buffer.raw = backend_.tensor(spec);

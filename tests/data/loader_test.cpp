@@ -137,6 +137,70 @@ TEST(Loader, StopsAtOnceWhateverTheThreadDoes) {
   for (int i = 0; i < 20; ++i) Loader loader(std::make_shared<MemorySet>(5000), {.batch = 500, .ahead = 4});
 }
 
+// The rule of a mixed batch, carried out on the whole batch's unmixed images.
+TEST(Loader, MixesEachSampleWithTheOneBeforeWhateverTheMicroBatches) {
+  const auto set = std::make_shared<MemorySet>(50);
+  LoaderOptions plain{.batch = 12, .seed = 4}, mixing = plain;
+  mixing.augment.mixup = mixing.augment.cutmix = 1;
+  Loader unmixed(set, plain);
+  int pasted = 0, blends = 0;
+  for (const int microbatches : {1, 3, 12}) {
+    mixing.microbatches = microbatches;
+    const int64_t samples = 12 / microbatches;
+    Loader loader(set, mixing);
+    const Tensor whole = images(12), classes = labels(12), x = images(samples);
+    const Tensor shares = Tensor::host({.shape = {samples, 10}});
+    for (BatchPosition at; at.epoch < 3; at = loader.sampler().after(at)) {
+      unmixed.fill_images(at, 0, whole);
+      unmixed.fill_labels(at, 0, classes);
+      const Mix mix = draw_mix(mixing.augment, {3, 32, 32}, 4, at.epoch, at.batch);
+      (mix.pasted.empty() ? blends : pasted) += 1;
+      for (int m = 0; m < microbatches; ++m) {
+        loader.fill_images(at, m, x);
+        loader.fill_labels(at, m, shares);
+        for (int64_t n = 0; n < samples; ++n) {
+          const int64_t own = m * samples + n, before = (own + 11) % 12;
+          for (int64_t i = 0; i < 3072; ++i) {
+            const int64_t y = i / 32 % 32, column = i % 32;
+            ASSERT_EQ(x.data<float>()[n * 3072 + i],
+                      mixed(mix, int(y), int(column), whole.data<float>()[own * 3072 + i],
+                            whole.data<float>()[before * 3072 + i]));
+          }
+          std::vector<float> expected(10);
+          expected[size_t(classes.data<int32_t>()[own])] += mix.own;
+          expected[size_t(classes.data<int32_t>()[before])] += mix.other;
+          for (int64_t k = 0; k < 10; ++k) ASSERT_EQ(shares.data<float>()[n * 10 + k], expected[size_t(k)]);
+        }
+      }
+    }
+  }
+  EXPECT_GT(pasted, 5);
+  EXPECT_GT(blends, 5);
+}
+
+TEST(Loader, EvaluatesUnmixedWithSoftLabels) {
+  LoaderOptions options{.batch = 8, .train = false};
+  options.augment.mixup = 1;
+  Loader loader(std::make_shared<MemorySet>(11), options);
+  const Tensor y = Tensor::host({.shape = {8, 10}});
+  loader.fill_labels({0, 1}, 0, y);  // samples 8, 9, 10 and padding
+  for (int64_t n = 0; n < 8; ++n)
+    for (int64_t k = 0; k < 10; ++k)
+      EXPECT_EQ(y.data<float>()[n * 10 + k], float(n < 3 && k == (8 + n) % 10));
+}
+
+TEST(Loader, RefusesClassesAsLabelsOfMixedImages) {
+  LoaderOptions options{.batch = 8};
+  options.augment.cutmix = 1;
+  Loader loader(std::make_shared<MemorySet>(11), options);
+  expect_error([&] { loader.fill_labels({0, 0}, 0, labels(8)); }, {"mixed images", "soft labels"});
+  expect_error(
+      [&] {
+        loader.fill_labels({0, 0}, 0, Tensor::host({.shape = {8, 5}}));
+      },
+      {"label", "classes 0 to 4"});
+}
+
 TEST(Loader, RefusesABatchThatCantBeCut) {
   expect_error([] { Loader(std::make_shared<MemorySet>(50), {.batch = 10, .microbatches = 4}); },
                {"batch of 10", "4 micro-batches"});

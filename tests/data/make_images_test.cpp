@@ -117,7 +117,7 @@ TEST(MakeImages, AreTheHostsForImageNetsSize) {
 
 TEST(MakeImages, RefusesOtherBytes) {
   const Tensor images = Tensor::host({{2, 3, 8, 8}}), table = table_of(Normaliser());
-  EXPECT_THROW(cuda::make_images(nullptr, Tensor::host(raw_spec({3, 3, 8, 8})), table, images), Error);
+  EXPECT_THROW(cuda::make_images(nullptr, Tensor::host(raw_spec({4, 3, 8, 8})), table, images), Error);
   EXPECT_THROW(cuda::make_images(nullptr, Tensor::host(raw_spec({2, 3, 8, 8})), images, images), Error);
 }
 
@@ -131,20 +131,31 @@ class Noise : public MemorySet {
   Normalisation normalisation() const override { return {.mean = {0.4f, 0.5f, 0.6f}}; }
 };
 
-class RawLoader : public ::testing::TestWithParam<bool> {};
+struct RawCase {
+  const char* name;
+  bool train = true;
+  AugmentOptions augment = {};
+};
+class RawLoader : public ::testing::TestWithParam<RawCase> {};
 
 // In and out of order, over an epoch's end, and with samples that pad.
 TEST_P(RawLoader, GivesWhatTheLoadersImagesAreMadeOf) {
   const auto set = std::make_shared<Noise>(11);
-  LoaderOptions options{.batch = 4, .microbatches = 2, .seed = 9, .train = GetParam(), .ahead = 2};
+  LoaderOptions options{.batch = 4,
+                        .microbatches = 2,
+                        .seed = 9,
+                        .train = GetParam().train,
+                        .augment = GetParam().augment,
+                        .ahead = 2};
   Loader made(set, options);
   options.raw = true;
   Loader raw(set, options);
   EXPECT_EQ(made.raw(), nullptr);
   ASSERT_NE(raw.raw(), nullptr);
   const Shape shape = raw.raw()->shape;
-  const Tensor floats = Tensor::host({shape}), bytes = Tensor::host(raw_spec(shape));
-  EXPECT_LT(bytes.bytes(), floats.bytes() * 26 / 100);
+  const bool mixed = raw.raw()->mixed;
+  const Tensor floats = Tensor::host({shape}), bytes = Tensor::host(raw_spec(shape, mixed));
+  EXPECT_LT(bytes.bytes(), floats.bytes() * (mixed ? 39 : 26) / 100);  // two images, and one more
   const Normaliser normaliser(set->normalisation());
   EXPECT_EQ(raw.raw()->table, normaliser.table());
   const auto expect_same = [&](const BatchPosition& position, int m) {
@@ -154,14 +165,19 @@ TEST_P(RawLoader, GivesWhatTheLoadersImagesAreMadeOf) {
     expect_images({floats.data<float>(), floats.data<float>() + floats.elements()}, bytes, normaliser, shape);
   };
   BatchPosition position;
-  for (int batch = 0; batch < 5; ++batch, position = raw.sampler().after(position))
+  for (int batch = 0; batch < 9; ++batch, position = raw.sampler().after(position))
     for (const int m : {0, 1}) expect_same(position, m);
   expect_same({2, 1}, 1);
   expect_same({0, 0}, 0);
 }
-INSTANTIATE_TEST_SUITE_P(, RawLoader, ::testing::Bool(), [](const auto& info) {
-  return std::string(info.param ? "Training" : "Evaluating");
-});
+INSTANTIATE_TEST_SUITE_P(
+    , RawLoader,
+    ::testing::Values(RawCase{"Training"}, RawCase{"Evaluating", false},
+                      RawCase{"Reflecting", true, {.crop = Crop::reflect}},
+                      RawCase{"Erasing", true, {.crop = Crop::none, .erase = 0.7}},
+                      RawCase{"Mixing", true, {.trivial = true, .erase = 0.5, .mixup = 0.4, .cutmix = 1}},
+                      RawCase{"EvaluatingBesideMixing", false, {.mixup = 1}}),
+    [](const auto& info) { return info.param.name; });
 
 TEST(LoaderOfRawImages, FillsNothingElse) {
   Loader raw(std::make_shared<Noise>(11), {.batch = 4, .raw = true});

@@ -63,6 +63,12 @@ OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing)
   return {std::move(name), op, {{samples, classes}, {samples}}};
 }
 
+OpCase loss_of_shares(std::string name, int64_t samples, int64_t classes, float smoothing) {
+  OpCase c = loss(std::move(name), samples, classes, smoothing);
+  c.x[1] = c.x[0];
+  return c;
+}
+
 OpCase adaptive(std::string name, Shape x, Extent out) {
   return {std::move(name), std::make_shared<AdaptiveAveragePool>(out), {x}};
 }
@@ -184,6 +190,10 @@ std::vector<OpCase> cases() {
       loss("loss", 13, 10, 0),
       loss("loss_smoothed", 5, 17, 0.1f),
       loss("loss_of_padding", 1, 3, 0.1f),  // its only label is −1
+      loss_of_shares("loss_of_shares", 23, 10, 0),
+      loss_of_shares("loss_of_shares_smoothed", 11, 17, 0.1f),
+      loss_of_shares("loss_of_shares_wide", 3, 1000, 0.1f),
+      loss_of_shares("loss_of_shares_of_padding", 1, 3, 0.1f),
   };
   for (std::vector<OpCase> more : {
            convolution_cases(),

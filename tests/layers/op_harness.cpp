@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "framework/bf16.h"
 #include "framework/random.h"
@@ -66,7 +67,7 @@ class OpRun {
     lowering_ = entry.lower(*c.op, c.x, offered, ask.precision);
     std::vector<TensorSpec> x;
     for (size_t i = 0; i < c.x.size(); ++i)
-      x.push_back(spec({c.x[i], is_label(c, i) ? DType::i32 : storage(lowering_.precision)}, lowering_.x[i]));
+      x.push_back(spec({c.x[i], label_type(c, i).value_or(storage(lowering_.precision))}, lowering_.x[i]));
     kernel_ = entry.make(*c.op, x, lowering_);
     allocate(x);
     load(values);
@@ -203,6 +204,27 @@ class OpRun {
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
+std::optional<DType> label_type(const OpCase& c, size_t input) {
+  if (!is_label(c, input)) return std::nullopt;
+  return c.x[1].rank() == 1 ? DType::i32 : DType::f32;
+}
+
+// Returns classes: −1 (padding), 0, 1, … in turn; or each class's share, zeros for the first sample (padding),
+// for the others two classes that overlap in every fifth.
+Numbers draw_labels(const OpCase& c, Numbers values) {
+  const int64_t samples = c.x[0][0], classes = c.x[0][1];
+  if (c.x[1].rank() == 1) {
+    for (int64_t n = 0; n < samples; ++n) values[size_t(n)] = double(n % (classes + 1)) - 1;
+    return values;
+  }
+  std::ranges::fill(values, 0);
+  for (int64_t n = 1; n < samples; ++n) {
+    values[size_t(n * classes + n % classes)] += double(float(0.05 * double(n % 20)));
+    values[size_t(n * classes + (n + n % 5) % classes)] += double(float(1 - 0.05 * double(n % 20)));
+  }
+  return values;
+}
+
 }  // namespace
 
 bool is_label(const OpCase& c, size_t input) { return c.op->role() == Role::loss && input == 1; }
@@ -217,9 +239,7 @@ Values draw(const OpCase& c, uint64_t seed) {
   for (size_t i = 0; i < c.x.size(); ++i) {
     values.x.push_back(distinct(c.x[i].elements(), random, ++stream));
     for (double& v : values.x.back()) v = float(v * c.spread);
-    const int64_t labels = c.x[0][1] + 1;  // −1 (padding), 0, 1, … in turn
-    for (size_t n = 0; is_label(c, i) && n < values.x[i].size(); ++n)
-      values.x[i][n] = double(int64_t(n) % labels) - 1;
+    if (is_label(c, i)) values.x[i] = draw_labels(c, values.x[i]);
   }
   for (const ParamSpec& p : signature.params)
     values.params.push_back(distinct(p.shape.elements(), random, ++stream));

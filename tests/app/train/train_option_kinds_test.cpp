@@ -25,12 +25,13 @@ std::map<std::string, std::set<std::string>> by_kind() {
 TEST(TrainOptionKinds, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
       {"network",
-       {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision",
+       {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision", "soft-labels",
         "stochastic-depth"}},
-      {"recipe",
-       {"batch", "crop", "erase", "evaluate-every", "flip", "lr", "lr-decay", "lr-final", "lr-milestones",
-        "lr-rise", "lr-schedule", "microbatches", "momentum", "nesterov", "seed", "warmup-epochs",
-        "warmup-steps", "weight-decay"}},
+      {"recipe", {"batch",       "crop",        "cutmix",          "erase",         "evaluate-every",
+                  "flip",        "lr",          "lr-decay",        "lr-final",      "lr-milestones",
+                  "lr-rise",     "lr-schedule", "microbatches",    "mixup",         "momentum",
+                  "nesterov",    "seed",        "trivial-augment", "warmup-epochs", "warmup-steps",
+                  "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},

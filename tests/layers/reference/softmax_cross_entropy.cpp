@@ -18,8 +18,14 @@ std::vector<double> softmax(const double* logits, int64_t classes) {
   return p;
 }
 
-double target(double smoothing, int64_t classes, bool is_label) {
-  return (is_label ? 1 - smoothing : 0) + smoothing / double(classes);
+// Returns the shares of sample n, of a class or given; none where the sample pads.
+std::vector<double> shares(const Tensor& labels, int64_t n, int64_t classes) {
+  std::vector<double> all(size_t(classes), 0);
+  if (labels.shape().rank() == 2)
+    all.assign(labels.data<double>() + n * classes, labels.data<double>() + (n + 1) * classes);
+  else if (const int32_t label = labels.data<int32_t>()[n]; label >= 0)
+    all[size_t(label)] = 1;
+  return std::ranges::count(all, 0) == classes ? std::vector<double>() : all;
 }
 
 void forward(const Op& op, const Forward& f) {
@@ -27,12 +33,13 @@ void forward(const Op& op, const Forward& f) {
   const int64_t classes = f.x[0].shape()[1];
   for (int64_t n = 0; n < f.y.shape()[0]; ++n) {
     const auto p = softmax(f.x[0].data<double>() + n * classes, classes);
-    const int32_t label = f.x[1].data<int32_t>()[n];
-    double loss = 0;
-    for (int64_t k = 0; k < classes; ++k) loss -= target(smoothing, classes, k == label) * std::log(p[k]);
-    const bool right = std::max_element(p.begin(), p.end()) - p.begin() == label;
-    f.y.data<double>()[2 * n] = label < 0 ? 0 : loss;
-    f.y.data<double>()[2 * n + 1] = right ? 1 : 0;
+    const auto share = shares(f.x[1], n, classes);
+    double* y = f.y.data<double>() + 2 * n;
+    y[0] = y[1] = 0;
+    if (share.empty()) continue;
+    for (size_t k = 0; k < p.size(); ++k)
+      y[0] -= ((1 - smoothing) * share[k] + smoothing / double(classes)) * std::log(p[k]);
+    y[1] = std::ranges::max_element(p) - p.begin() == std::ranges::max_element(share) - share.begin();
   }
 }
 
@@ -42,9 +49,12 @@ void backward(const Op& op, const Backward& b) {
   double* dx = wanted(b.dx, 0, Into::overwrite);
   for (int64_t n = 0; dx && n < b.x[0].shape()[0]; ++n) {
     const auto p = softmax(b.x[0].data<double>() + n * classes, classes);
-    const int32_t label = b.x[1].data<int32_t>()[n];
-    for (int64_t k = 0; k < classes && label >= 0; ++k)
-      dx[n * classes + k] = b.loss_scale * (p[k] - target(smoothing, classes, k == label));
+    const auto share = shares(b.x[1], n, classes);
+    double sum = smoothing;
+    for (const double s : share) sum += (1 - smoothing) * s;
+    for (size_t k = 0; k < share.size(); ++k)
+      dx[size_t(n * classes) + k] =
+          b.loss_scale * (sum * p[k] - (1 - smoothing) * share[k] - smoothing / double(classes));
   }
 }
 

@@ -57,10 +57,11 @@ TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpu) {
 }
 
 TEST(DeviceAugmentation, TrainsToTheBitsOfTheCpuWithEveryAugmentation) {
-  expect_the_bits_of_the_cpu({.model = "resnet20",
-                              .steps = 3,
-                              .augment = {.crop = Crop::reflect, .flip = true, .erase = 0.5},
-                              .epochs = 2});
+  expect_the_bits_of_the_cpu(
+      {.model = "resnet20",
+       .steps = 3,
+       .augment = {.crop = Crop::reflect, .trivial = true, .erase = 0.5, .mixup = 0.5, .cutmix = 1},
+       .epochs = 2});
 }
 
 // One micro-batch a step, whose buffer is the next step's as well; an odd number, so that a step ends where

@@ -75,8 +75,9 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         device.enter(context);
         const std::unique_ptr<Transport> own = c.over ? c.over(job, context) : nullptr;
         Transport& transport = own ? *own : job;
-        const Graph graph =
-            lower(make_model(c.model, {.microbatch = c.microbatch, .aux = c.aux}), device, c.precision);
+        const Graph graph = lower(
+            make_model(c.model, {.microbatch = c.microbatch, .soft_labels = mixes(c.augment), .aux = c.aux}),
+            device, c.precision);
         const Profile profile = priced_by_flops(unpriced(graph, device.description(), *c.optimiser));
         const Plan plan = make_plan(profile, ranks);
         validate(plan, profile);
