@@ -64,7 +64,8 @@ def torchvision(folder):
         if flip:
             steps.append(transforms.RandomHorizontalFlip())
         if trivial:
-            steps.append(transforms.TrivialAugmentWide())
+            # Its Equalize fails on the views that RandomCrop returns.
+            steps += [transforms.Lambda(torch.Tensor.contiguous), transforms.TrivialAugmentWide()]
         steps += [transforms.ConvertImageDtype(torch.float32),
                   transforms.Normalize((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616))]
         if erase:

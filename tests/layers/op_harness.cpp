@@ -19,6 +19,11 @@
 namespace antichain::harness {
 namespace {
 
+std::optional<DType> label_type(const OpCase& c, size_t input) {
+  if (!is_label(c, input)) return std::nullopt;
+  return c.x[1].rank() == 1 ? DType::i32 : DType::f32;
+}
+
 struct Bank {
   const Context* context;
   std::vector<Guarded> guarded = {};
@@ -109,8 +114,9 @@ class OpRun {
   void allocate(const std::vector<TensorSpec>& x) {
     for (size_t i = 0; i < x.size(); ++i) {
       x_.add(fmt::format("x[{}]", i), x[i]);
-      dx_.add(fmt::format("dx[{}]", i), x[i]);
-      if (is_label(case_, i)) dx_.tensors[i] = Tensor();
+      dx_.add(fmt::format("dx[{}]", i),
+              is_label(case_, i) ? TensorSpec{.shape = {1}, .dtype = DType::i32} : x[i]);
+      if (is_label(case_, i)) dx_.tensors[i] = Tensor();  // labels have no gradient
     }
     for (size_t i = 0; i < signature_.params.size(); ++i) {
       const TensorSpec s = spec({signature_.params[i].shape}, lowering_.params[i]);
@@ -203,11 +209,6 @@ class OpRun {
       y_{bank_}, dy_{bank_}, dx_{bank_}, dw_{bank_};
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
-
-std::optional<DType> label_type(const OpCase& c, size_t input) {
-  if (!is_label(c, input)) return std::nullopt;
-  return c.x[1].rank() == 1 ? DType::i32 : DType::f32;
-}
 
 // Returns classes: −1 (padding), 0, 1, … in turn; or each class's share, zeros for the first sample (padding),
 // for the others two classes that overlap in every fifth.
