@@ -10,6 +10,7 @@
 #include "app/job/preflight.h"
 #include "app/job/starvation.h"
 #include "app/obtain/profile_cache.h"
+#include "data/loader.h"
 #include "framework/backend.h"
 #include "framework/error.h"
 #include "framework/say.h"
@@ -30,6 +31,8 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
         "use a profile of antichain profile --json");
   }
   if (profile.graph_hash == lowered.hash()) return;
+  const NodeId labels = lowered.find(Loader::labels_input);
+  const bool soft = labels >= 0 && lowered[labels].output().shape.rank() == 2;
   throw Error(
       fmt::format(
           "{} is the profile of {} in {} and micro-batches of {} on {} (graph {}), but this run is {} "
@@ -37,7 +40,8 @@ void check_subject(const Profile& profile, const std::string& file, const Graph&
           file, profile.model, name_of(profile.precision), profile.microbatch, profile.device,
           profile.graph_hash, lowered.model(), name_of(lowered.precision()), lowered.microbatch(),
           lowered.hash()),
-      "profile this network on this machine");
+      soft ? "profile this network on this machine, with --soft-labels"
+           : "profile this network on this machine");
 }
 
 // Returns the kept profile's text, or "", on all ranks.

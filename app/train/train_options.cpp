@@ -9,6 +9,7 @@
 #include "app/cli/checks.h"
 #include "app/cli/number_text.h"
 #include "app/train/rate_options.h"
+#include "data/mix.h"
 #include "framework/error.h"
 #include "framework/module.h"
 
@@ -46,10 +47,10 @@ void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
 }
 
 void add_augment_option(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* option = app.add_option(
-      "--augment", o.augment,
-      "where images are cropped, flipped and normalised, with the same bits: host, device (a GPU, to which "
-      "they travel as bytes), or auto: on the GPU if there is one");
+  CLI::Option* option = app.add_option("--augment", o.augment,
+                                       "where images are augmented and normalised, with the same bits: host, "
+                                       "device (a GPU, to which they travel "
+                                       "as bytes), or auto: on the GPU if there is one");
   check_name(option, "place", {"auto", "host", "device"})
       ->type_name("NAME")
       ->capture_default_str()
@@ -109,6 +110,9 @@ void check(const TrainCommandOptions& o) {
   if (o.augment == "device" && o.machine.device == "cpu" && o.machine.why_cpu.empty())
     throw Error("--augment device has a GPU make the images, but the ranks compute on the CPU",
                 another_device, ExitCode::usage);
+  if (mixes(o.augmentation) && o.network.batch < 2)
+    throw Error("--mixup and --cutmix mix the images of a batch, but a batch has one",
+                "ask for a larger --batch", ExitCode::usage);
   const LearningRate checked(o.rate);
   check(o.data);
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())

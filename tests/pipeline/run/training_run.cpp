@@ -5,6 +5,7 @@
 #include "framework/files/checkpoint_folder.h"
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
+#include "data/mix.h"
 #include "models/model.h"
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
