@@ -92,12 +92,11 @@ void loss_gradient(Stream stream, const Loss& l, const T* logits, const int32_t*
   });
 }
 
-// The same for labels that are shares of all classes.
-struct SharesAndLogits {
-  Largest logits, shares;
-  double product;  // Σ share · logit
-  ANTICHAIN_ANYWHERE void merge(const SharesAndLogits& other) {
-    logits.merge(other.logits);
+// The shares of a sample, beside Σ share · logit.
+struct SharesAndProduct {
+  Largest shares;
+  double product;
+  ANTICHAIN_ANYWHERE void merge(const SharesAndProduct& other) {
     shares.merge(other.shares);
     product += other.product;
   }
@@ -110,19 +109,28 @@ struct ShareSums {
 
 void loss_of_shares(Stream stream, const Loss& l, const float* logits, const float* shares,
                     const Normaliser& n, const ShareSums& s, float* y) {
-  fold<SharesAndLogits>(
+  fold<Largest>(
       stream, l.classes, l.samples,
       [=] ANTICHAIN_DEVICE(Index k, Index sample) {
         const double x = double(logits[sample * l.classes + k]);
-        const double share = double(shares[sample * l.classes + k]);
-        return SharesAndLogits{{x, x, k}, {share, share, k}, share * x};
+        return Largest{x, x, k};
       },
-      [=] ANTICHAIN_DEVICE(Index sample, const SharesAndLogits& all) {
-        n.largest[sample] = all.logits.value;
-        n.log_sum[sample] = all.logits.total / double(l.classes);  // until the next launch: the mean
+      [=] ANTICHAIN_DEVICE(Index sample, const Largest& all) {
+        n.largest[sample] = all.value;
+        n.log_sum[sample] = all.total / double(l.classes);  // until the last launch: the mean
+        s.sum[sample] = double(all.at);                     // until the next launch
+      });
+  fold<SharesAndProduct>(
+      stream, l.classes, l.samples,
+      [=] ANTICHAIN_DEVICE(Index k, Index sample) {
+        const double share = double(shares[sample * l.classes + k]);
+        return SharesAndProduct{{share, share, k}, share * double(logits[sample * l.classes + k])};
+      },
+      [=] ANTICHAIN_DEVICE(Index sample, const SharesAndProduct& all) {
+        const bool right = all.shares.total != 0 && double(all.shares.at) == s.sum[sample];
         s.sum[sample] = all.shares.total;
         s.product[sample] = all.product;
-        y[2 * sample + 1] = all.shares.total != 0 && all.shares.at == all.logits.at ? 1.0f : 0.0f;
+        y[2 * sample + 1] = right ? 1.0f : 0.0f;
       });
   fold<Total>(
       stream, l.classes, l.samples,
