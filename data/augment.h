@@ -1,14 +1,15 @@
 // Training images are augmented at random. Each augmentation is one row of a table and has a file of its own
 // (augment_NAME.cpp), which says how it is drawn.
 //
-//   crop    The image is padded by an eighth of its side (4 pixels of 32), and cropped back to its size at a
-//           random place; the padding is black or a mirror of the image. The image is flipped at random. This
-//           is the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
+//   crop     The image is padded by an eighth of its side (4 pixels of 32), and cropped back to its size at a
+//            random place; the padding is black or a mirror of the image. The image is flipped at random.
+//            This is the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
 //   trivial  One operation of TrivialAugment changes the image: data/augment_trivial.h.
-//   erase   A random rectangle becomes zeros: Zhong et al., "Random Erasing Data Augmentation", AAAI 2020.
+//   erase    A random rectangle becomes zeros: Zhong et al., "Random Erasing Data Augmentation", AAAI 2020.
 //
-// The order is torchvision's: crop, flip, TrivialAugment, scale to [0, 1], subtract the channel mean, divide by the channel
-// deviation, erase. So a padded black pixel becomes −mean / deviation and an erased one 0, the mean.
+// The order is torchvision's: crop, flip, TrivialAugment, scale to [0, 1], subtract the channel mean,
+// divide by the channel deviation, erase. So a padded black pixel becomes −mean / deviation and an erased
+// one 0, the mean.
 //
 // The random draws depend on (seed, epoch, sample) alone, so that any rank draws the same.
 #pragma once

@@ -1,6 +1,6 @@
-// KeyedDraws are the random numbers of one augmentation for one image, or for one batch of an epoch: a sequence
-// that depends on (seed, stream, epoch, number) alone, so that any rank draws the same, and no augmentation
-// shifts another's draws.
+// KeyedDraws are the random numbers of one augmentation for one image, or for one batch of an epoch: a
+// sequence that depends on (seed, stream, epoch, number) alone, so that any rank draws the same, and no
+// augmentation shifts another's draws.
 #pragma once
 
 #include <array>

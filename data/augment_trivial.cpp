@@ -17,8 +17,8 @@ namespace {
 using Bytes = std::span<const uint8_t>;
 using Out = std::span<uint8_t>;
 
-// Returns the bin's value where `strength_bins` values lie evenly between two ends, by the rule of torch.linspace.
-// There the last bit depends on the processor's vectors.
+// Returns the bin's value where `strength_bins` values lie evenly between two ends, by the rule of
+// torch.linspace. There the last bit depends on the processor's vectors.
 double evenly(float first, float last, int bin) {
   const float step = (last - first) / float(strength_bins - 1);
   if (bin < strength_bins / 2) return double(first + step * float(bin));
@@ -38,8 +38,8 @@ void keep(Bytes from, const Shape&, double, Out to) { std::ranges::copy(from, to
 // Row-major 2 x 3: where a pixel comes from, in pixels from the image's middle.
 using Matrix = std::array<double, 6>;
 
-// Each pixel is the one nearest to matrix · (x, y, 1). The steps and their rounding are those of torchvision's
-// _gen_affine_grid and of torch's grid_sample: coordinates in [−1, 1] and back.
+// Each pixel is the one nearest to matrix · (x, y, 1). The steps and their rounding are those of
+// torchvision's _gen_affine_grid and of torch's grid_sample: coordinates in [−1, 1] and back.
 void transform(Bytes from, const Shape& chw, const Matrix& matrix, Out to) {
   const int height = int(chw[1]), width = int(chw[2]);
   const auto scaled = [](double value, int extent) { return float(value) / (0.5f * float(extent)); };

@@ -1,8 +1,9 @@
-// TrivialAugment carries out one operation of fourteen on each image, with a random strength: Müller and Hutter,
-// "TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation", ICCV 2021, in its wide form.
+// TrivialAugment carries out one operation of fourteen on each image, with a random strength: Müller and
+// Hutter, "TrivialAugment: Tuning-free Yet State-of-the-Art Data Augmentation", ICCV 2021, in its wide
+// form.
 //
-// Operations, strengths and results are those of torchvision 0.14's TrivialAugmentWide on uint8 tensors, bit for
-// bit (tests/golden/trivial_augment.py): nearest neighbours, and black where the image ends.
+// Operations, strengths and results are those of torchvision 0.14's TrivialAugmentWide on uint8 tensors,
+// bit for bit (tests/golden/trivial_augment.py): nearest neighbours, and black where the image ends.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +28,8 @@ std::span<const ImageOperation> image_operations();  // the first does nothing
 
 // Draws operation and strength evenly.
 ImageChange draw_change(KeyedDraws&);
-// Carries out on the image's bytes what the drawn augmentation has in store up to its change, if it has one, and
-// returns the rest. `room` is kept between calls to save allocations.
+// Carries out on the image's bytes what the drawn augmentation has in store up to its change, if it has
+// one, and returns the rest. `room` is kept between calls to save allocations.
 Augmentation carry_out_in_bytes(const Augmentation&, const Shape& chw, std::span<uint8_t> pixels,
                                 std::vector<uint8_t>& room);
 void carry_out(const ImageChange&, std::span<const uint8_t> from, const Shape& chw, std::span<uint8_t> to);

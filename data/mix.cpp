@@ -16,8 +16,9 @@ double normal(KeyedDraws& draws) {
   return radius * std::cos(2 * std::numbers::pi * positive(draws));
 }
 
-// Returns the logarithm of a number from Gamma(shape, 1): Marsaglia and Tsang, "A Simple Method for Generating
-// Gamma Variables", ACM TOMS 2000. The logarithm is finite where the number would be 0 in double precision.
+// Returns the logarithm of a number from Gamma(shape, 1): Marsaglia and Tsang, "A Simple Method for
+// Generating Gamma Variables", ACM TOMS 2000. The logarithm is finite where the number would be 0 in double
+// precision.
 double log_gamma_draw(double shape, KeyedDraws& draws) {
   if (shape < 1) {
     const double larger = log_gamma_draw(shape + 1, draws);

@@ -7,8 +7,8 @@
 //            Yun et al., "CutMix: Regularization Strategy to Train Strong Classifiers with Localizable
 //            Features", ICCV 2019
 //
-// λ is drawn from Beta(α, α). Where both are wanted, each batch has one of them, at random. The draw depends on
-// (seed, epoch, batch) alone, so a batch has the same samples whatever its micro-batches.
+// λ is drawn from Beta(α, α). Where both are wanted, each batch has one of them, at random. The draw
+// depends on (seed, epoch, batch) alone, so a batch has the same samples whatever its micro-batches.
 #pragma once
 
 #include <cstdint>

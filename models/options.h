@@ -1,6 +1,6 @@
 // What the function of a model is asked for, and how each begins and ends. A model is a function from options
-// to a Graph; every one here has two inputs, "images" (N x 3 x H x W) and "labels" (N, or soft: N x classes), and ends in a node
-// "loss".
+// to a Graph; every one here has two inputs, "images" (N x 3 x H x W) and "labels" (N, or soft: N x
+// classes), and ends in a node "loss".
 #pragma once
 
 #include <optional>
@@ -31,7 +31,8 @@ struct UsualOptions {
   double dropout = 0.5, stochastic_depth = 0;
 };
 
-// The options with every 0, and all that is empty, replaced by what is usual: how each model's function begins.
+// The options with every 0, and all that is empty, replaced by what is usual: how each model's function
+// begins.
 ModelOptions completed(ModelOptions, const UsualOptions& usual = {});
 
 // What all models share: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss

@@ -2,8 +2,8 @@
 //
 //   augment_times FOLDER      of CIFAR-10's binary files
 //
-// Each line of the standard input is "crop flip trivial erase mixup cutmix batches", as in "reflect 1 0 0.25 0
-// 0 200". The answer counts the processor time of the whole process, the loader's thread included.
+// Each line of the standard input is "crop flip trivial erase mixup cutmix batches", as in "reflect 1 0
+// 0.25 0 0 200". The answer counts the processor time of the whole process, the loader's thread included.
 #include <fmt/format.h>
 #include <time.h>
 

@@ -3,11 +3,11 @@
 
     tests/benchmarks/augmentation.py build/tests/benchmarks/augment_times FOLDER [--rounds 5] [--batches 40]
 
-FOLDER has CIFAR-10's binary files. Both sides take bytes from memory and make normalised float32 batches of 128
-images with their labels. torchvision's transforms run image by image on uint8 tensors, as the workers of a
-DataLoader do, without the cost of the workers; mixup and cutmix are those of its references, on the batch. Per
-augmentation the two take turns, and a ratio is that of the medians. Times are the processor's, of the whole
-process. Needs python3-torchvision.
+FOLDER has CIFAR-10's binary files. Both sides take bytes and make normalised float32 batches of 128 images
+with their labels. torchvision's transforms run image by image on uint8 tensors, as the workers of a DataLoader do,
+without the cost of the workers; mixup and cutmix are those of its references, on the batch. Per augmentation
+the two take turns, and a ratio is that of the medians. Times are the processor's, of the whole process. Needs
+python3-torchvision.
 """
 import argparse, math, os, statistics, subprocess, sys, time
 
@@ -60,7 +60,8 @@ def torchvision(folder):
         flip, trivial, erase, mixup, cutmix, batches = map(float, numbers)
         steps = []
         if crop != "none":
-            steps.append(transforms.RandomCrop(32, 4, padding_mode="reflect" if crop == "reflect" else "constant"))
+            mode = "reflect" if crop == "reflect" else "constant"
+            steps.append(transforms.RandomCrop(32, 4, padding_mode=mode))
         if flip:
             steps.append(transforms.RandomHorizontalFlip())
         if trivial:
@@ -101,11 +102,13 @@ class Side:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?")
     parser.add_argument("folder", nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--batches", type=int, default=40, help="of torchvision in a turn; ours has ten times as many")
+    parser.add_argument("--batches", type=int, default=40,
+                        help="of torchvision in a turn; ours has ten times as many")
     parser.add_argument("--core", type=int, default=0)
     parser.add_argument("--torchvision", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -119,8 +122,8 @@ def main():
     print(f"{'augmentation':28} {'Antichain':>10} {'torchvision':>12} {'ratio':>6}", flush=True)
     for name, options in AUGMENTATIONS.items():
         line = " ".join(map(str, options))
-        turns = [(sides[0].images_per_s(f"{line} {10 * args.batches}"), sides[1].images_per_s(f"{line} {args.batches}"))
-                 for _ in range(args.rounds)]
+        turns = [(sides[0].images_per_s(f"{line} {10 * args.batches}"),
+                  sides[1].images_per_s(f"{line} {args.batches}")) for _ in range(args.rounds)]
         ours, theirs = (statistics.median(side) for side in zip(*turns))
         print(f"{name:28} {ours:10.0f} {theirs:12.0f} {ours / theirs:6.1f}", flush=True)
 

@@ -122,8 +122,8 @@ TEST(Augment, WhatIsNotWantedIsNotDrawnAndShiftsNoOtherDraw) {
 }
 
 // The means are those of 100,000 calls of torchvision 0.14's RandomErasing.get_params with scale 0.02 … 0.33
-// and ratio 0.3 … 3.3. One draw deviates by 6.2, 7.0 and 101 pixels (height, width, area), so the means of our
-// 12,500 and of theirs differ by 0.06, 0.07 and 0.96. Tolerances are four times that.
+// and ratio 0.3 … 3.3. One draw deviates by 6.2, 7.0 and 101 pixels (height, width, area), so the means of
+// our 12,500 and of theirs differ by 0.06, 0.07 and 0.96. Tolerances are four times that.
 TEST(Augment, ErasesRectanglesOfTorchvisionsDistribution) {
   struct Means {
     Shape chw;

@@ -48,8 +48,9 @@ TEST(Mix, DrawsDependOnSeedEpochAndBatchAlone) {
   EXPECT_NE(draw_mix(options, cifar, 1, 2, 3).own, draw_mix(options, cifar, 2, 2, 3).own);
 }
 
-// Beta(α, α) has mean 1/2 and variance 1 / (4 · (2α + 1)). Of 40,000 draws the mean deviates by at most 0.0025
-// (the standard deviation is below 1/2), and the variance by less; the tolerances are four times that.
+// Beta(α, α) has mean 1/2 and variance 1 / (4 · (2α + 1)). Of 40,000 draws the mean deviates by at most
+// 0.0025 (the standard deviation is below 1/2), and the variance by less; the tolerances are four times
+// that.
 TEST(Mix, SharesOfMixupAreFromTheBetaDistribution) {
   for (const double alpha : {0.01, 0.2, 1.0, 2.5, 30.0}) {
     const int draws = 40000;

@@ -56,7 +56,8 @@ def main():
     for name, (theirs, signed) in TrivialAugmentWide()._augmentation_space(31).items():
         for strength in strengths(name, theirs):
             for sign in (1.0, -1.0) if signed else (1.0,):
-                results = [_apply_op(x, name, strength * sign, InterpolationMode.NEAREST, None) for x in images]
+                results = [_apply_op(x, name, strength * sign, InterpolationMode.NEAREST, None)
+                           for x in images]
                 crcs = " ".join(f"{zlib.crc32(x.contiguous().numpy().tobytes()):08x}" for x in results)
                 print(f"{name} {(strength * sign).hex()} {crcs}")
 

@@ -1,4 +1,5 @@
-// Training with every augmentation ends in the same bits whatever the cut, the schedule and the interruptions.
+// Training with every augmentation ends in the same bits whatever the cut, the schedule and the
+// interruptions.
 #include <gtest/gtest.h>
 
 #include <vector>
