@@ -3,7 +3,8 @@
 //
 //   crop     The image is padded by an eighth of its side (4 pixels of 32), and cropped back to its size at a
 //            random place; the padding is black or a mirror of the image. The image is flipped at random.
-//            This is the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition", CVPR 2016.
+//            With black it is the CIFAR recipe of He et al., "Deep Residual Learning for Image Recognition",
+//            CVPR 2016.
 //   trivial  One operation of TrivialAugment changes the image: data/augment_trivial.h.
 //   erase    A random rectangle becomes zeros: Zhong et al., "Random Erasing Data Augmentation", AAAI 2020.
 //

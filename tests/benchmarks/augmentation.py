@@ -4,10 +4,10 @@
     tests/benchmarks/augmentation.py build/tests/benchmarks/augment_times FOLDER [--rounds 5] [--batches 40]
 
 FOLDER has CIFAR-10's binary files. Both sides take bytes and make normalised float32 batches of 128 images
-with their labels. torchvision's transforms run image by image on uint8 tensors, as the workers of a DataLoader do,
-without the cost of the workers; mixup and cutmix are those of its references, on the batch. Per augmentation
-the two take turns, and a ratio is that of the medians. Times are the processor's, of the whole process. Needs
-python3-torchvision.
+with their labels. torchvision's transforms run image by image on uint8 tensors, as the workers of a
+DataLoader do, without the cost of the workers; mixup and cutmix are those of its references, on the batch.
+Per augmentation the two take turns, and a ratio is that of the medians. Times are the processor's, of the
+whole process. Needs python3-torchvision.
 """
 import argparse, math, os, statistics, subprocess, sys, time
 

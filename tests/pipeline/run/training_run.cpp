@@ -2,10 +2,10 @@
 
 #include <cmath>
 
+#include "data/mix.h"
 #include "framework/files/checkpoint_folder.h"
 #include "framework/random.h"
 #include "layers/cpu/backend.h"
-#include "data/mix.h"
 #include "models/model.h"
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
