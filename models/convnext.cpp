@@ -55,18 +55,17 @@ Graph convnext_tiny(const ModelOptions& options) {
   const ModelOptions o = completed(options, usual_convnext_tiny);
   Graph g("convnext_tiny");
   const ModelInputs in = add_inputs(g, o);
-  const Conv2dOptions stem = o.form == Form::imagenet ? Conv2dOptions{.kernel = 4, .stride = 4}
-                                                      : Conv2dOptions{.kernel = 3, .pad = 1};
+  const int patch = o.form == Form::imagenet ? 4 : 2;
   NodeId x = in.images;
   int feature = 0, number = 0;  // the number counts the blocks of all stages
   for (const ConvNeXtStage& stage : convnext_stages) {
-    Conv2dOptions entrance = feature == 0 ? stem : Conv2dOptions{.kernel = 2, .stride = 2};
-    entrance.out = stage.channels;
     if (feature == 0) {
-      x = convnext_norm(g, "features.0.1", convnext_conv(g, "features.0.0", x, entrance));
+      x = convnext_conv(g, "features.0.0", x, {.out = stage.channels, .kernel = patch, .stride = patch});
+      x = convnext_norm(g, "features.0.1", x);
     } else {
       x = convnext_norm(g, fmt::format("features.{}.0", feature), x);
-      x = convnext_conv(g, fmt::format("features.{}.1", feature), x, entrance);
+      x = convnext_conv(g, fmt::format("features.{}.1", feature), x,
+                        {.out = stage.channels, .kernel = 2, .stride = 2});
     }
     for (int i = 0; i < stage.blocks; ++i, ++number)
       x = convnext_block(g, fmt::format("features.{}.{}", feature + 1, i), x,

@@ -8,8 +8,8 @@
 // x W, which gives the same numbers. The rate of stochastic depth rises in proportion to the number of the
 // block, from 0.
 //
-// In the CIFAR form for 32 x 32 images, the stem is a 3 x 3 convolution of stride 1, so that the last planes
-// have 4 x 4 pixels.
+// In the CIFAR form for 32 x 32 images, the stem's patches have 2 x 2 pixels instead of 4 x 4, so that the last
+// planes have 2 x 2 pixels.
 #pragma once
 
 #include "models/options.h"

@@ -76,7 +76,7 @@ TEST(Models, CifarFormsDifferInStemAndClassifier) {
   EXPECT_EQ(change("squeezenet1_0"), conv(3, 96, 7) - conv(3, 96, 3) + classes(512));
   for (const char* name : {"efficientnet_b0", "mobilenet_v2", "mobilenet_v3_large"})
     EXPECT_EQ(change(name), classes(1280)) << name;
-  EXPECT_EQ(change("convnext_tiny"), conv(3, 96, 4) - conv(3, 96, 3) + classes(768));
+  EXPECT_EQ(change("convnext_tiny"), conv(3, 96, 4) - conv(3, 96, 2) + classes(768));
   EXPECT_EQ(change("alexnet"), conv(3, 64, 11) - conv(3, 64, 3) + 256 * (36 - 4) * 4096 + classes(4096));
   // The classifier of the CIFAR form is 512 - 512 - 512 - 10.
   EXPECT_EQ(change("vgg16"),
