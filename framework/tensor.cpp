@@ -39,6 +39,14 @@ const Blocking& blocking(Layout layout) { return blockings[size_t(layout)]; }
 
 int64_t blocks(int64_t extent, int block) { return (extent + block - 1) / block; }
 
+// Returns the shape with four dimensions. A matrix of weights lies as filters of one pixel do.
+Shape four_dimensional(const Shape& s, Layout layout) {
+  if (s.rank() == 2 && blocking(layout).first > 1) return {s[0], s[1], 1, 1};
+  ANTICHAIN_CHECK(s.rank() == 4,
+                  fmt::format("layout {} needs four dimensions, not {}", name_of(layout), s.str()));
+  return s;
+}
+
 // Places says where element (a, b, y, x) of a four-dimensional tensor is stored: at first[a] + second[b] + (y
 // W + x) stride.
 struct Places {
@@ -64,9 +72,8 @@ Places places(const Shape& s, Layout layout) {
 // Copies in tiles of the largest block, so that what is read and written stays in the cache. An area that is
 // known at compile time needs no loop: 0 stands for any other.
 template <class Element, int64_t known_area>
-void relayout_elements(const Tensor& from, const Tensor& to) {
+void relayout_elements(const Shape& s, const Tensor& from, const Tensor& to) {
   constexpr int64_t tile = 16;
-  const Shape& s = from.shape();
   const Places read = places(s, from.layout()), write = places(s, to.layout());
   const int64_t area = known_area > 0 ? known_area : s[2] * s[3];
   const int64_t read_stride = read.stride, write_stride = write.stride;
@@ -81,14 +88,14 @@ void relayout_elements(const Tensor& from, const Tensor& to) {
 }
 
 template <class Element>
-void relayout_elements(const Tensor& from, const Tensor& to) {
-  switch (from.shape()[2] * from.shape()[3]) {
+void relayout_elements(const Shape& s, const Tensor& from, const Tensor& to) {
+  switch (s[2] * s[3]) {
     case 1:
-      return relayout_elements<Element, 1>(from, to);
+      return relayout_elements<Element, 1>(s, from, to);
     case 9:
-      return relayout_elements<Element, 9>(from, to);
+      return relayout_elements<Element, 9>(s, from, to);
     default:
-      return relayout_elements<Element, 0>(from, to);
+      return relayout_elements<Element, 0>(s, from, to);
   }
 }
 
@@ -130,9 +137,8 @@ std::string Shape::str() const { return fmt::format("{}", fmt::join(begin(), end
 int64_t TensorSpec::elements() const {
   const Blocking& k = blocking(layout);
   if (k.first == 1 && k.second == 1) return shape.elements();
-  ANTICHAIN_CHECK(shape.rank() == 4,
-                  fmt::format("layout {} needs four dimensions, not {}", k.name, shape.str()));
-  return blocks(shape[0], k.first) * k.first * blocks(shape[1], k.second) * k.second * shape[2] * shape[3];
+  const Shape s = four_dimensional(shape, layout);
+  return blocks(s[0], k.first) * k.first * blocks(s[1], k.second) * k.second * s[2] * s[3];
 }
 
 std::shared_ptr<std::byte> allocate_host(int64_t bytes) {
@@ -155,17 +161,18 @@ void relayout(const Tensor& from, const Tensor& to) {
     std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));
     return;
   }
-  ANTICHAIN_CHECK(from.shape().rank() == 4, "only four-dimensional tensors have layouts");
+  const Shape shape =
+      four_dimensional(from.shape(), from.layout() == Layout::plain ? to.layout() : from.layout());
   if (to.elements() != to.shape().elements()) std::memset(to.raw(), 0, size_t(to.bytes()));  // the padding
   switch (size_of(from.dtype())) {
     case 8:
-      return relayout_elements<uint64_t>(from, to);
+      return relayout_elements<uint64_t>(shape, from, to);
     case 4:
-      return relayout_elements<uint32_t>(from, to);
+      return relayout_elements<uint32_t>(shape, from, to);
     case 2:
-      return relayout_elements<uint16_t>(from, to);
+      return relayout_elements<uint16_t>(shape, from, to);
     default:
-      return relayout_elements<uint8_t>(from, to);
+      return relayout_elements<uint8_t>(shape, from, to);
   }
 }
 

@@ -24,8 +24,8 @@ int64_t size_of(DType);
 std::string_view name_of(DType);
 
 // Activations: plain (row-major in the order of the shape: NCHW), nhwc, nChw8c, nChw16c.
-// Weights (logical shape O x I x H x W): blocks of 8 or 16 input and output channels, or output channels
-// only.
+// Weights (logical shape O x I x H x W, or O x I): blocks of 8 or 16 input and output channels, or output
+// channels only.
 enum class Layout {
   plain,
   nhwc,

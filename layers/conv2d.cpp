@@ -17,6 +17,9 @@ Conv2d::Conv2d(Conv2dOptions o) : options(o) {
     throw Error(fmt::format("{} has an option that is not positive", str()));
   if (o.out % o.groups != 0)
     throw Error(fmt::format("conv2d cannot divide {} filters into {} groups", o.out, o.groups));
+  if (o.matrix && (o.kernel != Extent(1) || o.groups != 1))
+    throw Error(
+        fmt::format("{} has a matrix of weights, which only a 1 x 1 kernel without groups is", str()));
 }
 
 std::string Conv2d::str() const {
@@ -25,9 +28,10 @@ std::string Conv2d::str() const {
   if (o.weight_init) init += ", weight " + antichain::str(*o.weight_init);
   if (o.bias_init) init += ", bias " + antichain::str(*o.bias_init);
   const std::string dilation = o.dilation == Extent(1) ? "" : ", dilation " + antichain::str(o.dilation);
-  return fmt::format("conv2d({}, kernel {}, stride {}, pad {}{}, groups {}, {}{}{})", o.out,
+  return fmt::format("conv2d({}, kernel {}, stride {}, pad {}{}, groups {}, {}{}{}{})", o.out,
                      antichain::str(o.kernel), antichain::str(o.stride), antichain::str(o.pad), dilation,
-                     o.groups, o.bias ? "bias" : "no bias", init, o.relu ? ", relu" : "");
+                     o.groups, o.bias ? "bias" : "no bias", o.matrix ? ", matrix" : "", init,
+                     o.relu ? ", relu" : "");
 }
 
 std::shared_ptr<const Op> Conv2d::then(const Op& next) const {
@@ -35,6 +39,10 @@ std::shared_ptr<const Op> Conv2d::then(const Op& next) const {
   Conv2dOptions fused = options;
   fused.relu = true;
   return std::make_shared<Conv2d>(fused);
+}
+
+Shape Conv2d::filters(const Shape& x) const {
+  return {options.out, x[1] / options.groups, options.kernel.h, options.kernel.w};
 }
 
 Signature Conv2d::infer(std::span<const Shape> inputs) const {
@@ -50,12 +58,12 @@ Signature Conv2d::infer(std::span<const Shape> inputs) const {
     throw Error(
         fmt::format("a {} x {} kernel does not fit into an image of {}", window.h, window.w, x.str()));
 
-  const int64_t fan_in = x[1] / o.groups * o.kernel.h * o.kernel.w;
+  const Shape weight = filters(x);
+  const int64_t fan_in = weight.elements() / o.out;
   const Initialiser uniform = Initialiser::kaiming_uniform_fan_in(fan_in);
   Signature s;
   s.y = {.shape = {x[0], o.out, height, width}};
-  s.params.push_back(
-      {"weight", {o.out, x[1] / o.groups, o.kernel.h, o.kernel.w}, o.weight_init.value_or(uniform)});
+  s.params.push_back({"weight", o.matrix ? Shape{o.out, x[1]} : weight, o.weight_init.value_or(uniform)});
   if (o.bias) s.params.push_back({"bias", {o.out}, o.bias_init.value_or(uniform)});
   s.forward_flops = double(s.y.shape.elements()) * double(2 * fan_in + o.bias + o.relu);
   return s;

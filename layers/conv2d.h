@@ -5,6 +5,9 @@
 //   y  N x K x H' x W'    H' = (H + pad.before.h + pad.after.h − reach.h) / stride.h + 1, rounded down;
 //                         W' likewise. A kernel reaches over (kernel − 1) dilation + 1 pixels.
 //
+// With `matrix`, the weight is K x C. So a 1 x 1 convolution is torch.nn.Linear over the channels of every
+// pixel, which torchvision's ConvNeXt has.
+//
 // An engine may fuse it with a ReLU behind it (framework/fuse.h).
 #pragma once
 
@@ -25,7 +28,8 @@ struct Conv2dOptions {
   bool bias = true;
   // The default of both is U(±1 / sqrt(fan_in)), as PyTorch's Conv2d.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
-  bool relu = false;  // fused
+  bool matrix = false;  // only of 1 x 1 kernels without groups
+  bool relu = false;    // fused
 };
 
 class Conv2d : public Op {
@@ -35,6 +39,9 @@ class Conv2d : public Op {
   std::string str() const override;
   Signature infer(std::span<const Shape> x) const override;
   std::shared_ptr<const Op> then(const Op& next) const override;
+
+  // Returns the shape of the filters for an input, K x C/groups x kernel.h x kernel.w even with `matrix`.
+  Shape filters(const Shape& x) const;
 
   const Conv2dOptions options;
 };

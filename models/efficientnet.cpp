@@ -58,9 +58,10 @@ Graph efficientnet_b0(const ModelOptions& options) {
   x = flatten(g, "flatten", global_average_pool(g, "avgpool", x));
   x = dropout(g, "classifier.0", x, *o.dropout);
   // torchvision draws the weights by the number of classes.
+  const int64_t drawn_for = large ? o.classes : 1000;
   x = linear(g, "classifier.1", x,
              {.out = o.classes,
-              .weight_init = Initialiser::uniform(1 / std::sqrt(double(o.classes))),
+              .weight_init = Initialiser::uniform(1 / std::sqrt(double(drawn_for))),
               .bias_init = Initialiser::constant(0)});
   add_loss(g, in, x, o);
   return g;

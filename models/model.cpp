@@ -9,6 +9,7 @@
 
 #include "framework/error.h"
 #include "models/alexnet.h"
+#include "models/convnext.h"
 #include "models/densenet.h"
 #include "models/efficientnet.h"
 #include "models/inception.h"
@@ -26,6 +27,7 @@ namespace {
 std::vector<NamedModel>& models() {
   static std::vector<NamedModel> table = {
       {"alexnet", alexnet},
+      {"convnext_tiny", convnext_tiny, {.usual = usual_convnext_tiny}},
       {"densenet121", densenet121},
       {"efficientnet_b0", efficientnet_b0, {.usual = usual_efficientnet_b0}},
       {"inception_v3", inception_v3, {.auxiliary = true, .usual = usual_inception_v3}},

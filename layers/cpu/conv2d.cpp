@@ -41,7 +41,7 @@ struct Geometry {
         precision(computed),
         x(input),
         y(op.infer({&input, 1}).y.shape),
-        weight(op.infer({&input, 1}).params[0].shape) {}
+        weight(op.filters(input)) {}
 
   int64_t block() const { return has_avx512() ? 16 : 8; }
   bool image() const { return x[1] <= plain_channels; }

@@ -90,7 +90,7 @@ KernelEntry conv2d_entry(Factors factors) {
             const Convolution c(conv, x[0], precision);
             Lowering l{.x = {Layout::nhwc},
                        .y = Layout::nhwc,
-                       .params = {Layout::nhwc},
+                       .params = {conv.options.matrix ? Layout::plain : Layout::nhwc},
                        .precision = precision,
                        .keeps_x = true,
                        .keeps_y = conv.options.relu};

@@ -27,7 +27,7 @@ struct Convolution {
 
   Convolution(const Conv2d& op, const Shape& input, Precision precision)
       : x(input),
-        weight(op.infer({&input, 1}).params[0].shape),
+        weight(op.filters(input)),
         y(op.infer({&input, 1}).y.shape),
         stride(op.options.stride),
         dilation(op.options.dilation),

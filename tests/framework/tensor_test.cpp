@@ -52,6 +52,12 @@ TEST(Tensor, RelayoutPutsElementsWhereTheTagSays) {
   const float value = weights.data<float>()[17 * 18 + 3];  // o = 17, i = 3
   EXPECT_EQ(oi.data<float>()[(1 * 2 + 0) * 256 + 3 * 16 + 1], value);
   EXPECT_EQ(io.data<float>()[(1 * 2 + 0) * 256 + 1 * 16 + 3], value);
+  // A matrix of weights lies as these filters of one pixel.
+  const Tensor matrix = counted({20, 18});
+  const Tensor blocks = Tensor::host({matrix.shape(), DType::f32, Layout::OIhw16i16o});
+  relayout(matrix, blocks);
+  ASSERT_EQ(blocks.bytes(), oi.bytes());
+  EXPECT_TRUE(std::equal(oi.raw(), oi.raw() + oi.bytes(), blocks.raw()));
 }
 
 TEST(Tensor, RelayoutThereAndBackChangesNothing) {

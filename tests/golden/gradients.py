@@ -39,8 +39,8 @@ MODELS = ["alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "incepti
 # Small images, and smaller ones for VGG, whose first layers hold most of the kinks.
 IMAGENET = {model: 75 for model in MODELS} | {"inception_v3": 107, "vgg16": 32}
 NO_BATCH_NORM = {"alexnet", "convnext_tiny", "squeezenet1_0", "vgg16"}
-# The middle of ReLU6's kinks; EfficientNet's SiLU has none.
-SHIFTS = {"efficientnet_b0": 0, "mobilenet_v2": 3} | {model: 0 for model in NO_BATCH_NORM}
+# The middle of ReLU6's kinks; above the hard swish's at 3; EfficientNet's SiLU has none.
+SHIFTS = {"efficientnet_b0": 0, "mobilenet_v2": 3, "mobilenet_v3_large": 6} | {model: 0 for model in NO_BATCH_NORM}
 SHIFT, DRAWS = 3.5, 4
 
 

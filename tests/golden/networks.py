@@ -50,7 +50,7 @@ def to_cifar(model, net):
     elif model == "squeezenet1_0":
         net.features[0] = nn.Conv2d(3, 96, 3, 1, 1)
     elif model == "convnext_tiny":
-        net.features[0][0] = nn.Conv2d(3, 96, 3, 1, 1)
+        net.features[0][0] = nn.Conv2d(3, 96, 2, 2)
     elif model.startswith(("efficientnet", "mobilenet")):
         first_halved = {"efficientnet_b0": lambda: net.features[2][0].block, "mobilenet_v2": lambda: net.features[2].conv,
                         "mobilenet_v3_large": lambda: net.features[2].block}[model]()

@@ -42,6 +42,8 @@ std::vector<OpCase> convolution_cases() {
       convolution("conv_squeeze", {5, 96, 1, 1}, {.out = 4, .kernel = 1}),
       convolution("conv_excite", {5, 4, 1, 1}, {.out = 96, .kernel = 1}),
       convolution("conv_squeeze_odd", {1, 20, 1, 1}, {.out = 17, .kernel = 1}),
+      convolution("conv_matrix", {3, 32, 5, 4}, {.out = 48, .kernel = 1, .matrix = true}),
+      convolution("conv_matrix_odd", {2, 20, 6, 7}, {.out = 17, .kernel = 1, .bias = false, .matrix = true}),
       depthwise("depthwise_3x3", {5, 32, 7, 6}, {.kernel = 3, .pad = 1, .bias = false}),
       depthwise("depthwise_3x3_many_rows", {2, 17, 21, 25}, {.kernel = 3, .pad = 1}),
       depthwise("depthwise_3x3_stride_2", {3, 24, 9, 12}, {.kernel = 3, .stride = 2, .pad = 1}),

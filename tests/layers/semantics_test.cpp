@@ -63,6 +63,7 @@ TEST(Infer, NamesTheShapesThatDoNotFit) {
   expect_error(infer(large, {{1, 6}}), {"4 dimensions", "1 x 6"});
   expect_error(infer(Concat(), {{1, 6, 4, 4}, {1, 6, 4, 5}}), {"1 x 6 x 4 x 5", "channels"});
   expect_error([] { Conv2d({.out = 9, .groups = 2}); }, {"9 filters", "2 groups"});
+  expect_error([] { Conv2d({.out = 9, .matrix = true}); }, {"1 x 1 kernel", "matrix"});
   expect_error([] { Conv2d({.out = 9, .dilation = 0}); }, {"dilation 0", "not positive"});
   expect_error([] { Conv2d({.out = 9, .pad = {Extent(0), Extent(-1)}}); }, {"-1 after", "not positive"});
   expect_error(infer(Conv2d({.out = 8, .dilation = 3}), {{1, 6, 6, 7}}), {"7 x 7", "1 x 6 x 6 x 7"});
@@ -77,6 +78,7 @@ TEST(Str, TellsOptionsApart) {
         Conv2dOptions{.out = 8, .stride = 2}, Conv2dOptions{.out = 8, .pad = 1},
         Conv2dOptions{.out = 8, .pad = {Extent(0), Extent(1)}}, Conv2dOptions{.out = 8, .dilation = 2},
         Conv2dOptions{.out = 8, .groups = 2}, Conv2dOptions{.out = 8, .bias = false},
+        Conv2dOptions{.out = 8, .kernel = 1, .matrix = true},
         Conv2dOptions{.out = 8, .weight_init = Initialiser::constant(0)}})
     EXPECT_NE(text(other), text(base));
 }

@@ -74,7 +74,7 @@ bool uses_winograd(const Graph& graph) {
 // Returns true where weights or images alone take seconds and gigabytes in double precision.
 bool large(const GoldenErrors& c) {
   const bool deep = c.model == "resnet101" || c.model == "resnext101";
-  const bool wide = c.model == "vgg16" || c.model == "alexnet";
+  const bool wide = c.model == "vgg16" || c.model == "alexnet" || c.model == "convnext_tiny";
   return deep || (c.form == Form::imagenet && wide);
 }
 

@@ -27,11 +27,11 @@ int64_t conv(int64_t in, int64_t out, int64_t kernel) { return in * out * kernel
 // torchvision's models with 1,000 classes.
 TEST(Models, ImagenetFormsHaveThePublishedParameters) {
   const std::pair<const char*, int64_t> published[] = {
-      {"alexnet", 61100840},        {"vgg16", 138357544},       {"resnet18", 11689512},
-      {"resnet50", 25557032},       {"resnet101", 44549160},    {"resnext50", 25028904},
-      {"resnext101", 88791336},     {"inception_v3", 23834568}, {"densenet121", 7978856},
-      {"squeezenet1_0", 1248424},   {"mobilenet_v2", 3504872},  {"mobilenet_v3_large", 5483032},
-      {"efficientnet_b0", 5288548},
+      {"alexnet", 61100840},        {"vgg16", 138357544},        {"resnet18", 11689512},
+      {"resnet50", 25557032},       {"resnet101", 44549160},     {"resnext50", 25028904},
+      {"resnext101", 88791336},     {"inception_v3", 23834568},  {"densenet121", 7978856},
+      {"squeezenet1_0", 1248424},   {"mobilenet_v2", 3504872},   {"mobilenet_v3_large", 5483032},
+      {"efficientnet_b0", 5288548}, {"convnext_tiny", 28589128},
   };
   for (const auto& [name, count] : published)
     EXPECT_EQ(parameters(make_model(name, {.form = Form::imagenet, .microbatch = 2})), count) << name;
@@ -76,6 +76,7 @@ TEST(Models, CifarFormsDifferInStemAndClassifier) {
   EXPECT_EQ(change("squeezenet1_0"), conv(3, 96, 7) - conv(3, 96, 3) + classes(512));
   for (const char* name : {"efficientnet_b0", "mobilenet_v2", "mobilenet_v3_large"})
     EXPECT_EQ(change(name), classes(1280)) << name;
+  EXPECT_EQ(change("convnext_tiny"), conv(3, 96, 4) - conv(3, 96, 2) + classes(768));
   EXPECT_EQ(change("alexnet"), conv(3, 64, 11) - conv(3, 64, 3) + 256 * (36 - 4) * 4096 + classes(4096));
   // The classifier of the CIFAR form is 512 - 512 - 512 - 10.
   EXPECT_EQ(change("vgg16"),
@@ -161,6 +162,11 @@ TEST(Models, StochasticDepthGrowsWithTheBlock) {
   EXPECT_DOUBLE_EQ(rates.back(), 0.2 * 14 / 16);
   EXPECT_DOUBLE_EQ(stochastic_depths("efficientnet_b0", 0.8).back(), 0.8 * 14 / 16);
   EXPECT_TRUE(stochastic_depths("efficientnet_b0", 0.0).empty());
+  const std::vector<double> convnext = stochastic_depths("convnext_tiny", {});
+  EXPECT_EQ(convnext.size(), 17u);
+  EXPECT_TRUE(std::ranges::is_sorted(convnext));
+  EXPECT_DOUBLE_EQ(convnext.front(), 0.1 / 17);
+  EXPECT_DOUBLE_EQ(convnext.back(), 0.1);
 }
 
 TEST(Models, ImagenetFormsSeeTheUsualImages) {

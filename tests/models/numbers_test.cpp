@@ -84,7 +84,8 @@ void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
 // Returns true where weights or images alone take seconds and gigabytes in double precision. These cases run
 // only with ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
 bool large(const GoldenLosses& c) {
-  const bool heavy = c.model == "vgg16" || c.model == "alexnet" || c.model == "resnet101";
+  const bool heavy =
+      c.model == "vgg16" || c.model == "alexnet" || c.model == "resnet101" || c.model == "convnext_tiny";
   return c.model == "resnext101" || c.image > 200 || (c.form == Form::imagenet && heavy);
 }
 

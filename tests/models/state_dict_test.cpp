@@ -25,7 +25,7 @@ std::string joined(const int64_t* begin, const int64_t* end) {
 // but its last part.
 std::string line_of(const Node& node) {
   const Shape& y = node.signature.y.shape;
-  const std::string first = node.name + "." + node.signature.params.front().name;
+  const std::string first = full_name(node, node.signature.params.front());
   std::string line = fmt::format("{} {}", first.substr(0, first.rfind('.')), joined(y.begin() + 1, y.end()));
   if (const auto* norm = dynamic_cast<const BatchNorm*>(node.op.get()))
     line += fmt::format("; eps {:g}; momentum {:g}", norm->options.eps, norm->options.momentum);
@@ -35,7 +35,7 @@ std::string line_of(const Node& node) {
     for (const ParamSpec& t : *tensors) {
       // PyTorch's count of batches is a scalar; ours has one element.
       const bool scalar = t.name == "num_batches_tracked" && t.shape == Shape{1};
-      const std::string name = node.name + "." + t.name;
+      const std::string name = full_name(node, t);
       line += fmt::format("; {} {}", name.substr(name.rfind('.') + 1),
                           scalar ? "scalar" : joined(t.shape.begin(), t.shape.end()));
     }
@@ -80,6 +80,14 @@ Golden read_golden(const std::string& model) {
   return golden;
 }
 
+// Returns the deviation of values whose largest, if it is 2, is left out. PyTorch 1.13's trunc_normal_ inverts
+// the distribution at uniform numbers, one in some millions of which rounds to the end. Its infinite value is
+// then cut to 2, a hundred deviations.
+double deviation_without_clamped(const Drawn& d, int64_t n) {
+  const double cut = d.largest == 2 ? 2 : 0;
+  return std::sqrt(d.deviation * d.deviation - cut * cut / double(n));
+}
+
 // Tests whether n values of this deviation and size may have been drawn like that. The limit is five standard
 // errors of a standard deviation, sqrt((kurtosis − 1) / 4 n) of it, and for the largest what n draws reach.
 // The file has four digits.
@@ -88,7 +96,7 @@ void expect_drawn(const Initialiser& init, int64_t n, const Drawn& d, const std:
   switch (init.kind) {
     case Initialiser::Kind::constant:
       EXPECT_EQ(d.deviation, 0) << name;
-      EXPECT_EQ(d.largest, std::abs(a)) << name;
+      EXPECT_FLOAT_EQ(float(d.largest), std::abs(init.a)) << name;
       break;
     case Initialiser::Kind::uniform:
       EXPECT_NEAR(d.deviation / (a / std::sqrt(3.0)), 1, 5 * std::sqrt(0.2 / double(n)) + digits) << name;
@@ -96,7 +104,7 @@ void expect_drawn(const Initialiser& init, int64_t n, const Drawn& d, const std:
       EXPECT_GE(d.largest, a * (1 - 10.0 / double(n) - digits)) << name;
       break;
     case Initialiser::Kind::normal:
-      EXPECT_NEAR(d.deviation / a, 1, 5 * std::sqrt(0.5 / double(n)) + digits) << name;
+      EXPECT_NEAR(deviation_without_clamped(d, n) / a, 1, 5 * std::sqrt(0.5 / double(n)) + digits) << name;
       EXPECT_GE(d.largest, 2.5 * a) << name;  // half of these tensors have 10,000 values, the smallest 864
       break;
   }
@@ -122,16 +130,17 @@ TEST_P(StateDict, InitialWeightsAreDrawnAlike) {
   for (const Node& node : graph(usual_aux()))
     for (const auto* tensors : {&node.signature.params, &node.signature.buffers})
       for (const ParamSpec& t : *tensors) {
-        const std::string name = node.name + "." + t.name;
+        const std::string name = full_name(node, t);
         ASSERT_TRUE(golden.drawn.contains(name)) << name;
         expect_drawn(t.init, t.shape.elements(), golden.drawn.at(name), name);
       }
 }
 
 INSTANTIATE_TEST_SUITE_P(All, StateDict,
-                         ::testing::Values("alexnet", "densenet121", "efficientnet_b0", "inception_v3",
-                                           "mobilenet_v2", "mobilenet_v3_large", "resnet18", "resnet50",
-                                           "resnet101", "resnext50", "resnext101", "squeezenet1_0", "vgg16"),
+                         ::testing::Values("alexnet", "convnext_tiny", "densenet121", "efficientnet_b0",
+                                           "inception_v3", "mobilenet_v2", "mobilenet_v3_large", "resnet18",
+                                           "resnet50", "resnet101", "resnext50", "resnext101",
+                                           "squeezenet1_0", "vgg16"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
