@@ -187,8 +187,10 @@ std::vector<OpCase> cases() {
   };
   for (std::vector<OpCase> more : {
            convolution_cases(),
+           interpolate_cases(),
            norm_cases(),
            pointwise_cases(),
+           shape_cases(),
        })
     std::ranges::move(more, std::back_inserter(all));
   return all;

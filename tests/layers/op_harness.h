@@ -27,7 +27,8 @@ struct OpCase {
   bool fused = false;  // an engine needs not carry it out
   // An input gradient in bf16 has the error of so many roundings of its largest number.
   double input_roundings = 1;
-  double spread = 1;  // inputs are in (−spread, spread)
+  double output_roundings = 1;  // the same of y
+  double spread = 1;            // inputs are in (−spread, spread)
   friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
 };
 

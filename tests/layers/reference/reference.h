@@ -13,6 +13,7 @@ const Backend& backend();
 TensorSpec in_double(TensorSpec spec);
 
 KernelEntry conv2d();
+KernelEntry conv_transpose2d();
 KernelEntry group_norm();
 KernelEntry layer_norm();
 KernelEntry linear();
@@ -32,6 +33,11 @@ KernelEntry layer_scale();
 KernelEntry multiply();
 KernelEntry softmax();
 KernelEntry stochastic_depth();
+KernelEntry interpolate();
+// shapes.cpp
+KernelEntry mean();
+KernelEntry permute();
+KernelEntry slice();
 
 // An entry whose kernels are two functions; they may read everything, inputs and output.
 using ForwardFunction = void (*)(const Op&, const Forward&);
