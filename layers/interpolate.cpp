@@ -48,6 +48,8 @@ LineMaps line_maps(const Interpolate& op, const Shape& x) {
     const int64_t in = x[side], out = y[side];
     float step = scale ? float(1 / *scale) : float(in) / float(out);
     if (o.align_corners) step = out > 1 ? float(in - 1) / float(out - 1) : 0;
+    const bool simple = out == in || out == 2 * in;
+    if (o.mode == Interpolation::nearest && simple) step = out == in ? 1.0f : 0.5f;
     return LineMap{in, out, step, o.mode == Interpolation::bilinear, o.align_corners};
   };
   const auto factor = [&](double Scale::*side) {

@@ -7,6 +7,7 @@
 //              are linear in the distance; with align_corners it lies at row i · (H − 1) / (H' − 1)
 //   step = H / H', or 1 / scale where a scale is given; columns likewise
 //
+// As in PyTorch, nearest has the step 1 or 1/2 where H' is H or 2 H, whatever the scale.
 // Positions are computed in float32, as PyTorch does, so that both choose the same rows.
 #pragma once
 

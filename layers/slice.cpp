@@ -64,7 +64,7 @@ SliceRuns runs_of(const Slice& op, const TensorSpec& x) {
   SliceRuns runs{.rows = product(0, place), .row = view.dims[place] * inner, .first = begin * inner};
   runs.count = step == 1 ? 1 : count;
   runs.run = step == 1 ? count * inner : inner;
-  runs.stride = step * inner;
+  runs.stride = step == 1 ? runs.run : step * inner;
   return runs;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "tests/layers/reference/reference.h"
 
@@ -12,19 +11,19 @@ namespace antichain::reference {
 namespace {
 
 // Calls f(line of x, its weight) for the one or two lines that line `i` of y reads; `in` and `out` are the
-// lines of x and y.
+// lines of x and y, and `scale` is 0 where a size is given.
 template <class F>
-void for_each_read(const InterpolateOptions& o, std::optional<double> scale, int64_t in, int64_t out,
-                   int64_t i, F&& f) {
+void for_each_read(const InterpolateOptions& o, double scale, int64_t in, int64_t out, int64_t i, F&& f) {
   if (o.mode == Interpolation::nearest) {
-    const float step = scale ? float(1 / *scale) : float(in) / float(out);
+    float step = scale > 0 ? float(1 / scale) : float(in) / float(out);
+    if (out == in || out == 2 * in) step = float(in) / float(out);
     return f(std::min(int64_t(std::floor(float(i) * step)), in - 1), 1.0);
   }
   double position;
   if (o.align_corners)
     position = out > 1 ? double(i) * double(in - 1) / double(out - 1) : 0;
   else
-    position = std::max(0.0, (double(i) + 0.5) * (scale ? 1 / *scale : double(in) / double(out)) - 0.5);
+    position = std::max(0.0, (double(i) + 0.5) * (scale > 0 ? 1 / scale : double(in) / double(out)) - 0.5);
   const int64_t first = std::min(int64_t(position), in - 1);
   const double share = position - double(first);
   f(first, 1 - share);
@@ -35,8 +34,7 @@ void for_each_read(const InterpolateOptions& o, std::optional<double> scale, int
 template <class F>
 void for_each_term(const Op& op, const Image& x, const Image& y, F&& f) {
   const InterpolateOptions& o = dynamic_cast<const Interpolate&>(op).options;
-  const auto tall = o.scale ? std::optional(o.scale->h) : std::nullopt;
-  const auto wide = o.scale ? std::optional(o.scale->w) : std::nullopt;
+  const double tall = o.scale ? o.scale->h : 0, wide = o.scale ? o.scale->w : 0;
   for (int64_t r = 0; r < y.h; ++r)
     for (int64_t q = 0; q < y.w; ++q)
       for_each_read(o, tall, x.h, y.h, r, [&](int64_t row, double of_row) {
