@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/backend.h"
+#include "layers/activate.h"
 
 namespace antichain::reference {
 
@@ -27,7 +28,9 @@ KernelEntry concat();
 KernelEntry flatten();
 KernelEntry dropout();
 KernelEntry softmax_cross_entropy();
-// pointwise.cpp
+// pointwise.cpp; it has the functions and their derivatives at x, too.
+double value(ActivationFunction, double x);
+double derivative(ActivationFunction, double x);
 KernelEntry activate();
 KernelEntry layer_scale();
 KernelEntry multiply();
