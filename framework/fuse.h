@@ -5,6 +5,7 @@
 //   bn ─ add ─ relu ─▶     bn(…, add, relu) ─▶     the add's other operand becomes the second input
 //         │
 //       other
+//   bn ─ silu ─▶           bn(…, silu) ─▶          other functions likewise (layers/activate.h)
 //   conv ─ relu ─▶         conv(…, relu) ─▶        linear layers likewise
 //
 // A node joins its only consumer, and only if the consumer uses it once. The result takes the place of the

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -45,7 +46,8 @@ class Shape {
  public:
   static constexpr int max_rank = 5;
   Shape() = default;
-  Shape(std::initializer_list<int64_t> dims);
+  Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
+  explicit Shape(std::span<const int64_t> dims);
 
   int rank() const { return rank_; }
   int64_t operator[](int i) const { return dims_[i]; }

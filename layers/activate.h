@@ -25,6 +25,8 @@ enum class ActivationFunction { gelu, gelu_tanh, hardsigmoid, hardswish, relu6, 
 
 // Returns "silu".
 std::string_view name_of(ActivationFunction);
+// Returns the FLOPs of the formula above for one number; exp, erf, tanh, a minimum and a maximum count as one.
+double flops_of(ActivationFunction);
 // Returns whether the derivative follows from y, so that backward re-reads y; otherwise it re-reads x.
 bool derives_from_y(ActivationFunction);
 // Returns whether f(0) = 0, so that the padding of a layout stays zero.

@@ -13,17 +13,21 @@ BatchNorm::BatchNorm(BatchNormOptions o) : options(o) {
 }
 
 std::string BatchNorm::str() const {
-  return fmt::format("batch_norm(eps {}, momentum {}{}{})", options.eps, options.momentum,
-                     options.add ? ", add" : "", options.relu ? ", relu" : "");
+  std::string fused = options.add ? ", add" : "";
+  if (options.relu) fused += ", relu";
+  if (options.activation) fused += ", " + std::string(name_of(*options.activation));
+  return fmt::format("batch_norm(eps {}, momentum {}{})", options.eps, options.momentum, fused);
 }
 
 std::shared_ptr<const Op> BatchNorm::then(const Op& next) const {
   BatchNormOptions fused = options;
-  if (options.relu) return nullptr;
+  if (options.relu || options.activation) return nullptr;
   if (next.type() == "relu")
     fused.relu = true;
   else if (next.type() == "add" && !options.add)
     fused.add = true;
+  else if (next.type() == "activate" && !options.add)
+    fused.activation = dynamic_cast<const Activate&>(next).function;
   else
     return nullptr;
   return std::make_shared<BatchNorm>(fused);
@@ -48,6 +52,7 @@ Signature BatchNorm::infer(std::span<const Shape> x) const {
   s.statistics = {{.shape = channels}, {.shape = channels}};
   // Mean 1, variance 3, normalise and scale 4 per element; add and ReLU 1 each.
   s.forward_flops = (8.0 + options.add + options.relu) * double(x[0].elements());
+  if (options.activation) s.forward_flops += flops_of(*options.activation) * double(x[0].elements());
   return s;
 }
 

@@ -8,20 +8,25 @@
 // and the step absorbs them into the running statistics in micro-batch order, as PyTorch's BatchNorm2d would:
 //   running ← (1 − momentum) · running + momentum · (mean, variance · n / (n − 1)),   n = N H W
 //
-// An engine may fuse it with the nodes behind it in residual networks (framework/fuse.h):
+// An engine may fuse it with the nodes behind it (framework/fuse.h):
 //
 //   y = relu(batch norm of x [0] + x [1])     with add and relu; each of the two may be missing
+//   y = f(batch norm of x)                    with an activation function f (layers/activate.h)
 #pragma once
 
+#include <optional>
+
 #include "framework/graph.h"
+#include "layers/activate.h"
 
 namespace antichain {
 
 struct BatchNormOptions {
   float eps = 1e-5f;
   float momentum = 0.1f;
-  bool add = false, relu = false;  // fused
-  float first_weight = 1;          // initial weight of every channel
+  bool add = false, relu = false;                               // fused
+  std::optional<ActivationFunction> activation = std::nullopt;  // fused, with neither of these
+  float first_weight = 1;                                       // initial weight of every channel
 };
 
 // The params are weight (first_weight) and bias (0), of C each. The buffers are running_mean (0), running_var

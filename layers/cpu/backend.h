@@ -23,6 +23,7 @@ using Updates = std::map<std::string, MakeUpdate, std::less<>>;
 Updates updates();
 
 KernelEntry conv2d_entry();
+KernelEntry conv_transpose2d_entry();
 KernelEntry linear_entry();
 KernelEntry reorder_entry();
 

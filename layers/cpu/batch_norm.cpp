@@ -11,6 +11,7 @@
 #include "layers/batch_norm.h"
 
 #include <cmath>
+#include <optional>
 
 #include "layers/cpu/activation.h"
 #include "layers/cpu/batch_norm_loops.h"
@@ -22,11 +23,27 @@ namespace {
 
 constexpr int most = 16;  // channels of a block
 
+// Returns nothing where the loops have no such function.
+std::optional<After> after(const BatchNormOptions& options) {
+  if (!options.activation) return options.relu ? After::relu : After::nothing;
+  switch (*options.activation) {
+    case ActivationFunction::relu6:
+      return After::relu6;
+    case ActivationFunction::hardswish:
+      return After::hardswish;
+    case ActivationFunction::silu:
+      return After::silu;
+    default:
+      return std::nullopt;
+  }
+}
+
 template <class T>
 class BatchNormKernel : public Kernel {
  public:
   BatchNormKernel(const BatchNormOptions& options, const TensorSpec& x)
       : options_(options),
+        after_(after(options).value()),
         x_(x),
         planes_{.images = x_.images,
                 .stride = x_.blocks * x_.plane(),
@@ -52,7 +69,7 @@ class BatchNormKernel : public Kernel {
       const ForwardPass<T> pass{.x = f.x[0].data<T>() + at,
                                 .residual = options_.add ? f.x[1].data<T>() + at : nullptr,
                                 .y = f.y.data<T>() + at,
-                                .relu = options_.relu};
+                                .after = after_};
       loops_.normalise(pass, planes_, normal(c, mean, variance, f.params));
     });
   }
@@ -135,7 +152,7 @@ class BatchNormKernel : public Kernel {
       fold(b, 1, c.first + i, sum[i]);
     }
     if (!pass.dx) return;
-    if (pass.dresidual && !pass.add_dresidual) {  // it is the masked dy
+    if (pass.dresidual && !pass.add_dresidual) {  // it is the dy that passed
       pass.dy = pass.dresidual;
       pass.mask = Mask::none;
     }
@@ -154,7 +171,10 @@ class BatchNormKernel : public Kernel {
       pass.dresidual = from(b.dx[1]);
       pass.add_dresidual = b.into_dx(1) == Into::accumulate;
     }
-    pass.mask = !options_.relu ? Mask::none : options_.add ? Mask::read : Mask::recompute;
+    pass.after = after_;
+    // The gradient that passed SiLU costs more to compute twice than to keep in dx until dx is written.
+    if (after_ == After::silu && pass.dx && !pass.add_dx) pass.dresidual = pass.dx;
+    if (after_ != After::nothing) pass.mask = options_.add ? Mask::read : Mask::recompute;
     return pass;
   }
 
@@ -165,6 +185,7 @@ class BatchNormKernel : public Kernel {
   }
 
   const BatchNormOptions options_;
+  const After after_;
   const Activation x_;
   const Planes planes_;
   const BatchNormLoops<T>& loops_;
@@ -187,13 +208,13 @@ Lowering lower(const Op& op, std::span<const Shape> x, std::span<const Layout> o
 }  // namespace
 
 KernelEntry batch_norm_entry() {
-  return {.lower = lower,
-          .make =
-              [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
-                return make_typed<BatchNormKernel>(x[0].dtype, dynamic_cast<const BatchNorm&>(op).options,
-                                                   x[0]);
-              },
-          .fuses = [](const Op&) { return true; }};
+  return {
+      .lower = lower,
+      .make =
+          [](const Op& op, std::span<const TensorSpec> x, const Lowering&) {
+            return make_typed<BatchNormKernel>(x[0].dtype, dynamic_cast<const BatchNorm&>(op).options, x[0]);
+          },
+      .fuses = [](const Op& op) { return after(dynamic_cast<const BatchNorm&>(op).options).has_value(); }};
 }
 
 }  // namespace antichain::cpu

@@ -1,5 +1,7 @@
 #include "layers/cpu/batch_norm_loops.h"
 
+#include "layers/activate.h"
+
 // Vectors wider than registers are fine here: no function that takes them is called from elsewhere.
 #pragma GCC diagnostic ignored "-Wpsabi"
 

@@ -30,24 +30,28 @@ struct Normal {
   Lanes mean, scale, shift;
 };
 
+// What is computed of a normalised number before it is stored.
+enum class After { nothing, relu, relu6, hardswish, silu };
+
 template <class T>
 struct ForwardPass {
   const T* x;
   const T* residual;  // added to y, or nullptr
   T* y;
-  bool relu;
+  After after;  // with a residual: nothing or relu
 };
 
-// Says which elements' gradients pass the ReLU: those where y > 0. y is recomputed if that is cheaper than
-// reading it.
+// Says how dy passes what came after: unchanged, by the derivative where the normalised number is recomputed,
+// or by ReLU where y > 0 is read.
 enum class Mask { none, recompute, read };
 
 template <class T>
 struct BackwardPass {
   const T *x, *dy, *y;         // y: with Mask::read
-  T *dx, *dresidual;           // nullptr: not wanted
-  bool add_dx, add_dresidual;  // to what is there
+  T *dx, *dresidual;           // nullptr: not wanted; with Mask::recompute, dresidual may be dx
+  bool add_dx, add_dresidual;  // to what is there; the second not with Mask::recompute
   Mask mask;
+  After after;  // with Mask::recompute
 };
 
 // Holds the factors of the gradient dx = a · dy + (b · (x − mean) + c).

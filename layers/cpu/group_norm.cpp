@@ -63,8 +63,10 @@ class GroupNormKernel : public Kernel {
       take_moments(x, room.of_channels(n), mean, variance);
       if (!f.stash.empty()) std::copy_n(mean, 2 * x_.groups, f.stash[0].data<double>() + n * 2 * x_.groups);
       for_each_block([&](int64_t first, int64_t count, int64_t at) {
-        const ForwardPass<T> pass{
-            .x = x + at, .residual = nullptr, .y = f.y.data<T>() + n * x_.image() + at, .relu = false};
+        const ForwardPass<T> pass{.x = x + at,
+                                  .residual = nullptr,
+                                  .y = f.y.data<T>() + n * x_.image() + at,
+                                  .after = After::nothing};
         loops_.normalise(pass, planes_, normal(first, count, {mean, variance}, f.params));
       });
     });

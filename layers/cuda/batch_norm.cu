@@ -371,7 +371,7 @@ KernelEntry batch_norm_entry() {
                 return make_typed<BatchNormKernel>(x[0].dtype, dynamic_cast<const BatchNorm&>(op).options,
                                                    x[0].shape);
               },
-          .fuses = [](const Op&) { return true; }};
+          .fuses = [](const Op& op) { return !dynamic_cast<const BatchNorm&>(op).options.activation; }};
 }
 
 }  // namespace antichain::cuda

@@ -6,23 +6,19 @@
 // and answers each by one line: the microseconds of forward, input gradient and weight gradient. Each is the
 // fastest of the calls that fit into `seconds`, because whatever else a machine does only adds to a time.
 #include <fmt/format.h>
-#include <time.h>
 
-#include <algorithm>
 #include <cstdio>
-#include <functional>
 #include <iostream>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "framework/backend.h"
-#include "framework/bf16.h"
 #include "framework/context.h"
 #include "framework/error.h"
-#include "framework/initialise.h"
 #include "layers/conv2d.h"
 #include "layers/cpu/backend.h"
+#include "tests/benchmarks/kernel_times.h"
 
 namespace antichain {
 namespace {
@@ -48,39 +44,6 @@ Wanted parse(const std::string& line) {
       .out = filters, .kernel = kernel, .stride = stride, .pad = pad, .groups = groups, .bias = false};
   if (precision == "bf16") w.precision = Precision::bf16;
   return w;
-}
-
-Tensor filled(const Shape& shape, DType dtype, Layout layout, const char* name) {
-  const Tensor plain = Tensor::host({shape}), typed = Tensor::host({shape, dtype}),
-               placed = Tensor::host({shape, dtype, layout});
-  initialise(plain, Initialiser::normal(1), 3, name);
-  for (int64_t i = 0; i < plain.elements(); ++i) {
-    if (dtype == DType::bf16)
-      typed.data<Bf16>()[i] = Bf16(plain.data<float>()[i]);
-    else
-      typed.data<float>()[i] = plain.data<float>()[i];
-  }
-  relayout(typed, placed);
-  return placed;
-}
-
-// The thread's own time leaves out what other processes took of the core.
-double thread_s() {
-  timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
-double fastest_us(double seconds, const std::function<void()>& call) {
-  double best = 1e30, total = 0;
-  for (int calls = 0; calls < 4 || total < seconds; ++calls) {
-    const double start = thread_s();
-    call();
-    const double took = thread_s() - start;
-    if (calls > 0) best = std::min(best, took);  // the first one warms up
-    total += took;
-  }
-  return best * 1e6;
 }
 
 std::string times(const Backend& cpu, Context& context, const Wanted& w) {

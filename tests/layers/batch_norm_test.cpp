@@ -89,6 +89,9 @@ TEST(BatchNorm, ConstantChannelsHaveNoVariance) {
   for (const double m : ours.statistics[0]) EXPECT_EQ(m, float(0.3));
 }
 
+constexpr cpu::After afters[] = {cpu::After::nothing, cpu::After::relu, cpu::After::relu6,
+                                 cpu::After::hardswish, cpu::After::silu};
+
 // Everything that the loops compute, from one random plane set.
 template <class T>
 std::vector<double> everything(const cpu::BatchNormLoops<T>& loops, int block, int64_t pixels) {
@@ -115,18 +118,29 @@ std::vector<double> everything(const cpu::BatchNormLoops<T>& loops, int block, i
   loops.moments(x.data(), planes, mean, squares);
   take(mean, size_t(block)), take(squares, size_t(block));
   for (const T* r : {static_cast<const T*>(nullptr), static_cast<const T*>(residual.data())})
-    for (bool relu : {false, true}) {
-      loops.normalise({x.data(), r, y.data(), relu}, planes, normal);
+    for (const cpu::After after : afters) {
+      if (r && after != cpu::After::nothing && after != cpu::After::relu) continue;
+      loops.normalise({x.data(), r, y.data(), after}, planes, normal);
       take(y, all);
     }
   for (cpu::Mask mask : {cpu::Mask::none, cpu::Mask::recompute, cpu::Mask::read})
-    for (bool add : {false, true}) {
-      const cpu::BackwardPass<T> pass{x.data(),         dy.data(), y.data(), dx.data(),
-                                      dresidual.data(), add,       add,      mask};
-      loops.sums(pass, planes, normal, sum, product);
-      loops.gradient(pass, planes, normal, g);
-      take(sum, size_t(block)), take(product, size_t(block)), take(dx, all), take(dresidual, all);
-    }
+    for (const cpu::After after : afters)
+      for (bool add : {false, true}) {
+        const bool recomputes = mask == cpu::Mask::recompute;
+        if (recomputes == (after == cpu::After::nothing)) continue;
+        const cpu::BackwardPass<T> pass{.x = x.data(),
+                                        .dy = dy.data(),
+                                        .y = y.data(),
+                                        .dx = dx.data(),
+                                        .dresidual = dresidual.data(),
+                                        .add_dx = add,
+                                        .add_dresidual = add && !recomputes,
+                                        .mask = mask,
+                                        .after = after};
+        loops.sums(pass, planes, normal, sum, product);
+        loops.gradient(pass, planes, normal, g);
+        take(sum, size_t(block)), take(product, size_t(block)), take(dx, all), take(dresidual, all);
+      }
   return numbers;
 }
 

@@ -1,6 +1,7 @@
-// Lists the cases of convolutions that modern networks have: dilation, different padding at either end, and
-// images of one pixel.
+// Lists the cases of convolutions that modern networks have: dilation, different padding at either end,
+// images of one pixel, and transposed convolutions.
 #include "layers/conv2d.h"
+#include "layers/conv_transpose2d.h"
 #include "tests/layers/op_cases.h"
 
 namespace antichain::harness {
@@ -16,6 +17,14 @@ OpCase depthwise(std::string name, Shape x, Conv2dOptions options) {
   options.out = x[1];
   options.groups = int(x[1]);
   return convolution(std::move(name), x, options);
+}
+
+// A bias is added to a number that is rounded for storage, and the sum is rounded again.
+OpCase transposed(std::string name, Shape x, ConvTranspose2dOptions options) {
+  return {.name = std::move(name),
+          .op = std::make_shared<ConvTranspose2d>(options),
+          .x = {x},
+          .output_roundings = options.bias ? 2.0 : 1.0};
 }
 
 }  // namespace
@@ -61,6 +70,25 @@ std::vector<OpCase> convolution_cases() {
       depthwise("depthwise_6x9_stride_4", {3, 16, 13, 12}, {.kernel = {6, 9}, .stride = 4, .pad = 4}),
       depthwise("depthwise_1x1_stride_2", {2, 32, 5, 4}, {.kernel = 1, .stride = 2}),
       depthwise("depthwise_pad_of_the_kernel", {2, 16, 4, 4}, {.kernel = 2, .pad = 2}),
+      transposed("conv_transpose_2x2_stride_2", {3, 32, 5, 4}, {.out = 16, .kernel = 2, .stride = 2}),
+      transposed("conv_transpose_4x4_stride_2", {2, 32, 4, 5},
+                 {.out = 48, .kernel = 4, .stride = 2, .pad = 1, .bias = false}),
+      transposed("conv_transpose_output_pad", {2, 20, 4, 5},
+                 {.out = 17, .kernel = 3, .stride = 2, .pad = 1, .output_pad = 1}),
+      transposed("conv_transpose_3x3", {2, 16, 6, 6}, {.out = 32, .kernel = 3, .pad = 1}),
+      transposed("conv_transpose_to_an_image", {2, 16, 7, 6}, {.out = 3, .kernel = 4, .stride = 2, .pad = 1}),
+      transposed("conv_transpose_of_an_image", {2, 3, 7, 6}, {.out = 16, .kernel = 5, .stride = 3}),
+      transposed("conv_transpose_from_a_pixel", {5, 40, 1, 1}, {.out = 32, .kernel = 4, .bias = false}),
+      transposed("conv_transpose_dilated", {2, 16, 5, 4},
+                 {.out = 20, .kernel = 3, .stride = 2, .pad = 2, .output_pad = {1, 0}, .dilation = 2}),
+      transposed("conv_transpose_uneven", {2, 10, 4, 6},
+                 {.out = 16, .kernel = {3, 2}, .stride = {3, 1}, .pad = {1, 0}, .output_pad = {2, 0}}),
+      transposed("conv_transpose_groups", {2, 32, 5, 4},
+                 {.out = 64, .kernel = 3, .stride = 2, .pad = 1, .groups = 2, .bias = false}),
+      transposed("conv_transpose_groups_odd", {2, 10, 4, 4},
+                 {.out = 20, .kernel = 3, .stride = 2, .pad = 1, .groups = 5}),
+      transposed("conv_transpose_depthwise", {3, 20, 5, 6},
+                 {.out = 20, .kernel = 4, .stride = 2, .pad = 1, .groups = 20, .bias = false}),
   };
 }
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "layers/conv_transpose2d.h"
 #include "layers/cuda/convolution_graph.h"
 #include "models/model.h"
 
@@ -83,6 +84,24 @@ TEST_F(CudnnPlans, AreThereInEachPrecision) {
     for (const Convolution& c : convolutions("resnet18", 32, precision))
       for (const Pass pass : {Pass::forward, Pass::input_gradient, Pass::weight_gradient})
         EXPECT_EQ(line(c, pass, factors).find("not to be had"), std::string::npos) << line(c, pass, factors);
+}
+
+// None of these needs our own loops, nor a reorder to NCHW.
+TEST_F(CudnnPlans, AreThereForDilatedUnevenDepthwiseAndTransposedConvolutions) {
+  const Shape x{32, 96, 28, 28};
+  const ConvTranspose2d transposed({.out = 96, .kernel = 4, .stride = 2, .pad = 1});
+  for (const Conv2d& conv : {Conv2d({.out = 64, .kernel = 3, .pad = 2, .dilation = 2}),
+                             Conv2d({.out = 64, .kernel = 3, .stride = 2, .pad = {Extent(0), Extent(1)}}),
+                             Conv2d({.out = 96, .kernel = 3, .pad = 1, .groups = 96}),
+                             Conv2d({.out = 96, .kernel = 5, .stride = 2, .pad = 2, .groups = 96}),
+                             transposed.convolution({32, 48, 14, 14})})
+    for (const Precision precision : {Precision::float32, Precision::bf16})
+      for (const Pass pass : {Pass::forward, Pass::input_gradient, Pass::weight_gradient}) {
+        Convolution c(conv, x, precision);
+        if (pass == Pass::weight_gradient) c.dtype = DType::f32;  // as plan_bf16_weight_gradient has it
+        const std::string found = line(c, pass, Factors::exact);
+        EXPECT_EQ(found.find("not to be had"), std::string::npos) << found;
+      }
 }
 
 // Leaves out the engines that obey the rule, one by one, until none is left.

@@ -58,6 +58,18 @@ OpCase norm_add(std::string name, Shape x, bool relu = false) {
   return {std::move(name), std::make_shared<BatchNorm>(options), {x, x}, cancelling};
 }
 
+// In bf16 the normalised number is rounded before the function and after it, and so is the gradient; the slope
+// has the error of the number.
+OpCase norm_function(std::string name, Shape x, ActivationFunction function) {
+  return {.name = std::move(name),
+          .op = std::make_shared<BatchNorm>(BatchNormOptions{.activation = function}),
+          .x = {x},
+          .tolerance = cancelling,
+          .optional = true,
+          .input_roundings = 4,
+          .output_roundings = 2};
+}
+
 OpCase loss(std::string name, int64_t samples, int64_t classes, float smoothing) {
   auto op = std::make_shared<SoftmaxCrossEntropy>(LossOptions{.label_smoothing = smoothing});
   return {std::move(name), op, {{samples, classes}, {samples}}};
@@ -136,6 +148,13 @@ std::vector<OpCase> cases() {
       norm_add("batch_norm_add_odd", {2, 10, 9, 7}),
       norm_add("batch_norm_add_relu", {5, 32, 4, 4}, true),
       norm_add("batch_norm_add_relu_odd", {2, 17, 5, 7}, true),
+      norm_function("batch_norm_hardswish", {5, 16, 7, 7}, ActivationFunction::hardswish),
+      norm_function("batch_norm_hardswish_odd", {3, 17, 5, 3}, ActivationFunction::hardswish),
+      norm_function("batch_norm_relu6", {5, 32, 6, 7}, ActivationFunction::relu6),
+      norm_function("batch_norm_relu6_odd", {3, 17, 5, 3}, ActivationFunction::relu6),
+      norm_function("batch_norm_silu", {5, 16, 7, 7}, ActivationFunction::silu),
+      norm_function("batch_norm_silu_odd", {3, 17, 5, 3}, ActivationFunction::silu),
+      norm_function("batch_norm_silu_tiny", {70, 24, 2, 2}, ActivationFunction::silu),
       simple<Relu>("relu_16", {{5, 16, 7, 7}}),
       simple<Relu>("relu_10", {{1, 10, 3, 5}}),
       simple<Relu>("relu_rows", {{5, 17}}),
@@ -197,8 +216,10 @@ std::vector<OpCase> cases() {
   };
   for (std::vector<OpCase> more : {
            convolution_cases(),
+           interpolate_cases(),
            norm_cases(),
            pointwise_cases(),
+           shape_cases(),
        })
     std::ranges::move(more, std::back_inserter(all));
   return all;

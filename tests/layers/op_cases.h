@@ -13,5 +13,7 @@ std::vector<OpCase> norm_cases();
 
 // Parts of the table that have files of their own.
 std::vector<OpCase> convolution_cases();
+std::vector<OpCase> interpolate_cases();
+std::vector<OpCase> shape_cases();
 
 }  // namespace antichain::harness

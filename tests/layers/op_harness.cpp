@@ -274,7 +274,7 @@ bool adds_dx(const Backend& backend, const OpCase& c) { return OpRun(backend, c,
 
 bool carries_out(const Backend& backend, const OpCase& c) {
   const KernelEntry& entry = backend.entry(c.op->type());
-  return !c.fused || (entry.fuses && entry.fuses(*c.op));
+  return (!c.fused && !c.optional) || (entry.fuses && entry.fuses(*c.op));
 }
 
 OpCase without_relu(OpCase c) {

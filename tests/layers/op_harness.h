@@ -24,10 +24,12 @@ struct OpCase {
   // Relative to the largest absolute value of a tensor. Float32 has 6e-8 per operation. The longest sums here
   // have a few thousand terms of random sign, and cost about its square root: 50 times that.
   double tolerance = 5e-6;
-  bool fused = false;  // an engine needs not carry it out
+  bool fused = false;     // with a ReLU; an engine needs not carry it out
+  bool optional = false;  // fused with another function: nor this
   // An input gradient in bf16 has the error of so many roundings of its largest number.
   double input_roundings = 1;
-  double spread = 1;  // inputs are in (−spread, spread)
+  double output_roundings = 1;  // the same of y
+  double spread = 1;            // inputs are in (−spread, spread)
   friend void PrintTo(const OpCase& c, std::ostream* out) { *out << c.name; }
 };
 

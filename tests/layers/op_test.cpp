@@ -85,7 +85,8 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
   // The tolerance is relative to the largest number of a tensor of sums of products. The products' errors
   // have random sign, so that twice one product's error is much for a sum of thousands.
   double tolerance() const {
-    const bool multiplies = which().op->type() == "conv2d" || which().op->type() == "linear";
+    constexpr std::string_view products[] = {"conv2d", "conv_transpose2d", "linear"};
+    const bool multiplies = std::ranges::find(products, which().op->type()) != std::end(products);
     return which().tolerance + (multiplies ? 2 * std::get<0>(GetParam()).multiplication : 0);
   }
 
@@ -97,7 +98,8 @@ class Operator : public ::testing::TestWithParam<std::tuple<Engine, OpCase>> {
   // Outputs have two roundings where the bias comes after the first.
   double stored_y() const {
     const auto* conv = dynamic_cast<const Conv2d*>(which().op.get());
-    return (conv && conv->options.bias && std::get<0>(GetParam()).rounds_before_bias ? 2 : 1) * stored();
+    const bool twice = conv && conv->options.bias && std::get<0>(GetParam()).rounds_before_bias;
+    return (twice ? 2 : which().output_roundings) * stored();
   }
 
   float as_stored(float v) const { return precision() == Precision::bf16 ? float(Bf16(v)) : v; }

@@ -21,9 +21,21 @@
 namespace antichain::harness {
 namespace {
 
-constexpr std::string_view same[] = {
-    "activate", "adaptive_average_pool", "add",      "average_pool", "concat",          "dropout",
-    "flatten",  "global_average_pool",   "max_pool", "relu",         "stochastic_depth"};
+constexpr std::string_view same[] = {"activate",
+                                     "adaptive_average_pool",
+                                     "add",
+                                     "average_pool",
+                                     "concat",
+                                     "dropout",
+                                     "flatten",
+                                     "global_average_pool",
+                                     "interpolate",
+                                     "max_pool",
+                                     "permute",
+                                     "relu",
+                                     "reshape",
+                                     "slice",
+                                     "stochastic_depth"};
 
 class SameBits : public ::testing::TestWithParam<Engine> {
  protected:

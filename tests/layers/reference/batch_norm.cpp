@@ -34,6 +34,7 @@ class BatchNormKernel : public Kernel {
       each(c, [&](int64_t i) {
         double y = (x[i] - mean) * scale + shift;
         if (options_.add) y += f.x[1].data<double>()[i];
+        if (options_.activation) y = value(*options_.activation, y);
         f.y.data<double>()[i] = options_.relu ? std::max(y, 0.0) : y;
       });
     }
@@ -46,9 +47,14 @@ class BatchNormKernel : public Kernel {
     double* dbias = wanted(b.dw, 1, b.into);
     for (int64_t c = 0; c < channels_; ++c) {
       const double *x = b.x[0].data<double>(), *y = b.y.data<double>();
-      const auto dy = [&](int64_t i) { return options_.relu && y[i] <= 0 ? 0 : b.dy.data<double>()[i]; };
       const double mean = b.statistics[0].data<double>()[c];
       const double inverse = 1 / std::sqrt(b.statistics[1].data<double>()[c] + options_.eps);
+      const double weight = b.params[0].data<double>()[c], bias = b.params[1].data<double>()[c];
+      const auto dy = [&](int64_t i) {
+        const double passed = options_.relu && y[i] <= 0 ? 0 : b.dy.data<double>()[i];
+        if (!options_.activation) return passed;
+        return passed * derivative(*options_.activation, (x[i] - mean) * inverse * weight + bias);
+      };
       double sum = 0, product = 0;
       each(c, [&](int64_t i) {
         sum += dy(i);
@@ -57,7 +63,7 @@ class BatchNormKernel : public Kernel {
       });
       if (dweight) dweight[c] += product;
       if (dbias) dbias[c] += sum;
-      const double scale = b.params[0].data<double>()[c] * inverse, n = double(count_);
+      const double scale = weight * inverse, n = double(count_);
       if (dx)
         each(c,
              [&](int64_t i) { dx[i] = scale * (dy(i) - sum / n - (x[i] - mean) * inverse * product / n); });

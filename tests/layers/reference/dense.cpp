@@ -1,10 +1,11 @@
-// Computes the operators with weights that multiply, convolution and linear, as products of matrices, with
+// Computes the operators with weights that multiply, convolutions and linear, as products of matrices, with
 // the operators that may be fused behind them.
 #include <Eigen/Core>
 #include <algorithm>
 #include <vector>
 
 #include "layers/conv2d.h"
+#include "layers/conv_transpose2d.h"
 #include "layers/linear.h"
 #include "tests/layers/reference/reference.h"
 
@@ -118,6 +119,40 @@ void conv2d_backward(const Op& op, const Backward& b) {
     for (int64_t i = 0; i < b.dy.elements(); ++i) db[i / pixels % o.out] += dy[i];
 }
 
+// A transposed convolution is written out by the taps of the convolution from y to x.
+void conv_transpose2d_forward(const Op& op, const Forward& f) {
+  const auto& transposed = static_cast<const ConvTranspose2d&>(op);
+  const Conv2d conv = transposed.convolution(f.x[0].shape());
+  double *x = f.x[0].data<double>(), *y = f.y.data<double>();
+  Taps taps(conv.options, f.y.shape(), f.x[0].shape());
+  std::fill_n(y, f.y.elements(), 0.0);
+  for (int64_t n = 0; n < f.y.shape()[0]; ++n)
+    for (int64_t group = 0; group < conv.options.groups; ++group) {
+      taps.matrix().noalias() =
+          taps.w_part(f.params[0].data<double>(), group).transpose() * taps.y_part(x, n, group);
+      taps.scatter(y + taps.x_start(n, group));
+    }
+  const int64_t pixels = f.y.shape()[2] * f.y.shape()[3];
+  for (int64_t i = 0; transposed.options.bias && i < f.y.elements(); ++i)
+    y[i] += f.params[1].data<double>()[i / pixels % f.y.shape()[1]];
+}
+
+void conv_transpose2d_backward(const Op& op, const Backward& b) {
+  const Conv2d conv = static_cast<const ConvTranspose2d&>(op).convolution(b.x[0].shape());
+  double *x = b.x[0].data<double>(), *dy = b.dy.data<double>(), *weight = b.params[0].data<double>();
+  double *dx = wanted(b.dx, 0, Into::overwrite), *dw = wanted(b.dw, 0, b.into);
+  Taps taps(conv.options, b.dy.shape(), b.x[0].shape());
+  for (int64_t n = 0; n < b.dy.shape()[0]; ++n)
+    for (int64_t group = 0; group < conv.options.groups; ++group) {
+      taps.gather(dy + taps.x_start(n, group));
+      if (dx) taps.y_part(dx, n, group).noalias() = taps.w_part(weight, group) * taps.matrix();
+      if (dw) taps.w_part(dw, group).noalias() += taps.y_part(x, n, group) * taps.matrix().transpose();
+    }
+  const int64_t pixels = b.dy.shape()[2] * b.dy.shape()[3];
+  if (double* db = wanted(b.dw, 1, b.into))
+    for (int64_t i = 0; i < b.dy.elements(); ++i) db[i / pixels % b.dy.shape()[1]] += dy[i];
+}
+
 MatrixView matrix(const Tensor& t) { return {t.data<double>(), t.shape()[0], t.shape()[1]}; }
 
 void linear_forward(const Op& op, const Forward& f) {
@@ -140,6 +175,7 @@ void linear_backward(const Op& op, const Backward& b) {
 }  // namespace
 
 KernelEntry conv2d() { return entry_of(conv2d_forward, conv2d_backward); }
+KernelEntry conv_transpose2d() { return entry_of(conv_transpose2d_forward, conv_transpose2d_backward); }
 KernelEntry linear() { return entry_of(linear_forward, linear_backward); }
 
 }  // namespace antichain::reference

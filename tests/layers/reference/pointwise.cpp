@@ -19,6 +19,8 @@ double normal_cdf(double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; }
 constexpr double root = std::numbers::inv_sqrtpi * std::numbers::sqrt2;  // √(2 / π)
 double tanh_of(double x) { return std::tanh(root * (x + 0.044715 * x * x * x)); }
 
+}  // namespace
+
 double value(ActivationFunction f, double x) {
   switch (f) {
     case ActivationFunction::gelu:
@@ -59,6 +61,8 @@ double derivative(ActivationFunction f, double x) {
   }
   return NAN;
 }
+
+namespace {
 
 void activate_forward(const Op& op, const Forward& f) {
   for (int64_t i = 0; i < f.y.elements(); ++i)

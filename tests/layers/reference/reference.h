@@ -4,6 +4,7 @@
 #pragma once
 
 #include "framework/backend.h"
+#include "layers/activate.h"
 
 namespace antichain::reference {
 
@@ -13,6 +14,7 @@ const Backend& backend();
 TensorSpec in_double(TensorSpec spec);
 
 KernelEntry conv2d();
+KernelEntry conv_transpose2d();
 KernelEntry group_norm();
 KernelEntry layer_norm();
 KernelEntry linear();
@@ -26,12 +28,19 @@ KernelEntry concat();
 KernelEntry flatten();
 KernelEntry dropout();
 KernelEntry softmax_cross_entropy();
-// pointwise.cpp
+// pointwise.cpp; it has the functions and their derivatives at x, too.
+double value(ActivationFunction, double x);
+double derivative(ActivationFunction, double x);
 KernelEntry activate();
 KernelEntry layer_scale();
 KernelEntry multiply();
 KernelEntry softmax();
 KernelEntry stochastic_depth();
+KernelEntry interpolate();
+// shapes.cpp
+KernelEntry mean();
+KernelEntry permute();
+KernelEntry slice();
 
 // An entry whose kernels are two functions; they may read everything, inputs and output.
 using ForwardFunction = void (*)(const Op&, const Forward&);

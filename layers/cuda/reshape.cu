@@ -1,6 +1,6 @@
-// Flatten turns images into rows of the same bytes. Images of one pixel are the same in NHWC as in NCHW and
-// need no reorder.
-#include "layers/flatten.h"
+// Reshape, and flatten, which is one: the result has the same bytes. Images of one pixel are the same in NHWC
+// as in NCHW and need no reorder.
+#include "layers/reshape.h"
 
 #include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
@@ -10,7 +10,7 @@ namespace antichain::cuda {
 namespace {
 
 template <class T>
-class FlattenKernel : public Kernel {
+class ReshapeKernel : public Kernel {
  public:
   void forward(Context& context, const Forward& f) const override {
     move_elements(stream_of(context), f.y.elements(), f.x[0].data<T>(), f.y.data<T>(), Into::overwrite);
@@ -23,15 +23,15 @@ class FlattenKernel : public Kernel {
 
 }  // namespace
 
-KernelEntry flatten_entry() {
+KernelEntry reshape_entry() {
   return {.lower =
               [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
-                const bool pixel = x[0][2] == 1 && x[0][3] == 1 && offered[0] == Layout::nhwc;
+                const bool pixel = offered[0] == Layout::nhwc && x[0][2] == 1 && x[0][3] == 1;
                 return Lowering{
                     .x = {pixel ? Layout::nhwc : Layout::plain}, .precision = precision, .adds_dx = true};
               },
           .make = [](const Op&, std::span<const TensorSpec> x,
-                     const Lowering&) { return make_typed<FlattenKernel>(x[0].dtype); }};
+                     const Lowering&) { return make_typed<ReshapeKernel>(x[0].dtype); }};
 }
 
 }  // namespace antichain::cuda

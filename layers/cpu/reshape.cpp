@@ -1,16 +1,16 @@
-// Flatten turns images into rows of the same bytes. A blocked image of one pixel whose channels fill their
-// blocks has the same bytes as a plain one, so it needs no reorder.
-#include "layers/flatten.h"
+// Reshape, and flatten, which is one: the result has the same bytes. A blocked image of one pixel whose
+// channels fill their blocks has the same bytes as a plain one, so it needs no reorder.
+#include "layers/reshape.h"
 
 #include <cstring>
 
-#include "layers/cpu/activation.h"
 #include "layers/cpu/light_kernels.h"
+#include "layers/dense_view.h"
 
 namespace antichain::cpu {
 namespace {
 
-class FlattenKernel : public Kernel {
+class ReshapeKernel : public Kernel {
  public:
   void forward(Context&, const Forward& f) const override {
     std::memcpy(f.y.raw(), f.x[0].raw(), size_t(f.y.bytes()));
@@ -22,20 +22,20 @@ class FlattenKernel : public Kernel {
 
 bool lies_as_plain(const Shape& x, Layout layout) {
   if (layout == Layout::plain) return true;
-  if (layout != Layout::nChw8c && layout != Layout::nChw16c) return false;
-  return x[2] == 1 && x[3] == 1 && x[1] % Activation::block_of(layout) == 0;
+  const int64_t block = DenseView({.shape = x, .layout = layout}).block;
+  return block > 1 && x[2] == 1 && x[3] == 1 && x[1] % block == 0;
 }
 
 }  // namespace
 
-KernelEntry flatten_entry() {
+KernelEntry reshape_entry() {
   return {.lower =
               [](const Op&, std::span<const Shape> x, std::span<const Layout> offered, Precision precision) {
                 return Lowering{.x = {lies_as_plain(x[0], offered[0]) ? offered[0] : Layout::plain},
                                 .precision = precision};
               },
           .make = [](const Op&, std::span<const TensorSpec>, const Lowering&) -> std::unique_ptr<Kernel> {
-            return std::make_unique<FlattenKernel>();
+            return std::make_unique<ReshapeKernel>();
           }};
 }
 

@@ -1,0 +1,43 @@
+// Mean averages every sample over some of its axes: torch.mean.
+//
+//   x  of rank 2 to 5     y  x without the axes, or with an extent of 1 in their place (keep_dims)
+//   dx = dy / (numbers of a mean), repeated along the axes
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "framework/graph.h"
+#include "layers/strided.h"
+
+namespace antichain {
+
+class Mean : public Op {
+ public:
+  // Error unless the axes are ascending and the first is at least 1.
+  explicit Mean(std::vector<int> axes, bool keep_dims = false);
+  std::string_view type() const override { return "mean"; }
+  std::string str() const override;
+  Signature infer(std::span<const Shape> x) const override;
+
+  bool averages(int axis) const;
+
+  const std::vector<int> axes;
+  const bool keep_dims;
+};
+
+// MeanAxes says how the sums lie in memory. Sum i begins at sums.at(i), and its terms lie at terms.at(j) from
+// there. Element k of x is a term of sum sum_of.at(k).
+struct MeanAxes {
+  Strided<3> sums;
+  Strided<2> terms;
+  Strided<Shape::max_rank> sum_of;
+};
+MeanAxes mean_axes(const Mean&, const TensorSpec& x);
+// Returns the layout of y, whose numbers are in the order of the sums, or nothing where no layout of y is in
+// that order, or where the layout of x blocks the channels that are averaged.
+std::optional<Layout> layout_of_means(const Mean&, const Shape& x, Layout);
+
+NodeId mean(Graph&, std::string name, NodeId x, std::vector<int> axes, bool keep_dims = false);
+
+}  // namespace antichain

@@ -1,0 +1,24 @@
+// Permute puts the dimensions of every sample into another order: torch.permute.
+//
+//   x  of rank 2 to 5     y's dimension i is x's dimension order[i]; order[0] = 0, since samples stay first
+#pragma once
+
+#include <vector>
+
+#include "framework/graph.h"
+
+namespace antichain {
+
+class Permute : public Op {
+ public:
+  explicit Permute(std::vector<int> order);  // Error unless it is a permutation that begins with 0
+  std::string_view type() const override { return "permute"; }
+  std::string str() const override;
+  Signature infer(std::span<const Shape> x) const override;
+
+  const std::vector<int> order;
+};
+
+NodeId permute(Graph&, std::string name, NodeId x, std::vector<int> order);
+
+}  // namespace antichain

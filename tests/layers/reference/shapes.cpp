@@ -1,0 +1,100 @@
+// Computes the operators that give samples other shapes, index by index.
+#include <array>
+#include <cstring>
+
+#include "layers/mean.h"
+#include "layers/permute.h"
+#include "layers/slice.h"
+#include "tests/layers/reference/reference.h"
+
+namespace antichain::reference {
+namespace {
+
+using Place = std::array<int64_t, Shape::max_rank>;
+
+Place place_of(int64_t i, const Shape& shape) {
+  Place place{};
+  for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+    place[size_t(axis)] = i % shape[axis];
+    i /= shape[axis];
+  }
+  return place;
+}
+
+int64_t index_of(const Place& place, const Shape& shape) {
+  int64_t i = 0;
+  for (int axis = 0; axis < shape.rank(); ++axis) i = i * shape[axis] + place[size_t(axis)];
+  return i;
+}
+
+// Calls f(i, j) for every element i of y: element j of x is the one that it is a copy of.
+template <class F>
+void for_each_copied(const Permute& op, const Shape& x, F&& f) {
+  const Shape y = op.infer({&x, 1}).y.shape;
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    const Place in_y = place_of(i, y);
+    Place in_x{};
+    for (size_t axis = 0; axis < op.order.size(); ++axis) in_x[size_t(op.order[axis])] = in_y[axis];
+    f(i, index_of(in_x, x));
+  }
+}
+
+template <class F>
+void for_each_copied(const Slice& op, const Shape& x, F&& f) {
+  const Shape y = op.infer({&x, 1}).y.shape;
+  const size_t axis = size_t(op.options.axis);
+  const int64_t extent = x[op.options.axis], begin = op.options.begin;
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    Place place = place_of(i, y);
+    place[axis] = (begin < 0 ? begin + extent : begin) + place[axis] * op.options.step;
+    f(i, index_of(place, x));
+  }
+}
+
+// Calls f(i, j) for every element j of x: it is a term of element i of y.
+template <class F>
+void for_each_copied(const Mean& op, const Shape& x, F&& f) {
+  const Shape kept = Mean(op.axes, true).infer({&x, 1}).y.shape;
+  for (int64_t j = 0; j < x.elements(); ++j) {
+    Place place = place_of(j, x);
+    for (const int axis : op.axes) place[size_t(axis)] = 0;
+    f(index_of(place, kept), j);
+  }
+}
+
+template <class AnyOp>
+void copy_forward(const Op& op, const Forward& f) {
+  for_each_copied(dynamic_cast<const AnyOp&>(op), f.x[0].shape(),
+                  [&](int64_t i, int64_t j) { f.y.data<double>()[i] = f.x[0].data<double>()[j]; });
+}
+
+template <class AnyOp>
+void copy_backward(const Op& op, const Backward& b) {
+  double* dx = wanted(b.dx, 0, Into::overwrite);
+  if (!dx) return;
+  for_each_copied(dynamic_cast<const AnyOp&>(op), b.x[0].shape(),
+                  [&](int64_t i, int64_t j) { dx[j] = b.dy.data<double>()[i]; });
+}
+
+void mean_forward(const Op& op, const Forward& f) {
+  std::memset(f.y.raw(), 0, size_t(f.y.bytes()));
+  const double terms = double(f.x[0].elements()) / double(f.y.elements());
+  for_each_copied(dynamic_cast<const Mean&>(op), f.x[0].shape(),
+                  [&](int64_t i, int64_t j) { f.y.data<double>()[i] += f.x[0].data<double>()[j] / terms; });
+}
+
+void mean_backward(const Op& op, const Backward& b) {
+  double* dx = wanted(b.dx, 0, Into::overwrite);
+  const double terms = double(b.x[0].elements()) / double(b.dy.elements());
+  if (!dx) return;
+  for_each_copied(dynamic_cast<const Mean&>(op), b.x[0].shape(),
+                  [&](int64_t i, int64_t j) { dx[j] = b.dy.data<double>()[i] / terms; });
+}
+
+}  // namespace
+
+KernelEntry permute() { return entry_of(copy_forward<Permute>, copy_backward<Permute>); }
+KernelEntry slice() { return entry_of(copy_forward<Slice>, copy_backward<Slice>); }
+KernelEntry mean() { return entry_of(mean_forward, mean_backward); }
+
+}  // namespace antichain::reference

@@ -1,0 +1,71 @@
+// Lists the cases of operators that give samples other shapes: permute, reshape, slice, and means over axes.
+#include "layers/mean.h"
+#include "layers/permute.h"
+#include "layers/reshape.h"
+#include "layers/slice.h"
+#include "tests/layers/op_cases.h"
+
+namespace antichain::harness {
+namespace {
+
+OpCase permuted(std::string name, Shape x, std::vector<int> order) {
+  return {std::move(name), std::make_shared<Permute>(std::move(order)), {x}};
+}
+
+OpCase reshaped(std::string name, Shape x, std::vector<int64_t> shape) {
+  return {std::move(name), std::make_shared<Reshape>(std::move(shape)), {x}};
+}
+
+OpCase sliced(std::string name, Shape x, SliceOptions options) {
+  return {std::move(name), std::make_shared<Slice>(options), {x}};
+}
+
+OpCase averaged(std::string name, Shape x, std::vector<int> axes, bool keep_dims = false) {
+  return {std::move(name), std::make_shared<Mean>(std::move(axes), keep_dims), {x}};
+}
+
+}  // namespace
+
+std::vector<OpCase> shape_cases() {
+  return {permuted("permute_channels_last", {3, 20, 7, 5}, {0, 2, 3, 1}),
+          permuted("permute_channels_first", {2, 7, 5, 17}, {0, 3, 1, 2}),
+          permuted("permute_heads", {2, 9, 4, 8}, {0, 2, 1, 3}),
+          permuted("permute_nothing", {3, 16, 2, 2}, {0, 1, 2, 3}),
+          permuted("permute_rows", {5, 17}, {0, 1}),
+          permuted("permute_tokens", {3, 12, 20}, {0, 2, 1}),
+          permuted("permute_shuffle", {2, 4, 10, 3, 5}, {0, 2, 1, 3, 4}),
+          permuted("permute_all_of_five", {3, 2, 4, 5, 3}, {0, 4, 2, 1, 3}),
+          reshaped("reshape_to_rows", {3, 10, 3, 5}, {-1}),
+          reshaped("reshape_to_images", {3, 40}, {-1, 2, 2}),
+          reshaped("reshape_pixel", {5, 32, 1, 1}, {32}),
+          reshaped("reshape_groups", {2, 20, 3, 5}, {4, 5, 3, 5}),
+          reshaped("reshape_tokens", {2, 16, 4, 4}, {16, -1}),
+          sliced("slice_channels_of_blocks", {3, 48, 5, 4}, {.begin = 16, .end = 32}),
+          sliced("slice_channels_to_the_end", {3, 40, 5, 4}, {.begin = 32}),
+          sliced("slice_channels_cutting_blocks", {3, 40, 5, 4}, {.begin = 5, .end = -7}),
+          sliced("slice_every_second_channel", {2, 32, 3, 3}, {.begin = 1, .step = 2}),
+          sliced("slice_rows_of_images", {3, 20, 9, 4}, {.axis = 2, .begin = 2, .end = 7}),
+          sliced("slice_every_third_row", {3, 20, 9, 4}, {.axis = 2, .begin = 1, .step = 3}),
+          sliced("slice_columns", {2, 16, 5, 8}, {.axis = 3, .begin = -3}),
+          sliced("slice_every_second_column", {2, 17, 5, 7}, {.axis = 3, .step = 2}),
+          sliced("slice_all", {2, 17, 2, 2}, {}),
+          sliced("slice_of_rows", {5, 17}, {.begin = 3, .end = 11}),
+          sliced("slice_one_token", {3, 12, 20}, {.end = 1}),
+          sliced("slice_of_five", {2, 3, 4, 5, 6}, {.axis = 3, .begin = 1, .end = 4, .step = 2}),
+          averaged("mean_of_pixels", {3, 32, 7, 5}, {2, 3}),
+          averaged("mean_of_pixels_odd", {3, 17, 7, 5}, {2, 3}),
+          averaged("mean_of_pixels_kept", {3, 40, 7, 5}, {2, 3}, true),
+          averaged("mean_of_channels", {2, 20, 9, 8}, {1}),
+          averaged("mean_of_channels_kept", {2, 20, 9, 8}, {1}, true),
+          averaged("mean_of_rows_of_images", {2, 17, 9, 8}, {2}),
+          averaged("mean_of_columns_kept", {2, 20, 9, 8}, {3}, true),
+          averaged("mean_of_channels_and_columns", {2, 10, 5, 7}, {1, 3}),
+          averaged("mean_of_samples", {3, 20, 7, 5}, {1, 2, 3}),
+          averaged("mean_of_many", {2, 130, 31, 29}, {1, 2}),
+          averaged("mean_of_row", {5, 1000}, {1}),
+          averaged("mean_of_tokens", {3, 49, 70}, {1}),
+          averaged("mean_of_one", {3, 1, 4, 4}, {1}),
+          averaged("mean_of_two_of_five", {2, 3, 4, 5, 6}, {2, 4})};
+}
+
+}  // namespace antichain::harness
