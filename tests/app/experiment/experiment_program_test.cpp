@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "framework/json.h"
+#include "pipeline/schedule/schedule.h"
 #include "tests/app/program.h"
 #include "tests/data/temporary_folder.h"
 
@@ -154,6 +155,19 @@ TEST_F(ExperimentProgram, AScheduleMayHaveSeveralStagesARank) {
   EXPECT_EQ(json("v/cells/one-antichain-2-simulate.json")["stages"], "4");
   EXPECT_EQ(json("v/cells/one-uniform-1-simulate.json")["stages"], "2");
   expect_refused(run(study + "zb-v --chunks 3 --out w"), 2, "zb-v has 2 stages a rank", study);
+}
+
+// An order is searched once. The rehearsal is of the file that was written with the plan.
+TEST_F(ExperimentProgram, APlannedOrderIsRehearsedAsItWasFound) {
+  const ProgramRun result = run(
+      "experiment speedup --profiles profiles --models one --ranks 2 --methods antichain --microbatches 4 "
+      "--schedule auto --in-flight 3 --mode rehearse --launcher \"\" --steps 1 --time-scale 1 --out planned");
+  ASSERT_EQ(result.code, 0) << result.err;
+  const Schedule schedule =
+      parse_schedule(read_file(path("planned/plans/one-antichain-2-rehearse.schedule")), "written");
+  EXPECT_EQ(schedule.microbatches, 4);
+  EXPECT_EQ(schedule.ranks.size(), 2u);
+  EXPECT_TRUE(json("planned/cells/one-antichain-2-rehearse.json").contains("rehearsed"));
 }
 
 TEST_F(ExperimentProgram, FinishedCellsAreKept) {
