@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <optional>
@@ -18,6 +19,10 @@ namespace {
 
 constexpr double effort_to_compare = 0.1;  // share of the budget for the order of each plan that is compared
 
+bool limits_memory(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.devices, [](const Device& d) { return d.memory_bytes > 0; });
+}
+
 void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
 }
@@ -32,8 +37,16 @@ std::vector<std::string> schedule_names() {
 
 const Policy& ScheduleChoice::policy() const { return antichain::policy(planned() ? "zb-h1" : name); }
 
-Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Method method) const {
-  if (!planned()) return plan_network(profile, options, method, policy());
+Objective ScheduleChoice::objective(const PlanOptions& options) const {
+  return planned() && options.objective == Objective::makespan && options.steps == Steps::overlapped
+             ? Objective::period
+             : options.objective;
+}
+
+Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& asked, Method method) const {
+  if (!planned()) return plan_network(profile, asked, method, policy());
+  PlanOptions options = asked;
+  options.objective = objective(asked);
   // The searches know nothing of each other, so they run beside each other, where there are threads for them.
   std::vector<std::future<CutAndOrder>> searches;
   const auto begin = [&](auto search) {
@@ -49,9 +62,12 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
     begin([&] { return together(profile, options); });
   for (const std::future<CutAndOrder>& search : searches) search.wait();
   std::optional<CutAndOrder> best;
+  double bound_s = 0;  // for any plan and any order, where it is known
   std::exception_ptr refusal;
   for (std::future<CutAndOrder>& search : searches) try {
       CutAndOrder found = search.get();
+      // Limits of memory are the policy's own, and there are orders that need less.
+      if (&search == &searches.front() && !limits_memory(options.cluster)) bound_s = found.plan.lower_bound_s;
       if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
@@ -60,8 +76,10 @@ Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Me
   if (!best) std::rethrow_exception(refusal);
   Plan& plan = best->plan;
   set_pace(plan, order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()}));
-  if (of_a_step(options.objective))
-    plan.lower_bound_s = but_for_rounding(bound_of_any_order_s(profile, options), plan.objective_s());
+  if (of_a_step(options.objective)) {
+    if (bound_s == 0) bound_s = bound_of_any_order_s(profile, options);
+    plan.lower_bound_s = but_for_rounding(bound_s, plan.objective_s());
+  }
   return plan;
 }
 
