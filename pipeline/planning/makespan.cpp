@@ -247,14 +247,15 @@ class MakespanSearch {
 
   void consider(const Plan& plan) {
     const double step = step_s(profile_, plan, policy_, options_.microbatches, options_.cluster);
+    const int64_t lacking = lacking_bytes(plan, options_.cluster);
     const int64_t bytes =
         StageAdder(profile_)(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size())).bytes();
-    if (best_ &&
-        std::tie(best_->step_s, best_->bottleneck_s, bytes_) <= std::tie(step, plan.bottleneck_s, bytes))
+    if (best_ && std::tie(lacking_bytes_, best_->step_s, best_->bottleneck_s, bytes_) <=
+                     std::tie(lacking, step, plan.bottleneck_s, bytes))
       return;
     best_ = plan;
     best_->step_s = step;
-    bytes_ = bytes;
+    bytes_ = bytes, lacking_bytes_ = lacking;
   }
 
   Plan finish(std::chrono::steady_clock::time_point start) {
@@ -286,7 +287,8 @@ class MakespanSearch {
   const int nodes_;  // without inputs
   std::vector<std::unique_ptr<Ground>> grounds_;
   std::optional<Plan> best_;
-  int64_t bytes_ = 0;  // that it sends
+  int64_t lacking_bytes_ = 0;  // of memory
+  int64_t bytes_ = 0;          // that it sends
   std::shared_ptr<AntichainSearch>
       first_search_;            // for its lattice and its bound, which is that of all plans
   std::map<int, Known> known_;  // by stages
