@@ -8,7 +8,9 @@
 namespace antichain {
 namespace {
 
-constexpr double precision = 5e-4;           // of the bound, as a share
+// Of the bound, as a share: where down-sets are few, and where they are many.
+constexpr double fine = 5e-4, coarse = 4e-3;
+constexpr int few_states = 20'000;
 constexpr int64_t most_visits = 40'000'000;  // of down-sets, by all tests together
 constexpr int most_classes = 24;             // of first stages
 constexpr int tests = 14;                    // that a bisection takes at most
@@ -215,6 +217,7 @@ double round_trip_bound_s(const Profile& profile, const PlanOptions& options, co
   double in_all_s = 0;
   for (const ProfileNode& node : profile.nodes) in_all_s += node.cost.compute_s() + node.cost.update_s;
   if (options.microbatches * in_all_s / fastest_speed(options.cluster) * 1e9 > most_ns) return known_s;
+  const double precision = dag.states() <= few_states ? fine : coarse;
   RoundTrips trips(profile, options, dag);
   int64_t low = whole_ns(known_s), high = trips.in_one_stage_ns();  // which is possible
   if (low >= high || trips.possible(low + int64_t(double(low) * precision))) return known_s;
