@@ -12,7 +12,6 @@
 #include <thread>
 
 #include "framework/json.h"
-#include "pipeline/schedule/schedule.h"
 #include "tests/app/program.h"
 #include "tests/data/temporary_folder.h"
 
@@ -161,12 +160,10 @@ TEST_F(ExperimentProgram, AScheduleMayHaveSeveralStagesARank) {
 TEST_F(ExperimentProgram, APlannedOrderIsRehearsedAsItWasFound) {
   const ProgramRun result = run(
       "experiment speedup --profiles profiles --models one --ranks 2 --methods antichain --microbatches 4 "
-      "--schedule auto --in-flight 3 --mode rehearse --launcher \"\" --steps 1 --time-scale 1 --out planned");
+      "--schedule auto --in-flight 3 --mode rehearse --steps 1 --time-scale 1 --out planned");
   ASSERT_EQ(result.code, 0) << result.err;
-  const Schedule schedule =
-      parse_schedule(read_file(path("planned/plans/one-antichain-2-rehearse.schedule")), "written");
-  EXPECT_EQ(schedule.microbatches, 4);
-  EXPECT_EQ(schedule.ranks.size(), 2u);
+  EXPECT_THAT(read_file(path("planned/plans/one-antichain-2-rehearse.schedule")),
+              HasSubstr("microbatches 4"));
   EXPECT_TRUE(json("planned/cells/one-antichain-2-rehearse.json").contains("rehearsed"));
 }
 
