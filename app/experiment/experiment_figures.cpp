@@ -13,6 +13,7 @@
 #include "framework/error.h"
 #include "framework/json.h"
 #include "partition/search/dot.h"
+#include "pipeline/schedule/schedule.h"
 #include "pipeline/simulate/simulate.h"
 
 namespace antichain {
@@ -174,7 +175,7 @@ class Painter {
     const Plan plan = plan_of(cell, network.profile);
     const PlanOptions options =
         plan_options(o_, network.profile, study_method(cell.key.method), cell.key.ranks);
-    const Schedule schedule = o_.schedule.schedule(network.profile, plan, options);
+    const Schedule schedule = schedule_of(cell, network.profile, plan, options);
     for (const Event& e : simulate(schedule, plan, network.profile, options.cluster).events)
       boxes.push_back(
           {e.rank, std::string(category_of(e.action.verb)), e.action.microbatch, e.start_s, e.end_s});
@@ -275,6 +276,13 @@ class Painter {
   Plan plan_of(const Cell& cell, const Profile& profile) const {
     const std::string file = out_.path() + "/plans/" + cell.key.name() + ".json";
     return plan_from_json(read_file(file), file, profile);
+  }
+
+  Schedule schedule_of(const Cell& cell, const Profile& profile, const Plan& plan,
+                       const PlanOptions& options) const {
+    if (!o_.schedule.planned()) return o_.schedule.schedule(profile, plan, options);
+    const std::string file = out_.path() + "/plans/" + cell.key.name() + planned_schedule_ending;
+    return parse_schedule(read_file(file), file);
   }
 
   const SpeedupOptions& o_;

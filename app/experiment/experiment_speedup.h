@@ -52,6 +52,9 @@ struct StudyNetwork {
 StudyNetwork study_network(const SpeedupOptions&, const ResultsFolder&, const std::string& model, int ranks);
 PlanOptions plan_options(const SpeedupOptions&, const Profile&, const StudyMethod&, int ranks);
 
+// A cell's order of --schedule auto is a file beside its plan, with this ending.
+constexpr const char* planned_schedule_ending = ".schedule";
+
 // Fills all cells, in the order of models, ranks, methods. It keeps each cell when it is finished, and takes
 // those that were finished before. Throws Error when it was stopped or a child process failed. Finished cells
 // then stay, and the same command continues.

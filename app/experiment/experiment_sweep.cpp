@@ -65,9 +65,14 @@ class CellMaker {
 
  private:
   std::string plan_file(const CellKey& key) const { return out_.file("plans", key.name() + ".json"); }
+  // Child processes take the order that was searched with the plan, instead of searching it again.
+  std::string schedule_file(const CellKey& key) const {
+    return out_.file("plans", key.name() + planned_schedule_ending);
+  }
 
   void predict(Cell& cell, const Plan& plan, const PlanOptions& options) const {
     const Schedule schedule = o_.schedule.schedule(profile_, plan, options);
+    if (o_.schedule.planned()) write_file(schedule_file(cell.key), print(schedule));
     const Timeline timeline = simulate(schedule, plan, profile_, options.cluster, options.steps);
     const PlanFigures all = figures(plan, profile_, options);
     cell.microbatch = profile_.microbatch;
@@ -95,13 +100,11 @@ class CellMaker {
     const std::string json_file = file(cell, mode, "work", ".json");
     const std::string log = file(cell, mode, "logs", ".log");
     fs::remove(json_file);
-    words.insert(words.end(),
-                 {"--plan", plan_file(cell.key), "--profile", network_.profile_file, "--microbatches",
-                  std::to_string(o_.microbatches), "--schedule", o_.schedule.name, "--overlap-steps",
-                  o_.steps_of_ranks == Steps::overlapped ? "auto" : "off", "--watchdog",
-                  fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
-    if (!o_.schedule.in_flight.empty())
-      words.insert(words.end(), {"--in-flight", fmt::format("{}", fmt::join(o_.schedule.in_flight, ","))});
+    words.insert(words.end(), {"--plan", plan_file(cell.key), "--profile", network_.profile_file,
+                               "--microbatches", std::to_string(o_.microbatches), "--schedule",
+                               o_.schedule.planned() ? schedule_file(cell.key) : o_.schedule.name,
+                               "--overlap-steps", o_.steps_of_ranks == Steps::overlapped ? "auto" : "off",
+                               "--watchdog", fmt::format("{}", o_.machine.watchdog_s), "--json", json_file});
     const int code = run_child(launch(o_.launcher, cell.key.ranks, words), log);
     if (StopSignals::requested()) throw Error("stopped", "", ExitCode::stopped);
     if (code == int(ExitCode::usage)) return {{"refusal", last_words(log)}};

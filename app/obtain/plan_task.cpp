@@ -201,7 +201,9 @@ Plan obtain_plan(const PlanningOptions& planning, const GivenFiles& given, const
   check_devices(plan, task.options.cluster);
   std::optional<Schedule> written;
   if (!is_training_policy(task.schedule)) written = obtain_schedule(given, task, profile, plan);
-  return price_plan(profile, plan, task.options, task.policy, written);
+  PlanOptions options = task.options;
+  options.objective = task.choice.objective(options);
+  return price_plan(profile, plan, options, task.policy, written);
 }
 
 }  // namespace antichain

@@ -88,7 +88,7 @@ std::string slowest(const Plan& plan, const PlanFigures& all) {
 std::string bound(const Plan& plan) {
   if (plan.lower_bound_s == 0) return "none is known";
   const char* what = plan.objective == Objective::makespan  ? "a step"
-                     : plan.objective == Objective::period  ? "the period"
+                     : plan.objective == Objective::period  ? "the period, from a step to the next"
                      : plan.objective == Objective::compute ? "the slowest stage"
                                                             : "the slowest stage or boundary";
   return fmt::format("{} ms for {}", milliseconds(plan.lower_bound_s), what);
@@ -136,7 +136,9 @@ std::string ranges(const std::vector<int>& numbers) {
 }
 
 std::string describe(const PlanTask& task) {
-  return fmt::format("Objective {}, {} under {}\nLink {}\n", name_of(task.options.objective),
+  const Objective objective = task.choice.objective(task.options);
+  return fmt::format("Objective {}{}, {} under {}\nLink {}\n", name_of(objective),
+                     objective != task.options.objective ? " (steps overlap)" : "",
                      counted(task.options.microbatches, "micro-batch", "micro-batches"),
                      task.schedule == planned_order
                          ? fmt::format("{} (stages cut for {})", planned_order, task.policy.name)
@@ -175,9 +177,11 @@ std::string describe_order(const PlanTask& task, const Profile& profile, const P
   const std::string limits =
       fmt::format("of this plan with at most {} micro-batches in flight",
                   equal ? fmt::format("{}", of_stage.front()) : fmt::format("{}", fmt::join(of_stage, ", ")));
+  const char* what = task.options.steps == Steps::overlapped ? "period" : "step";
   if (pace_s <= bound_s * (1 + 1e-9))
-    return labelled("Order", fmt::format("searched, proved optimal: no order {} is shorter", limits));
-  return labelled("Order", fmt::format("searched: at most {:.2f} % longer than the shortest {}",
+    return labelled(
+        "Order", fmt::format("searched, its {} proved optimal: no order {} has a shorter one", what, limits));
+  return labelled("Order", fmt::format("searched, its {} at most {:.2f} % longer than the shortest {}", what,
                                        (pace_s / bound_s - 1) * 100, limits));
 }
 

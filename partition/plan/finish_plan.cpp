@@ -118,6 +118,14 @@ int rank_that_does_not_fit(const Plan& plan, const Cluster& cluster) {
   return -1;
 }
 
+int64_t lacking_bytes(const Plan& plan, const Cluster& cluster) {
+  int64_t lacking = 0;
+  for (int rank = 0; rank < plan.ranks(); ++rank)
+    if (const int64_t limit = cluster.device(plan.device_of(rank)).memory_bytes; limit > 0)
+      lacking += std::max<int64_t>(0, memory_of_rank(plan, rank) - limit);
+  return lacking;
+}
+
 std::vector<PlanStage> sequence_stages(const Profile& profile, const std::vector<int>& ends) {
   std::vector<int> order;
   for (size_t n = 0; n < profile.nodes.size(); ++n)

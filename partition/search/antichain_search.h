@@ -39,6 +39,8 @@ class AntichainSearch {
   Plan plan(const Solution&, std::chrono::steady_clock::time_point start) const;
   // No plan has a smaller bottleneck than this. It is best()'s, where that is proved.
   int64_t lower_bound_ns() const { return lower_bound_ns_; }
+  // Returns the lattice of all down-sets, or nullptr where there are too many.
+  const AntichainDag* whole() const { return whole_.get(); }
 
  private:
   using Placements = std::vector<const PlacementDag*>;

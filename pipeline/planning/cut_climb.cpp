@@ -151,7 +151,7 @@ void CutClimb::apply(const Change& change, size_t stage, Cuts& cuts) {
 }
 
 bool CutClimb::take_if_easier(ScoredCuts& at, const Cuts& cuts) {
-  const std::optional<Score> score = score_(cuts, at.score.step_s);
+  const std::optional<Score> score = score_(cuts, at.score.step_s, at.score.lacking_bytes);
   if (!score || !score->eases(at.score)) return false;
   at = {cuts, *score};
   return true;
@@ -242,12 +242,15 @@ ScoredCuts CutClimb::wander(const ScoredCuts& start, int64_t budget) {
     const int64_t begin = score_.spent(), end = begin + budget / rounds;
     ScoredCuts at = best;
     while (score_.spent() < end) {
-      const double limit_s =
-          at.score.step_s * (1 + first * double(end - score_.spent()) / double(end - begin));
+      const double share = first * double(end - score_.spent()) / double(end - begin);
+      const double limit_s = at.score.step_s * (1 + share);
+      // While memory is lacking, the step may be of any length, and a share of memory more may be lacking.
+      int64_t lacking = best.score.lacking_bytes;
+      if (lacking > 0) lacking += int64_t(share * double(score_.memory_bytes()));
       Cuts elsewhere = at.cuts;
       jump(elsewhere);
-      const std::optional<Score> score = score_(elsewhere, limit_s);
-      if (!score || score->step_s > limit_s) continue;
+      const std::optional<Score> score = score_(elsewhere, limit_s, lacking);
+      if (!score || (lacking == 0 && score->step_s > limit_s)) continue;
       at = {std::move(elsewhere), *score};
       if (at.score < best.score) best = at;
     }

@@ -14,6 +14,11 @@ constexpr size_t most_estimates = 500;  // one per path through the placements; 
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
 constexpr double step_rounding = 1e-11;
 
+int64_t memory_of(const StageSum& stage, const Move& move) {
+  const MemoryParts bytes{.held = stage.held_bytes, .kept = stage.kept_bytes, .weights = stage.param_bytes};
+  return memory_bytes(bytes, move.in_flight, move.replicas);
+}
+
 }  // namespace
 
 CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const Policy& policy,
@@ -47,14 +52,31 @@ void CutScorer::find_stages(const Cuts& cuts) {
 }
 
 bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
-  for (size_t s = 0; s < cuts.moves.size(); ++s) {
-    const Move& move = *cuts.moves[s];
-    const StageSum& stage = sums.stages[s];
-    const MemoryParts bytes{.held = stage.held_bytes, .kept = stage.kept_bytes, .weights = stage.param_bytes};
-    if (move.memory_bytes > 0 && memory_bytes(bytes, move.in_flight, move.replicas) > move.memory_bytes)
+  for (size_t s = 0; s < cuts.moves.size(); ++s)
+    if (const int64_t limit = cuts.moves[s]->memory_bytes;
+        limit > 0 && memory_of(sums.stages[s], *cuts.moves[s]) > limit)
       return false;
-  }
   return true;
+}
+
+int64_t CutScorer::memory_bytes() const {
+  int64_t bytes = 0;
+  for (const Device& device : options_.cluster.devices) bytes += device.memory_bytes;
+  return bytes;
+}
+
+// The limit is one of all stages of a rank.
+int64_t CutScorer::lacking_bytes(const StageSums& sums, const Cuts& cuts) const {
+  if (options_.chunks == 1 || options_.cluster.devices.empty()) return 0;
+  const Ranks ranks = ranks_of(cuts);
+  std::vector<int64_t> needed(ranks.device.size(), 0);
+  for (size_t s = 0; s < cuts.moves.size(); ++s)
+    needed[size_t(ranks.of_stage[s].front())] += memory_of(sums.stages[s], *cuts.moves[s]);
+  int64_t lacking = 0;
+  for (size_t r = 0; r < needed.size(); ++r)
+    if (const int64_t limit = options_.cluster.device(ranks.device[r]).memory_bytes; limit > 0)
+      lacking += std::max<int64_t>(0, needed[r] - limit);
+  return lacking;
 }
 
 // Where each rank has one stage, ranks are numbered stage by stage.
@@ -94,7 +116,7 @@ bool CutScorer::estimate(Score& score, const StageSums& sums, const Cuts& cuts, 
   return true;
 }
 
-std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
+std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s, int64_t lacking_bytes) {
   spent_ += 50;
   const std::vector<int>& states = cuts.states;
   for (size_t s = 0; s + 1 < states.size(); ++s)
@@ -107,7 +129,9 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s) {
   const StageSums& sums = add_(stage_of_, int(cuts.moves.size()), replicated);
   if (!fits(sums, cuts)) return std::nullopt;
   spent_ += int64_t(profile_.nodes.size());
-  Score score{.bytes = sums.bytes()};
+  Score score{.lacking_bytes = this->lacking_bytes(sums, cuts), .bytes = sums.bytes()};
+  if (score.lacking_bytes > lacking_bytes) return std::nullopt;
+  if (score.lacking_bytes < lacking_bytes) limit_s = std::numeric_limits<double>::infinity();
   if (seconds_) {
     spent_ += cost_;
     score.step_s = std::round(seconds_(sums, cuts) * 1e12) / 1e12;

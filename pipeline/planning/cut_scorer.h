@@ -18,6 +18,9 @@
 namespace antichain {
 
 struct Score {
+  // Where a rank has several stages: what its memory is short of, summed over ranks. Only 0 is a plan, but a
+  // search may have to come from elsewhere.
+  int64_t lacking_bytes = 0;
   double step_s = 0;  // to the picosecond: equal steps are not told apart by the order of their sums
   double slowest_s = 0;
   int64_t bytes = 0;
@@ -25,13 +28,14 @@ struct Score {
   // stay as they are, a search can still see whether it makes the others shorter.
   double strain = 0;
 
-  // Less is better: first the step, then the slowest stage, then the bytes sent.
+  // Less is better: first what is lacking, then the step, then the slowest stage, then the bytes sent.
   bool operator<(const Score& other) const {
-    return std::tie(step_s, slowest_s, bytes) < std::tie(other.step_s, other.slowest_s, other.bytes);
+    return std::tie(lacking_bytes, step_s, slowest_s, bytes) <
+           std::tie(other.lacking_bytes, other.step_s, other.slowest_s, other.bytes);
   }
   bool eases(const Score& other) const {
-    return std::tie(step_s, strain, slowest_s, bytes) <
-           std::tie(other.step_s, other.strain, other.slowest_s, other.bytes);
+    return std::tie(lacking_bytes, step_s, strain, slowest_s, bytes) <
+           std::tie(other.lacking_bytes, other.step_s, other.strain, other.slowest_s, other.bytes);
   }
 };
 
@@ -41,15 +45,20 @@ class CutScorer {
   // a stage (pipeline/planning/chunks.h).
   CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
-  // Returns nothing when a stage is empty or does not fit its devices, states are not nested, or a replica
-  // has no micro-batch. Returns nothing as well when the step is certainly longer than `limit_s`.
-  std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity());
+  // Returns nothing when a stage is empty or does not fit a device of its own, states are not nested, or a
+  // replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are lacking, or as many
+  // and the step is certainly longer than `limit_s`.
+  std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity(),
+                                  int64_t lacking_bytes = std::numeric_limits<int64_t>::max());
   // From now on cuts are scored by this time in seconds instead of the policy's estimated step. One call of
   // it costs so much, in the unit of spent().
   using Seconds = std::function<double(const StageSums&, const Cuts&)>;
   void score_by(Seconds seconds, int64_t cost) { seconds_ = std::move(seconds), cost_ = cost; }
   // Returns what all calls took, in a unit of about 3 ns. It is the same on every machine.
   int64_t spent() const { return spent_; }
+
+  // Returns the memory of all devices that have a limit.
+  int64_t memory_bytes() const;
 
   const AntichainDag& dag() const { return dag_; }
   const PlacementDag& placements() const { return placements_; }
@@ -59,6 +68,7 @@ class CutScorer {
   const Bits& down_set(int state);
   void find_stages(const Cuts&);
   bool fits(const StageSums&, const Cuts&) const;
+  int64_t lacking_bytes(const StageSums&, const Cuts&) const;
   bool estimate(Score&, const StageSums&, const Cuts&, double limit_s);
   Ranks ranks_of(const Cuts&) const;
   StepEstimate& estimate_of(const Cuts&);

@@ -46,7 +46,7 @@ std::vector<int> even_crews(int stages, int devices) {
 // A Ground is a search of partition/, its candidates, and what climbing made of them.
 struct Ground {
   PlanOptions options;  // the search keeps references to it
-  std::unique_ptr<AntichainSearch> search;
+  std::shared_ptr<AntichainSearch> search;
   std::optional<Solution> best;  // by bottleneck
   std::unique_ptr<CutScorer> score;
   std::unique_ptr<CutClimb> climb;
@@ -99,7 +99,7 @@ class MakespanSearch {
     PlanOptions bound = options_;  // with fewer devices where that is allowed
     bound.objective = Objective::compute;
     const Ground& first = start_from(bound, true);
-    bottleneck_bound_ns_ = first.search->lower_bound_ns();
+    first_search_ = first.search;
     const int devices = options_.stages;
     const bool few = first.best->dag->states() <= few_states;
     if (options_.at_most && options_.replicas.of_stage.empty()) {
@@ -143,7 +143,7 @@ class MakespanSearch {
     grounds_.push_back(std::make_unique<Ground>());
     Ground& ground = *grounds_.back();
     ground.options = one_device_a_stage(options, policy_);
-    ground.search = std::make_unique<AntichainSearch>(priced_, ground.options);
+    ground.search = std::make_shared<AntichainSearch>(priced_, ground.options);
     ground.best = ground.search->best();
     ground.score =
         std::make_unique<CutScorer>(profile_, options_, policy_, *ground.best->dag, *ground.best->placements);
@@ -247,14 +247,15 @@ class MakespanSearch {
 
   void consider(const Plan& plan) {
     const double step = step_s(profile_, plan, policy_, options_.microbatches, options_.cluster);
+    const int64_t lacking = lacking_bytes(plan, options_.cluster);
     const int64_t bytes =
         StageAdder(profile_)(plan.stage_of(int(profile_.nodes.size())), int(plan.stages.size())).bytes();
-    if (best_ &&
-        std::tie(best_->step_s, best_->bottleneck_s, bytes_) <= std::tie(step, plan.bottleneck_s, bytes))
+    if (best_ && std::tie(lacking_bytes_, best_->step_s, best_->bottleneck_s, bytes_) <=
+                     std::tie(lacking, step, plan.bottleneck_s, bytes))
       return;
     best_ = plan;
     best_->step_s = step;
-    bytes_ = bytes;
+    bytes_ = bytes, lacking_bytes_ = lacking;
   }
 
   Plan finish(std::chrono::steady_clock::time_point start) {
@@ -262,11 +263,19 @@ class MakespanSearch {
                             Method::antichain, grounds_.front()->best->dag->states(), start);
     plan.step_s = best_->step_s;
     if (options_.chunks > 1) return plan;  // with the bound that needs no search
-    // What bounds the bottleneck counts all-reduces, which may hide behind backwards.
-    const double steady_s = options_.replicas.off()
-                                ? makespan_bound_s(profile_, options_, policy_.halves, bottleneck_bound_ns_)
-                                : makespan_bound_s(profile_, options_, policy_.halves);
-    const double bound_s = std::max(least_step_s_, steady_s);
+    const bool of_period = options_.objective == Objective::period;
+    double bound_s = 0;
+    if (options_.replicas.off())
+      bound_s = of_period ? period_bound_s(profile_, options_, *first_search_)
+                          : makespan_bound_s(profile_, options_, policy_.halves, *first_search_);
+    else  // what bounds that bottleneck counts all-reduces, which may hide behind backwards
+      bound_s = of_period ? period_bound_s(profile_, options_)
+                          : makespan_bound_s(profile_, options_, policy_.halves);
+    if (of_period) {
+      plan.lower_bound_s = bound_s;
+      return plan;
+    }
+    bound_s = std::max(bound_s, least_step_s_);
     plan.lower_bound_s = proved_ ? plan.step_s : but_for_rounding(bound_s, plan.step_s);
     return plan;
   }
@@ -278,8 +287,10 @@ class MakespanSearch {
   const int nodes_;  // without inputs
   std::vector<std::unique_ptr<Ground>> grounds_;
   std::optional<Plan> best_;
-  int64_t bytes_ = 0;  // that it sends
-  int64_t bottleneck_bound_ns_ = 0;
+  int64_t lacking_bytes_ = 0;  // of memory
+  int64_t bytes_ = 0;          // that it sends
+  std::shared_ptr<AntichainSearch>
+      first_search_;            // for its lattice and its bound, which is that of all plans
   std::map<int, Known> known_;  // by stages
   double least_step_s_ = 0;     // no plan has a shorter one
   bool proved_ = false;         // that none is shorter than the one found

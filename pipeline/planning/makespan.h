@@ -13,7 +13,8 @@
 
 namespace antichain {
 
-// options.objective is makespan. The bound is that of makespan_bound.h. Throws Error as plan_antichain does.
+// options.objective is makespan, or period: then the plan has the bound of the period. Bounds are those of
+// makespan_bound.h. Throws Error as plan_antichain does.
 Plan plan_makespan(const Profile&, const PlanOptions&, const Policy&);
 
 }  // namespace antichain

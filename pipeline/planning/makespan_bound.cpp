@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "framework/error.h"
-#include "partition/search/antichain_search.h"
+#include "pipeline/planning/round_trip_bound.h"
 
 namespace antichain {
 namespace {
@@ -57,8 +57,19 @@ int largest_crew(const PlanOptions& options) {
   return given.empty() ? options.stages : *std::max_element(given.begin(), given.end());
 }
 
-// Returns a bound on the bottleneck of any plan, without memory limits.
-int64_t least_bottleneck_ns(const Profile& profile, const PlanOptions& options) {
+// Returns M times the smallest bottleneck, in seconds.
+double load_bound_s(const Profile& profile, const PlanOptions& options, int64_t bottleneck_ns) {
+  const std::vector<double> all = speeds(options);
+  const int M = options.microbatches;
+  const double steady_ns = (double(bottleneck_ns) - rounded_up_ns(with_updates(profile, M), options, all)) *
+                           share_of_slowest(options, all);
+  const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
+  return (M * std::max(0.0, steady_ns) / 1e9 + overheads_s) * (1 - bound_rounding);
+}
+
+// Calls bound(search) after a search for the smallest bottleneck of any plan, without memory limits.
+template <class Bound>
+double after_search(const Profile& profile, const PlanOptions& options, Bound bound) {
   PlanOptions free = options;
   free.objective = Objective::compute;
   for (Device& device : free.cluster.devices) device.memory_bytes = 0;
@@ -66,7 +77,7 @@ int64_t least_bottleneck_ns(const Profile& profile, const PlanOptions& options) 
   for (ProfileNode& node : with.nodes) node.cost.param_bytes = 0;  // an all-reduce may hide behind a backward
   AntichainSearch search(with, free);
   search.best();
-  return search.lower_bound_ns();
+  return bound(search);
 }
 
 }  // namespace
@@ -104,19 +115,16 @@ double critical_path_s(const Profile& profile, double fastest, bool halves) {
   return (longest_s + 2 * profile.overhead_s) / fastest;
 }
 
-double period_bound_s(const Profile& profile, const PlanOptions& options, int64_t bottleneck_ns) {
-  const std::vector<double> all = speeds(options);
-  const int M = options.microbatches;
-  const double steady_ns = (double(bottleneck_ns) - rounded_up_ns(with_updates(profile, M), options, all)) *
-                           share_of_slowest(options, all);
-  const double overheads_s = std::floor(M / largest_crew(options)) * 2 * profile.overhead_s / all.back();
-  return (M * std::max(0.0, steady_ns) / 1e9 + overheads_s) * (1 - bound_rounding);
+double period_bound_s(const Profile& profile, const PlanOptions& options, const AntichainSearch& search) {
+  const double load_s = load_bound_s(profile, options, search.lower_bound_ns());
+  if (!options.replicas.off() || options.chunks > 1 || !search.whole()) return load_s;
+  return round_trip_bound_s(profile, options, *search.whole(), load_s);
 }
 
 double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves,
-                        int64_t bottleneck_ns) {
+                        const AntichainSearch& search) {
   const double path_s = critical_path_s(profile, speeds(options).back(), halves);
-  return std::max(path_s * (1 - bound_rounding), period_bound_s(profile, options, bottleneck_ns));
+  return std::max(path_s * (1 - bound_rounding), period_bound_s(profile, options, search));
 }
 
 double but_for_rounding(double bound_s, double step_s) {
@@ -125,11 +133,15 @@ double but_for_rounding(double bound_s, double step_s) {
 }
 
 double makespan_bound_s(const Profile& profile, const PlanOptions& options, bool halves) {
-  return makespan_bound_s(profile, options, halves, least_bottleneck_ns(profile, options));
+  return after_search(profile, options, [&](const AntichainSearch& search) {
+    return makespan_bound_s(profile, options, halves, search);
+  });
 }
 
 double period_bound_s(const Profile& profile, const PlanOptions& options) {
-  return period_bound_s(profile, options, least_bottleneck_ns(profile, options));
+  return after_search(profile, options, [&](const AntichainSearch& search) {
+    return period_bound_s(profile, options, search);
+  });
 }
 
 }  // namespace antichain

@@ -7,16 +7,17 @@
 //   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
 //                                      them
 //
-// Where steps overlap, only the second holds for their period.
+// Where steps overlap, only the second holds for their period. Where each rank has one stage and no replicas, a
+// third holds for both: that of a rank's round trips (pipeline/planning/round_trip_bound.h).
 //
 // Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one
 // update.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "partition/plan/plan_options.h"
+#include "partition/search/antichain_search.h"
 #include "pipeline/schedule/policy.h"
 
 namespace antichain {
@@ -36,15 +37,14 @@ LongestWays longest_ways(const Profile&, bool halves = false);
 
 double critical_path_s(const Profile&, double fastest, bool halves = false);
 
-// No plan for these options has a smaller bottleneck than `bottleneck_ns` (by the objective "compute", of the
-// network with_updates). `halves` is as above.
-double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, int64_t bottleneck_ns);
-// Searches for that bottleneck, without memory limits. The bound holds for any method's plan and any order
-// that trains.
+// These bounds are for any method's plan and any order that trains. `halves` is as above. Memory is taken to
+// be without limits. Each searches for the smallest bottleneck by the objective "compute", of the network
+// with_updates.
 double makespan_bound_s(const Profile&, const PlanOptions&, bool halves);
-// The same for the period of steps that overlap.
-double period_bound_s(const Profile&, const PlanOptions&, int64_t bottleneck_ns);
 double period_bound_s(const Profile&, const PlanOptions&);
+// The same after such a search. Where it had limits of memory, so have the bounds.
+double makespan_bound_s(const Profile&, const PlanOptions&, bool halves, const AntichainSearch&);
+double period_bound_s(const Profile&, const PlanOptions&, const AntichainSearch&);
 
 // Returns the bound, or the step where the two are equal but for the last bits of their sums.
 double but_for_rounding(double bound_s, double step_s);

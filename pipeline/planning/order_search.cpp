@@ -53,10 +53,8 @@ class OrderSearch {
         plan_(plan),
         cluster_(cluster),
         steps_(request.steps),
-        memo_(request.start ? nullptr : request.memo),
-        asked_{.times = pipeline_times(profile, plan, cluster, microbatches),
-               .steps = request.steps,
-               .effort = request.effort},
+        memo_(request.memo),
+        asked_{.times = pipeline_times(profile, plan, cluster, microbatches), .steps = request.steps},
         clock_(asked_.times) {
     for (const PlanStage& stage : plan.stages)
       in_flight_.push_back(in_flight.at(size_t(stage.ranks.front())));

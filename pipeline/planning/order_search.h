@@ -33,15 +33,14 @@ struct PlannedOrder {
   bool proved() const { return pace_s() <= bound_s * (1 + 1e-9); }
 };
 
-// OrderMemo keeps the orders that were found, because a plan and its schedule ask for the same one. A search
-// depends on these times, limits and requests alone, so an equal one would find the same order.
+// OrderMemo keeps the orders that were found. A plan is made with its order, and the schedule that is made for
+// the plan later asks for that order, by the times and limits that it was searched for.
 class OrderMemo {
  public:
   struct Asked {
     PipelineTimes times;
     std::vector<int> in_flight;  // by stage
     Steps steps = Steps::apart;
-    double effort = 1;
     bool operator==(const Asked&) const = default;
   };
   const RankOrders* find(const Asked&) const;  // nullptr where nobody has asked so far
@@ -57,7 +56,7 @@ struct OrderRequest {
   Steps steps = Steps::apart;
   double effort = 1;
   std::optional<RankOrders> start = {};  // one more order to start from, by stage
-  OrderMemo* memo = nullptr;             // where searches without such a start are kept
+  OrderMemo* memo = nullptr;  // answers where it knows an order, and else keeps the one that is found
 };
 
 // Returns by rank as many micro-batches in flight as there are stages. Where the rank's device has a limit of

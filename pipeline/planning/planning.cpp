@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <tuple>
 
 #include "framework/error.h"
 #include "partition/plan/finish_plan.h"
@@ -83,9 +84,10 @@ double bound_of_any_plan_s(const Profile& profile, const PlanOptions& options, b
 Plan plan_by_period(const Profile& profile, const PlanOptions& options, const Policy& policy) {
   Plan even = plan_by_bottleneck(profile, options, policy), fast = plan_makespan(profile, options, policy);
   set_pace(fast, profile, options, policy);
-  Plan& plan = even.period_s < fast.period_s ? even : fast;
-  if (options.chunks == 1)
-    plan.lower_bound_s = but_for_rounding(period_bound_s(profile, options), plan.period_s);
+  const int64_t even_lacks = lacking_bytes(even, options.cluster),
+                fast_lacks = lacking_bytes(fast, options.cluster);
+  Plan plan = std::tie(even_lacks, even.period_s) < std::tie(fast_lacks, fast.period_s) ? even : fast;
+  if (options.chunks == 1) plan.lower_bound_s = but_for_rounding(fast.lower_bound_s, plan.period_s);
   return plan;
 }
 

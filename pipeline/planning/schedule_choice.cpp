@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <future>
 #include <optional>
@@ -18,6 +19,10 @@ namespace {
 
 constexpr double effort_to_compare = 0.1;  // share of the budget for the order of each plan that is compared
 
+bool limits_memory(const Cluster& cluster) {
+  return std::ranges::any_of(cluster.devices, [](const Device& d) { return d.memory_bytes > 0; });
+}
+
 void set_pace(Plan& plan, const PlannedOrder& order) {
   plan.step_s = order.step_s, plan.period_s = order.period_s;
 }
@@ -32,39 +37,53 @@ std::vector<std::string> schedule_names() {
 
 const Policy& ScheduleChoice::policy() const { return antichain::policy(planned() ? "zb-h1" : name); }
 
-Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& options, Method method) const {
-  if (!planned()) return plan_network(profile, options, method, policy());
+Objective ScheduleChoice::objective(const PlanOptions& options) const {
+  return planned() && options.objective == Objective::makespan && options.steps == Steps::overlapped
+             ? Objective::period
+             : options.objective;
+}
+
+Plan ScheduleChoice::plan(const Profile& profile, const PlanOptions& asked, Method method) const {
+  if (!planned()) return plan_network(profile, asked, method, policy());
+  PlanOptions options = asked;
+  options.objective = objective(asked);
   // The searches know nothing of each other, so they run beside each other, where there are threads for them.
-  std::vector<std::future<Plan>> searches;
+  std::vector<std::future<CutAndOrder>> searches;
   const auto begin = [&](auto search) {
     searches.push_back(std::async(std::launch::async | std::launch::deferred, std::move(search)));
   };
   for (const Policy* cut_for : {&policy(), &Policy::one_f_one_b})
     begin([&, cut_for] {
-      Plan plan = plan_network(profile, options, method, *cut_for);
-      set_pace(plan, order(profile, plan, options, effort_to_compare));
-      return plan;
+      CutAndOrder found{.plan = plan_network(profile, options, method, *cut_for)};
+      found.order = order(profile, found.plan, options, {.effort = effort_to_compare});
+      return found;
     });
   if (of_a_step(options.objective) && method == Method::antichain && !options.at_most)
     begin([&] { return together(profile, options); });
-  for (const std::future<Plan>& search : searches) search.wait();
-  std::optional<Plan> best;
+  for (const std::future<CutAndOrder>& search : searches) search.wait();
+  std::optional<CutAndOrder> best;
+  double bound_s = 0;  // for any plan and any order, where it is known
   std::exception_ptr refusal;
-  for (std::future<Plan>& search : searches) try {
-      Plan plan = search.get();
-      if (!best || plan.pace_s() < best->pace_s()) best = std::move(plan);
+  for (std::future<CutAndOrder>& search : searches) try {
+      CutAndOrder found = search.get();
+      // Limits of memory are the policy's own, and there are orders that need less.
+      if (&search == &searches.front() && !limits_memory(options.cluster)) bound_s = found.plan.lower_bound_s;
+      if (!best || found.order.pace_s() < best->order.pace_s()) best = std::move(found);
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       if (!refusal) refusal = std::current_exception();
     }
   if (!best) std::rethrow_exception(refusal);
-  set_pace(*best, order(profile, *best, options));
-  if (of_a_step(options.objective))
-    best->lower_bound_s = but_for_rounding(bound_of_any_order_s(profile, options), best->objective_s());
-  return *best;
+  Plan& plan = best->plan;
+  set_pace(plan, order(profile, plan, options, {.start = best->order.orders, .memo = memo.get()}));
+  if (of_a_step(options.objective)) {
+    if (bound_s == 0) bound_s = bound_of_any_order_s(profile, options);
+    plan.lower_bound_s = but_for_rounding(bound_s, plan.objective_s());
+  }
+  return plan;
 }
 
-Plan ScheduleChoice::together(const Profile& profile, const PlanOptions& options) const {
+CutAndOrder ScheduleChoice::together(const Profile& profile, const PlanOptions& options) const {
   const StageLimits limits = [&](const StageSums& sums, const std::vector<int>& device) {
     const int stages = int(sums.stages.size());
     std::vector<int> of_stage = given_limits(stages);
@@ -74,7 +93,7 @@ Plan ScheduleChoice::together(const Profile& profile, const PlanOptions& options
           sums.stages[size_t(s)].held_bytes, sums.stages[size_t(s)].kept_bytes));
     return of_stage;
   };
-  return cut_and_order(profile, options, policy(), limits).plan;
+  return cut_and_order(profile, options, policy(), limits);
 }
 
 // Returns nothing where none are given.
@@ -87,15 +106,16 @@ std::vector<int> ScheduleChoice::given_limits(int ranks) const {
 }
 
 PlannedOrder ScheduleChoice::order(const Profile& profile, const Plan& plan, const PlanOptions& options,
-                                   double effort) const {
+                                   OrderRequest request) const {
+  request.steps = options.steps;
   return plan_order(profile, plan, options.cluster, options.microbatches, limits(profile, plan, options),
-                    {.steps = options.steps, .effort = effort, .memo = effort == 1 ? memo.get() : nullptr});
+                    request);
 }
 
 Schedule ScheduleChoice::schedule(const Profile& profile, const Plan& plan,
                                   const PlanOptions& options) const {
   if (!planned()) return make_schedule(profile, plan, policy(), options.microbatches);
-  return order(profile, plan, options).schedule;
+  return order(profile, plan, options, {.memo = memo.get()}).schedule;
 }
 
 std::vector<int> ScheduleChoice::limits(const Profile& profile, const Plan& plan,

@@ -32,18 +32,23 @@ struct ScheduleChoice {
   // and allows every rank the same memory.
   const Policy& policy() const;
 
-  // Plans as plan_network does. With `auto` the step is that of the order that `schedule` finds, and stages
-  // are cut for 1f1b as well, which needs less memory, and cut and order are searched together
-  // (pipeline/planning/cut_and_order.h): the best plan that fits is kept.
+  // Returns what is made small. Where steps overlap, `auto` orders a step for its period, so it cuts for the
+  // period, too, where the makespan was asked for.
+  Objective objective(const PlanOptions&) const;
+
+  // Plans as plan_network does, by that objective. With `auto` stages are cut for 1f1b as well, which needs less memory, and cut
+  // and order are searched together (pipeline/planning/cut_and_order.h): the best plan that fits is kept. The
+  // plan's step is that of its order, which `schedule` returns without another search. Its bound holds for any
+  // plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
-  // For `auto`: searches the order, as options.steps counts.
-  PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, double effort = 1) const;
+  // For `auto` it searches the order where `plan` has not, as options.steps counts.
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
   // For `auto`: returns the limits by rank. Throws a usage Error when there is another number of them.
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
 
  private:
-  Plan together(const Profile&, const PlanOptions&) const;
+  CutAndOrder together(const Profile&, const PlanOptions&) const;
+  PlannedOrder order(const Profile&, const Plan&, const PlanOptions&, OrderRequest) const;
   std::vector<int> given_limits(int ranks) const;
 };
 

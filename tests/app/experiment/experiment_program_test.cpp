@@ -156,6 +156,17 @@ TEST_F(ExperimentProgram, AScheduleMayHaveSeveralStagesARank) {
   expect_refused(run(study + "zb-v --chunks 3 --out w"), 2, "zb-v has 2 stages a rank", study);
 }
 
+// An order is searched once. The rehearsal is of the file that was written with the plan.
+TEST_F(ExperimentProgram, APlannedOrderIsRehearsedAsItWasFound) {
+  const ProgramRun result = run(
+      "experiment speedup --profiles profiles --models one --ranks 2 --methods antichain --microbatches 4 "
+      "--schedule auto --in-flight 3 --mode rehearse --steps 1 --time-scale 1 --out planned");
+  ASSERT_EQ(result.code, 0) << result.err;
+  EXPECT_THAT(read_file(path("planned/plans/one-antichain-2-rehearse.schedule")),
+              HasSubstr("microbatches 4"));
+  EXPECT_TRUE(json("planned/cells/one-antichain-2-rehearse.json").contains("rehearsed"));
+}
+
 TEST_F(ExperimentProgram, FinishedCellsAreKept) {
   ASSERT_EQ(run(simulated).code, 0);
   const std::string kept = path("study/cells/one-antichain-3-simulate.json"),

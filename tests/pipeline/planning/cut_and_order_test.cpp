@@ -80,6 +80,40 @@ TEST(CutAndOrder, IsWhatAutoPlans) {
   EXPECT_GT(better, 3);
 }
 
+// What is made small, what is bounded and what is named are the same.
+TEST(CutAndOrder, PlansForThePeriodWhereStepsOverlap) {
+  const Profile profile = network_of(4);
+  const ScheduleChoice choice{.name = std::string(planned_order)}, named{.name = "zb-h1"};
+  for (const Steps steps : {Steps::apart, Steps::overlapped}) {
+    const PlanOptions options = options_for(Objective::makespan, steps);
+    const Plan plan = choice.plan(profile, options, Method::antichain);
+    EXPECT_EQ(plan.objective, steps == Steps::apart ? Objective::makespan : Objective::period);
+    EXPECT_EQ(choice.objective(options), plan.objective);
+    EXPECT_LE(plan.lower_bound_s, plan.objective_s());
+    EXPECT_EQ(named.objective(options), Objective::makespan);
+  }
+}
+
+// The order that comes with the plan is kept, so the schedule is made without a search.
+TEST(CutAndOrder, OneSearchIsForThePlanAndItsSchedule) {
+  const Profile profile = network_of(5);
+  const PlanOptions options = options_for(Objective::period, Steps::overlapped);
+  const ScheduleChoice choice{.name = std::string(planned_order)};
+  const Plan plan = choice.plan(profile, options, Method::antichain);
+  const OrderMemo::Asked asked{.times = pipeline_times(profile, plan, options.cluster, options.microbatches),
+                               .in_flight = choice.limits(profile, plan, options),
+                               .steps = options.steps};
+  const RankOrders* kept = choice.memo->find(asked);
+  ASSERT_NE(kept, nullptr);
+  const Schedule schedule = choice.schedule(profile, plan, options);
+  for (size_t s = 0; s < kept->size(); ++s) {
+    RankOrder order;
+    for (const Action& a : schedule.ranks[s])
+      if (computes(a.verb)) order.push_back({a.verb, a.microbatch});
+    EXPECT_EQ(order, (*kept)[s]);
+  }
+}
+
 TEST(CutAndOrder, IsTheSameEveryTime) {
   const Profile profile = network_of(1);
   const PlanOptions options = options_for(Objective::makespan, Steps::apart);

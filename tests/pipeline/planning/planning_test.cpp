@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "partition/plan/finish_plan.h"
 #include "partition/planners/planner.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
@@ -196,6 +197,49 @@ TEST(PlanNetwork, RefusesWhatSeveralStagesARankCannotHave) {
   PlanOptions small = options(2, Objective::makespan);
   small.cluster = equal_devices(2, {}, 1000);
   refused("zb-v", small, {"stages", "need", "bytes", "has 1000"});
+}
+
+// A limit of memory is one of all stages of a rank. Some plan is known to keep it, and the fastest plan without
+// a limit does not, so the search has to look for another cut.
+TEST(PlanNetwork, SeveralStagesARankAreCutToFitTheMemory) {
+  int tight = 0;
+  for (const char* name : {"interleaved", "zb-v", "v-half"})
+    for (unsigned seed = 0; seed < 4; ++seed) {
+      SCOPED_TRACE(fmt::format("{}, seed {}", name, seed));
+      std::mt19937 random(seed);
+      Profile profile = random_network(random, 16);
+      for (ProfileNode& node : profile.nodes)
+        if (node.role != Role::input)
+          node.cost.param_bytes = 10 * int64_t(random() % 50),
+          node.cost.stash_bytes = int64_t(random() % 300);
+      PlanOptions o = options(3, Objective::makespan);
+      o.chunks = 2;
+      o.microbatches = 9;
+      const auto fullest = [](const Plan& plan) {
+        int64_t most = 0;
+        for (int r = 0; r < plan.ranks(); ++r) most = std::max(most, memory_of_rank(plan, r));
+        return most;
+      };
+      const Plan unlimited = plan_network(profile, o, Method::antichain, policy(name));
+      int64_t limit = fullest(unlimited);
+      double known_s = unlimited.step_s;  // of the plan that has this limit
+      for (int trial = 0; trial < 200; ++trial) {
+        Plan known = random_plan(random, profile, 6);
+        for (int s = 0; s < 6; ++s)
+          known.stages[size_t(s)].ranks = {position_of_stage(policy(name).placement, s, 3)};
+        known = price_plan(profile, known, o, policy(name));
+        if (fullest(known) < limit) limit = fullest(known), known_s = known.step_s;
+      }
+      tight += limit < fullest(unlimited);
+      for (const Objective objective : {Objective::makespan, Objective::period}) {
+        o.objective = objective;
+        o.cluster = equal_devices(3, o.cluster.within_node, limit);
+        const Plan plan = plan_network(profile, o, Method::antichain, policy(name));
+        EXPECT_LE(fullest(plan), limit);
+        EXPECT_LE(plan.step_s, known_s * (1 + 1e-9)) << "it is no slower than the plan that is known to fit";
+      }
+    }
+  EXPECT_GT(tight, 6);
 }
 
 // Where devices have different speeds, the fastest are used, and at most as many as are asked for.

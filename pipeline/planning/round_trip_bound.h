@@ -1,0 +1,31 @@
+// This bound is for all plans of one stage a rank, and for all orders of their micro-batches. A rank begins a
+// step after its own update, so the period is no shorter than any rank's span from the first forward of a
+// step to the update. Write f, i and w for a stage's forward, input half and weight half of one micro-batch,
+// and u for its update. A stage that ends at the down-set D begins at E:
+//
+//   load   M (f + i + w) + u: all that its rank has to do
+//   idle   M (f + i + w) + u + trip(D) − (M − 1) f: before its first input half its rank has M forwards to do,
+//          and waits for a round trip to the loss
+//   way    fill(E) + M (f + i) + w₀ + u₀: the first stage's rank has sent a micro-batch as far as this stage
+//          before the stage begins, and it needs the last gradient back before its last weight half
+//
+// trip(D) is the longest way of forwards and input halves beyond some maximal node of D, and fill(E) the
+// longest way before some node that can be next after E, each for the node where it is shortest. So all three
+// depend on a stage's two ends alone, and on what is in the first stage. Dynamic programming over the
+// antichain DAG tests for a period T whether some cut keeps all three within T, and bisection finds the least
+// such T. Each test keeps, of the down-sets where a stage may begin, the best for each bound on its own. That
+// can only make the bound smaller; on a chain all three are best at the same one.
+#pragma once
+
+#include "partition/plan/plan_options.h"
+#include "partition/profile/profile.h"
+#include "partition/search/antichain_dag.h"
+
+namespace antichain {
+
+// Returns a bound in seconds on the period, and so on the step, of all plans without replicas that give each
+// of at most options.stages ranks one stage. It is at least `known_s`, which is another such bound. `dag` has
+// all down-sets of the network.
+double round_trip_bound_s(const Profile&, const PlanOptions&, const AntichainDag&, double known_s);
+
+}  // namespace antichain
