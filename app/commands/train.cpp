@@ -119,7 +119,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
   check_same_kernels(rank, options.machine, graph);
-  const std::shared_ptr<const Optimiser> optimiser = optimiser_of(options);
+  const std::shared_ptr<const Optimiser> optimiser = make_optimiser(options.optimiser);
   const PlanningOptions planning = for_ranks(options.planning, job.size());
   check_schedule(planning, options.schedule.schedule, options.network.microbatches, job.size());
   const JobStart start = job_start(rank);
@@ -263,6 +263,7 @@ void add_train(CLI::App& app) {
     options->settings = settings_of(command);
     follow_recipe(command, *options);
     check_rate_options(command, options->rate);
+    check_optimiser_options(command, options->optimiser);
     run(*options, command);
   });
 }

@@ -116,9 +116,9 @@ void note_settings(TrainCommandOptions& o, CLI::App& command) {
   const auto exact = [](auto x) { return typed(fmt::format("{}", x)); };  // CLI11 would print six digits
   if (o.recipe_warmup_steps > 0) all["warmup-steps"] = o.recipe_warmup_steps;
   if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
-  all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.sgd.momentum);
-  all["nesterov"] = o.nesterov;
-  all["weight-decay"] = exact(o.sgd.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
+  all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.optimiser.momentum);
+  all["nesterov"] = o.optimiser.nesterov, all["decay-groups"] = o.optimiser.decay_groups;
+  all["weight-decay"] = exact(o.optimiser.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
   o.in_force = all.dump(), o.given = given_as_toml(command);
 }
 

@@ -25,18 +25,6 @@ void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
 }
 
-void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* momentum = app.add_option("--momentum", o.sgd.momentum, "of stochastic gradient descent");
-  check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's")->group("Training");
-  CLI::Option* decay =
-      app.add_option("--weight-decay", o.sgd.weight_decay,
-                     "times the weight, added to its gradient; of biases and batch norm, too");
-  check_number(decay, 0, 1e6)->type_name("X")->default_str("the recipe's")->group("Training");
-  app.add_flag("--nesterov,!--no-nesterov", o.nesterov,
-               "Nesterov's momentum [the default]; --no-nesterov: plain momentum")
-      ->group("Training");
-}
-
 void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* option =
       app.add_option("--on-nan", o.on_nan,
@@ -67,7 +55,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
       "start a new run from the weights of this HDF5 or safetensors file, or checkpoint, which must fit; "
       "--resume goes on with a run");
   add_rate_options(app, o);
-  add_sgd_options(app, o);
+  add_optimiser_options(app, o.optimiser);
   add_evaluation_options(app, o.evaluation);
   add_on_nan_option(app, o);
   add_checkpoint_options(app, o.checkpoint);
@@ -129,12 +117,6 @@ RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) 
     course.options.warmup_steps = std::min(o.recipe_warmup_steps, course.steps * 3 / 10);
   if (o.warmup_epochs > 0) course.options.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
   return course;
-}
-
-std::shared_ptr<const Optimiser> optimiser_of(const TrainCommandOptions& o) {
-  SgdOptions sgd = o.sgd;
-  sgd.nesterov = o.nesterov;
-  return std::make_shared<Sgd>(sgd);
 }
 
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {

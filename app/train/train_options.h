@@ -12,8 +12,8 @@
 #include "app/options/options.h"
 #include "app/options/planning_options.h"
 #include "app/train/evaluation_options.h"
+#include "app/train/optimiser_options.h"
 #include "framework/learning_rate.h"
-#include "framework/sgd.h"
 #include "pipeline/train/trainer.h"
 
 namespace antichain {
@@ -35,8 +35,7 @@ struct TrainCommandOptions {
   double warmup_epochs = 0;
   int64_t recipe_warmup_steps = 0;  // fewer where the schedule is short
   int course_epochs = 0;            // length of the rate's schedule where the run is shorter
-  SgdOptions sgd;
-  bool nesterov = true;
+  OptimiserOptions optimiser;
   std::vector<std::string> departures;  // given options that the recipe also has values for
   EvaluationOptions evaluation;
   std::string on_nan = "abort";
@@ -59,7 +58,6 @@ struct RateCourse {
 };
 RateCourse rate_course(const TrainCommandOptions&, int64_t batches_per_epoch);
 
-std::shared_ptr<const Optimiser> optimiser_of(const TrainCommandOptions&);
 TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
 
 }  // namespace antichain

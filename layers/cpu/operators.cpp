@@ -29,6 +29,6 @@ Operators operators() {
           {"stochastic_depth", stochastic_depth_entry()}};
 }
 
-Updates updates() { return {{"sgd", one_by_one(sgd)}}; }
+Updates updates() { return {{"adamw", one_by_one(adamw)}, {"sgd", one_by_one(sgd)}}; }
 
 }  // namespace antichain::cpu

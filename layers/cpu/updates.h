@@ -5,6 +5,7 @@
 
 namespace antichain::cpu {
 
+void adamw(Context&, const Optimiser&, const Rate&, const Trained&);
 void sgd(Context&, const Optimiser&, const Rate&, const Trained&);
 
 }  // namespace antichain::cpu

@@ -27,9 +27,10 @@ TEST(TrainOptionKinds, AreThese) {
       {"network",
        {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision",
         "stochastic-depth"}},
-      {"recipe",
-       {"batch", "evaluate-every", "lr", "lr-decay", "lr-final", "lr-milestones", "lr-rise", "lr-schedule",
-        "microbatches", "momentum", "nesterov", "seed", "warmup-epochs", "warmup-steps", "weight-decay"}},
+      {"recipe", {"batch",          "beta1",       "beta2",         "decay-groups", "epsilon",
+                  "evaluate-every", "lr",          "lr-decay",      "lr-final",     "lr-milestones",
+                  "lr-rise",        "lr-schedule", "microbatches",  "momentum",     "nesterov",
+                  "optimiser",      "seed",        "warmup-epochs", "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
@@ -76,7 +77,7 @@ TEST(TrainOptionKinds, NesterovIsSaidEitherWayAndTheLastWordCounts) {
     std::vector<std::string> all = {"train", "--model", "resnet20"};
     all.insert(all.end(), words.begin(), words.end());
     parse_and_run(app, all);
-    return options.nesterov;
+    return options.optimiser.nesterov;
   };
   EXPECT_TRUE(nesterov({}));
   EXPECT_TRUE(nesterov({"--nesterov"}));
