@@ -18,6 +18,8 @@ struct OptimiserOptions {
   bool nesterov = true;
   double beta1 = AdamWOptions().beta1, beta2 = AdamWOptions().beta2, epsilon = AdamWOptions().epsilon;
   std::string decay_groups = "all";
+  double clip_norm = 0;  // 0: gradients are not clipped
+  double ema = 0;        // decay of the weights' average; 0: there is none
 };
 
 void add_optimiser_options(CLI::App&, OptimiserOptions&);

@@ -82,6 +82,10 @@ const auto options = std::to_array<TrainOption>({
      [](const Options& o, int64_t) { return text(o.optimiser.weight_decay); }},
     {"decay-groups", recipe, "groups of weight decay",
      [](const Options& o, int64_t) { return o.optimiser.decay_groups; }, "all"},
+    {"clip-norm", recipe, "largest norm of the gradients",
+     [](const Options& o, int64_t) { return text(o.optimiser.clip_norm); }, "0"},
+    {"ema", recipe, "decay of the weights' average",
+     [](const Options& o, int64_t) { return text(o.optimiser.ema); }, "0"},
     {"evaluate-every", recipe, "steps between evaluations",  // 0: those of an epoch
      [](const Options& o, int64_t) { return text(o.evaluation.every); }, "0"},
     {"patience", extent},

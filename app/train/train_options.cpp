@@ -101,13 +101,18 @@ void check(const TrainCommandOptions& o) {
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
     throw Error("--on-nan rewind has nothing to go back to", "name a folder with --checkpoint",
                 ExitCode::usage);
-  if (parse_on_nan(o.on_nan) != OnNan::abort && o.planning.overlap_steps == "on")
-    throw Error(fmt::format("with --on-nan {} all ranks agree before any of them updates, so steps can't "
-                            "overlap, but --overlap-steps is on",
-                            o.on_nan),
+  if (const std::string why = why_ranks_agree(o); !why.empty() && o.planning.overlap_steps == "on")
+    throw Error(fmt::format("with {} all ranks agree before any of them updates, so steps can't overlap, but "
+                            "--overlap-steps is on",
+                            why),
                 "leave out one of them", ExitCode::usage);
   check(o.checkpoint);
   check(o.evaluation, !o.checkpoint.folder.empty());
+}
+
+std::string why_ranks_agree(const TrainCommandOptions& o) {
+  if (parse_on_nan(o.on_nan) != OnNan::abort) return "--on-nan " + o.on_nan;
+  return o.optimiser.clip_norm > 0 ? fmt::format("--clip-norm {}", o.optimiser.clip_norm) : "";
 }
 
 RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
@@ -130,6 +135,7 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),
+      .clip_norm = o.optimiser.clip_norm,
       .device_augments = o.augment != "host",
       .evaluate_every = o.evaluation.every,
       .patience = o.evaluation.patience,

@@ -51,6 +51,9 @@ void add_train_options(CLI::App&, TrainCommandOptions&);
 // Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);
 
+// Returns the option for which all ranks agree before any of them updates: "--clip-norm 1"; or "".
+std::string why_ranks_agree(const TrainCommandOptions&);
+
 // A RateCourse is the learning rate's schedule, given the number of whole batches in an epoch.
 struct RateCourse {
   LearningRateOptions options;

@@ -80,7 +80,10 @@ MakeUpdate in_one_launch(UpdateParts update) {
 }
 
 std::map<std::string, MakeUpdate, std::less<>> updates() {
-  return {{"adamw", in_one_launch(adamw)}, {"sgd", in_one_launch(sgd)}};
+  return {{"adamw", in_one_launch(adamw)},
+          {"ema", in_one_launch(ema)},
+          {"muon", make_muon},
+          {"sgd", in_one_launch(sgd)}};
 }
 
 }  // namespace antichain::cuda

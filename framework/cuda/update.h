@@ -34,6 +34,8 @@ MakeUpdate in_one_launch(UpdateParts);
 // The engine's table of optimisers, and what carries them out.
 std::map<std::string, MakeUpdate, std::less<>> updates();
 void adamw(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
+void ema(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
+std::unique_ptr<Update> make_muon(std::shared_ptr<const Optimiser>, const Context&, std::vector<Trained>);
 void sgd(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
 
 }  // namespace antichain::cuda

@@ -6,6 +6,8 @@
 namespace antichain::cpu {
 
 void adamw(Context&, const Optimiser&, const Rate&, const Trained&);
+void ema(Context&, const Optimiser&, const Rate&, const Trained&);
+void muon(Context&, const Optimiser&, const Rate&, const Trained&);
 void sgd(Context&, const Optimiser&, const Rate&, const Trained&);
 
 }  // namespace antichain::cpu

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "framework/adamw.h"
+#include "framework/averaged.h"
 #include "framework/bf16.h"
+#include "framework/muon.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
 #include "tests/layers/device_memory.h"
@@ -19,7 +21,8 @@ namespace {
 using harness::random_tensor;
 
 // Less than a pack of four, uneven ones, more than a part, and none.
-constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007};
+constexpr int64_t tall = 100 * 3 * 3 * 5, wide = 7 * 13 * 3 * 3;
+constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007, tall, wide};
 
 class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public harness::DeviceMemory {
  protected:
@@ -33,9 +36,12 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
     EXPECT_EQ(std::memcmp(here(ours).raw(), theirs.raw(), size_t(theirs.bytes())), 0)
         << what << " of " << theirs.elements();
   }
-  // Every other parameter is a matrix, which may decay where a vector does not.
+  // Every other parameter is a matrix, which may decay where a vector does not; the last are kernels, one taller
+  // than wide and one wider than tall.
   static Tensor parameter(size_t i, uint64_t key) {
     const Tensor flat = random_tensor(sizes[i], key);
+    if (sizes[i] == tall) return Tensor({{100, 3, 3, 5}}, flat.storage());
+    if (sizes[i] == wide) return Tensor({{7, 13, 3, 3}}, flat.storage());
     return i % 2 == 0 ? flat : Tensor({{sizes[i], 1}}, flat.storage());
   }
   // Three steps, so that what is kept from step to step counts.
@@ -83,7 +89,11 @@ TEST_P(UpdateAtOnce, HasTheBitsOfTheCpu) {
       for (const bool nesterov : {false, true})
         check(std::make_shared<Sgd>(
             SgdOptions{.momentum = momentum, .nesterov = nesterov, .decay_groups = groups}));
-    check(std::make_shared<AdamW>(AdamWOptions{.weight_decay = 0.3, .decay_groups = groups}));
+    const auto adamw = std::make_shared<AdamW>(AdamWOptions{.weight_decay = 0.3, .decay_groups = groups});
+    check(adamw);
+    check(std::make_shared<Averaged>(adamw, 0.75));
+    for (const bool nesterov : {false, true})
+      check(std::make_shared<Muon>(MuonOptions{.nesterov = nesterov, .adamw = {.decay_groups = groups}}));
   }
 }
 

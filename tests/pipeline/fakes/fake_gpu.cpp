@@ -169,7 +169,7 @@ FakeGpu::FakeGpu() {
     };
     kernels_[type] = entry;
   }
-  for (const char* name : {"adamw", "sgd"})
+  for (const char* name : {"adamw", "ema", "muon", "sgd"})
     updates_[name] = [](std::shared_ptr<const Optimiser> optimiser, const Context& context,
                         std::vector<Trained> trained) {
       const size_t parameters = trained.size();
