@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "framework/averaged.h"
 #include "framework/error.h"
 #include "framework/module.h"
 
@@ -55,6 +56,32 @@ const Entry& find_entry(const Kind& kind, const std::map<std::string, Entry, std
                             : fmt::format("it has {}", fmt::join(known, ", ")));
 }
 
+class InTurn : public Update {
+ public:
+  InTurn(std::unique_ptr<Update> first, std::unique_ptr<Update> then)
+      : first_(std::move(first)), then_(std::move(then)) {}
+  void run(Context& context, const Rate& rate) const override {
+    first_->run(context, rate);
+    then_->run(context, rate);
+  }
+
+ private:
+  const std::unique_ptr<Update> first_, then_;
+};
+
+// The average has the last slot of each parameter, and the optimiser the others.
+std::unique_ptr<Update> make_in_turn(const Backend& backend, const Averaged& both, const Context& context,
+                                     std::vector<Trained> trained) {
+  std::vector<Trained> followed = trained;
+  for (size_t i = 0; i < trained.size(); ++i) {
+    followed[i].slots = {trained[i].slots.back()};
+    followed[i].rounded = {};
+    trained[i].slots.pop_back();
+  }
+  return std::make_unique<InTurn>(backend.make_update(both.of, context, std::move(trained)),
+                                  backend.make_update(both.average, context, std::move(followed)));
+}
+
 }  // namespace
 
 void register_kernel(const std::string& device, const std::string& op_type, KernelEntry entry) {
@@ -71,6 +98,8 @@ const KernelEntry& Backend::entry(std::string_view op_type) const {
 
 std::unique_ptr<Update> Backend::make_update(std::shared_ptr<const Optimiser> optimiser,
                                              const Context& context, std::vector<Trained> trained) const {
+  if (const Averaged* both = averaged(*optimiser))
+    return make_in_turn(*this, *both, context, std::move(trained));
   const MakeUpdate& make = find_entry(update, updates_, name(), optimiser->name());
   return make(std::move(optimiser), context, std::move(trained));
 }

@@ -5,7 +5,8 @@
 namespace antichain {
 
 std::string Sgd::str() const {
-  return fmt::format("momentum {}, weight decay {}", options.momentum, options.weight_decay);
+  return fmt::format("momentum {}, weight decay {}{}", options.momentum, options.weight_decay,
+                     options.decay_groups == DecayGroups::all ? "" : " of matrices and kernels");
 }
 
 std::vector<std::string> Sgd::slots(const ParamSpec&) const {

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "framework/optimiser.h"
+#include "framework/weight_decay.h"
 
 namespace antichain {
 
@@ -17,6 +18,7 @@ struct SgdOptions {
   float momentum = 0.9f;
   float weight_decay = 5e-4f;
   bool nesterov = true;
+  DecayGroups decay_groups = DecayGroups::all;
 };
 
 class Sgd : public Optimiser {

@@ -81,12 +81,11 @@ Plan broadcast_plan(const GivenFiles& given, const PlanningOptions& planning, co
 }
 
 // Says what it costs that all ranks agree before any of them updates.
-std::string cost_of_votes(const Timeline& with, const std::string& on_nan, const Timeline& without) {
-  return hanging(
-      "Steps apart", 15,
-      fmt::format("with --on-nan {} all ranks vote before an update, so steps do not overlap: that "
-                  "costs {} ms a step",
-                  on_nan, milliseconds(std::max(0., with.period_s - without.period_s))));
+std::string cost_of_votes(const Timeline& with, const std::string& why, const Timeline& without) {
+  return hanging("Steps apart", 15,
+                 fmt::format("with {} all ranks vote before an update, so steps do not overlap: that "
+                             "costs {} ms a step",
+                             why, milliseconds(std::max(0., with.period_s - without.period_s))));
 }
 
 void write_trace(const std::string& file, const TrainResult& result, const Profile& profile,
@@ -120,7 +119,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
   check_same_kernels(rank, options.machine, graph);
-  const std::shared_ptr<const Optimiser> optimiser = optimiser_of(options);
+  const std::shared_ptr<const Optimiser> optimiser = make_optimiser(options.optimiser);
   const PlanningOptions planning = for_ranks(options.planning, job.size());
   check_schedule(planning, options.schedule.schedule, options.network.microbatches, job.size());
   const JobStart start = job_start(rank);
@@ -150,7 +149,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   // 3. Make the plan: every rank holds the same one.
   PlanTask task = plan_task(planning, given, profile, options.schedule.schedule, options.network.microbatches,
                             job.size());
-  const bool votes = parse_on_nan(options.on_nan) != OnNan::abort;
+  const bool votes = !why_ranks_agree(options).empty();
   if (votes) task.options.steps = Steps::apart;
   const Plan plan = broadcast_plan(given, planning, profile, task, rank);
   // 4. Make the schedule, and predict how long a step takes.
@@ -171,7 +170,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     if (!tensors.sentence.empty()) fmt::print("{}\n", tensors.sentence);
     fmt::print("{}\n{}\n", describe(plan, profile, task), describe(predicted, plan, profile, schedule, task));
     if (has_votes(schedule) && options.planning.overlap_steps == "auto")
-      fmt::print("{}\n", cost_of_votes(predicted, options.on_nan,
+      fmt::print("{}\n", cost_of_votes(predicted, why_ranks_agree(options),
                                        simulate(ordered, plan, profile, cluster, Steps::overlapped)));
     std::fflush(stdout);
   }
@@ -269,6 +268,7 @@ void add_train(CLI::App& app) {
     options->settings = settings_of(command);
     follow_recipe(command, *options);
     check_rate_options(command, options->rate);
+    check_optimiser_options(command, options->optimiser);
     run(*options, command);
   });
 }

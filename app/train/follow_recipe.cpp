@@ -14,8 +14,9 @@ namespace antichain {
 namespace {
 
 // These are the options that a recipe has a value for.
-constexpr const char* filled[] = {"--batch",         "--lr",       "--lr-schedule",  "--warmup-steps",
-                                  "--warmup-epochs", "--momentum", "--weight-decay", "--epochs"};
+constexpr const char* filled[] = {"--batch",         "--lr",        "--lr-schedule", "--warmup-steps",
+                                  "--warmup-epochs", "--optimiser", "--momentum",    "--weight-decay",
+                                  "--decay-groups",  "--epochs"};
 
 // Returns "cosine" or "200 steps of warm-up, then cosine".
 std::string course(const std::string& schedule, int64_t warmup_steps) {
@@ -28,14 +29,13 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
   const auto open = [&](const char* option) { return train.get_option(option)->count() == 0; };
   const Recipe recipe = recipe_of(o.network.model);
   if (open("--batch")) o.network.batch = recipe.batch;
-  if (open("--lr")) o.rate.peak = peak_for(recipe, o.network.batch);
+  follow_recipe(train, recipe, o.optimiser);
+  if (open("--lr")) o.rate.peak = usual_peak(o.optimiser, recipe, o.network.batch);
   if (open("--lr-schedule")) {
     o.rate.schedule = recipe.rate.schedule;
     if (open("--warmup-steps") && open("--warmup-epochs")) o.recipe_warmup_steps = recipe.rate.warmup_steps;
     if (open("--epochs")) o.course_epochs = recipe.epochs;
   }
-  if (open("--momentum")) o.sgd.momentum = recipe.sgd.momentum;
-  if (open("--weight-decay")) o.sgd.weight_decay = recipe.sgd.weight_decay;
   if (open("--epochs") && open("--steps")) o.epochs = recipe.epochs;
   for (const char* option : filled)
     if (!open(option)) o.departures.emplace_back(option);
@@ -53,14 +53,14 @@ std::string describe_recipe(const TrainCommandOptions& o, int64_t batches) {
   return hanging("Recipe", 10,
                  fmt::format("batch {}, rate {:g}{}, {}{}, {}: {}'s{}", o.network.batch, o.rate.peak,
                              proportion, course(o.rate.schedule, rate.options.warmup_steps), length,
-                             optimiser_of(o)->str(), o.network.model, but));
+                             make_optimiser(o.optimiser)->str(), o.network.model, but));
 }
 
 WatchedRun watched_run(const TrainCommandOptions& o) {
   return {.model = o.network.model,
           .classes = o.network.classes,
           .peak = o.rate.peak,
-          .recipe_peak = peak_for(recipe_of(o.network.model), o.network.batch)};
+          .recipe_peak = usual_peak(o.optimiser, recipe_of(o.network.model), o.network.batch)};
 }
 
 std::string describe(const Recipe& r) {

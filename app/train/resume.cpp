@@ -232,7 +232,7 @@ Beginning find_beginning(const TrainCommandOptions& o, const RunFacts& run, cons
     refuse_foreign(folder, checkpoint);
     if (checkpoint.empty()) return std::string();
     const std::string text = read_manifest(checkpoint);
-    check_belongs(manifest_from_json(text, checkpoint), run, graph, *optimiser_of(o), checkpoint);
+    check_belongs(manifest_from_json(text, checkpoint), run, graph, *make_optimiser(o.optimiser), checkpoint);
     return checkpoint + '\0' + text;
   });
   if (found.empty()) return beginning;

@@ -22,8 +22,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr std::array files_of_a_run = {"run.json",      "config.toml", "profile.json", "plan.json",
-                                       "metrics.jsonl", "log.txt",     "weights.h5",   "summary.json"};
+constexpr std::array files_of_a_run = {"run.json",   "config.toml",    "profile.json",
+                                       "plan.json",  "metrics.jsonl",  "log.txt",
+                                       "weights.h5", "weights-ema.h5", "summary.json"};
 
 // Returns the starts that the file already lists, or null where it is no record of ours.
 Json earlier(const std::string& file) {
@@ -85,15 +86,22 @@ void RunRecord::begin(const TrainCommandOptions& options, const JobStart& job, c
 std::string RunRecord::keep_weights(RankModel& model, Job& job) const {
   if (folder_.empty()) return "";
   const Progress::Disk disk(job.activity(), "writing the weights to " + folder_);
-  const Weights weights = gather_weights(model, job);
-  return on_rank_zero(job, [&]() -> std::string {
-    try {
-      write_weights(folder_ + "/weights.h5", weights, WeightFormat::hdf5);
-      return "";
-    } catch (const Error& error) {
-      return error.what();
-    }
-  });
+  const auto keep = [&](const char* name) {
+    const Weights weights = gather_weights(model, job);
+    return on_rank_zero(job, [&]() -> std::string {
+      try {
+        write_weights(folder_ + "/" + name, weights, WeightFormat::hdf5);
+        return "";
+      } catch (const Error& error) {
+        return error.what();
+      }
+    });
+  };
+  std::string lost = keep("weights.h5");
+  if (!model.swap_averages()) return lost;
+  const std::string averages_lost = keep("weights-ema.h5");
+  model.swap_averages();
+  return lost.empty() ? averages_lost : lost;
 }
 
 std::string describe_keeping(const TrainCommandOptions& o) {
@@ -116,9 +124,9 @@ void note_settings(TrainCommandOptions& o, CLI::App& command) {
   const auto exact = [](auto x) { return typed(fmt::format("{}", x)); };  // CLI11 would print six digits
   if (o.recipe_warmup_steps > 0) all["warmup-steps"] = o.recipe_warmup_steps;
   if (o.course_epochs > 0) all["epochs of the rate's course"] = o.course_epochs;
-  all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.sgd.momentum);
-  all["nesterov"] = o.nesterov;
-  all["weight-decay"] = exact(o.sgd.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
+  all["lr"] = exact(o.rate.peak), all["momentum"] = exact(o.optimiser.momentum);
+  all["nesterov"] = o.optimiser.nesterov, all["decay-groups"] = o.optimiser.decay_groups;
+  all["weight-decay"] = exact(o.optimiser.weight_decay), all["warmup-epochs"] = exact(o.warmup_epochs);
   o.in_force = all.dump(), o.given = given_as_toml(command);
 }
 

@@ -26,18 +26,6 @@ void add_length_options(CLI::App& app, TrainCommandOptions& o) {
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group("Training");
 }
 
-void add_sgd_options(CLI::App& app, TrainCommandOptions& o) {
-  CLI::Option* momentum = app.add_option("--momentum", o.sgd.momentum, "of stochastic gradient descent");
-  check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's")->group("Training");
-  CLI::Option* decay =
-      app.add_option("--weight-decay", o.sgd.weight_decay,
-                     "times the weight, added to its gradient; of biases and batch norm, too");
-  check_number(decay, 0, 1e6)->type_name("X")->default_str("the recipe's")->group("Training");
-  app.add_flag("--nesterov,!--no-nesterov", o.nesterov,
-               "Nesterov's momentum [the default]; --no-nesterov: plain momentum")
-      ->group("Training");
-}
-
 void add_on_nan_option(CLI::App& app, TrainCommandOptions& o) {
   CLI::Option* option =
       app.add_option("--on-nan", o.on_nan,
@@ -69,7 +57,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
       "start a new run from the weights of this HDF5 or safetensors file, or checkpoint, which must fit; "
       "--resume goes on with a run");
   add_rate_options(app, o);
-  add_sgd_options(app, o);
+  add_optimiser_options(app, o.optimiser);
   add_evaluation_options(app, o.evaluation);
   add_on_nan_option(app, o);
   add_checkpoint_options(app, o.checkpoint);
@@ -118,13 +106,18 @@ void check(const TrainCommandOptions& o) {
   if (parse_on_nan(o.on_nan) == OnNan::rewind && o.checkpoint.folder.empty())
     throw Error("--on-nan rewind has nothing to go back to", "name a folder with --checkpoint",
                 ExitCode::usage);
-  if (parse_on_nan(o.on_nan) != OnNan::abort && o.planning.overlap_steps == "on")
-    throw Error(fmt::format("with --on-nan {} all ranks agree before any of them updates, so steps can't "
-                            "overlap, but --overlap-steps is on",
-                            o.on_nan),
+  if (const std::string why = why_ranks_agree(o); !why.empty() && o.planning.overlap_steps == "on")
+    throw Error(fmt::format("with {} all ranks agree before any of them updates, so steps can't overlap, but "
+                            "--overlap-steps is on",
+                            why),
                 "leave out one of them", ExitCode::usage);
   check(o.checkpoint);
   check(o.evaluation, !o.checkpoint.folder.empty());
+}
+
+std::string why_ranks_agree(const TrainCommandOptions& o) {
+  if (parse_on_nan(o.on_nan) != OnNan::abort) return "--on-nan " + o.on_nan;
+  return o.optimiser.clip_norm > 0 ? fmt::format("--clip-norm {}", o.optimiser.clip_norm) : "";
 }
 
 RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) {
@@ -134,12 +127,6 @@ RateCourse rate_course(const TrainCommandOptions& o, int64_t batches_per_epoch) 
     course.options.warmup_steps = std::min(o.recipe_warmup_steps, course.steps * 3 / 10);
   if (o.warmup_epochs > 0) course.options.warmup_steps = int64_t(o.warmup_epochs * double(batches_per_epoch));
   return course;
-}
-
-std::shared_ptr<const Optimiser> optimiser_of(const TrainCommandOptions& o) {
-  SgdOptions sgd = o.sgd;
-  sgd.nesterov = o.nesterov;
-  return std::make_shared<Sgd>(sgd);
 }
 
 TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epoch) {
@@ -154,6 +141,7 @@ TrainOptions train_options(const TrainCommandOptions& o, int64_t batches_per_epo
       .rate = [schedule, course](int64_t step, int64_t) { return float(schedule.rate(step, course.steps)); },
       .trace = !o.trace_file.empty(),
       .on_nan = parse_on_nan(o.on_nan),
+      .clip_norm = o.optimiser.clip_norm,
       .device_augments = o.augment != "host",
       .evaluate_every = o.evaluation.every,
       .patience = o.evaluation.patience,

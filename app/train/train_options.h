@@ -13,8 +13,8 @@
 #include "app/options/options.h"
 #include "app/options/planning_options.h"
 #include "app/train/evaluation_options.h"
+#include "app/train/optimiser_options.h"
 #include "framework/learning_rate.h"
-#include "framework/sgd.h"
 #include "pipeline/train/trainer.h"
 
 namespace antichain {
@@ -37,8 +37,7 @@ struct TrainCommandOptions {
   double warmup_epochs = 0;
   int64_t recipe_warmup_steps = 0;  // fewer where the schedule is short
   int course_epochs = 0;            // length of the rate's schedule where the run is shorter
-  SgdOptions sgd;
-  bool nesterov = true;
+  OptimiserOptions optimiser;
   std::vector<std::string> departures;  // given options that the recipe also has values for
   EvaluationOptions evaluation;
   std::string on_nan = "abort";
@@ -54,6 +53,9 @@ void add_train_options(CLI::App&, TrainCommandOptions&);
 // Throws Error for mistakes that involve several options.
 void check(const TrainCommandOptions&);
 
+// Returns the option for which all ranks agree before any of them updates: "--clip-norm 1"; or "".
+std::string why_ranks_agree(const TrainCommandOptions&);
+
 // A RateCourse is the learning rate's schedule, given the number of whole batches in an epoch.
 struct RateCourse {
   LearningRateOptions options;
@@ -61,7 +63,6 @@ struct RateCourse {
 };
 RateCourse rate_course(const TrainCommandOptions&, int64_t batches_per_epoch);
 
-std::shared_ptr<const Optimiser> optimiser_of(const TrainCommandOptions&);
 TrainOptions train_options(const TrainCommandOptions&, int64_t batches_per_epoch);
 
 }  // namespace antichain

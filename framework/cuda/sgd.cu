@@ -9,17 +9,20 @@ namespace {
 template <bool has_v>
 struct Descend {
   SgdOptions options;
+  float decay = 0, rate = 0;
 
-  ANTICHAIN_ANYWHERE void operator()(const StepNumbers& step, float& w, float dw,
-                                     float (&slots)[most_slots]) const {
-    const float g = dw + options.weight_decay * w;
+  ANTICHAIN_ANYWHERE Descend at(const StepNumbers& now, bool matrix) const {
+    return {options, decay_of(options.weight_decay, options.decay_groups, matrix), now.rate};
+  }
+  ANTICHAIN_ANYWHERE void operator()(float& w, float dw, float (&slots)[most_slots]) const {
+    const float g = dw + decay * w;
     float by = g;
     if constexpr (has_v) {
       float& v = slots[0];
       v = options.momentum * v + g;
       by = options.nesterov ? g + options.momentum * v : v;
     }
-    w -= step.rate * by;
+    w -= rate * by;
   }
 };
 

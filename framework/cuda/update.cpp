@@ -6,6 +6,7 @@
 
 #include "framework/backend.h"
 #include "framework/error.h"
+#include "framework/weight_decay.h"
 
 namespace antichain::cuda {
 namespace {
@@ -62,7 +63,8 @@ std::vector<Part> parts_of(const std::vector<Trained>& trained) {
       Part part{.w = t.w.data<float>() + begin,
                 .dw = t.dw.data<float>() + begin,
                 .rounded = t.rounded ? t.rounded.data<Bf16>() + begin : nullptr,
-                .count = uint32_t(std::min(longest, t.w.elements() - begin))};
+                .count = uint32_t(std::min(longest, t.w.elements() - begin)),
+                .matrix = is_matrix(t.w.shape())};
       for (size_t s = 0; s < t.slots.size(); ++s) part.slots[s] = t.slots[s].data<float>() + begin;
       parts.push_back(part);
     }
@@ -77,6 +79,11 @@ MakeUpdate in_one_launch(UpdateParts update) {
   };
 }
 
-std::map<std::string, MakeUpdate, std::less<>> updates() { return {{"sgd", in_one_launch(sgd)}}; }
+std::map<std::string, MakeUpdate, std::less<>> updates() {
+  return {{"adamw", in_one_launch(adamw)},
+          {"ema", in_one_launch(ema)},
+          {"muon", make_muon},
+          {"sgd", in_one_launch(sgd)}};
+}
 
 }  // namespace antichain::cuda

@@ -22,6 +22,7 @@ struct Part {
   float* slots[most_slots] = {};  // those that the optimiser keeps
   Bf16* rounded = nullptr;        // may be nullptr
   uint32_t count = 0;
+  bool matrix = false;  // whether the parameter is one (framework/weight_decay.h)
 };
 std::vector<Part> parts_of(const std::vector<Trained>&);
 
@@ -32,6 +33,9 @@ MakeUpdate in_one_launch(UpdateParts);
 
 // The engine's table of optimisers, and what carries them out.
 std::map<std::string, MakeUpdate, std::less<>> updates();
+void adamw(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
+void ema(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
+std::unique_ptr<Update> make_muon(std::shared_ptr<const Optimiser>, const Context&, std::vector<Trained>);
 void sgd(Stream, const Optimiser&, const Rate&, const Part* parts, int64_t count);
 
 }  // namespace antichain::cuda

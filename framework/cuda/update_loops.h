@@ -1,9 +1,10 @@
 // Runs an optimiser's rule over the parts of parameters: four numbers at a time, and what is left over one by
-// one. A rule is
+// one. A rule has two functions:
 //
-//   void operator()(const StepNumbers&, float& w, float dw, float (&slots)[n]) const
+//   auto at(const StepNumbers&, bool matrix) const       what it is for a parameter in this step
+//   void operator()(float& w, float dw, float (&slots)[n]) const
 //
-// for one number and its slots. It has the same operations in the same order as on the CPU; neither contracts
+// The second is of what the first returns, for one number and its slots. It has the same operations in the same order as on the CPU; neither contracts
 // a · b + c.
 #pragma once
 
@@ -18,7 +19,7 @@ ANTICHAIN_ANYWHERE inline StepNumbers now(const Rate& rate) {
 
 // Takes `width` numbers at once, the i-th such pack of the part, of a parameter with `kept` slots.
 template <int width, int kept, class Rule>
-ANTICHAIN_ANYWHERE void update_pack(const Rule& rule, const StepNumbers& step, const Part& part, Index i) {
+ANTICHAIN_ANYWHERE void update_pack(const Rule& rule, const Part& part, Index i) {
   using Floats = Pack<width, float>;
   Floats w = reinterpret_cast<const Floats*>(part.w)[i];
   const Floats dw = reinterpret_cast<const Floats*>(part.dw)[i];
@@ -29,7 +30,7 @@ ANTICHAIN_ANYWHERE void update_pack(const Rule& rule, const StepNumbers& step, c
   for (int k = 0; k < width; ++k) {
     float own[most_slots];
     for (int s = 0; s < kept; ++s) own[s] = slots[s].numbers[k];
-    rule(step, w.numbers[k], dw.numbers[k], own);
+    rule(w.numbers[k], dw.numbers[k], own);
     for (int s = 0; s < kept; ++s) slots[s].numbers[k] = own[s];
   }
   reinterpret_cast<Floats*>(part.w)[i] = w;
@@ -47,11 +48,11 @@ void update_parts(Stream stream, const Rule& rule, const Rate& given, const Part
   constexpr int width = 4;        // numbers that a worker takes at a time: 16 bytes
   for_each(stream, count * workers, [=] ANTICHAIN_DEVICE(Index i) {
     const Part part = parts[i / workers];
-    const StepNumbers step = now(given);
+    const auto of_part = rule.at(now(given), part.matrix);
     const Index worker = i % workers, wide = part.count / width;
-    for (Index j = worker; j < wide; j += workers) update_pack<width, kept>(rule, step, part, j);
+    for (Index j = worker; j < wide; j += workers) update_pack<width, kept>(of_part, part, j);
     for (Index j = wide * width + worker; j < part.count; j += workers)
-      update_pack<1, kept>(rule, step, part, j);
+      update_pack<1, kept>(of_part, part, j);
   });
 }
 

@@ -35,6 +35,11 @@ Operators operators() {
           {"stochastic_depth", stochastic_depth_entry()}};
 }
 
-Updates updates() { return {{"sgd", one_by_one(sgd)}}; }
+Updates updates() {
+  return {{"adamw", one_by_one(adamw)},
+          {"ema", one_by_one(ema)},
+          {"muon", one_by_one(muon)},
+          {"sgd", one_by_one(sgd)}};
+}
 
 }  // namespace antichain::cpu

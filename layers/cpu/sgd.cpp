@@ -12,10 +12,10 @@ constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads co
 // Updates w, dw and v element by element, so that neither threads nor vector width change a bit. The compiler
 // removes `has_v` without momentum from the loop.
 template <bool has_v, bool nesterov>
-void pass(const SgdOptions& o, float rate, int64_t n, float* w, const float* dw, float* v) {
+void pass(const SgdOptions& o, float decay, float rate, int64_t n, float* w, const float* dw, float* v) {
 #pragma omp parallel for simd schedule(static) if (n > parallel_elements)
   for (int64_t i = 0; i < n; ++i) {
-    const float g = dw[i] + o.weight_decay * w[i];
+    const float g = dw[i] + decay * w[i];
     float step = g;
     if constexpr (has_v) {
       v[i] = o.momentum * v[i] + g;
@@ -29,14 +29,15 @@ void pass(const SgdOptions& o, float rate, int64_t n, float* w, const float* dw,
 
 void sgd(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
   const SgdOptions& options = static_cast<const Sgd&>(optimiser).options;
+  const float decay = decay_of(options.weight_decay, options.decay_groups, is_matrix(t.w.shape()));
   float* const w = t.w.data<float>();
   const float* const dw = t.dw.data<float>();
   if (t.slots.empty())
-    pass<false, false>(options, rate.value, t.w.elements(), w, dw, nullptr);
+    pass<false, false>(options, decay, rate.value, t.w.elements(), w, dw, nullptr);
   else if (options.nesterov)
-    pass<true, true>(options, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
+    pass<true, true>(options, decay, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
   else
-    pass<true, false>(options, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
+    pass<true, false>(options, decay, rate.value, t.w.elements(), w, dw, t.slots[0].data<float>());
 }
 
 }  // namespace antichain::cpu

@@ -5,6 +5,9 @@
 
 namespace antichain::cpu {
 
+void adamw(Context&, const Optimiser&, const Rate&, const Trained&);
+void ema(Context&, const Optimiser&, const Rate&, const Trained&);
+void muon(Context&, const Optimiser&, const Rate&, const Trained&);
 void sgd(Context&, const Optimiser&, const Rate&, const Trained&);
 
 }  // namespace antichain::cpu

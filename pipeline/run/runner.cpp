@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <set>
+#include <utility>
 
 #include "framework/error.h"
 #include "pipeline/run/action_text.h"
@@ -23,7 +24,8 @@ std::set<NodeId> sent_nodes(const std::vector<Action>& actions, int stage) {
 
 StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& plan, const Schedule& schedule,
                          Mode mode, Transport& transport)
-    : graph_(model.graph()),
+    : model_(model),
+      graph_(model.graph()),
       schedule_(schedule),
       mode_(mode),
       transport_(transport),
@@ -70,6 +72,7 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   for (const auto& [stage, feed] : feeds_) feed->begin_step(source);
   numbers_->begin_step();
   messages_.begin_step();
+  clipped_ = false;
   if (sum_) sum_->begin_step();
   times_.emplace(transport_.rank(), input.traced, device_->stamps(), sheet_);
   timer_.reset();  // that of a step that failed
@@ -172,12 +175,20 @@ void StageRunner::backward(const Action& action, size_t index) {
   if (action.verb != Verb::backward_input) messages_.release(action.stage, Flow::activation);
 }
 
-// Asks the judge, once a step.
+// Asks the clip and the judge, once a step.
 bool StageRunner::may_update() {
+  if (clip_ && !std::exchange(clipped_, true)) clip_gradients();
   return numbers_->allows_update([&] {
     times_->spend(Spent::waiting);  // the judge may ask the other ranks
     device_->before_reading();
   });
+}
+
+void StageRunner::clip_gradients() {
+  times_->spend(Spent::waiting);
+  device_->before_reading();
+  const float factor = clip_(squares_of_gradients(model_));
+  if (factor < 1) scale_gradients(model_, factor);
 }
 
 void StageRunner::update(const Action& action) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/run/gradient_norm.h"
 #include "pipeline/run/input_feed.h"
 #include "pipeline/run/node_calls.h"
 #include "pipeline/run/node_observer.h"
@@ -57,6 +58,9 @@ class StageRunner : private NodeObserver {
   void set_judge(NumberJudge judge, bool decides = true) {
     if (mode_ == Mode::train) numbers_->set_judge(std::move(judge), decides);
   }
+  // With a clip, it is asked in every training step before the judge is, and gradients are scaled as it says.
+  // The schedule has a vote where there are several ranks.
+  void set_clip(GradientClip clip) { clip_ = std::move(clip); }
   // Enters each action's time in the sheet; after a step time counts as `other`. nullptr: there is no sheet.
   void set_time_sheet(TimeSheet* sheet) { sheet_ = sheet; }
   int64_t bytes() const { return memory_.bytes(); }  // of a step's tensors, besides weights and their state
@@ -71,6 +75,7 @@ class StageRunner : private NodeObserver {
   void forward(const Action&);
   void backward(const Action&, size_t index);
   bool may_update();
+  void clip_gradients();
   void update(const Action&);
   // Runs the nodes of an action, then checks their numbers, if `check` is not empty.
   void start(const Action&, const std::function<void()>& nodes, const std::function<void()>& check);
@@ -78,6 +83,7 @@ class StageRunner : private NodeObserver {
   void after_forward(NodeId, int microbatch, const Tensor& y) override;
   void after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) override;
 
+  RankModel& model_;
   const Graph& graph_;
   const Schedule& schedule_;
   const Mode mode_;
@@ -87,7 +93,9 @@ class StageRunner : private NodeObserver {
   std::vector<std::string> labels_;  // of the actions, for the watchdog
   NodeClock clock_;
   NodeWatch watch_;
-  Spoil spoil_;  // a fault on demand
+  GradientClip clip_;
+  bool clipped_ = false;  // the gradients of this step
+  Spoil spoil_;           // a fault on demand
   TimeSheet* sheet_ = nullptr;
   std::optional<StepTimes> times_;  // of the step under way
 

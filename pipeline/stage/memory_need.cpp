@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/update_scratch.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/policy.h"
 
@@ -50,7 +51,8 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
   need.code = library_bytes;
   for (const NodeId id : nodes_of_rank(plan, rank)) {
     need.weights += weight_bytes(graph[id], optimiser);
-    need.scratch = std::max(need.scratch, graph[id].lowering.workspace_bytes);
+    need.scratch = std::max({need.scratch, graph[id].lowering.workspace_bytes,
+                             mode == Mode::train ? update_scratch_bytes(optimiser, graph[id]) : 0});
     need.code += graph[id].lowering.code_bytes;
   }
   return need;

@@ -4,7 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "framework/averaged.h"
 #include "framework/error.h"
+#include "framework/update_scratch.h"
 
 namespace antichain {
 
@@ -38,7 +40,8 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
     std::vector<TensorSpec> x;
     for (NodeId input : node.inputs) x.push_back(graph_[input].output());
 
-    context.workspace(node.lowering.workspace_bytes);  // now, not in the first step
+    context.workspace(std::max(node.lowering.workspace_bytes,
+                               update_scratch_bytes(*optimiser_, node)));  // now, not in the first step
     NodeState& state = state_[id];
     state.kernel = backend.entry(node.op->type()).make(*node.op, x, node.lowering);
     for (size_t i = 0; i < node.signature.params.size(); ++i) {
@@ -52,6 +55,7 @@ RankModel::RankModel(const Graph& lowered, std::vector<NodeId> nodes, Context& c
     for (const TensorSpec& spec : node.lowering.prepared) state.prepared.push_back(backend.tensor(spec));
   }
   lay_out_gradients();
+  begin_averages();
   prepare();
 }
 
@@ -83,6 +87,27 @@ std::unique_ptr<Update> RankModel::make_update(const std::vector<NodeId>& nodes)
   std::vector<Trained> all;
   for (const NodeId id : nodes) std::ranges::copy(trained(id), std::back_inserter(all));
   return context_.backend().make_update(optimiser_, context_, std::move(all));
+}
+
+void RankModel::begin_averages() {
+  if (!averaged(*optimiser_)) return;
+  for (const auto& [id, state] : state_)
+    for (size_t i = 0; i < state.params.size(); ++i)
+      context_.backend().copy(context_, state.params[i], state.slots[i].back());
+}
+
+bool RankModel::swap_averages() {
+  if (!averaged(*optimiser_)) return false;
+  for (const auto& [id, state] : state_)
+    for (size_t i = 0; i < state.params.size(); ++i) {
+      const Tensor &weights = state.params[i], &averages = state.slots[i].back();
+      const Tensor aside = context_.backend().tensor(weights.spec());
+      context_.backend().copy(context_, weights, aside);
+      context_.backend().copy(context_, averages, weights);
+      context_.backend().copy(context_, aside, averages);
+    }
+  prepare();
+  return true;
 }
 
 void RankModel::prepare() {

@@ -48,7 +48,7 @@ class RankModel {
   bool owns(NodeId id) const { return state_.contains(id); }
   NodeState& operator[](NodeId id) { return state_.at(id); }
   const NodeState& operator[](NodeId id) const { return state_.at(id); }
-  Context& context() { return context_; }
+  Context& context() const { return context_; }
   // All parameters' gradients are here, one behind the other: those of NodeState are its parts. The tensor is
   // float32 and flat.
   const Tensor& gradients() const { return gradients_; }
@@ -61,6 +61,12 @@ class RankModel {
   std::unique_ptr<Update> make_update(const std::vector<NodeId>& nodes) const;
   // Has every kernel prepare its parameters. Whoever sets their values otherwise calls it.
   void prepare();
+
+  // Where the optimiser keeps an average of the weights (framework/averaged.h), sets it to the weights.
+  // Whoever gives a new run its weights calls it.
+  void begin_averages();
+  // Exchanges weights and averages, and prepares what they are now. Returns false where there are no averages.
+  bool swap_averages();
 
   // Calls f(full name, value) for every parameter and buffer, in host memory and plain layout, independent of
   // plan and device. It makes one copy at a time, so that memory does not peak here.

@@ -17,6 +17,7 @@
 #include "pipeline/host/stop_signals.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/train/best_watch.h"
+#include "pipeline/train/exchange_norm.h"
 #include "pipeline/train/loader_source.h"
 #include "pipeline/train/step_gather.h"
 #include "pipeline/train/weights_io.h"
@@ -63,11 +64,14 @@ class Trainer {
         boundary_(job_, checkpointer_, options.deadline, lag(), total_ - options.start.step),
         results_(job_, boundary_),
         period_s_before_(options.start.epoch_s) {
-    ANTICHAIN_CHECK(options.on_nan == OnNan::abort || lag() == 0,
+    ANTICHAIN_CHECK(!agree_before_update(options.on_nan, options.clip_norm) || lag() == 0,
                     "steps are apart where ranks agree before an update");
     training_.set_judge(
         [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
-        options.on_nan != OnNan::abort);
+        agree_before_update(options.on_nan, options.clip_norm));
+    if (options.clip_norm > 0)
+      training_.set_clip(
+          [this](const SquaresByName& mine) { return agree_on_clip_factor(mine, options_.clip_norm, job_); });
     training_.set_time_sheet(&time_);
   }
 
@@ -326,9 +330,12 @@ class Trainer {
                   ExitCode::not_a_number);
   }
 
-  // Every image of the test set once; the last batch is padded with samples that count nothing.
+  // Every image of the test set once; the last batch is padded with samples that count nothing. The averages
+  // of the weights are used, where there are any.
   StepResult evaluate() {
     StepResult sum;
+    StopVerdict verdict;
+    model_.swap_averages();
     for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
       test_samples_.position = {.epoch = 0, .batch = batch};
       test_samples_.next.reset();
@@ -336,8 +343,10 @@ class Trainer {
       const StepResult part = testing_.run({.seed = options_.seed, .batch = options_.batch}, test_samples_);
       sum.loss += part.loss;
       sum.correct += part.correct;
-      if (const StopVerdict verdict = boundary_.pass_batch(); !verdict.stop.empty()) stop(verdict);
+      if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;
     }
+    model_.swap_averages();
+    if (!verdict.stop.empty()) stop(verdict);
     job_.activity().doing("waiting for the other ranks to end the evaluation");
     results_.tell(sum);
     return results_.take().sum;
@@ -370,6 +379,8 @@ class Trainer {
 };
 
 }  // namespace
+
+bool agree_before_update(OnNan on_nan, double clip_norm) { return on_nan != OnNan::abort || clip_norm > 0; }
 
 int64_t total_steps(const TrainOptions& options, int64_t batches_per_epoch) {
   const int64_t whole = int64_t(options.epochs) * batches_per_epoch;

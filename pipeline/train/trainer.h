@@ -32,8 +32,9 @@ struct TrainOptions {
   std::function<float(int64_t step, int64_t total_steps)> rate;  // learning rate
   bool trace = false;                                            // record one step after warm-up
   OnNan on_nan = OnNan::abort;
+  double clip_norm = 0;  // what the norm of all gradients may be; 0: anything
   // This says whether a rank may begin a step before the others have ended the last one. It may not where
-  // ranks agree before an update, which they do unless `on_nan` is abort.
+  // ranks agree before an update (agree_before_update).
   Steps between_ranks = Steps::apart;
   bool device_augments = true;       // where it has memory of its own: images travel as bytes
   int64_t evaluate_every = 0;        // steps between evaluations; 0: an epoch
@@ -89,6 +90,10 @@ struct TrainResult {
 // training; the forward-only one for evaluation is made of the same plan.
 TrainResult train(RankModel&, const Profile& profile, const Plan&, const Schedule&, const DataSplits&,
                   Transport&, const TrainOptions&, TrainObserver&);
+
+// Returns whether ranks agree before an update, so that it is a vote of the schedule: on what is not finite,
+// unless `on_nan` is abort, or on the norm of the gradients.
+bool agree_before_update(OnNan, double clip_norm);
 
 // Returns the steps that the options ask for, given the number of whole batches in an epoch.
 int64_t total_steps(const TrainOptions&, int64_t batches_per_epoch);

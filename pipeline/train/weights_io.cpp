@@ -70,6 +70,7 @@ std::vector<std::string> load_weights(RankModel& model, const Weights& weights, 
     from_named(*weights.find(entry.name), plain, origin);  // of other stages, too: the same Error everywhere
     if (model.owns(entry.node)) to_device(plain, value_of(model[entry.node], entry), model.context());
   }
+  model.begin_averages();
   model.prepare();
   return fitted.skipped;
 }

@@ -3,8 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <iterator>
+#include <string>
 
+#include "framework/adamw.h"
+#include "framework/averaged.h"
 #include "framework/bf16.h"
+#include "framework/muon.h"
 #include "framework/sgd.h"
 #include "layers/cpu/backend.h"
 #include "tests/layers/device_memory.h"
@@ -16,7 +21,8 @@ namespace {
 using harness::random_tensor;
 
 // Less than a pack of four, uneven ones, more than a part, and none.
-constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007};
+constexpr int64_t tall = 100 * 3 * 3 * 5, wide = 7 * 13 * 3 * 3;
+constexpr int64_t sizes[] = {1, 3, 4, 64, 1001, 16384, 0, 40'007, tall, wide};
 
 class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public harness::DeviceMemory {
  protected:
@@ -30,32 +36,45 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
     EXPECT_EQ(std::memcmp(here(ours).raw(), theirs.raw(), size_t(theirs.bytes())), 0)
         << what << " of " << theirs.elements();
   }
-  // Two steps, so that momentum counts.
-  void check(const SgdOptions& options) const {
+  // Every other parameter is a matrix, which may decay where a vector does not; the last are kernels, one taller
+  // than wide and one wider than tall.
+  static Tensor parameter(size_t i, uint64_t key) {
+    const Tensor flat = random_tensor(sizes[i], key);
+    if (sizes[i] == tall) return Tensor({{100, 3, 3, 5}}, flat.storage());
+    if (sizes[i] == wide) return Tensor({{7, 13, 3, 3}}, flat.storage());
+    return i % 2 == 0 ? flat : Tensor({{sizes[i], 1}}, flat.storage());
+  }
+  // Three steps, so that what is kept from step to step counts.
+  void check(const std::shared_ptr<const Optimiser>& optimiser) const {
     register_cpu_backend();
     const Backend& cpu = backend("cpu");
     Context of_cpu(cpu);
-    const auto sgd = std::make_shared<Sgd>(options);
     std::vector<Trained> ours, theirs;
-    for (const int64_t n : sizes) {
-      const auto key = uint64_t(n);
-      theirs.push_back({random_tensor(n, key + 1), random_tensor(n, key + 2), {}, {}});
+    for (size_t i = 0; i < std::size(sizes); ++i) {
+      const auto key = uint64_t(sizes[i]);
+      theirs.push_back({parameter(i, key + 1), parameter(i, key + 2), {}, {}});
       Trained& t = theirs.back();
-      if (!sgd->slots({}).empty()) t.slots.push_back(random_tensor(n, key + 3));
+      for (const std::string& slot : optimiser->slots({"", t.w.shape(), {}})) {
+        t.slots.push_back(Tensor::host(t.w.spec()));
+        EXPECT_NE(slot, "");
+      }
       ours.push_back({there(t.w), there(t.dw), {}, {}});
       for (const Tensor& slot : t.slots) ours.back().slots.push_back(there(slot));
-      if (n % 2 == 0 && device_->name() != "cpu") ours.back().rounded = device_->tensor({{n}, DType::bf16});
+      if (sizes[i] % 2 == 0 && device_->name() != "cpu")
+        ours.back().rounded = device_->tensor({t.w.shape(), DType::bf16});
     }
-    const std::unique_ptr<Update> update = device_->make_update(sgd, *context_, ours),
-                                  of_theirs = cpu.make_update(sgd, of_cpu, theirs);
-    for (const float rate : {0.1f, 0.03f}) {
-      update->run(*context_, rate);
-      of_theirs->run(of_cpu, rate);
+    const std::unique_ptr<Update> update = device_->make_update(optimiser, *context_, ours),
+                                  of_theirs = cpu.make_update(optimiser, of_cpu, theirs);
+    uint64_t step = 0;
+    for (const float rate : {0.1f, 0.03f, 0.02f}) {
+      update->run(*context_, {rate, step});
+      of_theirs->run(of_cpu, {rate, step++});
     }
     for (size_t i = 0; i < ours.size(); ++i) {
       expect_same(ours[i].w, theirs[i].w, "weights");
       expect_same(ours[i].dw, theirs[i].dw, "gradients");
-      if (!ours[i].slots.empty()) expect_same(ours[i].slots[0], theirs[i].slots[0], "momentum");
+      for (size_t slot = 0; slot < ours[i].slots.size(); ++slot)
+        expect_same(ours[i].slots[slot], theirs[i].slots[slot], "slot " + std::to_string(slot));
       if (!ours[i].rounded) continue;
       const Tensor rounded = here(ours[i].rounded);
       for (int64_t k = 0; k < rounded.elements(); ++k)
@@ -65,8 +84,42 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
 };
 
 TEST_P(UpdateAtOnce, HasTheBitsOfTheCpu) {
-  for (const float momentum : {0.0f, 0.9f})
-    for (const bool nesterov : {false, true}) check({.momentum = momentum, .nesterov = nesterov});
+  for (const DecayGroups groups : {DecayGroups::all, DecayGroups::weights}) {
+    for (const float momentum : {0.0f, 0.9f})
+      for (const bool nesterov : {false, true})
+        check(std::make_shared<Sgd>(
+            SgdOptions{.momentum = momentum, .nesterov = nesterov, .decay_groups = groups}));
+    const auto adamw = std::make_shared<AdamW>(AdamWOptions{.weight_decay = 0.3, .decay_groups = groups});
+    check(adamw);
+    check(std::make_shared<Averaged>(adamw, 0.75));
+    for (const bool nesterov : {false, true})
+      check(std::make_shared<Muon>(MuonOptions{.nesterov = nesterov, .adamw = {.decay_groups = groups}}));
+  }
+}
+
+// A vector goes where it would go without decay, and a matrix does not.
+TEST_P(UpdateAtOnce, LetsDecayWhatItIsToldTo) {
+  const auto trained = [&](const std::shared_ptr<const Optimiser>& optimiser, size_t i) {
+    const Trained t{there(parameter(i, 1)), there(parameter(i, 2)), {}, {}};
+    std::vector<Trained> all = {t};
+    while (all[0].slots.size() < optimiser->slots({}).size())
+      all[0].slots.push_back(device_->tensor(t.w.spec()));
+    device_->make_update(optimiser, *context_, all)->run(*context_, 0.1f);
+    const Tensor w = here(t.w);
+    return std::vector<float>(w.data<float>(), w.data<float>() + w.elements());
+  };
+  const auto expect = [&](const auto& made) {
+    EXPECT_EQ(trained(made(0.f, DecayGroups::all), 4), trained(made(0.5f, DecayGroups::weights), 4));
+    EXPECT_NE(trained(made(0.f, DecayGroups::all), 4), trained(made(0.5f, DecayGroups::all), 4));
+    EXPECT_EQ(trained(made(0.5f, DecayGroups::all), 3), trained(made(0.5f, DecayGroups::weights), 3));
+    EXPECT_NE(trained(made(0.f, DecayGroups::all), 3), trained(made(0.5f, DecayGroups::weights), 3));
+  };
+  expect([](float decay, DecayGroups groups) {
+    return std::make_shared<Sgd>(SgdOptions{.weight_decay = decay, .decay_groups = groups});
+  });
+  expect([](float decay, DecayGroups groups) {
+    return std::make_shared<AdamW>(AdamWOptions{.weight_decay = decay, .decay_groups = groups});
+  });
 }
 
 // The rate is what stands in the device's memory when the update runs.

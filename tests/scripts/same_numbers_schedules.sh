@@ -5,6 +5,7 @@
 #
 #   tests/scripts/same_numbers_schedules.sh build/antichain table.csv              all models: some hours
 #   tests/scripts/same_numbers_schedules.sh build/antichain table.csv resnet20     some of them
+#   OPTIONS='--optimiser adamw --clip-norm 1 --ema 0.9' tests/scripts/…             with other options of train
 #
 # Rows that the table has already are not run again, so that it can be made in several goes. One profile per
 # model and precision serves all its plans.
@@ -12,6 +13,7 @@ set -uo pipefail
 program=$1 table=$2
 shift 2
 models=("$@")
+read -ra options <<<"${OPTIONS:-}"
 [ $# -gt 0 ] || models=(resnet20 squeezenet1_0 mobilenet_v2 mobilenet_v3_large efficientnet_b0 alexnet resnet18
                         vgg16 densenet121 resnet50 inception_v3 resnext50 convnext_tiny resnet101 resnext101)
 schedules=(1f1b gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v)
@@ -26,7 +28,7 @@ bad=0
 state() {
   timeout 900 "$@" --model "$model" --precision "$precision" --batch 24 --microbatches 12 --dataset synthetic \
     --steps 3 --lr 0.01 --lr-schedule constant --warmup-steps 0 --profile "$folder/profile.json" \
-    --metrics "$folder/metrics.json" >"$folder/out" 2>&1 || return
+    --metrics "$folder/metrics.json" "${options[@]}" >"$folder/out" 2>&1 || return
   sed -nE 's/.*"state":"([0-9a-f]+)".*/\1/p' "$folder/metrics.json"
 }
 

@@ -51,8 +51,8 @@ TEST(FollowRecipe, LeavesWhatIsGiven) {
   EXPECT_EQ(o.network.batch, 24);
   EXPECT_EQ(o.rate.peak, 0.7);
   EXPECT_EQ(o.rate.schedule, "step");
-  EXPECT_EQ(o.sgd.momentum, 0.5f);
-  EXPECT_EQ(o.sgd.weight_decay, 0.1f);
+  EXPECT_EQ(o.optimiser.momentum, 0.5f);
+  EXPECT_EQ(o.optimiser.weight_decay, 0.1f);
   const RateCourse course = rate_course(o, batches);
   EXPECT_EQ(course.options.warmup_steps, 5);
   EXPECT_EQ(course.steps, 2 * batches);

@@ -27,11 +27,12 @@ TEST(TrainOptionKinds, AreThese) {
       {"network",
        {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision", "soft-labels",
         "stochastic-depth"}},
-      {"recipe", {"batch",       "crop",        "cutmix",          "erase",         "evaluate-every",
-                  "flip",        "lr",          "lr-decay",        "lr-final",      "lr-milestones",
-                  "lr-rise",     "lr-schedule", "microbatches",    "mixup",         "momentum",
-                  "nesterov",    "seed",        "trivial-augment", "warmup-epochs", "warmup-steps",
-                  "weight-decay"}},
+      {"recipe", {"batch",          "beta1",        "beta2",       "clip-norm",    "crop",
+                  "cutmix",         "decay-groups", "ema",         "epsilon",      "erase",
+                  "evaluate-every", "flip",         "lr",          "lr-decay",     "lr-final",
+                  "lr-milestones",  "lr-rise",      "lr-schedule", "microbatches", "mixup",
+                  "momentum",       "nesterov",     "optimiser",   "seed",         "trivial-augment",
+                  "warmup-epochs",  "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
       {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
@@ -78,7 +79,7 @@ TEST(TrainOptionKinds, NesterovIsSaidEitherWayAndTheLastWordCounts) {
     std::vector<std::string> all = {"train", "--model", "resnet20"};
     all.insert(all.end(), words.begin(), words.end());
     parse_and_run(app, all);
-    return options.nesterov;
+    return options.optimiser.nesterov;
   };
   EXPECT_TRUE(nesterov({}));
   EXPECT_TRUE(nesterov({"--nesterov"}));

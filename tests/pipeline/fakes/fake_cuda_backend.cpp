@@ -15,7 +15,9 @@ namespace antichain {
 // The passes of framework/cuda, as loops that go into a stream.
 namespace cuda {
 
-// framework/cuda/sgd.cu, compiled for the host.
+// framework/cuda/adamw.cu, ema.cu and sgd.cu, compiled for the host.
+void adamw_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
+void ema_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void sgd_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 
 namespace {
@@ -45,6 +47,12 @@ void find_non_finite(Stream s, const Bf16* v, int64_t count, int* found) {
     for (int64_t i = 0; i < count; ++i)
       if (!(float(v[i]) - float(v[i]) == 0)) *found = 1;
   });
+}
+void adamw(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
+  test::fake_cuda::launch(stream, [=, &optimiser] { adamw_now(nullptr, optimiser, rate, parts, count); });
+}
+void ema(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
+  test::fake_cuda::launch(stream, [=, &optimiser] { ema_now(nullptr, optimiser, rate, parts, count); });
 }
 void sgd(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
   test::fake_cuda::launch(stream, [=, &optimiser] { sgd_now(nullptr, optimiser, rate, parts, count); });

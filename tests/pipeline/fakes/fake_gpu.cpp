@@ -169,12 +169,13 @@ FakeGpu::FakeGpu() {
     };
     kernels_[type] = entry;
   }
-  updates_["sgd"] = [](std::shared_ptr<const Optimiser> optimiser, const Context& context,
-                       std::vector<Trained> trained) {
-    const size_t parameters = trained.size();
-    return std::make_unique<LateUpdate>(cpu().make_update(std::move(optimiser), context, std::move(trained)),
-                                        parameters);
-  };
+  for (const char* name : {"adamw", "ema", "muon", "sgd"})
+    updates_[name] = [](std::shared_ptr<const Optimiser> optimiser, const Context& context,
+                        std::vector<Trained> trained) {
+      const size_t parameters = trained.size();
+      return std::make_unique<LateUpdate>(
+          cpu().make_update(std::move(optimiser), context, std::move(trained)), parameters);
+    };
 }
 
 FakeGpu& FakeGpu::the() {

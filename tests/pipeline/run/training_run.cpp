@@ -82,7 +82,9 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
         const Profile profile = priced_by_flops(unpriced(graph, device.description(), *c.optimiser));
         const Plan plan = make_plan(profile, ranks);
         validate(plan, profile);
-        const Schedule schedule = make_schedule(profile, plan, c.microbatches);
+        const bool agree = agree_before_update(c.on_nan, c.clip_norm);
+        Schedule schedule = make_schedule(profile, plan, c.microbatches);
+        if (c.clip_norm > 0 && ranks > 1) schedule = with_votes(std::move(schedule));
         validate(schedule, profile, plan);
         RankModel model(graph, nodes_of_rank(plan, transport.rank()), context, c.seed, c.optimiser);
         Recorder recorder(run, c);
@@ -94,7 +96,8 @@ TrainingRun train_on_threads(const TrainingCase& c, int ranks, const MakePlan& m
             .augment = c.augment,
             .rate = [&c](int64_t step, int64_t) { return c.rate * std::pow(c.decay, float(step)); },
             .on_nan = c.on_nan,
-            .between_ranks = c.on_nan == OnNan::abort ? c.between_ranks : Steps::apart,
+            .clip_norm = c.clip_norm,
+            .between_ranks = agree ? Steps::apart : c.between_ranks,
             .device_augments = c.device_augments,
             .evaluate_every = c.evaluate_every,
             .patience = c.patience,

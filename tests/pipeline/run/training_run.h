@@ -37,7 +37,8 @@ struct TrainingCase {
   Precision precision = Precision::float32;
   bool epoch = false;  // train a whole epoch and evaluate instead of `steps`
   OnNan on_nan = OnNan::abort;
-  Steps between_ranks = Steps::overlapped;  // where `on_nan` allows it
+  double clip_norm = 0;
+  Steps between_ranks = Steps::overlapped;  // where ranks do not agree before an update
   float rate = 0.05f, decay = 1;            // the rate is multiplied by it after each step
   double aux = 0;                           // weight of Inception's auxiliary loss
   int epochs = 0;                           // so many epochs of `steps` steps, each evaluated

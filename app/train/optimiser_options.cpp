@@ -1,0 +1,175 @@
+#include "app/train/optimiser_options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <vector>
+
+#include "app/cli/checks.h"
+#include "framework/averaged.h"
+#include "framework/error.h"
+#include "framework/muon.h"
+
+namespace antichain {
+namespace {
+
+constexpr const char* training = "Training";
+
+DecayGroups parse_decay_groups(const OptimiserOptions& o) {
+  return o.decay_groups == "all" ? DecayGroups::all : DecayGroups::weights;
+}
+
+AdamWOptions adamw_of(const OptimiserOptions& o) {
+  return {.beta1 = o.beta1,
+          .beta2 = o.beta2,
+          .epsilon = o.epsilon,
+          .weight_decay = o.weight_decay,
+          .decay_groups = parse_decay_groups(o)};
+}
+
+// A Choice is an optimiser that --optimiser takes. The values of `usual` are those of PyTorch's class; SGD has
+// those of the model's recipe in their place.
+struct Choice {
+  const char* name;
+  OptimiserOptions usual;
+  double usual_peak = 0;
+  std::vector<const char*> own;  // the options that it has besides --weight-decay and --decay-groups
+  std::function<std::shared_ptr<const Optimiser>(const OptimiserOptions&)> make;
+};
+
+const std::vector<Choice>& choices() {
+  static const std::vector<Choice> all = {
+      {.name = "sgd",
+       .usual = {},
+       .own = {"--momentum", "--nesterov"},
+       .make =
+           [](const OptimiserOptions& o) {
+             return std::make_shared<Sgd>(SgdOptions{.momentum = o.momentum,
+                                                     .weight_decay = o.weight_decay,
+                                                     .nesterov = o.nesterov,
+                                                     .decay_groups = parse_decay_groups(o)});
+           }},
+      {.name = "adamw",
+       .usual = {.weight_decay = 1e-2f, .decay_groups = "weights"},
+       .usual_peak = 1e-3,
+       .own = {"--beta1", "--beta2", "--epsilon"},
+       .make = [](const OptimiserOptions& o) { return std::make_shared<AdamW>(adamw_of(o)); }},
+      {.name = "muon",
+       .usual = {.momentum = MuonOptions().momentum, .weight_decay = 0.1f, .decay_groups = "weights"},
+       .usual_peak = 1e-3,
+       .own = {"--momentum", "--nesterov", "--beta1", "--beta2", "--epsilon"},
+       .make =
+           [](const OptimiserOptions& o) {
+             return std::make_shared<Muon>(
+                 MuonOptions{.momentum = o.momentum, .nesterov = o.nesterov, .adamw = adamw_of(o)});
+           }},
+  };
+  return all;
+}
+
+const Choice& choice(const OptimiserOptions& o) {
+  const auto it = std::ranges::find(choices(), o.name, &Choice::name);
+  ANTICHAIN_CHECK(it != choices().end(), "the command line has checked the name");
+  return *it;
+}
+
+bool has(const Choice& choice, std::string_view option) {
+  return std::ranges::find(choice.own, option) != choice.own.end();
+}
+
+void add_adaptive_options(CLI::App& app, OptimiserOptions& o) {
+  const double most = std::nextafter(1., 0.);  // with 1 nothing would ever be forgotten
+  CLI::Option* beta1 = app.add_option("--beta1", o.beta1, "adamw, muon: the mean gradient's decay a step");
+  check_number(beta1, 0, most)->type_name("X")->capture_default_str()->group(training);
+  CLI::Option* beta2 = app.add_option("--beta2", o.beta2, "adamw, muon: the mean square's decay a step");
+  check_number(beta2, 0, most)->type_name("X")->capture_default_str()->group(training);
+  CLI::Option* epsilon =
+      app.add_option("--epsilon", o.epsilon, "adamw, muon: added to the root of the mean square");
+  check_number(epsilon, 1e-30, 1)->type_name("X")->capture_default_str()->group(training);
+}
+
+void add_decay_options(CLI::App& app, OptimiserOptions& o) {
+  CLI::Option* decay = app.add_option(
+      "--weight-decay", o.weight_decay,
+      "sgd: times the weight, added to its gradient; else times the rate, the share that a weight loses");
+  check_number(decay, 0, 1e6)
+      ->type_name("X")
+      ->default_str("the recipe's; adamw: 0.01; muon: 0.1")
+      ->group(training);
+  CLI::Option* groups =
+      app.add_option("--decay-groups", o.decay_groups,
+                     "what weight decay is for: all parameters, or weights, which are convolutions' kernels "
+                     "and matrices but neither biases nor the scales and shifts of normalisation");
+  check_name(groups, "group of parameters", {"all", "weights"})
+      ->type_name("NAME")
+      ->default_str("sgd: all; else weights")
+      ->group(training);
+}
+
+}  // namespace
+
+void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
+  std::vector<std::string> names;
+  for (const Choice& choice : choices()) names.emplace_back(choice.name);
+  CLI::Option* name =
+      app.add_option("--optimiser", o.name,
+                     "sgd: stochastic gradient descent with momentum; adamw: Adam with "
+                     "decoupled weight decay; muon: orthogonal steps for convolutions' kernels, "
+                     "AdamW for all else");
+  check_name(name, "optimiser", names)->type_name("NAME")->capture_default_str()->group(training);
+  CLI::Option* momentum =
+      app.add_option("--momentum", o.momentum, "sgd, muon: the mean gradient's decay a step");
+  check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's; muon: 0.95")->group(training);
+  app.add_flag("--nesterov,!--no-nesterov", o.nesterov,
+               "sgd, muon: Nesterov's momentum [the default]; --no-nesterov: plain momentum")
+      ->group(training);
+  add_adaptive_options(app, o);
+  add_decay_options(app, o);
+  CLI::Option* clip = app.add_option(
+      "--clip-norm", o.clip_norm,
+      "scale the gradients of a step where the norm of all of them is larger; all ranks agree on it before "
+      "they update, so steps do not overlap");
+  check_number(clip, 0, 1e30)->type_name("X")->default_str("0: they stay as they are")->group(training);
+  CLI::Option* ema =
+      app.add_option("--ema", o.ema,
+                     "keep an average of the weights, with this decay a step: it is what is evaluated, and "
+                     "--results has it as weights-ema.h5");
+  check_number(ema, 0, std::nextafter(1., 0.))
+      ->type_name("X")
+      ->default_str("0: there is none")
+      ->group(training);
+}
+
+void follow_recipe(const CLI::App& train, const Recipe& recipe, OptimiserOptions& o) {
+  const auto open = [&](const char* option) { return train.get_option(option)->count() == 0; };
+  OptimiserOptions usual = choice(o).usual;
+  if (o.name == "sgd") usual.momentum = recipe.sgd.momentum, usual.weight_decay = recipe.sgd.weight_decay;
+  if (open("--momentum")) o.momentum = usual.momentum;
+  if (open("--weight-decay")) o.weight_decay = usual.weight_decay;
+  if (open("--decay-groups")) o.decay_groups = usual.decay_groups;
+}
+
+double usual_peak(const OptimiserOptions& o, const Recipe& recipe, int batch) {
+  return o.name == "sgd" ? peak_for(recipe, batch) : choice(o).usual_peak;
+}
+
+void check_optimiser_options(const CLI::App& train, const OptimiserOptions& o) {
+  for (const Choice& other : choices())
+    for (const char* option : other.own) {
+      if (train.get_option(option)->count() == 0 || has(choice(o), option)) continue;
+      throw Error(
+          fmt::format("{} belongs to the optimiser {}, but this run's is {}", option, other.name, o.name),
+          fmt::format("leave it out, or say --optimiser {}", other.name), ExitCode::usage);
+    }
+}
+
+std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions& o) {
+  const std::shared_ptr<const Optimiser> optimiser = choice(o).make(o);
+  return o.ema > 0 ? std::make_shared<Averaged>(optimiser, o.ema) : optimiser;
+}
+
+}  // namespace antichain

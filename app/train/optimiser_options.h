@@ -1,0 +1,38 @@
+// These options of `antichain train` describe the optimiser: its name, its own settings, and which parameters
+// weight decay is for.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/cli/cli_forward.h"
+#include "framework/adamw.h"
+#include "framework/sgd.h"
+#include "models/recipe.h"
+
+namespace antichain {
+
+struct OptimiserOptions {
+  std::string name = "sgd";
+  float momentum = SgdOptions().momentum, weight_decay = SgdOptions().weight_decay;
+  bool nesterov = true;
+  double beta1 = AdamWOptions().beta1, beta2 = AdamWOptions().beta2, epsilon = AdamWOptions().epsilon;
+  std::string decay_groups = "all";
+  double clip_norm = 0;  // 0: gradients are not clipped
+  double ema = 0;        // decay of the weights' average; 0: there is none
+};
+
+void add_optimiser_options(CLI::App&, OptimiserOptions&);
+
+// Gives the options that the command line leaves open their values: the recipe's with its optimiser, which is
+// SGD, and the optimiser's own with another.
+void follow_recipe(const CLI::App& train, const Recipe&, OptimiserOptions&);
+// Returns the peak rate of steps of `batch` samples where the command line leaves it open.
+double usual_peak(const OptimiserOptions&, const Recipe&, int batch);
+
+// Throws a usage Error when an option was given that the optimiser has no use for.
+void check_optimiser_options(const CLI::App& train, const OptimiserOptions&);
+
+std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions&);
+
+}  // namespace antichain

@@ -1,0 +1,34 @@
+#include "framework/muon.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace antichain {
+
+std::string Muon::str() const {
+  return fmt::format("Muon with momentum {} of kernels, else {}", options.momentum,
+                     AdamW(options.adamw).str());
+}
+
+std::vector<std::string> Muon::slots(const ParamSpec& spec) const {
+  if (is_orthogonalised(spec.shape)) return {"momentum_buffer"};
+  return AdamW(options.adamw).slots(spec);
+}
+
+int64_t Muon::scratch_bytes(const TensorSpec& spec) const {
+  if (!is_orthogonalised(spec.shape)) return 0;
+  return MuonScratch(matrix_of(spec.shape), spec.elements()).end * int64_t(sizeof(float));
+}
+
+MuonFactors factors_of(const MuonOptions& o, const Shape& shape) {
+  const MatrixSize size = matrix_of(shape);
+  return {.of_mean = float(1 - double(o.momentum)),
+          .momentum = o.momentum,
+          .nesterov = o.nesterov,
+          .decay = o.adamw.weight_decay,
+          .scale = 0.2 * std::sqrt(double(std::max(size.rows, size.columns)))};
+}
+
+}  // namespace antichain

@@ -1,0 +1,22 @@
+// A sum of squares in an order that depends on nothing but the count, in double precision. The square of a
+// float is exact there.
+#pragma once
+
+#include <cstdint>
+
+namespace antichain {
+
+// The lanes are independent sums, so that compilers make vectors of them.
+constexpr double sum_of_squares(const float* x, int64_t count) {
+  constexpr int lanes = 8;
+  double sums[lanes] = {};
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes)
+    for (int lane = 0; lane < lanes; ++lane) sums[lane] += double(x[i + lane]) * double(x[i + lane]);
+  for (int lane = 0; i < count; ++i, ++lane) sums[lane] += double(x[i]) * double(x[i]);
+  double sum = 0;
+  for (const double lane : sums) sum += lane;
+  return sum;
+}
+
+}  // namespace antichain

@@ -1,0 +1,34 @@
+// Runs AdamW (framework/adamw.h) over one parameter.
+#include "framework/adamw.h"
+
+#include <cmath>
+
+#include "layers/cpu/updates.h"
+
+namespace antichain::cpu {
+namespace {
+
+constexpr int64_t parallel_elements = 1 << 16;  // below it a team of threads costs more than it gives
+
+}  // namespace
+
+// It goes element by element, so that neither threads nor vector width change a bit.
+void adamw(Context&, const Optimiser& optimiser, const Rate& rate, const Trained& t) {
+  const AdamWStep s =
+      step_of(static_cast<const AdamW&>(optimiser).options, {rate.step, rate.value}, is_matrix(t.w.shape()));
+  const float root = std::sqrt(s.square_scale);
+  const int64_t n = t.w.elements();
+  float *const w = t.w.data<float>(), *const m = t.slots[0].data<float>(),
+               *const v = t.slots[1].data<float>();
+  const float* const dw = t.dw.data<float>();
+#pragma omp parallel for simd schedule(static) if (n > parallel_elements)
+  for (int64_t i = 0; i < n; ++i) {
+    const float g = dw[i];
+    const float decayed = w[i] * s.kept;
+    m[i] += s.of_mean * (g - m[i]);
+    v[i] = s.beta2 * v[i] + s.of_square * (g * g);
+    w[i] = decayed - s.length * (m[i] / (std::sqrt(v[i]) / root + s.epsilon));
+  }
+}
+
+}  // namespace antichain::cpu
