@@ -1,6 +1,6 @@
 // This is AdamW: Adam's adaptive steps with decoupled weight decay, as PyTorch's torch.optim.AdamW defines
-// them (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, algorithm 2; Kingma and Ba,
-// "Adam: A Method for Stochastic Optimization", ICLR 2015):
+// them (Loshchilov and Hutter, "Decoupled Weight Decay Regularization", ICLR 2019, algorithm 2; Kingma and
+// Ba, "Adam: A Method for Stochastic Optimization", ICLR 2015):
 //
 //   w ← w · (1 − rate · weight_decay)
 //   m ← m + (1 − beta1) · (dw − m)

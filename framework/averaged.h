@@ -5,8 +5,8 @@
 //
 //   e ← e + (1 − decay) · (w − e)        after each update of w
 //
-// e is the slot "ema", the last of a parameter. Where a run begins it is the initial weights. Whoever draws or
-// reads weights sets it (RankModel::begin_averages).
+// e is the slot "ema", the last of a parameter. Where a run begins it is the initial weights. Whoever draws
+// or reads weights sets it (RankModel::begin_averages).
 #pragma once
 
 #include "framework/optimiser.h"

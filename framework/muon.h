@@ -7,10 +7,10 @@
 //   w ← w · (1 − rate · weight_decay)
 //   w ← w − rate · 0.2 · √max(rows, columns) · orthogonal(u)          framework/newton_schulz.h
 //
-// It is for convolutions' kernels, K x C x R x S, as matrices of K rows, which is what the authors do in their
-// networks of convolutions. Everything else follows AdamW with the same rate and decay: biases, the scales
-// and shifts of normalisation, and the matrices of linear layers, of which the last is the classifier. m is
-// the slot "momentum_buffer" of a kernel; the other parameters have AdamW's slots.
+// It is for convolutions' kernels, K x C x R x S, as matrices of K rows, which is what the authors do in
+// their networks of convolutions. Everything else follows AdamW with the same rate and decay: biases, the
+// scales and shifts of normalisation, and the matrices of linear layers, of which the last is the classifier.
+// m is the slot "momentum_buffer" of a kernel; the other parameters have AdamW's slots.
 #pragma once
 
 #include "framework/adamw.h"
@@ -41,8 +41,8 @@ class Muon : public Optimiser, public NeedsScratch {
 inline bool is_orthogonalised(const Shape& shape) { return shape.rank() >= 4; }
 inline MatrixSize matrix_of(const Shape& shape) { return {shape[0], shape.elements() / shape[0]}; }
 
-// A MuonScratch says where an update has its matrices in the scratch memory, in floats from its begin: sums of
-// squares (doubles, one a row), u as the parameter lies and as a matrix, X and another like it, A, and A².
+// A MuonScratch says where an update has its matrices in the scratch memory, in floats from its begin: sums
+// of squares (doubles, one a row), u as the parameter lies and as a matrix, X and another like it, A, and A².
 struct MuonScratch {
   explicit constexpr MuonScratch(const MatrixSize& size, int64_t stored)
       : u(2 * size.rows),

@@ -1,6 +1,6 @@
 // Weight decay pulls parameters towards zero. It may leave out biases, the scales and shifts of normalisation
-// and other vectors, for which it does nothing useful (He et al., "Bag of Tricks for Image Classification with
-// Convolutional Neural Networks", CVPR 2019, section 3.1, "no bias decay").
+// and other vectors, for which it does nothing useful (He et al., "Bag of Tricks for Image Classification
+// with Convolutional Neural Networks", CVPR 2019, section 3.1, "no bias decay").
 #pragma once
 
 #include "framework/tensor.h"

@@ -31,8 +31,8 @@ AdamWOptions adamw_of(const OptimiserOptions& o) {
           .decay_groups = parse_decay_groups(o)};
 }
 
-// A Choice is an optimiser that --optimiser takes. The values of `usual` are those of PyTorch's class; SGD has
-// those of the model's recipe in their place.
+// A Choice is an optimiser that --optimiser takes. The values of `usual` are those of PyTorch's class; SGD
+// has those of the model's recipe in their place.
 struct Choice {
   const char* name;
   OptimiserOptions usual;

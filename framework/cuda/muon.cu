@@ -12,7 +12,8 @@
 namespace antichain::cuda {
 namespace {
 
-// c ← a b, row by row: rows x inner times inner x columns. Each number is a sum in the order of the inner index.
+// c ← a b, row by row: rows x inner times inner x columns. Each number is a sum in the order of the inner
+// index.
 void multiply(Stream stream, const float* a, const float* b, float* c, Index rows, Index inner,
               Index columns) {
   for_each(stream, int64_t(rows) * columns, [=] ANTICHAIN_DEVICE(Index i) {
@@ -109,7 +110,8 @@ class MuonUpdate : public Update {
 
 }  // namespace
 
-// A kernel's layout has the output channels outermost, so its rows are the filters, whatever the order within.
+// A kernel's layout has the output channels outermost, so its rows are the filters, whatever the order
+// within.
 std::unique_ptr<Update> make_muon(std::shared_ptr<const Optimiser> optimiser, const Context& context,
                                   std::vector<Trained> trained) {
   return std::make_unique<MuonUpdate>(std::move(optimiser), context, std::move(trained));

@@ -65,7 +65,8 @@ class RankModel {
   // Where the optimiser keeps an average of the weights (framework/averaged.h), sets it to the weights.
   // Whoever gives a new run its weights calls it.
   void begin_averages();
-  // Exchanges weights and averages, and prepares what they are now. Returns false where there are no averages.
+  // Exchanges weights and averages, and prepares what they are now. Returns false where there are no
+  // averages.
   bool swap_averages();
 
   // Calls f(full name, value) for every parameter and buffer, in host memory and plain layout, independent of

@@ -36,8 +36,8 @@ class UpdateAtOnce : public ::testing::TestWithParam<harness::Engine>, public ha
     EXPECT_EQ(std::memcmp(here(ours).raw(), theirs.raw(), size_t(theirs.bytes())), 0)
         << what << " of " << theirs.elements();
   }
-  // Every other parameter is a matrix, which may decay where a vector does not; the last are kernels, one taller
-  // than wide and one wider than tall.
+  // Every other parameter is a matrix, which may decay where a vector does not; the last are kernels, one
+  // taller than wide and one wider than tall.
   static Tensor parameter(size_t i, uint64_t key) {
     const Tensor flat = random_tensor(sizes[i], key);
     if (sizes[i] == tall) return Tensor({{100, 3, 3, 5}}, flat.storage());

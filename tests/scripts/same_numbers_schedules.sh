@@ -5,7 +5,7 @@
 #
 #   tests/scripts/same_numbers_schedules.sh build/antichain table.csv              all models: some hours
 #   tests/scripts/same_numbers_schedules.sh build/antichain table.csv resnet20     some of them
-#   OPTIONS='--optimiser adamw --clip-norm 1 --ema 0.9' tests/scripts/…             with other options of train
+#   OPTIONS='--optimiser adamw --clip-norm 1 --ema 0.9' tests/scripts/…       with other options of train
 #
 # Rows that the table has already are not run again, so that it can be made in several goes. One profile per
 # model and precision serves all its plans.
