@@ -9,16 +9,17 @@
 //   way    fill(E) + M (f + i) + w₀ + u₀: the first stage's rank has sent a micro-batch as far as this stage
 //          before the stage begins, and it needs the last gradient back before its last weight half
 //
-// A waist is a node that every other node is before or after. A stage that holds a waist needs all such stages
-// before it, and all such stages after it need it. So where every stage holds a waist, fill(E) and trip(D) are
-// sums over whole stages. Where some stage holds none, trip(D) is the longest way of forwards and input halves
-// beyond some maximal node of D, for the node where it is shortest, and fill(E) leaves out the stages without a
-// waist, or is the longest way before some node that can be next after E, whichever is more. The two cases are
-// tested apart.
+// A waist is a node that every other node is before or after. A stage that holds a waist needs all such
+// stages before it, and all such stages after it need it. So where every stage holds a waist, fill(E) and
+// trip(D) are sums over whole stages. Where some stage holds none, trip(D) is the longest way of forwards
+// and input halves beyond some maximal node of D, for the node where it is shortest, and fill(E) leaves out
+// the stages without a waist, or is the longest way before some node that can be next after E, whichever is
+// more. The two cases are tested apart.
 //
-// Dynamic programming over the antichain DAG tests for a period T whether some cut keeps all three within T, and
-// bisection finds the least such T. Each test keeps, of the down-sets where a stage may begin, the best for each
-// bound on its own. That can only make the bound smaller; on a chain all three are best at the same one.
+// Dynamic programming over the antichain DAG tests for a period T whether some cut keeps all three within T,
+// and bisection finds the least such T. Each test keeps, of the down-sets where a stage may begin, the best
+// for each bound on its own. That can only make the bound smaller; on a chain all three are best at the same
+// one.
 #pragma once
 
 #include "partition/plan/plan_options.h"
