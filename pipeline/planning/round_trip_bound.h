@@ -4,8 +4,8 @@
 // and u for its update. A stage that ends at the down-set D begins at E:
 //
 //   load   M (f + i + w) + u: all that its rank has to do
-//   idle   M (f + i + w) + u + trip(D) − (M − 1) f: before its first input half its rank has M forwards to do,
-//          and waits for a round trip to the loss
+//   idle   M (f + i + w) + u + trip(D) − (M − 1) f: before its first input half its rank has M forwards to
+//          do, and waits for a round trip to the loss
 //   way    fill(E) + M (f + i) + w₀ + u₀: the first stage's rank has sent a micro-batch as far as this stage
 //          before the stage begins, and it needs the last gradient back before its last weight half
 //
