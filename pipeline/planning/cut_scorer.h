@@ -46,8 +46,8 @@ class CutScorer {
   CutScorer(const Profile&, const PlanOptions&, const Policy&, const AntichainDag&, const PlacementDag&);
 
   // Returns nothing when a stage is empty or does not fit a device of its own, states are not nested, or a
-  // replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are lacking, or as many
-  // and the step is certainly longer than `limit_s`.
+  // replica has no micro-batch. Returns nothing as well when more than `lacking_bytes` are lacking, or as
+  // many and the step is certainly longer than `limit_s`.
   std::optional<Score> operator()(const Cuts&, double limit_s = std::numeric_limits<double>::infinity(),
                                   int64_t lacking_bytes = std::numeric_limits<int64_t>::max());
   // From now on cuts are scored by this time in seconds instead of the policy's estimated step. One call of

@@ -7,8 +7,8 @@
 //   M x the smallest bottleneck        some stage is the slowest, and its ranks do M micro-batches between
 //                                      them
 //
-// Where steps overlap, only the second holds for their period. Where each rank has one stage and no replicas, a
-// third holds for both: that of a rank's round trips (pipeline/planning/round_trip_bound.h).
+// Where steps overlap, only the second holds for their period. Where each rank has one stage and no
+// replicas, a third holds for both: that of a rank's round trips (pipeline/planning/round_trip_bound.h).
 //
 // Times of updates count as a share of every micro-batch, update_s / M: a rank does M micro-batches and one
 // update.

@@ -33,8 +33,8 @@ struct PlannedOrder {
   bool proved() const { return pace_s() <= bound_s * (1 + 1e-9); }
 };
 
-// OrderMemo keeps the orders that were found. A plan is made with its order, and the schedule that is made for
-// the plan later asks for that order, by the times and limits that it was searched for.
+// OrderMemo keeps the orders that were found. A plan is made with its order, and the schedule that is made
+// for the plan later asks for that order, by the times and limits that it was searched for.
 class OrderMemo {
  public:
   struct Asked {

@@ -10,10 +10,10 @@ namespace {
 
 // Of the bound, as a share: where down-sets are few, and where they are many.
 constexpr double fine = 5e-4, coarse = 4e-3;
-constexpr int few_states = 20'000;
+constexpr int few_down_sets = 20'000;
 constexpr int64_t most_visits = 40'000'000;  // of down-sets, by all tests together
 constexpr int most_classes = 24;             // of first stages
-constexpr int tests = 14;                    // that a bisection takes at most
+constexpr int tests_of_a_period = 14;        // that a bisection takes at most
 constexpr double most_ns = 1e18;             // that is added up
 constexpr int64_t no_bound_ns = std::numeric_limits<int64_t>::max() / 4;
 constexpr int64_t nothing_ns = std::numeric_limits<int64_t>::min() / 4;
@@ -139,7 +139,8 @@ class RoundTrips {
 
   void list_classes() {
     const int64_t of_a_test = int64_t(stages_) * dag_.states();
-    const int classes = int(std::clamp<int64_t>(most_visits / tests / of_a_test, 1, most_classes));
+    const int classes =
+        int(std::clamp<int64_t>(most_visits / tests_of_a_period / of_a_test, 1, most_classes));
     std::vector<int64_t> sorted(last_.begin() + 1, last_.end());
     std::ranges::sort(sorted);
     for (int c = 0; c < classes; ++c) {
@@ -217,7 +218,7 @@ double round_trip_bound_s(const Profile& profile, const PlanOptions& options, co
   double in_all_s = 0;
   for (const ProfileNode& node : profile.nodes) in_all_s += node.cost.compute_s() + node.cost.update_s;
   if (options.microbatches * in_all_s / fastest_speed(options.cluster) * 1e9 > most_ns) return known_s;
-  const double precision = dag.states() <= few_states ? fine : coarse;
+  const double precision = dag.states() <= few_down_sets ? fine : coarse;
   RoundTrips trips(profile, options, dag);
   int64_t low = whole_ns(known_s), high = trips.in_one_stage_ns();  // which is possible
   if (low >= high || trips.possible(low + int64_t(double(low) * precision))) return known_s;

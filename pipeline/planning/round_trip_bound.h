@@ -4,17 +4,22 @@
 // and u for its update. A stage that ends at the down-set D begins at E:
 //
 //   load   M (f + i + w) + u: all that its rank has to do
-//   idle   M (f + i + w) + u + trip(D) − (M − 1) f: before its first input half its rank has M forwards to do,
-//          and waits for a round trip to the loss
+//   idle   M (f + i + w) + u + trip(D) − (M − 1) f: before its first input half its rank has M forwards to
+//          do, and waits for a round trip to the loss
 //   way    fill(E) + M (f + i) + w₀ + u₀: the first stage's rank has sent a micro-batch as far as this stage
 //          before the stage begins, and it needs the last gradient back before its last weight half
 //
-// trip(D) is the longest way of forwards and input halves beyond some maximal node of D, and fill(E) the
-// longest way before some node that can be next after E, each for the node where it is shortest. So all three
-// depend on a stage's two ends alone, and on what is in the first stage. Dynamic programming over the
-// antichain DAG tests for a period T whether some cut keeps all three within T, and bisection finds the least
-// such T. Each test keeps, of the down-sets where a stage may begin, the best for each bound on its own. That
-// can only make the bound smaller; on a chain all three are best at the same one.
+// A waist is a node that every other node is before or after. A stage that holds a waist needs all such
+// stages before it, and all such stages after it need it. So where every stage holds a waist, fill(E) and
+// trip(D) are sums over whole stages. Where some stage holds none, trip(D) is the longest way of forwards
+// and input halves beyond some maximal node of D, for the node where it is shortest, and fill(E) leaves out
+// the stages without a waist, or is the longest way before some node that can be next after E, whichever is
+// more. The two cases are tested apart.
+//
+// Dynamic programming over the antichain DAG tests for a period T whether some cut keeps all three within T,
+// and bisection finds the least such T. Each test keeps, of the down-sets where a stage may begin, the best
+// for each bound on its own. That can only make the bound smaller; on a chain all three are best at the same
+// one.
 #pragma once
 
 #include "partition/plan/plan_options.h"

@@ -36,10 +36,10 @@ struct ScheduleChoice {
   // period, too, where the makespan was asked for.
   Objective objective(const PlanOptions&) const;
 
-  // Plans as plan_network does, by that objective. With `auto` stages are cut for 1f1b as well, which needs less memory, and cut
-  // and order are searched together (pipeline/planning/cut_and_order.h): the best plan that fits is kept. The
-  // plan's step is that of its order, which `schedule` returns without another search. Its bound holds for any
-  // plan and any order.
+  // Plans as plan_network does, by that objective. With `auto` stages are cut for 1f1b as well, which needs
+  // less memory, and cut and order are searched together (pipeline/planning/cut_and_order.h): the best plan
+  // that fits is kept. The plan's step is that of its order, which `schedule` returns without another
+  // search. Its bound holds for any plan and any order.
   Plan plan(const Profile&, const PlanOptions&, Method) const;
   // For `auto` it searches the order where `plan` has not, as options.steps counts.
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;

@@ -77,9 +77,9 @@ TEST(OrderSearch, FindsTheProvedSmallestPeriods) {
 // span, which is no longer than the period. Times are microseconds, and a message takes c.
 //
 // The authors count less for a micro-batch between its I and its W than before. We count all of it until W
-// has ended, and then no order with 2p in flight has the rates of ZB-2p: the bound of a span rules it out. On the
-// last rank (M − 2p) W come before the last F, and rank 0 waits for that rank's last gradient. Without a limit
-// the bound is no longer than the published spans, so it is the limit that rules them out.
+// has ended, and then no order with 2p in flight has the rates of ZB-2p: the bound of a span rules it out.
+// On the last rank (M − 2p) W come before the last F, and rank 0 waits for that rank's last gradient.
+// Without a limit the bound is no longer than the published spans, so it is the limit that rules them out.
 TEST(OrderSearch, IsAsGoodAsThePublishedSearch) {
   struct Setting {
     int p, microbatches;

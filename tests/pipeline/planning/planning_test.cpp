@@ -199,8 +199,8 @@ TEST(PlanNetwork, RefusesWhatSeveralStagesARankCannotHave) {
   refused("zb-v", small, {"stages", "need", "bytes", "has 1000"});
 }
 
-// A limit of memory is one of all stages of a rank. Some plan is known to keep it, and the fastest plan without
-// a limit does not, so the search has to look for another cut.
+// A limit of memory is one of all stages of a rank. Some plan is known to keep it, and the fastest plan
+// without a limit does not, so the search has to look for another cut.
 TEST(PlanNetwork, SeveralStagesARankAreCutToFitTheMemory) {
   int tight = 0;
   for (const char* name : {"interleaved", "zb-v", "v-half"})
