@@ -1,5 +1,5 @@
-// Times batch norm with an activation function in its passes, beside the two operators one after the other, on
-// the CPU engine and one thread. Shapes are those of MobileNet-v2 and EfficientNet-B0 at 32 images.
+// Times batch norm with an activation function in its passes, beside the two operators one after the other,
+// on the CPU engine and one thread. Shapes are those of MobileNet-v2 and EfficientNet-B0 at 32 images.
 //
 //   norm_times [seconds for each pass, 0.2 by default]
 #include <fmt/format.h>
