@@ -2,12 +2,12 @@
 //
 //   hardsigmoid  min(max(x + 3, 0), 6) / 6           Howard et al., "Searching for MobileNetV3", ICCV 2019
 //   hardswish    x · hardsigmoid(x)                  the same
-//   relu6        min(max(x, 0), 6)                   Howard et al., "MobileNets: Efficient Convolutional Neural
-//                                                    Networks for Mobile Vision Applications", arXiv 2017
+//   relu6        min(max(x, 0), 6)                   Howard et al., "MobileNets: Efficient Convolutional
+//                                                    Neural Networks for Mobile Vision Applications", 2017
 //   sigmoid      1 / (1 + exp(−x))
-//   silu         x · sigmoid(x)                      Elfwing, Uchibe & Doya, "Sigmoid-Weighted Linear Units for
-//                                                    Neural Network Function Approximation in Reinforcement
-//                                                    Learning", Neural Networks, 2018
+//   silu         x · sigmoid(x)                      Elfwing, Uchibe & Doya, "Sigmoid-Weighted Linear Units
+//                                                    for Neural Network Function Approximation in
+//                                                    Reinforcement Learning", Neural Networks, 2018
 //   gelu         x · (1 + erf(x / √2)) / 2           Hendrycks & Gimpel, "Gaussian Error Linear Units
 //   gelu_tanh    x · (1 + tanh(u)) / 2,              (GELUs)", arXiv 2016
 //                u = √(2 / π) · (x + 0.044715 x³)
@@ -25,7 +25,8 @@ enum class ActivationFunction { gelu, gelu_tanh, hardsigmoid, hardswish, relu6, 
 
 // Returns "silu".
 std::string_view name_of(ActivationFunction);
-// Returns the FLOPs of the formula above for one number; exp, erf, tanh, a minimum and a maximum count as one.
+// Returns the FLOPs of the formula above for one number; exp, erf, tanh, a minimum and a maximum count as
+// one.
 double flops_of(ActivationFunction);
 // Returns whether the derivative follows from y, so that backward re-reads y; otherwise it re-reads x.
 bool derives_from_y(ActivationFunction);

@@ -1,5 +1,5 @@
-// ConvTranspose2d is a transposed convolution, torch.nn.ConvTranspose2d: it is to its output as a convolution's
-// input gradient is to that convolution's input. Zeiler, Krishnan, Taylor & Fergus, "Deconvolutional
+// ConvTranspose2d is a transposed convolution, torch.nn.ConvTranspose2d: it computes what a convolution has
+// as its input gradient. Zeiler, Krishnan, Taylor & Fergus, "Deconvolutional
 // Networks", CVPR 2010.
 //
 //   x  N x C x H x W      weight  C x K/groups x kernel.h x kernel.w      bias  K (optional)

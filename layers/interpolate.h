@@ -51,7 +51,8 @@ struct Between {
   float share;
 };
 
-// A LineMap tells where the rows (or columns) of y lie among those of x. It is plain data, for device code too.
+// A LineMap tells where the rows (or columns) of y lie among those of x. It is plain data, for device code
+// too.
 struct LineMap {
   int64_t in, out;
   float step;

@@ -1,4 +1,4 @@
-// Slice takes a part of every sample along one axis: x[:, begin:end:step] of torch, on any axis but the first.
+// Slice takes a part of every sample along one axis: torch's x[:, begin:end:step], on any axis but the first.
 // split cuts a tensor into neighbouring slices: torch.split.
 //
 //   x  of any rank     y  as x, with ceil((end − begin) / step) along the axis
@@ -49,7 +49,8 @@ SliceRuns runs_of(const Slice&, const TensorSpec& x);
 bool cuts_no_block(const Slice&, const Shape& x, Layout);
 
 NodeId slice(Graph&, std::string name, NodeId x, SliceOptions);
-// Adds a slice "name.0", "name.1", … of each of these sizes. Throws Error unless they sum to the axis' extent.
+// Adds a slice "name.0", "name.1", … of each of these sizes. Throws Error unless they sum to the axis'
+// extent.
 std::vector<NodeId> split(Graph&, const std::string& name, NodeId x, const std::vector<int64_t>& sizes,
                           int axis = 1);
 

@@ -1,9 +1,10 @@
-// Times batch norm with an activation function in its passes, beside the two operators one after the other, on
-// the CPU engine and one thread. Shapes are those of MobileNet-v2 and EfficientNet-B0 at 32 images.
+// Times batch norm with an activation function in its passes, beside the two operators one after the other,
+// on the CPU engine and one thread. Shapes are those of MobileNet-v2 and EfficientNet-B0 at 32 images.
 //
 //   norm_times [seconds for each pass, 0.2 by default]
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "framework/backend.h"
@@ -84,6 +85,7 @@ void compare(Context& context, const Shape& shape, ActivationFunction function, 
   fmt::print("{:10} {:20} {:9.0f} {:9.0f} {:6.2f} {:10.0f} {:9.0f} {:6.2f} {:8.2f}\n", name_of(function),
              shape.str(), forward[0], forward[1], forward[0] / forward[1], backward[0], backward[1],
              backward[0] / backward[1], (forward[0] + backward[0]) / (forward[1] + backward[1]));
+  std::fflush(stdout);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tests that batch norm with an activation function in its passes gives the bits of the two operators one after
-// the other, in both directions and in either precision.
+// Tests that batch norm with an activation function in its passes gives the bits of the two operators one
+// after the other, in both directions and in either precision.
 #include <gtest/gtest.h>
 
 #include "layers/activate.h"

@@ -1,5 +1,5 @@
-// Tests what the operators that give samples other shapes promise beyond their formulas: names of split parts,
-// gradients of slices, PyTorch's order of a transposed convolution's weights, and clear errors.
+// Tests what the operators that give samples other shapes promise beyond their formulas: names of split
+// parts, gradients of slices, PyTorch's order of a transposed convolution's weights, and clear errors.
 #include <gtest/gtest.h>
 
 #include <cmath>
