@@ -74,9 +74,10 @@ Graph convnext_tiny(const ModelOptions& options) {
   }
   x = convnext_norm(g, "classifier.0", global_average_pool(g, "avgpool", x));
   x = flatten(g, "classifier.1", x);
-  x = linear(
-      g, "classifier.2", x,
-      {.out = o.classes, .weight_init = Initialiser::normal(0.02), .bias_init = Initialiser::constant(0)});
+  x = linear(g, "classifier.2", x,
+             {.out = o.classes,
+              .weight_init = Initialiser::normal(o.form == Form::imagenet ? 0.02 : 0),
+              .bias_init = Initialiser::constant(0)});
   add_loss(g, in, x, o);
   return g;
 }
