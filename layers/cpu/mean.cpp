@@ -73,7 +73,7 @@ class MeanKernel : public Kernel {
     });
   }
 
-  // Calls f(where it lies) for every term of a sum (inner_axes 1), or for every run of neighbouring terms (0).
+  // Calls f(where it lies) for every term of a sum (inner_axes 1), or for every run of neighbours (0).
   template <class F>
   void for_each_term(int inner_axes, F&& f) const {
     const int64_t inner = inner_axes ? axes_.terms.extents[1] : 1;
