@@ -3,8 +3,8 @@
 //
 //   x  N x C x H x W     y = factor · x, one factor per channel
 //
-// torchvision's ConvNeXt has the parameter as a member of the block, of the shape C x 1 x 1. So it has no name
-// of its own: node "features.1.0.layer_scale" has the parameter "features.1.0.layer_scale".
+// torchvision's ConvNeXt has the parameter as a member of the block, of the shape C x 1 x 1. So it has no
+// name of its own: node "features.1.0.layer_scale" has the parameter "features.1.0.layer_scale".
 #pragma once
 
 #include "framework/graph.h"

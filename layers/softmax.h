@@ -1,5 +1,5 @@
-// Softmax normalises exponentials over the channels, of every sample or of every pixel. Bridle, "Probabilistic
-// Interpretation of Feedforward Classification Network Outputs", Neurocomputing, 1990.
+// Softmax normalises exponentials over the channels, of every sample or of every pixel. Bridle,
+// "Probabilistic Interpretation of Feedforward Classification Network Outputs", Neurocomputing, 1990.
 //
 //   x, y  N x C or N x C x H x W     y_c = exp(x_c − m) / Σ exp(x − m),  m = max x
 //   dx = y · (dy − Σ dy · y): backward needs only y

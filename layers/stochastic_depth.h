@@ -1,5 +1,6 @@
-// StochasticDepth drops the whole output of a residual branch in training: Huang, Sun, Liu, Sedra & Weinberger,
-// "Deep Networks with Stochastic Depth", ECCV 2016; the definition is that of torchvision's StochasticDepth.
+// StochasticDepth drops the whole output of a residual branch in training: Huang, Sun, Liu, Sedra &
+// Weinberger, "Deep Networks with Stochastic Depth", ECCV 2016; the definition is that of torchvision's
+// StochasticDepth.
 //
 //   train     y = kept ? x / (1 − p) : 0, kept with probability 1 − p: drawn for each sample with Drop::row,
 //             once for all samples of a step with Drop::batch

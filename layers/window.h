@@ -13,8 +13,8 @@ struct Extent {
   bool operator==(const Extent&) const = default;
 };
 
-// A Padding is the zeros that surround an image: `before` its first row and column, and `after` its last ones.
-// One number or one Extent means the same on both sides.
+// A Padding is the zeros that surround an image: `before` its first row and column, and `after` its last
+// ones. One number or one Extent means the same on both sides.
 struct Padding {
   Extent before, after;
   constexpr Padding(int all) : before(all), after(all) {}

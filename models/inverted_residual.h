@@ -1,6 +1,6 @@
 // Builds the block that MobileNet-v2, MobileNet-v3 and EfficientNet share, the inverted residual: Sandler et
-// al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", CVPR 2018, section 3.3. It is wide between two
-// narrow ends, and the shortcut leads from narrow to narrow.
+// al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", CVPR 2018, section 3.3. It is wide between
+// two narrow ends, and the shortcut leads from narrow to narrow.
 //
 //   x ─ expand 1 x 1 ─ depthwise ─ (gate) ─ project 1 x 1 ─ (stochastic depth) ─ add
 //    └───────────────────────────────────────────────────────────────────────────┘
@@ -21,7 +21,8 @@ namespace antichain {
 
 using ActivationNode = NodeId (*)(Graph&, std::string name, NodeId x);
 
-// Convolutions start from N(0, 2 / fan_out), counted over all groups, and their biases at 0, as in torchvision.
+// Convolutions start from N(0, 2 / fan_out), counted over all groups, and their biases at 0, as in
+// torchvision.
 struct NormedConv {
   int64_t out = 0;  // filters
   int kernel = 1, stride = 1;

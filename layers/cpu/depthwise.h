@@ -5,8 +5,8 @@
 // images of 1 or 2 pixels. These loops (layers/cpu/depthwise_loops.h) have one way for all. A sum's order
 // depends on the sizes alone, so the bits are the same on any number of threads.
 //
-// Bf16 numbers are widened plane by plane and multiplied as float32 with the float32 weights: instructions for
-// bf16 add up pairs of channels, and no two channels are added here.
+// Bf16 numbers are widened plane by plane and multiplied as float32 with the float32 weights: instructions
+// for bf16 add up pairs of channels, and no two channels are added here.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class Depthwise : public Kernel {
   // the machine multiplies and adds in one instruction (AVX2 or AVX-512).
   static std::optional<Depthwise> of(const Conv2d&, const Shape& x, const Shape& y, Precision);
 
-  // Tensors are `blocked()`, parameters plain. The prepared tensors are the weights in the order in which forward
-  // reads them, the same for the input gradient, and the bias padded to whole blocks.
+  // Tensors are `blocked()`, parameters plain. The prepared tensors are the weights in the order in which
+  // forward reads them, the same for the input gradient, and the bias padded to whole blocks.
   std::vector<TensorSpec> prepared() const;
   int64_t workspace_bytes(int threads) const;
   void prepare(Context&, std::span<const Tensor> params, std::span<const Tensor> prepared) const override;

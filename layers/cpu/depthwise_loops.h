@@ -39,14 +39,14 @@ template <class T>
 struct DepthwiseLoops {
   int64_t lanes;  // channels of a block
 
-  // Computes planes of results from planes of the source. `weights` has for each class of rows, for each class
-  // of columns, taps x taps x lanes numbers in the order of the source's pixels. `bias` has a number a lane,
-  // or is null.
+  // Computes planes of results from planes of the source. `weights` has for each class of rows, for each
+  // class of columns, taps x taps x lanes numbers in the order of the source's pixels. `bias` has a number a
+  // lane, or is null.
   void (*convolve)(const PlaneTaps&, const Planes<const T>& source, float* frames, const float* weights,
                    const float* bias, float* wide, const Planes<T>& result);
 
-  // Adds the weight gradient to `sums`, taps x taps x lanes of the forward taps. Products are summed in float32
-  // over the images' planes, or over pixels_in_float of one image's, and then in double.
+  // Adds the weight gradient to `sums`, taps x taps x lanes of the forward taps. Products are summed in
+  // float32 over the images' planes, or over pixels_in_float of one image's, and then in double.
   void (*correlate)(const PlaneTaps&, const Planes<const T>& x, const Planes<const T>& dy, float* frames,
                     float* wide, double* sums);
 };

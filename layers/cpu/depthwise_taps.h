@@ -2,9 +2,9 @@
 // image or when its gradient flows back.
 //
 // Forward, output o reads the pixels o · stride − pad + r under the taps r of the kernel. Backward, input i
-// reads those outputs p for which p · stride − pad + r = i: only taps r ≡ i + pad (modulo stride) have one. So
-// there are `stride` classes of inputs, each with every stride-th tap, and each class is again a kernel that
-// slides over the outputs, one pixel at a time. One description serves both directions.
+// reads those outputs p for which p · stride − pad + r = i: only taps r ≡ i + pad (modulo stride) have one.
+// So there are `stride` classes of inputs, each with every stride-th tap, and each class is again a kernel
+// that slides over the outputs, one pixel at a time. One description serves both directions.
 #pragma once
 
 #include <cstdint>

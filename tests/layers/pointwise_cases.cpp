@@ -9,8 +9,8 @@
 namespace antichain::harness {
 namespace {
 
-// Inputs reach beyond the kinks at ±3 and 6. The bounds of bf16 are for what is stored once; a derivative from
-// a y that is rounded has errors of y and of 1 − y besides.
+// Inputs reach beyond the kinks at ±3 and 6. The bounds of bf16 are for what is stored once; a derivative
+// from a y that is rounded has errors of y and of 1 − y besides.
 OpCase activation(std::string name, ActivationFunction function, Shape x) {
   return {.name = std::move(name),
           .op = std::make_shared<Activate>(function),

@@ -80,9 +80,9 @@ Golden read_golden(const std::string& model) {
   return golden;
 }
 
-// Returns the deviation of values whose largest, if it is 2, is left out. PyTorch 1.13's trunc_normal_ inverts
-// the distribution at uniform numbers, one in some millions of which rounds to the end. Its infinite value is
-// then cut to 2, a hundred deviations.
+// Returns the deviation of values whose largest, if it is 2, is left out. PyTorch 1.13's trunc_normal_
+// inverts the distribution at uniform numbers, one in some millions of which rounds to the end. Its infinite
+// value is then cut to 2, a hundred deviations.
 double deviation_without_clamped(const Drawn& d, int64_t n) {
   const double cut = d.largest == 2 ? 2 : 0;
   return std::sqrt(d.deviation * d.deviation - cut * cut / double(n));
