@@ -13,7 +13,7 @@ namespace {
 
 // What the shipped models' peaks had beyond all that is counted here: pages of the engine's library, touched
 // as its kernels first run.
-constexpr int64_t library_bytes = 3 << 20;
+constexpr int64_t engine_library_bytes = 3 << 20;
 
 int64_t weight_bytes(const Node& node, const Optimiser& optimiser) {
   int64_t bytes = trained_bytes(param_bytes(node), slot_bytes(optimiser, node));
@@ -48,7 +48,7 @@ bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
 MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile, const Plan& plan,
                      const Schedule& schedule, int rank, Mode mode) {
   MemoryNeed need{.activations = RankMemory::bytes_needed(graph, profile, plan, schedule, rank, mode)};
-  need.code = library_bytes;
+  need.code = engine_library_bytes;
   for (const NodeId id : nodes_of_rank(plan, rank)) {
     need.weights += weight_bytes(graph[id], optimiser);
     need.scratch = std::max({need.scratch, graph[id].lowering.workspace_bytes,
