@@ -50,8 +50,9 @@ void NodeCalls::forward(int m, NodeObserver& observer) {
     NodeState& state = model_[id];
     std::vector<Tensor> x;
     for (NodeId i : node.inputs) x.push_back(memory_.output.at(i)[m]);
-    const auto stash = at(memory_.stash, id, m, node.lowering.stash.size());
-    const auto statistics = at(memory_.statistics, id, m, node.signature.statistics.size());
+    const bool trains = mode_ == Mode::train;  // an evaluation has neither a stash nor statistics
+    const auto stash = at(memory_.stash, id, m, trains ? node.lowering.stash.size() : 0);
+    const auto statistics = at(memory_.statistics, id, m, trains ? node.signature.statistics.size() : 0);
     const Tensor& y = memory_.output.at(id)[m];
     timer_->around(id, Verb::forward, m, [&] {
       state.kernel->forward(context_, {.x = x,
