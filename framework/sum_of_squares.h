@@ -1,5 +1,5 @@
-// A sum of squares in an order that depends on nothing but the count, in double precision. The square of a
-// float is exact there.
+// This is a sum of squares, in an order that depends on nothing but the count. It is in double precision,
+// where the square of a float is exact.
 #pragma once
 
 #include <cstdint>

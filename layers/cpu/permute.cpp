@@ -2,9 +2,7 @@
 // and its own strides, and y.
 #include "layers/permute.h"
 
-#include <algorithm>
-
-#include "layers/cpu/adapted.h"
+#include "layers/cpu/copy_kernel.h"
 #include "layers/cpu/light_kernels.h"
 
 namespace antichain::cpu {
@@ -20,27 +18,10 @@ Desc permuted(const Permute& op, const Shape& x, const Shape& y, DType dtype) {
   });
 }
 
-class PermuteKernel : public Kernel {
- public:
-  PermuteKernel(const Permute& op, const Shape& x, DType dtype) {
-    const Shape y = op.infer({&x, 1}).y.shape;
-    const Desc here = permuted(op, x, y, dtype), there = describe({.shape = y, .dtype = dtype});
-    forward_ = Reordered(here, there);
-    backward_ = Reordered(there, here);
-  }
-
-  int64_t workspace_bytes() const { return std::max(forward_.scratch_bytes(), backward_.scratch_bytes()); }
-
-  void forward(Context& context, const Forward& f) const override {
-    forward_.run(context, f.x[0].raw(), f.y.raw());
-  }
-  void backward(Context& context, const Backward& b) const override {
-    if (!b.dx.empty() && b.dx[0]) backward_.run(context, b.dy.raw(), b.dx[0].raw());
-  }
-
- private:
-  Reordered forward_, backward_;
-};
+CopyKernel copy_of(const Permute& op, const Shape& x, DType dtype) {
+  const Shape y = op.infer({&x, 1}).y.shape;
+  return {permuted(op, x, y, dtype), describe({.shape = y, .dtype = dtype})};
+}
 
 }  // namespace
 
@@ -48,12 +29,12 @@ KernelEntry permute_entry() {
   return {
       .lower =
           [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
-            const PermuteKernel kernel(static_cast<const Permute&>(op), x[0], storage(precision));
+            const CopyKernel kernel = copy_of(static_cast<const Permute&>(op), x[0], storage(precision));
             return Lowering{
                 .x = {Layout::plain}, .precision = precision, .workspace_bytes = kernel.workspace_bytes()};
           },
       .make = [](const Op& op, std::span<const TensorSpec> x, const Lowering&) -> std::unique_ptr<Kernel> {
-        return std::make_unique<PermuteKernel>(static_cast<const Permute&>(op), x[0].shape, x[0].dtype);
+        return std::make_unique<CopyKernel>(copy_of(static_cast<const Permute&>(op), x[0].shape, x[0].dtype));
       }};
 }
 

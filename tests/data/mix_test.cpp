@@ -1,4 +1,4 @@
-// How images are mixed, and with which shares.
+// Tests how images are mixed, and with which shares.
 #include "data/mix.h"
 
 #include <gtest/gtest.h>
