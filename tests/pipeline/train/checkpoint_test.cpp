@@ -18,6 +18,7 @@
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
 #include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/train/checkpoint_contents.h"
 
 namespace antichain {
 namespace {
@@ -31,18 +32,6 @@ TrainingCase two_epochs(const std::string& model) {
 
 TrainingRun train(const TrainingCase& c, int stages) {
   return train_on_threads(c, stages, by_antichains, by_policy(Policy::one_f_one_b));
-}
-
-// Every tensor of a checkpoint, whatever the files it is in.
-std::map<std::string, NamedTensor> contents(const std::string& checkpoint) {
-  std::map<std::string, NamedTensor> all;
-  for (const CheckpointFile& file : verify_checkpoint(checkpoint).files) {
-    std::vector<std::string> paths;
-    for (const CheckpointTensor& tensor : file.tensors) paths.push_back(tensor.path);
-    for (NamedTensor& tensor : read_hdf5(read_checkpoint_file(checkpoint, file), paths, file.name))
-      all[tensor.name] = std::move(tensor);
-  }
-  return all;
 }
 
 class Checkpoints : public ::testing::TestWithParam<const char*> {
@@ -60,7 +49,7 @@ TEST_P(Checkpoints, GoOnToTheLastBitOnAnyNumberOfStages) {
   whole.checkpoint = folder("whole");
   const TrainingRun one = train(whole, 1);
   ASSERT_EQ(one.losses.size(), 6u);
-  const auto state = contents(CheckpointFolder(whole.checkpoint).of_step(6));
+  const auto state = checkpoint_contents(CheckpointFolder(whole.checkpoint).of_step(6));
   // Cut after 2 steps (within an epoch), 3 (between epochs, before the evaluation), 4 and 6 (nothing is left
   // but that).
   int legs = 0;
@@ -79,7 +68,8 @@ TEST_P(Checkpoints, GoOnToTheLastBitOnAnyNumberOfStages) {
     EXPECT_EQ(rest.state, one.state) << what;
     EXPECT_EQ(rest.test_accuracy, one.test_accuracy) << what;
     EXPECT_EQ(rest.epoch_losses.back(), one.epoch_losses.back()) << what;
-    EXPECT_TRUE(contents(CheckpointFolder(part.checkpoint).of_step(6)) == state) << what;  // momentum, too
+    EXPECT_TRUE(checkpoint_contents(CheckpointFolder(part.checkpoint).of_step(6)) == state)
+        << what;  // momentum, too
   }
 }
 
@@ -111,7 +101,7 @@ TEST_F(Checkpointing, HoldPlainTensorsByTheirNames) {
   c.checkpoint = folder("run");
   c.until = 1;
   train(c, 2);
-  const auto all = contents(CheckpointFolder(c.checkpoint).of_step(1));
+  const auto all = checkpoint_contents(CheckpointFolder(c.checkpoint).of_step(1));
   EXPECT_EQ(all.at("conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
   EXPECT_EQ(all.at("momentum/conv1.weight").shape, (std::vector<int64_t>{16, 3, 3, 3}));
   EXPECT_EQ(std::get<1>(all.at("bn1.num_batches_tracked").values)[0], 2);  // micro-batches
@@ -127,7 +117,8 @@ TEST_F(Checkpointing, NumbersThatAreNoneAreRefused) {
     c.until = 1;
     train(c, 1);
     const std::string checkpoint = CheckpointFolder(c.checkpoint).of_step(1);
-    const std::vector<float> variances = std::get<0>(contents(checkpoint).at("bn1.running_var").values);
+    const std::vector<float> variances =
+        std::get<0>(checkpoint_contents(checkpoint).at("bn1.running_var").values);
     Manifest manifest = verify_checkpoint(checkpoint);
     const std::string file = checkpoint + "/" + manifest.files[0].name;
     std::string bytes = read_checkpoint_file(checkpoint, manifest.files[0]);
@@ -177,8 +168,8 @@ TEST_F(Checkpointing, RewindsToTheNewestOneAndLeavesOutWhatCameSince) {
       ASSERT_EQ(run.losses.size(), 8u) << how;
       EXPECT_EQ(std::vector<double>(run.losses.begin() + spoilt, run.losses.end()), same.losses) << how;
       EXPECT_EQ(run.state, same.state) << how;
-      EXPECT_TRUE(contents(CheckpointFolder(rewound.checkpoint).of_step(8)) ==
-                  contents(CheckpointFolder(expected.checkpoint).of_step(8)))
+      EXPECT_TRUE(checkpoint_contents(CheckpointFolder(rewound.checkpoint).of_step(8)) ==
+                  checkpoint_contents(CheckpointFolder(expected.checkpoint).of_step(8)))
           << how;  // momentum, too
     }
   }
@@ -247,23 +238,23 @@ TEST_F(Checkpointing, EndsEarlyAndKeepsTheBestOnAnyNumberOfStages) {
   EXPECT_EQ(there.list().size(), 2u);
   EXPECT_EQ(there.list()[0], there.of_step(one.steps));
   EXPECT_EQ(verify_checkpoint(there.best()).position.step, one.best.step);
-  const auto best = contents(there.best());
+  const auto best = checkpoint_contents(there.best());
   TrainingCase up_to_best = impatient(folder("part"));
   up_to_best.until = one.best.step;
   EXPECT_EQ(train(up_to_best, 1).steps, one.best.step);
-  EXPECT_TRUE(contents(CheckpointFolder(folder("part")).of_step(one.best.step)) == best);
+  EXPECT_TRUE(checkpoint_contents(CheckpointFolder(folder("part")).of_step(one.best.step)) == best);
   const TrainingRun three = train(impatient(folder("three")), 3);
   EXPECT_EQ(three.losses, one.losses);
   EXPECT_EQ(three.test_losses, one.test_losses);
   EXPECT_EQ(three.state, one.state);
-  EXPECT_TRUE(contents(CheckpointFolder(folder("three")).best()) == best);
+  EXPECT_TRUE(checkpoint_contents(CheckpointFolder(folder("three")).best()) == best);
 }
 
 // Wherever it is cut, also between an evaluation and the next step, it ends after the same step and keeps the
 // same best checkpoint.
 TEST_F(Checkpointing, AnEarlyEndIsTheSameAfterAResume) {
   const TrainingRun one = train(impatient(folder("one")), 1);
-  const auto best = contents(CheckpointFolder(folder("one")).best());
+  const auto best = checkpoint_contents(CheckpointFolder(folder("one")).best());
   for (const int64_t cut : {one.best.step - 1, one.best.step, one.best.step + 2, one.steps}) {
     const std::string place = folder(std::to_string(cut));
     TrainingCase part = impatient(place);
@@ -277,7 +268,7 @@ TEST_F(Checkpointing, AnEarlyEndIsTheSameAfterAResume) {
     EXPECT_EQ(rest.best.step, one.best.step) << cut;
     EXPECT_EQ(rest.best.loss, one.best.loss) << cut;
     EXPECT_EQ(rest.ended_early, one.ended_early) << cut;
-    EXPECT_TRUE(contents(CheckpointFolder(place).best()) == best) << cut;
+    EXPECT_TRUE(checkpoint_contents(CheckpointFolder(place).best()) == best) << cut;
   }
 }
 

@@ -19,6 +19,7 @@
 #include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/pipeline/run/training_run.h"
+#include "tests/pipeline/train/checkpoint_contents.h"
 
 namespace antichain::test {
 namespace {
@@ -40,15 +41,7 @@ TrainingCase adaptive_case(const std::string& model, Precision precision = Preci
 }
 
 std::map<std::string, NamedTensor> last_state(const std::string& folder) {
-  const std::string checkpoint = CheckpointFolder(folder).list().at(0);
-  std::map<std::string, NamedTensor> all;
-  for (const CheckpointFile& file : verify_checkpoint(checkpoint).files) {
-    std::vector<std::string> paths;
-    for (const CheckpointTensor& tensor : file.tensors) paths.push_back(tensor.path);
-    for (NamedTensor& tensor : read_hdf5(read_checkpoint_file(checkpoint, file), paths, file.name))
-      all[tensor.name] = std::move(tensor);
-  }
-  return all;
+  return checkpoint_contents(CheckpointFolder(folder).list().at(0));
 }
 
 struct SavedRun {

@@ -20,6 +20,7 @@
 #include "tests/data/temporary_folder.h"
 #include "tests/pipeline/run/training_run.h"
 #include "tests/pipeline/run/two_stages.h"
+#include "tests/pipeline/train/checkpoint_contents.h"
 
 namespace antichain::test {
 namespace {
@@ -70,15 +71,7 @@ TrainingRun train_by_adam(int steps, int stages, const std::string& folder, floa
 }
 
 std::map<std::string, NamedTensor> saved(const std::string& folder, int64_t step) {
-  const std::string checkpoint = CheckpointFolder(folder).of_step(step);
-  std::map<std::string, NamedTensor> all;
-  for (const CheckpointFile& file : verify_checkpoint(checkpoint).files) {
-    std::vector<std::string> paths;
-    for (const CheckpointTensor& tensor : file.tensors) paths.push_back(tensor.path);
-    for (NamedTensor& tensor : read_hdf5(read_checkpoint_file(checkpoint, file), paths, file.name))
-      all[tensor.name] = std::move(tensor);
-  }
-  return all;
+  return checkpoint_contents(CheckpointFolder(folder).of_step(step));
 }
 
 TEST(OwnOptimiser, ItsFirstStepIsItsOwn) {
