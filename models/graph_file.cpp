@@ -324,6 +324,11 @@ void GraphFile::check_form(const ModelOptions& o) const {
     refuse("stochastic depth", "has none");
 }
 
+std::string GraphFile::where(std::string_view node) const {
+  const auto found = std::ranges::find(nodes_, node, &FileNode::name);
+  return found == nodes_.end() ? "" : found->where;
+}
+
 Graph GraphFile::graph(const ModelOptions& options) const {
   check_form(options);
   return build(options);

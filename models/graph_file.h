@@ -31,6 +31,9 @@ class GraphFile {
   // shares that dropout and stochastic depth drop.
   UsualOptions usual() const { return usual_; }
 
+  // Returns " (what the file says of where the node comes from)", or "".
+  std::string where(std::string_view node) const;
+
   // Returns the network with the options' micro-batch. Labels are one class a sample, or with `soft_labels`
   // the shares of all, whichever the file has. Label smoothing above 0 replaces the file's, `dropout` the
   // share of every dropout, and `stochastic_depth` that of the node that drops the most, the others in

@@ -205,7 +205,7 @@ void add_evaluate(CLI::App& app) {
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
   command.callback([options, &command, model] {
-    options->model_given = model->count() > 0;
+    options->model_given = model->count() > 0 || !options->network.graph.empty();
     check(options->data);
     if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
     options->settings = settings_of(command);

@@ -60,7 +60,11 @@ void add_export(CLI::App& app) {
   add_init_options(command, options->init, group);
   add_format_option(command, options->format);
   add_output_option(command, "--out", options->out_file, "the file to write")->required();
-  command.callback([options] { run(*options); });
+  command.callback([options] {
+    if (const std::string& graph = options->network.graph; !graph.empty() && options->init.file().empty())
+      options->init.whole_file = weights_beside(graph);
+    run(*options);
+  });
 }
 
 }  // namespace antichain

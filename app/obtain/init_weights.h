@@ -18,6 +18,12 @@ struct InitOptions {
 };
 void add_init_options(CLI::App&, InitOptions&, const std::string& group);
 
+// Returns the name of weights.safetensors beside a graph.json where it exists, else "".
+std::string weights_beside(const std::string& graph);
+// Collective. Returns the options; where they name no file, and the network comes from a graph.json, they get
+// the file of weights beside it, if rank 0 has one.
+InitOptions with_weights_of(const std::string& graph, InitOptions, Job&);
+
 // Prints a line for each.
 void print_skipped(const std::vector<std::string>& sentences);
 

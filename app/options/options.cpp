@@ -61,7 +61,26 @@ CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
   understood.push_back("squeezenet");  // version 1.0
   CLI::Option* model =
       app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
-  return check_name(model, "model", understood)->type_name("NAME")->group("Network");
+  check_name(model, "model", understood)->type_name("NAME")->group("Network");
+  add_graph_option(app, model, o.graph, o.model, o.classes);
+  return model;
+}
+
+CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, std::string& graph,
+                              std::string& model, int& classes) {
+  CLI::Option* option =
+      app.add_option("--graph", graph,
+                     fmt::format("the network of a folder NAME.antichain, or of its graph.json{}",
+                                 model_option ? ", in place of --model" : ""));
+  if (model_option) option->excludes(model_option);
+  return option->type_name("FILE")->group("Network")->each(
+      [&model, &classes, model_option](const std::string& path) {
+        const GraphFile file = read_graph_file(path);
+        register_graph(file);
+        model = file.model();
+        if (classes == 0) classes = int(file.classes());
+        if (model_option) model_option->required(false);
+      });
 }
 
 void add_form_option(CLI::App& app, std::string& form) {
