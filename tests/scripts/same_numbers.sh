@@ -1,8 +1,8 @@
 #!/bin/bash
-# Trains each model for a few steps as 1, 2, 3 and 4 ranks, processes with both schedules and threads with
-# 1f1b, and compares every loss and the final weights bit by bit. Each run profiles and plans for itself. With two
-# replicas of every stage, likewise: there the bits are others than one rank's, but the same whatever the cut,
-# the schedule and the transport.
+# Trains each model for a few steps as 1, 2, 3 and 4 ranks, and compares every loss and the final weights bit
+# by bit. Processes run both schedules, and threads run 1f1b. Each run profiles and plans for itself. It does
+# the same with two replicas of every stage: there the bits differ from one rank's, but they are the same
+# whatever the cut, the schedule and the transport.
 #
 #   tests/scripts/same_numbers.sh build/antichain                 all four models
 #   tests/scripts/same_numbers.sh build/antichain resnet20        some of them
