@@ -18,6 +18,10 @@ namespace antichain {
 constexpr int64_t most_graph_bytes = int64_t(64) << 20;  // of graph.json; docs/cli.md lists the limits
 constexpr size_t most_graph_nodes = 200'000, most_graph_inputs = 64, most_graph_name_bytes = 256;
 
+// The files of a folder NAME.antichain.
+constexpr const char *folder_ending = ".antichain", *graph_in_folder = "graph.json",
+                     *weights_in_folder = "weights.safetensors", *check_in_folder = "check.safetensors";
+
 class GraphFile {
  public:
   // Reads the text of a graph.json, which errors call `origin`. Throws Error when it can't be a network that

@@ -2,16 +2,16 @@
 // node's output, the loss, every gradient, and the losses of three steps. docs/bring-your-model.md has the
 // file's tensors.
 //
-// The limits, relative to the norms of what was recorded:
+// The limits are relative to the norms of what was recorded:
 //
-//   outputs    1e-3    float32 rounds at 6e-8, and sums of thousands of numbers and some hundred nodes behind
-//                      each other make of it 1e-5; another option or another order of numbers makes 1e-2
-//                      and more
-//   gradients  1e-2    of the own norm and a hundredth of that of all together. A number that lies near the
-//                      kink of a ReLU or in two equal places of a pool has its derivative on one side in
-//                      float32 and on the other in float64, which outputs do not have. Gradients that are 0
-//                      but for rounding (a bias in front of batch norm) have no norm of their own.
-//   losses     1e-3
+//   outputs    1e-3    float32 rounds at 6e-8. Sums of thousands of numbers in a hundred nodes, one behind the
+//                      other, increase that to 1e-5. A wrong option or a wrong order of axes makes 1e-2 or more.
+//   losses     1e-3    The loss is computed from one of the outputs.
+//   gradients  1e-2    Where a number lies next to the kink of a ReLU, or two numbers of a pool are equal, the
+//                      derivative may be that of one side in float32 and that of the other in float64. An
+//                      error is relative to the gradient's own norm plus a hundredth of the norm of all
+//                      gradients together, because some gradients are 0 but for rounding (that of a bias in
+//                      front of batch norm).
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -29,7 +29,6 @@
 #include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
-#include "app/obtain/init_weights.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/network_form.h"
 #include "framework/bounded_file.h"
@@ -124,7 +123,7 @@ class RecordedBatch : public BatchSource {
 
 // Compared is one tensor's error relative to what was recorded.
 struct Compared {
-  std::string what, where;  // "node", "conv1 (self.conv1, net.py:7)"
+  std::string what, name;  // "the output of node", "conv1"
   double error = 0, most = 0;
   bool differs() const { return !(error <= most); }
 };
@@ -213,8 +212,7 @@ void compare_gradients(const Recording& recording, const Weights& ours, std::vec
   }
 }
 
-RecordedErrors compare_with(const Recording& recording, const GraphFile& file, const Graph& model,
-                            WholeNetwork& network) {
+RecordedErrors compare_with(const Recording& recording, const Graph& model, WholeNetwork& network) {
   RecordedErrors all;
   std::map<std::string, Compared> by_name;
   network.set_look([&](const Node& node, const Tensor& y) {
@@ -222,7 +220,7 @@ RecordedErrors compare_with(const Recording& recording, const GraphFile& file, c
     const NamedNumbers* right = recording.find("node." + name);
     if (!right || node.role() == Role::loss) return;
     by_name[name] = {
-        "the output of node", name + file.where(name),
+        "the output of node", name,
         relative(distance(y.data<float>(), right->values), norm(right->values), double(right->values.size())),
         most_output_error};
   });
@@ -233,9 +231,9 @@ RecordedErrors compare_with(const Recording& recording, const GraphFile& file, c
     throw Error(recording.file() + ": loss is one number, and losses are a few", "record the network again");
   for (size_t step = 0; step < losses.values.size(); ++step) {
     const double ours = network.run(batch, recorded_rate).sums.loss / network.batch();
-    const auto add = [&](const char* what, const std::string& where, double right) {
+    const auto add = [&](const char* what, const std::string& name, double right) {
       all.losses.push_back(
-          {what, where, relative(std::abs(ours - right), std::abs(right), 1), most_loss_error});
+          {what, name, relative(std::abs(ours - right), std::abs(right), 1), most_loss_error});
     };
     if (step == 0) {
       add("the", "loss", loss.values[0]);
@@ -261,13 +259,13 @@ void report(const RecordedErrors& all, const GraphFile& file, int samples,
   const auto add = [&](const char* kind, const std::vector<Compared>& of) {
     for (const Compared& c : of) {
       if (!first && c.differs()) first = &c;
-      json[kind][c.where] = c.error;
+      json[kind][c.name] = c.error;
     }
     const auto worst = std::ranges::max_element(
         of, {}, [](const Compared& c) { return std::isnan(c.error) ? HUGE_VAL : c.error; });
     if (worst == of.end()) return;
     table.add({kind, std::to_string(of.size()), fmt::format("{:.1e}", worst->error),
-               fmt::format("{:.0e}", worst->most), worst->where});
+               fmt::format("{:.0e}", worst->most), worst->name + file.where(worst->name)});
   };
   add("outputs", all.outputs), add("losses", all.losses), add("gradients", all.gradients);
   fmt::print("{}", table.str());
@@ -276,24 +274,22 @@ void report(const RecordedErrors& all, const GraphFile& file, int samples,
     throw Error(
         fmt::format("{} {} differs from what was recorded, by {:.1e} of it where {:.0e} is allowed: it is "
                     "the first that does",
-                    first->what, first->where, first->error, first->most),
+                    first->what, first->name + file.where(first->name), first->error, first->most),
         "look at that node's options and inputs in graph.json");
 }
 
 void run(const CheckCommandOptions& options, Rank& rank) {
   const GraphFile file = read_graph_file(options.graph);
-  const auto beside = std::filesystem::path(graph_file_in(options.graph));
-  const Recording recording(std::filesystem::path(beside).replace_filename("check.safetensors").string());
-  const std::string weights = weights_beside(options.graph);
-  if (weights.empty())
-    throw Error(fmt::format("{} has no weights.safetensors beside it", beside.string()),
-                "write the network's folder again");
+  const auto beside = [graph = graph_file_in(options.graph)](const char* name) {
+    return std::filesystem::path(graph).replace_filename(name).string();
+  };
+  const Recording recording(beside(check_in_folder));
   const Graph model = network_of(file, recording);
   check_labels(recording, model, file.classes());
   const auto plain_sgd =
       std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
-  WholeNetwork network(model, Precision::float32, weights, 1, Mode::train, rank, plain_sgd);
-  report(compare_with(recording, file, model, network), file, model.microbatch(), options);
+  WholeNetwork network(model, Precision::float32, beside(weights_in_folder), 1, Mode::train, rank, plain_sgd);
+  report(compare_with(recording, model, network), file, model.microbatch(), options);
 }
 
 }  // namespace

@@ -25,15 +25,15 @@ void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
       ->group(group);
 }
 
-std::string weights_beside(const std::string& graph) {
-  const auto file = std::filesystem::path(graph_file_in(graph)).replace_filename("weights.safetensors");
+std::string weights_of_folder(const std::string& graph) {
+  const auto file = std::filesystem::path(graph) / weights_in_folder;
   std::error_code ignored;
-  return std::filesystem::exists(file, ignored) ? file.string() : "";
+  return !graph.empty() && std::filesystem::exists(file, ignored) ? file.string() : "";
 }
 
 InitOptions with_weights_of(const std::string& graph, InitOptions options, Job& job) {
   if (!graph.empty() && options.file().empty())
-    options.whole_file = on_rank_zero(job, [&] { return weights_beside(graph); });
+    options.whole_file = on_rank_zero(job, [&] { return weights_of_folder(graph); });
   return options;
 }
 

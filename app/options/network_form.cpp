@@ -27,7 +27,7 @@ void add_form_options(CLI::App& app, NetworkForm& o) {
   add_form_option(app, o.form);
   CLI::Option* classes =
       app.add_option("--classes", o.classes, "classes [10 or 1000, as is usual of the form]");
-  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
+  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network")->excludes(app.get_option("--graph"));
   add_aux_option(app, o.aux);
 }
 

@@ -50,6 +50,8 @@ CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
 // the option is; `model` is then the name of its network, and `classes`, if it is 0, its number of classes.
 CLI::Option* add_graph_option(CLI::App&, CLI::Option* model_option, std::string& graph, std::string& model,
                               int& classes);
+// Returns what tells the networks of two graph.json files from each other: a hash of the nodes.
+std::string graph_hash(const std::string& model);
 // Adds --form, for NetworkOptions or for a weight file's network.
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);

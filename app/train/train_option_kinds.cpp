@@ -31,9 +31,7 @@ const auto options = std::to_array<TrainOption>({
     {"quiet", output},
     {"model", network, "model", [](const Options& o, int64_t) { return o.network.model; }},
     {"graph", network, "graph file",
-     [](const Options& o, int64_t) {
-       return o.network.graph.empty() ? "none" : make_model(o.network.model, {.microbatch = 2}).hash();
-     },
+     [](const Options& o, int64_t) { return o.network.graph.empty() ? "none" : graph_hash(o.network.model); },
      "none"},
     {"form", network, "form", [](const Options& o, int64_t) { return o.network.form; }},
     {"aux", network, "auxiliary loss", [](const Options& o, int64_t) { return text(o.network.aux); }},
