@@ -4,12 +4,13 @@
 //
 // The limits are relative to the norms of what was recorded:
 //
-//   outputs    1e-3    float32 rounds at 6e-8. Sums of thousands of numbers in a hundred nodes, one behind the
-//                      other, increase that to 1e-5. A wrong option or a wrong order of axes makes 1e-2 or more.
+//   outputs    1e-3    float32 rounds at 6e-8. Sums of thousands of numbers in a hundred nodes, one behind
+//                      the other, increase that to 1e-5. A wrong option or a wrong order of axes makes 1e-2
+//                      or more.
 //   losses     1e-3    The loss is computed from one of the outputs.
-//   gradients  1e-2    Where a number lies next to the kink of a ReLU, or two numbers of a pool are equal, the
-//                      derivative may be that of one side in float32 and that of the other in float64. An
-//                      error is relative to the gradient's own norm plus a hundredth of the norm of all
+//   gradients  1e-2    Where a number lies next to the kink of a ReLU, or two numbers of a pool are equal,
+//                      the derivative may be that of one side in float32 and that of the other in float64.
+//                      An error is relative to the gradient's own norm plus a hundredth of the norm of all
 //                      gradients together, because some gradients are 0 but for rounding (that of a bias in
 //                      front of batch norm).
 #include <fmt/format.h>
@@ -34,6 +35,7 @@
 #include "framework/bounded_file.h"
 #include "framework/error.h"
 #include "framework/files/safetensors.h"
+#include "framework/printable.h"
 #include "framework/sgd.h"
 #include "models/graph_file.h"
 #include "models/model.h"
@@ -240,7 +242,7 @@ RecordedErrors compare_with(const Recording& recording, const Graph& model, Whol
       compare_gradients(recording, gradients_of(network.stage()), all.gradients);
       network.set_look({});
     }
-    add("the loss of step", std::to_string(step + 1), losses.values[step]);
+    add("the loss of", fmt::format("step {}", step + 1), losses.values[step]);
   }
   for (const Node& node : model)
     if (const auto found = by_name.find(node.name); found != by_name.end())
@@ -251,7 +253,7 @@ RecordedErrors compare_with(const Recording& recording, const Graph& model, Whol
 void report(const RecordedErrors& all, const GraphFile& file, int samples,
             const CheckCommandOptions& options) {
   fmt::print("{} on {}{}\n\n", file.model(), counted(samples, "sample"),
-             file.made_by().empty() ? "" : ", recorded by " + file.made_by());
+             file.made_by().empty() ? "" : ", recorded by " + printable(file.made_by()));
   using enum Table::Align;
   Table table({{"compared", left}, {"tensors"}, {"largest\nrelative error"}, {"allowed"}, {"of", left}});
   nlohmann::ordered_json json = {{"model", file.model()}, {"samples", samples}};
@@ -275,7 +277,7 @@ void report(const RecordedErrors& all, const GraphFile& file, int samples,
         fmt::format("{} {} differs from what was recorded, by {:.1e} of it where {:.0e} is allowed: it is "
                     "the first that does",
                     first->what, first->name + file.where(first->name), first->error, first->most),
-        "look at that node's options and inputs in graph.json");
+        "look at the options, the inputs and the weights of that node");
 }
 
 void run(const CheckCommandOptions& options, Rank& rank) {
