@@ -300,7 +300,9 @@ void add_check(CLI::App& app) {
   auto options = std::make_shared<CheckCommandOptions>();
   CLI::App& command = add_command(app, "check", "compare an imported network with what was recorded of it",
                                   "antichain check --graph net.antichain");
-  add_graph_option(command, nullptr, options->graph, options->model, options->classes)->required();
+  add_graph_option(command, nullptr, options->graph, options->model, options->classes)
+      ->description("a folder NAME.antichain with check.safetensors")
+      ->required();
   add_one_rank_options(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the error of every tensor");
   command.callback([options] {
