@@ -1,4 +1,4 @@
-// A recipe says how a model is trained by default: batch, learning rate, momentum, weight decay and length.
+// A recipe says how a model is trained by default: batch, optimiser, learning rate and length.
 //
 // A recipe's rate is that of its own batch. For another batch it grows and shrinks in proportion: Goyal et
 // al., "Accurate, Large Minibatch SGD: Training ImageNet in 1 Hour", 2017, section 2.1, who found it to hold
@@ -14,9 +14,10 @@
 namespace antichain {
 
 struct Recipe {
-  int batch = 64;            // samples per step
-  LearningRateOptions rate;  // its peak, for this batch, and its course
-  SgdOptions sgd = {};
+  int batch = 64;                 // samples per step
+  LearningRateOptions rate;       // its peak, for this batch, and its course
+  std::string optimiser = "sgd";  // by the name that --optimiser takes
+  SgdOptions sgd = {};            // where SGD trains it; another optimiser has its own usual values
   int epochs = 30;
   std::string source;  // where the values come from
 };

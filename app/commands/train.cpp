@@ -145,6 +145,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     return "";
   });
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
+  MemoryRecord memory;
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, optimiser, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
@@ -182,7 +183,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
-  const MemoryRecord memory(device.name.empty() ? need.total() : need.beside_device());
+  memory.begin(device.name.empty() ? need.total() : need.beside_device());
   on_rank_zero(job, [&] {
     const Progress::Disk disk(job.activity(), "writing the results folder");
     record.begin(options, start, beginning.checkpoint, profile, plan);
