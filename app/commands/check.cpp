@@ -26,22 +26,19 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "app/cli/checks.h"
 #include "app/cli/commands.h"
 #include "app/cli/number_text.h"
 #include "app/cli/output_file.h"
 #include "app/cli/table.h"
+#include "app/commands/recording.h"
 #include "app/obtain/whole_network.h"
 #include "app/options/network_form.h"
-#include "framework/bounded_file.h"
 #include "framework/error.h"
-#include "framework/files/safetensors.h"
 #include "framework/files/state_dict.h"
 #include "framework/printable.h"
 #include "framework/random.h"
@@ -61,58 +58,6 @@ struct CheckCommandOptions {
   std::string graph, model, json_file;
   int classes = 0;
   MachineOptions machine;
-};
-
-// A Recording holds the tensors of check.safetensors.
-class Recording {
- public:
-  explicit Recording(const std::string& file) : file_(file) {
-    for (NamedNumbers& t : numbers_from_safetensors(read_bounded(file, most_weights_bytes), file))
-      tensors_.emplace(t.name, std::move(t));
-  }
-
-  const std::string& file() const { return file_; }
-  const NamedNumbers* find(const std::string& name) const {
-    const auto found = tensors_.find(name);
-    return found == tensors_.end() ? nullptr : &found->second;
-  }
-  const NamedNumbers& at(const std::string& name) const {
-    if (const NamedNumbers* found = find(name)) return *found;
-    throw Error(fmt::format("{} has no tensor '{}'", file_, name), "record the network again");
-  }
-
-  // Returns the samples of the recorded batch.
-  int samples(const std::string& input) const {
-    const NamedNumbers& t = at("input." + input);
-    if (t.shape.empty() || t.shape[0] < 1 || t.shape[0] > 1'000'000)
-      throw Error(fmt::format("{}: '{}' has no samples, or more than a million", file_, t.name));
-    return int(t.shape[0]);
-  }
-
-  void check_shape(const std::string& name, const Shape& shape) const {
-    const NamedNumbers& t = at(name);
-    if (!std::ranges::equal(t.shape, shape))
-      throw Error(fmt::format("{}: '{}' is {}, but the network has {}", file_, name,
-                              t.shape.empty() ? "a scalar" : Shape(first_axes(t)).str(), shape.str()),
-                  "record the network again");
-  }
-
-  // Throws Error where a tensor is not of `known`: the file is of another network.
-  void check_names(const std::set<std::string>& known) const {
-    for (const auto& [name, unused] : tensors_)
-      if (!known.contains(name))
-        throw Error(fmt::format("{} has a tensor '{}', which is nothing of this network", file_, name),
-                    "record the network again");
-  }
-
- private:
-  static std::vector<int64_t> first_axes(const NamedNumbers& t) {
-    return {t.shape.begin(),
-            t.shape.begin() + std::min<std::ptrdiff_t>(std::ssize(t.shape), Shape::max_rank)};
-  }
-
-  std::string file_;
-  std::map<std::string, NamedNumbers> tensors_;
 };
 
 // A Rounding changes numbers by shares of up to 2^-22 at random, or not at all.
@@ -179,49 +124,6 @@ double relative(double difference, double norm, double numbers) {
 // Returns the name of the node whose value a node has that fusing made.
 const std::string& value_name(const Node& node) {
   return node.absorbed.empty() ? node.name : node.absorbed.back();
-}
-
-void check_labels(const Recording& recording, const Graph& model, int64_t classes) {
-  for (const Node& node : model) {
-    if (node.role() != Role::input || node.signature.y.dtype != DType::i32) continue;
-    for (const double label : recording.at("input." + node.name).values)
-      if (!(label >= 0 && label < double(classes)))
-        throw Error(fmt::format("{}: a label is {}, but the network has {} classes", recording.file(), label,
-                                classes),
-                    "labels count from 0");
-  }
-}
-
-// Builds the network for the recorded batch, with the kind of labels that the file has.
-Graph network_of(const GraphFile& file, const Recording& recording) {
-  const auto build = [&](int samples, bool soft) {
-    return file.graph({.microbatch = samples, .soft_labels = soft, .dropout = 0, .stochastic_depth = 0});
-  };
-  const Graph graph = build(2, false);
-  int samples = 0;
-  bool soft = false;
-  for (const Node& node : graph) {
-    if (node.role() != Role::input) continue;
-    samples = recording.samples(node.name);
-    if (node.signature.y.dtype == DType::i32) soft = recording.at("input." + node.name).shape.size() == 2;
-  }
-  Graph model = build(samples, soft);
-  std::set<std::string> known = {"loss", "losses"};
-  for (const Node& node : model) {
-    if (node.role() == Role::input) {
-      known.insert("input." + node.name);
-      recording.check_shape("input." + node.name, node.signature.y.shape);
-    } else if (known.insert("node." + node.name); recording.find("node." + node.name)) {
-      recording.check_shape("node." + node.name, node.signature.y.shape);
-    }
-    for (const ParamSpec& param : node.signature.params) {
-      const std::string name = "gradient." + full_name(node, param);
-      known.insert(name);
-      recording.check_shape(name, param.shape);
-    }
-  }
-  recording.check_names(known);
-  return model;
 }
 
 // What the steps of the recording compute.
@@ -313,9 +215,6 @@ std::vector<Compared> compare_gradients(const Recording& recording, const Measur
 
 RecordedErrors compare_with(const Recording& recording, const Graph& model, const std::string& weights_file,
                             Rank& rank) {
-  if (recording.at("loss").values.size() != 1 || recording.at("losses").values.empty() ||
-      recording.at("losses").values.size() > 100)
-    throw Error(recording.file() + ": loss is one number, and losses are a few", "record the network again");
   const auto plain_sgd =
       std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
   WholeNetwork network(model, Precision::float32, weights_file, 1, Mode::train, rank, plain_sgd);
@@ -375,8 +274,7 @@ void run(const CheckCommandOptions& options, Rank& rank) {
     return std::filesystem::path(graph).replace_filename(name).string();
   };
   const Recording recording(beside(check_in_folder));
-  const Graph model = network_of(file, recording);
-  check_labels(recording, model, file.classes());
+  const Graph model = recording.network(file);
   report(compare_with(recording, model, beside(weights_in_folder), rank), file, model.microbatch(), options);
 }
 

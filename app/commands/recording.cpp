@@ -1,0 +1,113 @@
+#include "app/commands/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "framework/bounded_file.h"
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+constexpr const char* record_again = "record the network again";
+
+// Returns the shape as far as one can be printed.
+std::string shape_text(const NamedNumbers& t) {
+  if (t.shape.empty()) return "a scalar";
+  const std::ptrdiff_t axes = std::min<std::ptrdiff_t>(std::ssize(t.shape), Shape::max_rank);
+  return Shape(std::vector<int64_t>(t.shape.begin(), t.shape.begin() + axes)).str();
+}
+
+bool is_class_input(const Node& node) {
+  return node.role() == Role::input && node.signature.y.dtype == DType::i32;
+}
+
+}  // namespace
+
+Recording::Recording(const std::string& file) : file_(file) {
+  for (NamedNumbers& t : numbers_from_safetensors(read_bounded(file, most_weights_bytes), file))
+    tensors_.emplace(t.name, std::move(t));
+}
+
+const NamedNumbers* Recording::find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+const NamedNumbers& Recording::at(const std::string& name) const {
+  if (const NamedNumbers* found = find(name)) return *found;
+  throw Error(fmt::format("{} has no tensor '{}'", file_, name), record_again);
+}
+
+int Recording::samples(const std::string& input) const {
+  const NamedNumbers& t = at("input." + input);
+  if (t.shape.empty() || t.shape[0] < 1 || t.shape[0] > 1'000'000)
+    throw Error(fmt::format("{}: '{}' has no samples, or more than a million", file_, t.name), record_again);
+  return int(t.shape[0]);
+}
+
+void Recording::check_shape(const std::string& name, const Shape& shape) const {
+  const NamedNumbers& t = at(name);
+  if (!std::ranges::equal(t.shape, shape))
+    throw Error(
+        fmt::format("{}: '{}' is {}, but the network has {}", file_, name, shape_text(t), shape.str()),
+        record_again);
+}
+
+void Recording::check_tensors(const Graph& model) const {
+  std::set<std::string> known = {"loss", "losses"};
+  for (const Node& node : model) {
+    const bool input = node.role() == Role::input;
+    const std::string name = (input ? "input." : "node.") + node.name;
+    known.insert(name);
+    if (input || find(name)) check_shape(name, node.signature.y.shape);
+    for (const ParamSpec& param : node.signature.params) {
+      const std::string gradient = "gradient." + full_name(node, param);
+      known.insert(gradient);
+      check_shape(gradient, param.shape);
+    }
+  }
+  for (const auto& [name, unused] : tensors_)
+    if (!known.contains(name))
+      throw Error(fmt::format("{} has a tensor '{}', which is nothing of this network", file_, name),
+                  record_again);
+}
+
+void Recording::check_labels(const Graph& model, int64_t classes) const {
+  for (const Node& node : model) {
+    if (!is_class_input(node)) continue;
+    for (const double label : at("input." + node.name).values)
+      if (!(label >= 0 && label < double(classes)))
+        throw Error(fmt::format("{}: a label is {}, but the network has {} classes", file_, label, classes),
+                    "labels count from 0");
+  }
+}
+
+void Recording::check_losses() const {
+  constexpr size_t most_steps = 100;
+  const size_t steps = at("losses").values.size();
+  if (at("loss").values.size() != 1 || steps < 1 || steps > most_steps)
+    throw Error(fmt::format("{}: 'loss' is one number, and 'losses' are 1 to {}", file_, most_steps),
+                record_again);
+}
+
+Graph Recording::network(const GraphFile& file) const {
+  ModelOptions options{.microbatch = 2, .dropout = 0, .stochastic_depth = 0};
+  const Graph any_batch = file.graph(options);
+  for (const Node& node : any_batch) {
+    if (node.role() != Role::input) continue;
+    options.microbatch = samples(node.name);
+    if (is_class_input(node)) options.soft_labels = at("input." + node.name).shape.size() == 2;
+  }
+  Graph model = file.graph(options);
+  check_tensors(model);
+  check_labels(model, file.classes());
+  check_losses();
+  return model;
+}
+
+}  // namespace antichain
