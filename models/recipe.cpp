@@ -46,16 +46,21 @@ constexpr Row rows[] = {
 };
 constexpr Row general = {"", 64, 0.01, "cosine", 200, 30, "a low rate that most networks bear"};
 
+Recipe recipe(const Row& row) {
+  return {.batch = row.batch,
+          .rate = {.schedule = row.schedule, .peak = row.peak, .warmup_steps = row.warmup_steps},
+          .optimiser = row.optimiser,
+          .epochs = row.epochs,
+          .source = row.source};
+}
+
 }  // namespace
+
+Recipe general_recipe() { return recipe(general); }
 
 Recipe shipped_recipe(std::string_view model) {
   const Row* row = std::ranges::find_if(rows, [&](const Row& r) { return model == r.model; });
-  if (row == std::end(rows)) row = &general;
-  return {.batch = row->batch,
-          .rate = {.schedule = row->schedule, .peak = row->peak, .warmup_steps = row->warmup_steps},
-          .optimiser = row->optimiser,
-          .epochs = row->epochs,
-          .source = row->source};
+  return row == std::end(rows) ? general_recipe() : recipe(*row);
 }
 
 double peak_for(const Recipe& recipe, int batch) { return recipe.rate.peak * batch / recipe.batch; }

@@ -25,6 +25,9 @@ struct Recipe {
 // Returns the recipe of a shipped model, or for any other name the general one: a low rate after a long rise.
 Recipe shipped_recipe(std::string_view model);
 
+// Returns a low rate after a long rise, which most networks bear.
+Recipe general_recipe();
+
 // Returns the recipe's peak rate for steps of `batch` samples.
 double peak_for(const Recipe&, int batch);
 

@@ -130,7 +130,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                        {options.metrics_file, options.trace_file, options.json_file}, job);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
-  const Weights initial = read_initial(options.init, graph, job);
+  const InitOptions init = with_weights_of(options.network.graph, options.init, job);
+  const Weights initial = read_initial(init, graph, job);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
   if (rank.prints()) {
     fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
@@ -192,7 +193,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   add_plan(facts.setting, plan, profile);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
   if (beginning.checkpoint.empty())
-    start_from(initial, options.init, model, rank);
+    start_from(initial, init, model, rank);
   else
     go_on_from(beginning, facts, model, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());

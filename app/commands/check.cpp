@@ -1,0 +1,400 @@
+// antichain check compares the network of a graph.json with what its own framework recorded in float64: every
+// node's output, the loss, every gradient, and the losses of three steps. docs/bring-your-model.md has the
+// file's tensors.
+//
+// The limits are relative to the norms of what was recorded:
+//
+//   outputs    1e-3    float32 rounds at 6e-8. Sums of thousands of numbers in a hundred nodes, one behind
+//                      the other, increase that to 1e-5. A wrong option or a wrong order of axes makes 1e-2
+//                      or more.
+//   losses     1e-3    The loss is computed from one of the outputs.
+//   gradients  1e-2    Where a number lies next to the kink of a ReLU, or two numbers of a pool are equal,
+//                      the derivative may be that of one side in float32 and that of the other in float64.
+//                      An error is relative to the gradient's own norm plus a hundredth of the norm of all
+//                      gradients together, because some gradients are 0 but for rounding (that of a bias in
+//                      front of batch norm).
+//
+// Some networks increase rounding errors without bound. Batch norm over two numbers that are nearly equal is
+// such a case, as small images and two samples give it. The network therefore runs twice, once with its
+// inputs and weights changed by roundings. The limit is 20 times what that changes, where this is more: every
+// node rounds, and they round once. A tensor that they change by more than 2.5 % can't be compared, and
+// behind a step with such a gradient no loss can.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "app/cli/checks.h"
+#include "app/cli/commands.h"
+#include "app/cli/number_text.h"
+#include "app/cli/output_file.h"
+#include "app/cli/table.h"
+#include "app/obtain/whole_network.h"
+#include "app/options/network_form.h"
+#include "framework/bounded_file.h"
+#include "framework/error.h"
+#include "framework/files/safetensors.h"
+#include "framework/files/state_dict.h"
+#include "framework/printable.h"
+#include "framework/random.h"
+#include "framework/sgd.h"
+#include "models/graph_file.h"
+#include "models/model.h"
+#include "pipeline/train/weights_io.h"
+
+namespace antichain {
+namespace {
+
+constexpr double most_output_error = 1e-3, most_gradient_error = 1e-2, most_loss_error = 1e-3;
+constexpr double most_moved = 0.025, times_moved = 20;
+constexpr float recorded_rate = 1e-3f;
+
+struct CheckCommandOptions {
+  std::string graph, model, json_file;
+  int classes = 0;
+  MachineOptions machine;
+};
+
+// A Recording holds the tensors of check.safetensors.
+class Recording {
+ public:
+  explicit Recording(const std::string& file) : file_(file) {
+    for (NamedNumbers& t : numbers_from_safetensors(read_bounded(file, most_weights_bytes), file))
+      tensors_.emplace(t.name, std::move(t));
+  }
+
+  const std::string& file() const { return file_; }
+  const NamedNumbers* find(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second;
+  }
+  const NamedNumbers& at(const std::string& name) const {
+    if (const NamedNumbers* found = find(name)) return *found;
+    throw Error(fmt::format("{} has no tensor '{}'", file_, name), "record the network again");
+  }
+
+  // Returns the samples of the recorded batch.
+  int samples(const std::string& input) const {
+    const NamedNumbers& t = at("input." + input);
+    if (t.shape.empty() || t.shape[0] < 1 || t.shape[0] > 1'000'000)
+      throw Error(fmt::format("{}: '{}' has no samples, or more than a million", file_, t.name));
+    return int(t.shape[0]);
+  }
+
+  void check_shape(const std::string& name, const Shape& shape) const {
+    const NamedNumbers& t = at(name);
+    if (!std::ranges::equal(t.shape, shape))
+      throw Error(fmt::format("{}: '{}' is {}, but the network has {}", file_, name,
+                              t.shape.empty() ? "a scalar" : Shape(first_axes(t)).str(), shape.str()),
+                  "record the network again");
+  }
+
+  // Throws Error where a tensor is not of `known`: the file is of another network.
+  void check_names(const std::set<std::string>& known) const {
+    for (const auto& [name, unused] : tensors_)
+      if (!known.contains(name))
+        throw Error(fmt::format("{} has a tensor '{}', which is nothing of this network", file_, name),
+                    "record the network again");
+  }
+
+ private:
+  static std::vector<int64_t> first_axes(const NamedNumbers& t) {
+    return {t.shape.begin(),
+            t.shape.begin() + std::min<std::ptrdiff_t>(std::ssize(t.shape), Shape::max_rank)};
+  }
+
+  std::string file_;
+  std::map<std::string, NamedNumbers> tensors_;
+};
+
+// A Rounding changes numbers by shares of up to 2^-22 at random, or not at all.
+struct Rounding {
+  bool on = false;
+  void change(float* values, int64_t count, uint64_t stream) const {
+    if (!on) return;
+    const Philox random(stream);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] *= 1 + 0x1p-21f * (Philox::uniform(random.words(uint64_t(i))[0]) - 0.5f);
+  }
+};
+
+class RecordedBatch : public BatchSource {
+ public:
+  RecordedBatch(const Recording& recording, Rounding rounding) : recording_(recording), rounding_(rounding) {}
+
+  void fill(std::string_view input, int, const Tensor& out) override {
+    const std::vector<double>& from = recording_.at("input." + std::string(input)).values;
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (out.dtype() == DType::i32)
+        out.data<int32_t>()[i] = int32_t(from[i]);
+      else
+        out.data<float>()[i] = float(from[i]);
+    }
+    if (out.dtype() == DType::f32) rounding_.change(out.data<float>(), out.elements(), hash_bytes(input));
+  }
+
+ private:
+  const Recording& recording_;
+  Rounding rounding_;
+};
+
+// Compared is one tensor's error relative to what was recorded, and what roundings change of it.
+struct Compared {
+  std::string what, name;  // "the output of node", "conv1"
+  double error = 0, moved = 0, least = 0;
+  double most() const { return std::max(least, times_moved * moved); }
+  bool comparable() const { return !(moved > most_moved); }
+  bool differs() const { return comparable() && !(error <= most()); }
+  double share() const { return std::isnan(error) ? HUGE_VAL : error / most(); }  // of what is allowed
+};
+
+double norm(const std::vector<double>& x) {
+  double sum = 0;
+  for (const double v : x) sum += v * v;
+  return std::sqrt(sum);
+}
+
+double distance(const std::vector<float>& a, const auto& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double difference = double(a[i]) - double(b[i]);
+    sum += difference * difference;
+  }
+  return std::sqrt(sum);
+}
+
+// A sum of zeros has no norm; numbers below a thousandth are compared by their difference.
+double relative(double difference, double norm, double numbers) {
+  return difference / (norm + 1e-3 * std::sqrt(numbers));
+}
+
+// Returns the name of the node whose value a node has that fusing made.
+const std::string& value_name(const Node& node) {
+  return node.absorbed.empty() ? node.name : node.absorbed.back();
+}
+
+void check_labels(const Recording& recording, const Graph& model, int64_t classes) {
+  for (const Node& node : model) {
+    if (node.role() != Role::input || node.signature.y.dtype != DType::i32) continue;
+    for (const double label : recording.at("input." + node.name).values)
+      if (!(label >= 0 && label < double(classes)))
+        throw Error(fmt::format("{}: a label is {}, but the network has {} classes", recording.file(), label,
+                                classes),
+                    "labels count from 0");
+  }
+}
+
+// Builds the network for the recorded batch, with the kind of labels that the file has.
+Graph network_of(const GraphFile& file, const Recording& recording) {
+  const auto build = [&](int samples, bool soft) {
+    return file.graph({.microbatch = samples, .soft_labels = soft, .dropout = 0, .stochastic_depth = 0});
+  };
+  const Graph graph = build(2, false);
+  int samples = 0;
+  bool soft = false;
+  for (const Node& node : graph) {
+    if (node.role() != Role::input) continue;
+    samples = recording.samples(node.name);
+    if (node.signature.y.dtype == DType::i32) soft = recording.at("input." + node.name).shape.size() == 2;
+  }
+  Graph model = build(samples, soft);
+  std::set<std::string> known = {"loss", "losses"};
+  for (const Node& node : model) {
+    if (node.role() == Role::input) {
+      known.insert("input." + node.name);
+      recording.check_shape("input." + node.name, node.signature.y.shape);
+    } else if (known.insert("node." + node.name); recording.find("node." + node.name)) {
+      recording.check_shape("node." + node.name, node.signature.y.shape);
+    }
+    for (const ParamSpec& param : node.signature.params) {
+      const std::string name = "gradient." + full_name(node, param);
+      known.insert(name);
+      recording.check_shape(name, param.shape);
+    }
+  }
+  recording.check_names(known);
+  return model;
+}
+
+// What the steps of the recording compute.
+struct Measured {
+  std::map<std::string, std::vector<float>> outputs;  // of the first step, by value_name
+  Weights gradients;                                  // of the first step
+  std::vector<double> losses;                         // of every step
+};
+
+Measured run_steps(WholeNetwork& network, const Recording& recording, const Weights& given,
+                   Rounding rounding) {
+  Measured all;
+  Weights weights;
+  for (NamedTensor t : given) {
+    if (auto* values = std::get_if<std::vector<float>>(&t.values))
+      rounding.change(values->data(), t.elements(), hash_bytes(t.name));
+    weights.add(std::move(t));
+  }
+  load_weights(network.stage(), weights, Fit::whole, weights_in_folder);
+  network.set_look([&](const Node& node, const Tensor& y) {
+    if (node.role() == Role::loss || !recording.find("node." + value_name(node))) return;
+    all.outputs[value_name(node)] = {y.data<float>(), y.data<float>() + y.elements()};
+  });
+  RecordedBatch batch(recording, rounding);
+  for (size_t step = 0; step < recording.at("losses").values.size(); ++step) {
+    all.losses.push_back(network.run(batch, recorded_rate).sums.loss / network.batch());
+    if (step == 0) all.gradients = gradients_of(network.stage());
+    network.set_look({});
+  }
+  return all;
+}
+
+struct RecordedErrors {
+  std::vector<Compared> outputs, gradients, losses;
+};
+
+std::vector<Compared> compare_outputs(const Recording& recording, const Graph& model, const Measured& ours,
+                                      const Measured& rounded) {
+  std::vector<Compared> all;
+  for (const Node& node : model) {
+    const auto found = ours.outputs.find(node.name);
+    if (found == ours.outputs.end()) continue;
+    const std::vector<double>& right = recording.at("node." + node.name).values;
+    const double length = norm(right), numbers = double(right.size());
+    all.push_back({"the output of node", node.name, relative(distance(found->second, right), length, numbers),
+                   relative(distance(found->second, rounded.outputs.at(node.name)), length, numbers),
+                   most_output_error});
+  }
+  return all;
+}
+
+std::vector<Compared> compare_losses(const Recording& recording, const Measured& ours,
+                                     const Measured& rounded, const std::vector<Compared>& gradients) {
+  std::vector<Compared> all;
+  const bool steps_comparable = std::ranges::all_of(gradients, &Compared::comparable);
+  double moved = 0;  // what changes a step changes those behind it
+  const auto add = [&](const char* what, const std::string& name, size_t step, double right) {
+    const double length = std::abs(right);
+    if (step > 0 && !steps_comparable) moved = HUGE_VAL;
+    moved = std::max(moved, relative(std::abs(ours.losses[step] - rounded.losses[step]), length, 1));
+    all.push_back(
+        {what, name, relative(std::abs(ours.losses[step] - right), length, 1), moved, most_loss_error});
+  };
+  add("the", "loss", 0, recording.at("loss").values[0]);
+  const std::vector<double>& losses = recording.at("losses").values;
+  for (size_t step = 0; step < losses.size(); ++step)
+    add("the loss of", fmt::format("step {}", step + 1), step, losses[step]);
+  return all;
+}
+
+std::vector<Compared> compare_gradients(const Recording& recording, const Measured& ours,
+                                        const Measured& rounded) {
+  std::vector<Compared> all;
+  double whole = 0;
+  for (const NamedTensor& t : ours.gradients)
+    whole = std::hypot(whole, norm(recording.at("gradient." + t.name).values));
+  for (const NamedTensor& t : ours.gradients) {
+    const std::vector<double>& right = recording.at("gradient." + t.name).values;
+    const auto& values = std::get<0>(t.values);
+    const auto share = [&](double distance) {
+      return distance == 0 ? 0 : distance / (norm(right) + whole / 100);
+    };
+    all.push_back({"the gradient of", t.name, share(distance(values, right)),
+                   share(distance(values, std::get<0>(rounded.gradients.find(t.name)->values))),
+                   most_gradient_error});
+  }
+  return all;
+}
+
+RecordedErrors compare_with(const Recording& recording, const Graph& model, const std::string& weights_file,
+                            Rank& rank) {
+  if (recording.at("loss").values.size() != 1 || recording.at("losses").values.empty() ||
+      recording.at("losses").values.size() > 100)
+    throw Error(recording.file() + ": loss is one number, and losses are a few", "record the network again");
+  const auto plain_sgd =
+      std::make_shared<Sgd>(SgdOptions{.momentum = 0, .weight_decay = 0, .nesterov = false});
+  WholeNetwork network(model, Precision::float32, weights_file, 1, Mode::train, rank, plain_sgd);
+  const Weights weights = read_weights(weights_file, file_bytes(model));
+  const Measured rounded = run_steps(network, recording, weights, {.on = true});
+  const Measured ours = run_steps(network, recording, weights, {});
+  RecordedErrors all{.outputs = compare_outputs(recording, model, ours, rounded),
+                     .gradients = compare_gradients(recording, ours, rounded)};
+  all.losses = compare_losses(recording, ours, rounded, all.gradients);
+  return all;
+}
+
+void report(const RecordedErrors& all, const GraphFile& file, int samples,
+            const CheckCommandOptions& options) {
+  fmt::print("{} on {}{}\n\n", file.model(), counted(samples, "sample"),
+             file.made_by().empty() ? "" : ", recorded by " + printable(file.made_by()));
+  using enum Table::Align;
+  Table table({{"compared", left}, {"tensors"}, {"relative\nerror"}, {"allowed"}, {"of", left}});
+  nlohmann::ordered_json json = {{"model", file.model()}, {"samples", samples}};
+  const Compared* first = nullptr;
+  std::vector<std::string> beyond;
+  const auto add = [&](const char* kind, const std::vector<Compared>& of) {
+    const Compared* worst = nullptr;
+    int64_t left_out = 0;
+    for (const Compared& c : of) {
+      if (!first && c.differs()) first = &c;
+      json[kind][c.name] = c.error;
+      if (!c.comparable())
+        ++left_out;
+      else if (!worst || c.share() > worst->share())
+        worst = &c;
+    }
+    if (left_out > 0) beyond.push_back(fmt::format("{} of {} {}", left_out, of.size(), kind));
+    if (!worst) return;
+    table.add({kind, std::to_string(std::ssize(of) - left_out), fmt::format("{:.1e}", worst->error),
+               fmt::format("{:.0e}", worst->most()), worst->name + file.where(worst->name)});
+  };
+  add("outputs", all.outputs), add("losses", all.losses), add("gradients", all.gradients);
+  fmt::print("{}", table.str());
+  if (!beyond.empty())
+    fmt::print(
+        "\n{} can't be compared, because roundings of weights and inputs alone change them by more "
+        "than 2.5 %; record more samples or larger images to compare all\n",
+        fmt::join(beyond, ", "));
+  write_output(options.json_file, json.dump(2) + "\n");
+  if (first)
+    throw Error(
+        fmt::format("{} {} differs from what was recorded, by {:.1e} of it where {:.0e} is allowed: it is "
+                    "the first that does",
+                    first->what, first->name + file.where(first->name), first->error, first->most()),
+        "look at the options, the inputs and the weights of that node");
+}
+
+void run(const CheckCommandOptions& options, Rank& rank) {
+  const GraphFile file = read_graph_file(options.graph);
+  const auto beside = [graph = graph_file_in(options.graph)](const char* name) {
+    return std::filesystem::path(graph).replace_filename(name).string();
+  };
+  const Recording recording(beside(check_in_folder));
+  const Graph model = network_of(file, recording);
+  check_labels(recording, model, file.classes());
+  report(compare_with(recording, model, beside(weights_in_folder), rank), file, model.microbatch(), options);
+}
+
+}  // namespace
+
+void add_check(CLI::App& app) {
+  auto options = std::make_shared<CheckCommandOptions>();
+  CLI::App& command = add_command(app, "check", "compare an imported network with what was recorded of it",
+                                  "antichain check --graph net.antichain");
+  add_graph_option(command, nullptr, options->graph, options->model, options->classes)
+      ->description("a folder NAME.antichain with check.safetensors")
+      ->required();
+  add_one_rank_options(command, options->machine);
+  add_output_option(command, "--json", options->json_file, "write the error of every tensor");
+  command.callback([options] {
+    check_writable({options->json_file});
+    run_job(options->machine, [&](Rank& rank) { run(*options, rank); });
+  });
+}
+
+}  // namespace antichain
