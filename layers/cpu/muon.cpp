@@ -5,36 +5,11 @@
 #include <cmath>
 
 #include "framework/context.h"
+#include "layers/cpu/product.h"
 #include "layers/cpu/updates.h"
 
 namespace antichain::cpu {
 namespace {
-
-constexpr int64_t tile_rows = 4,
-                  tile_columns = 64;  // of a product that are in registers and first-level cache
-
-// c ← a b, row by row: rows x inner times inner x columns.
-void multiply(const float* a, const float* b, float* c, int64_t rows, int64_t inner, int64_t columns) {
-#pragma omp parallel for schedule(static)
-  for (int64_t i = 0; i < rows; i += tile_rows)
-    for (int64_t j = 0; j < columns; j += tile_columns) {
-      float sums[tile_rows][tile_columns] = {};
-      const int64_t height = std::min(tile_rows, rows - i), width = std::min(tile_columns, columns - j);
-      for (int64_t k = 0; k < inner; ++k)
-        for (int64_t r = 0; r < height; ++r) {
-          const float factor = a[(i + r) * inner + k];
-          const float* const from = b + k * columns + j;
-          float* const to = sums[r];
-          if (width == tile_columns) {
-#pragma omp simd
-            for (int64_t n = 0; n < tile_columns; ++n) to[n] += factor * from[n];
-          } else {
-            for (int64_t n = 0; n < width; ++n) to[n] += factor * from[n];
-          }
-        }
-      for (int64_t r = 0; r < height; ++r) std::copy_n(sums[r], width, c + (i + r) * columns + j);
-    }
-}
 
 void transpose(const float* from, float* to, int64_t rows, int64_t columns) {
 #pragma omp parallel for schedule(static)
@@ -55,12 +30,11 @@ float* orthogonalise(const MatrixSize& size, float* u, float* x, float* other, f
   if (size.is_tall()) transpose(u, x, size.rows, size.columns);
   if (!size.is_tall()) std::copy_n(u, size.elements(), x);
   for (int i = 0; i < NewtonSchulz::iterations; ++i) {
-    transpose(x, other, m, n);
-    multiply(x, other, a, m, n, m);
-    multiply(a, a, a_squared, m, m, m);
+    multiply(x, {.at = x, .row = 1, .column = n}, a, m, n, m, Result::symmetric);
+    multiply(a, {.at = a, .row = m, .column = 1}, a_squared, m, m, m, Result::symmetric);
     for (int64_t k = 0; k < m * m; ++k)
       a_squared[k] = NewtonSchulz::of_a * a[k] + NewtonSchulz::of_a_squared * a_squared[k];
-    multiply(a_squared, x, other, m, m, n);
+    multiply(a_squared, {.at = x, .row = n, .column = 1}, other, m, m, n);
     for (int64_t k = 0; k < size.elements(); ++k) x[k] = NewtonSchulz::of_x * x[k] + other[k];
   }
   if (!size.is_tall()) return x;

@@ -25,10 +25,11 @@ namespace antichain {
 namespace {
 
 // Budgets are in the unit of CutScorer::spent().
-constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 10'000'000, wander_budget = 40'000'000;
-constexpr size_t most_climbs = 4;     // of each search, from different candidates
-constexpr size_t most_promising = 3;  // searches to climb in
-constexpr int few_states = 20'000;    // with which more searches are cheap
+constexpr int64_t climb_budget = 4'000'000, all_cuts_budget = 6'000'000, wander_budget = 40'000'000;
+constexpr int64_t walk_budget = 4'000'000;  // of wandering, after which it goes on only if it found something
+constexpr size_t most_climbs = 4;           // of each search, from different candidates
+constexpr size_t most_promising = 3;        // searches to climb in
+constexpr int few_states = 20'000;          // with which more searches are cheap
 constexpr double slacks[] = {0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2};
 
 bool links_are_free(const Cluster& cluster) {
@@ -184,10 +185,20 @@ class MakespanSearch {
     for (size_t g = 0; g < promising && !proved_; ++g) {
       Ground& ground = *grounds_[g];
       if (g > 0 && !options_.at_most) break;
-      if (ground.climb)
-        ground.found[0] = ground.climb->wander(ground.found[0], g > 0 ? wander_budget / 4 : wander_budget);
+      if (ground.climb) wander(ground, g > 0 ? wander_budget / 4 : wander_budget);
     }
     for (const auto& ground : grounds_) add(*ground);
+  }
+
+  // Walks as long as each walk finds something better. With several stages a rank one long walk finds more.
+  void wander(Ground& ground, int64_t budget) const {
+    const int64_t walk = options_.chunks > 1 ? budget : walk_budget;
+    ScoredCuts& best = ground.found[0];
+    for (bool better = true; better && budget > 0; budget -= walk) {
+      const ScoredCuts found = ground.climb->wander(best, std::min(budget, walk));
+      better = found.score < best.score;
+      best = found;
+    }
   }
 
   static void sort_found(Ground& ground) {

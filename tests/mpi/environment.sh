@@ -60,17 +60,20 @@ case $case in
     mkdir data
     for i in $(seq 128); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
     large=(--model resnet18 --batch 64 --microbatches 4)
-    "$program" profile "${large[@]}" --json large.json >out 2>err || fail "no profile"
-    "${mpirun[@]}" -n 2 "$program" train "${large[@]}" --data-dir data --steps 2 --epochs 1 --lr 0.001 \
-      --profile large.json --json m.json >out 2>err; code=$?
-    expect_code 0
-    pairs=$(tr -d ' \n' <m.json | grep -o '"estimated_bytes":[0-9]*,"measured_bytes":[0-9]*' | tr -c '0-9\n' ' ')
-    [ "$(wc -l <<<"$pairs")" = 2 ] || fail "not two processes: $pairs"
-    while read -r estimated measured; do
-      echo "estimated $estimated bytes, measured $measured"
-      [ $((10 * estimated)) -ge $((9 * measured)) ] && [ $((10 * estimated)) -le $((11 * measured)) ] ||
-        fail "the estimate is off by more than a tenth: $estimated, $measured"
-    done <<<"$pairs" ;;
+    compare() {  # OPTION … of train, on two processes
+      "${mpirun[@]}" -n 2 "$program" train "${large[@]}" --data-dir data --steps 2 --epochs 1 --lr 0.001 \
+        --json m.json "$@" >out 2>err; code=$?
+      expect_code 0
+      pairs=$(tr -d ' \n' <m.json | grep -o '"estimated_bytes":[0-9]*,"measured_bytes":[0-9]*' | tr -c '0-9\n' ' ')
+      [ "$(wc -l <<<"$pairs")" = 2 ] || fail "not two processes: $pairs"
+      while read -r estimated measured; do
+        echo "estimated $estimated bytes, measured $measured with $*"
+        [ $((10 * estimated)) -ge $((9 * measured)) ] && [ $((10 * estimated)) -le $((11 * measured)) ] ||
+          fail "the estimate is off by more than a tenth with $*: $estimated, $measured"
+      done <<<"$pairs"
+    }
+    compare --optimiser sgd --results sgd  # this run measures its profile, and the next one takes it
+    compare --optimiser adamw --ema 0.9 --profile sgd/profile.json ;;
   settings)
     "${mpirun[@]}" -n 2 "${train[@]}" --lr 0.3 : -n 1 "${train[@]}" --lr 0.2 >out 2>err; code=$?
     expect_code 2; expect_once "rank 2 was started with --lr 0.2, the others with --lr 0.3" ;;
