@@ -28,7 +28,8 @@ Floats plain_product(const Floats& a, const cpu::Strided& b, int64_t rows, int64
   return c;
 }
 
-// The sizes leave rests of every block: of rows in registers, of columns in a panel, and of both in the cache.
+// The sizes leave rests of every block: of rows in registers, of columns in a panel, and of both in the
+// cache.
 TEST(Product, HasTheBitsOfPlainLoops) {
   for (const auto& [rows, inner, columns] :
        {std::tuple{1, 1, 1}, {7, 3, 17}, {101, 257, 33}, {13, 600, 16}}) {
