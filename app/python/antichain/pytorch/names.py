@@ -1,0 +1,60 @@
+"""Names for calls.
+
+A call with parameters has the path of its module, so that its parameters have the names of the state_dict. So has a
+call of a module of torch.nn without parameters. What the user's own code calls has its module's path and the
+function's name: "layer1.0.add".
+"""
+from antichain.error import AntichainError
+from antichain.pytorch.calls import Kind, Tensor, references
+
+
+class Names:
+    """Gives out names, each once: "relu", "relu_1", "relu_2"."""
+
+    def __init__(self, taken=()):
+        self.uses = {name: 1 for name in taken}
+
+    def unique(self, name):
+        while True:
+            uses = self.uses.get(name, 0)
+            self.uses[name] = uses + 1
+            if uses == 0:
+                return name
+            name, last = f"{name}_{uses}", name
+            if name not in self.uses:
+                self.uses[name] = 1
+                return name
+            name = last
+
+
+def parameters(call):
+    return [r for r in references(call) if isinstance(r, Tensor) and r.kind is Kind.parameter]
+
+
+def owner(call):
+    """Returns the path of the module whose parameters a call uses: of "layer1.0.conv1.weight", "layer1.0.conv1".
+
+    A parameter that has no such name ("features.1.0.layer_scale") is its own owner.
+    """
+    for parameter in parameters(call):
+        path, _, last = parameter.name.rpartition(".")
+        return path if last in ("weight", "bias") and path else parameter.name
+    return None
+
+
+def name_calls(calls, taken):
+    """Sets the name of each call. Throws where two calls use the same parameter."""
+    users = {}
+    for call in calls:
+        for parameter in parameters(call):
+            first = users.setdefault(parameter.name, call)
+            if first is not call:
+                raise AntichainError(
+                    f"the parameter {parameter.name} is used twice ({first.where}; then by '{call.key}', "
+                    f"{call.where}), but each use has parameters of its own; make a module for each use")
+    owners = {id(call): owner(call) for call in calls}
+    names = Names([*taken, *filter(None, set(owners.values()))])
+    for call in calls:
+        where = call.where
+        path = where.module if where.standard and where.module else ".".join(filter(None, (where.module, call.key)))
+        call.name = owners[id(call)] or names.unique(path)
