@@ -56,18 +56,25 @@ class Captured:
     made_by: str
 
 
+def map_leaves(change, value):
+    """Returns `value` with change(leaf) in place of everything in it that is no tuple, list, dict or slice."""
+    def mapped(v):
+        return map_leaves(change, v)
+
+    if isinstance(value, tuple):
+        return tuple(map(mapped, value))
+    if isinstance(value, list):
+        return list(map(mapped, value))
+    if isinstance(value, dict):
+        return {key: mapped(v) for key, v in value.items()}
+    if isinstance(value, slice):
+        return slice(mapped(value.start), mapped(value.stop), mapped(value.step))
+    return change(value)
+
+
 def map_references(change, value):
     """Returns `value` with change(r) in place of every Call and Tensor r in it, however nested."""
-    if isinstance(value, (Call, Tensor)):
-        return change(value)
-    if isinstance(value, (tuple, list)):
-        return type(value)(map_references(change, v) for v in value) if type(value) in (tuple, list) \
-            else tuple(map_references(change, v) for v in value)
-    if isinstance(value, dict):
-        return {k: map_references(change, v) for k, v in value.items()}
-    if isinstance(value, slice):
-        return slice(*(map_references(change, v) for v in (value.start, value.stop, value.step)))
-    return value
+    return map_leaves(lambda leaf: change(leaf) if isinstance(leaf, (Call, Tensor)) else leaf, value)
 
 
 def references(call):

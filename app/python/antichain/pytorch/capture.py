@@ -34,14 +34,14 @@ def capture(module, images):
     with torch.random.fork_rng(devices=[]):
         try:
             graph, tensors = way.capture(module, images.clone())
+            captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
+            if not captured.outputs:
+                raise AntichainError("the model returns no tensor")
+            check(module, captured, images)
         except AntichainError:
             raise
         except Exception as problem:
             raise AntichainError(f"{name} can't record the model: {type(problem).__name__}: {problem}") from problem
-        captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
-        if not captured.outputs:
-            raise AntichainError("the model returns no tensor")
-        check(module, captured, images)
     return captured
 
 

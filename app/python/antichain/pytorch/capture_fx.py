@@ -15,7 +15,7 @@ import torch
 import torch.fx
 
 from antichain.error import AntichainError
-from antichain.pytorch.calls import Kind, Tensor, Where
+from antichain.pytorch.calls import Kind, Tensor, Where, map_leaves
 
 # Methods that return no tensor and say nothing about the numbers in it.
 ABOUT_SHAPES = {"size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "is_contiguous",
@@ -144,7 +144,7 @@ class Tracer(torch.fx.Tracer):
         return ValueProxy(node, self, value)
 
     def create_proxy(self, kind, target, args, kwargs, *_, **__):
-        values, named = _values((args, kwargs))
+        values, named = map_leaves(_value, (args, kwargs))
         if kind == "call_method":
             result = getattr(values[0], target)(*values[1:], **named)
         else:
@@ -161,16 +161,8 @@ class Tracer(torch.fx.Tracer):
                      if isinstance(part, torch.Tensor) else part for i, part in enumerate(result))
 
 
-def _values(a):
-    if isinstance(a, torch.fx.Proxy):
-        return a.value
-    if isinstance(a, (tuple, list)):
-        return type(a)(map(_values, a)) if type(a) in (tuple, list) else tuple(map(_values, a))
-    if isinstance(a, dict):
-        return {k: _values(v) for k, v in a.items()}
-    if isinstance(a, slice):
-        return slice(_values(a.start), _values(a.stop), _values(a.step))
-    return a
+def _value(leaf):
+    return leaf.value if isinstance(leaf, torch.fx.Proxy) else leaf
 
 
 def _has_tensor(value):

@@ -56,5 +56,6 @@ def name_calls(calls, taken):
     names = Names([*taken, *filter(None, set(owners.values()))])
     for call in calls:
         where = call.where
-        path = where.module if where.standard and where.module else ".".join(filter(None, (where.module, call.key)))
+        own = where.module and (where.standard or where.module.split(".")[-1] == call.key)
+        path = where.module if own else ".".join(filter(None, (where.module, call.key)))
         call.name = owners[id(call)] or names.unique(path)

@@ -11,7 +11,7 @@ import operator
 import torch
 
 from antichain.error import AntichainError
-from antichain.pytorch.calls import Call, Captured
+from antichain.pytorch.calls import Call, Captured, map_leaves
 
 OPERATORS = {"iadd": operator.add, "isub": operator.sub, "imul": operator.mul, "itruediv": operator.truediv,
              "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
@@ -34,7 +34,7 @@ def _named(function, args, kwargs):
     else:
         names = []
     if not names:
-        return args, dict(kwargs)
+        return args, kwargs
     kwargs = {**kwargs, **dict(zip(names[1:], args[1:]))}
     if not args:
         return (kwargs.pop(names[0]),), kwargs
@@ -77,28 +77,19 @@ def normalise(graph, tensors, made_by):
         now[node] = value
         nodes_of[id(value)].append(node)
 
-    def latest(value):
-        if isinstance(value, torch.fx.Node):
-            return now[value]
-        if isinstance(value, (tuple, list)):
-            return type(value)(latest(v) for v in value) if type(value) in (tuple, list) \
-                else tuple(latest(v) for v in value)
-        if isinstance(value, dict):
-            return {k: latest(v) for k, v in value.items()}
-        if isinstance(value, slice):
-            return slice(latest(value.start), latest(value.stop), latest(value.step))
-        return value
+    def latest(leaf):
+        return now[leaf] if isinstance(leaf, torch.fx.Node) else leaf
 
     for node in graph.nodes:
         if node.op == "output":
-            outputs = flat(latest(node.args[0]))
+            outputs = flat(map_leaves(latest, node.args[0]))
             continue
         if "tensor" in node.meta:
             stands_for(node, node.meta["tensor"])
             continue
         where = node.meta["where"]
         key, function, in_place = _pure(node, where)
-        args, kwargs = _named(function, latest(tuple(node.args)), latest(dict(node.kwargs)))
+        args, kwargs = _named(function, *map_leaves(latest, (node.args, node.kwargs)))
         in_place = kwargs.pop("inplace", False) or in_place
         key = SAME.get(key, key)
         shape = node.meta.get("shape")
