@@ -8,7 +8,7 @@ import torch
 from antichain import safetensors
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, needed
-from antichain.pytorch.capture import capture, example_images
+from antichain.pytorch.capture import capture, check, example_images
 from antichain.pytorch.names import name_calls
 from antichain.pytorch.operators import OPERATORS, ROWS
 from antichain.pytorch.record import record as record_numbers
@@ -100,9 +100,9 @@ def from_torch(module, example_inputs, loss="cross_entropy", folder=None, labels
     """
     smoothing = label_smoothing_of(loss)
     images = example_images(example_inputs)
-    captured = capture(module, images)
-    captured.outputs = [logits_of(output, loss) for output in captured.outputs[:None if auxiliary else 1]]
-    captured.calls = needed(captured.calls, captured.outputs)
+    whole, copy = capture(module, images)
+    outputs = [logits_of(output, loss) for output in whole.outputs[:None if auxiliary else 1]]
+    captured = dataclasses.replace(whole, calls=needed(whole.calls, outputs), outputs=outputs)
     name_calls(captured.calls, RESERVED)
     t, logits = translate(captured, RESERVED, ROWS, OPERATORS)
     for i, value in enumerate(logits):
@@ -113,6 +113,7 @@ def from_torch(module, example_inputs, loss="cross_entropy", folder=None, labels
     losses = [Loss("loss", label_smoothing=smoothing)] + [
         Loss(t.names.unique(f"loss.auxiliary{i}"), auxiliary, smoothing) for i in range(1, len(logits))]
     labels = checked_labels(labels, len(images), logits[0].shape[1])
+    check(copy, whole, images)
 
     name = type(module).__name__
     folder = pathlib.Path(folder if folder is not None else f"{name}.antichain")
@@ -122,8 +123,8 @@ def from_torch(module, example_inputs, loss="cross_entropy", folder=None, labels
     stored = {n: state[n].detach().cpu() for n in [*t.parameters, *t.buffers] if n in state}
     safetensors.write(folder / "weights.safetensors", {
         n: (value.float() if value.is_floating_point() else value.long()).numpy() for n, value in stored.items()})
-    check = folder / "check.safetensors"
-    check.unlink(missing_ok=True)
+    numbers = folder / "check.safetensors"
+    numbers.unlink(missing_ok=True)
     if record:
-        safetensors.write(check, record_numbers(captured, t.nodes, t.parameters, losses, images, labels))
+        safetensors.write(numbers, record_numbers(captured, t.nodes, t.parameters, losses, images, labels))
     return folder

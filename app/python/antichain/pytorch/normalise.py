@@ -98,6 +98,7 @@ def normalise(graph, tensors, made_by):
             continue
         if key == "view":  # of a tensor of which a copy was left out
             function = torch.Tensor.reshape
+            args, kwargs = (*args, *kwargs.values()), {}
         call = Call(key, function, args, kwargs, where, shape)
         calls.append(call)
         stands_for(node, call)

@@ -293,7 +293,8 @@ def drop_samples(t, x, noise):
 # Two tensors
 
 @row("add")
-def add(t, a, b, alpha=1):
+def add(t, a, other, alpha=1):
+    b = other
     only("add with alpha", alpha, 1)
     if is_number(a):
         a, b = b, a
@@ -309,7 +310,8 @@ def add(t, a, b, alpha=1):
 
 
 @row("mul")
-def mul(t, a, b):
+def mul(t, a, other):
+    b = other
     if is_number(a) or isinstance(a, (Tensor, Noise)):
         a, b = b, a
     if is_number(b):
@@ -340,7 +342,8 @@ def layer_scale(t, x, factor):
 
 
 @row("div")
-def div(t, a, b):
+def div(t, a, other):
+    b = other
     if isinstance(a, Noise) and is_number(b):
         return Noise(a.shape, a.kept, float(b))
     if not is_number(b):
@@ -350,7 +353,7 @@ def div(t, a, b):
 
 
 @row("expand", "broadcast_to")
-def expand(t, x, *size, implicit=False):
+def expand(t, x, *_, **__):
     x = tensor(x)
     if t.call.shape == x.shape:
         return x
@@ -382,9 +385,9 @@ def view_as(t, x, other):
 
 
 @row("permute")
-def permute(t, x, *dims):
+def permute(t, x, *order, dims=None):
     x = tensor(x)
-    return in_order(x, axes_of(x, sizes(dims)))
+    return in_order(x, axes_of(x, sizes(order) if dims is None else dims))
 
 
 @row("transpose")
@@ -489,10 +492,11 @@ def chunk(t, x, chunks, dim=0):
 
 
 @row("split")
-def split(t, x, split_size_or_sections, dim=0, split_size=None, split_sizes=None):
+def split(t, x, split_size_or_sections=None, dim=0, split_size=None, split_sizes=None):
     x = tensor(x)
     axis = axis_of(x, dim)
-    extent, size = x.shape[axis], split_size_or_sections
+    extent = x.shape[axis]
+    size = next(s for s in (split_size_or_sections, split_size, split_sizes) if s is not None)
     if is_number(size):
         size = [min(size, extent - begin) for begin in range(0, extent, size)]
     return slices(x, axis, list(size))
@@ -510,6 +514,8 @@ def getitem(t, x, index):
     if isinstance(x, Slices):
         of, axis, begin, end = x[index]
         return select(t, of, axis, begin) if end is None else part(t, of, axis, begin, end)
+    if isinstance(x, tuple):
+        return x[index]
     x = tensor(x)
     index = list(index) if isinstance(index, tuple) else [index]
     given = sum(i is not None and i is not Ellipsis for i in index)
@@ -592,10 +598,13 @@ def adaptive_avg_pool2d(t, x, output_size):
 @row("adaptive_max_pool2d")
 def adaptive_max_pool2d(t, x, output_size, return_indices=False):
     x = image(t, x, "adaptive_max_pool2d")
-    kernel = [n // m for n, m in zip(x.shape[2:], t.call.shape[2:])]
-    if any(n % m for n, m in zip(x.shape[2:], t.call.shape[2:])):
-        raise Unsupported(f"adaptive_max_pool2d to {t.call.shape[2:]} pixels that do not divide {x.shape[2:]}")
-    return pool(t, "max_pool", x, kernel, kernel, 0, False, {})
+    size = [m or n for n, m in zip(x.shape[2:], output_size if isinstance(output_size, (tuple, list))
+                                   else [output_size] * 2)]
+    kernel = [n // m for n, m in zip(x.shape[2:], size)]
+    if any(n % m for n, m in zip(x.shape[2:], size)):
+        raise Unsupported(f"adaptive_max_pool2d of {x.shape[2:]} pixels to {size}, which do not divide them,")
+    y = t.emit("max_pool", [x], (*x.shape[:2], *size), {"kernel": kernel, "stride": kernel, "pad": 0})
+    return y if t.call.shape else (y, None)  # ATen's has the indices, too
 
 
 @row("interpolate")
