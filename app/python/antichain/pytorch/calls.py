@@ -23,6 +23,11 @@ class Tensor:
     kind: Kind
     shape: tuple
 
+    def __str__(self):
+        if self.kind is Kind.constant:
+            return "a tensor that the code makes while it runs"
+        return f"the {self.kind.name} {self.name}"
+
 
 @dataclasses.dataclass(frozen=True)
 class Where:
@@ -100,7 +105,7 @@ def without_randomness(call, value_of):
     if call.key in ("dropout", "stochastic_depth"):
         return value_of(call.args[0])
     if call.key == "bernoulli":
-        return torch.full_like(value_of(call.args[0]), call.args[1])
+        return torch.full_like(value_of(call.args[0]), (*call.args, *call.kwargs.values())[1])
     return None
 
 

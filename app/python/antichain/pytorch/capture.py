@@ -1,6 +1,8 @@
 """Captures a module, by whichever way this version of PyTorch has, and makes sure that the record is true: it is run
 again, with the same random numbers, and has to give what the module gives."""
 import copy
+import os
+import traceback
 
 import torch
 
@@ -26,6 +28,20 @@ def example_images(example_inputs):
     return inputs[0].detach().cpu().float()
 
 
+def _said(problem):
+    if "DataDependent" in type(problem).__name__:
+        return "the numbers of a tensor decide what is computed next, but a model has to compute the same for all inputs"
+    return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
+
+
+def _users_line(problem):
+    """Returns " at net.py:12", the last line of the user's code that led to an error."""
+    ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
+    lines = [f" at {os.path.basename(frame.filename)}:{frame.lineno}"
+             for frame in traceback.extract_tb(problem.__traceback__) if not frame.filename.startswith(ours)]
+    return lines[-1] if lines else ""
+
+
 def capture(module, images):
     """Returns the Captured of a module in training mode, and the copy of the module that it is of."""
     module = copy.deepcopy(module).cpu().float().train()
@@ -38,7 +54,7 @@ def capture(module, images):
         except AntichainError:
             raise
         except Exception as problem:
-            raise AntichainError(f"{name} can't record the model: {type(problem).__name__}: {problem}") from problem
+            raise AntichainError(f"{name} can't record the model{_users_line(problem)}: {_said(problem)}") from problem
     if not captured.outputs:
         raise AntichainError("the model returns no tensor")
     return captured, module

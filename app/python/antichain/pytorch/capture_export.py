@@ -2,8 +2,12 @@
 
 The exported program calls operators of ATen. Parameters and buffers are inputs of the program.
 """
+import contextlib
+import io
+import logging
 import os
 import re
+import warnings
 
 import torch
 
@@ -23,7 +27,14 @@ def _where(node):
 
 def capture(module, example):
     """Returns a graph and the tensors that it uses, as capture_fx.capture does."""
-    program = torch.export.export(module, (example,))
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # what goes wrong is in the exception, too
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.export.export(module, (example,))
+    finally:
+        logging.disable(before)
     signature = program.graph_signature
     of_kind = {Kind.parameter: signature.inputs_to_parameters, Kind.buffer: signature.inputs_to_buffers,
                Kind.constant: signature.inputs_to_lifted_tensor_constants}

@@ -36,10 +36,11 @@ def owner(call):
 
     A parameter that has no such name ("features.1.0.layer_scale") is its own owner.
     """
-    for parameter in parameters(call):
-        path, _, last = parameter.name.rpartition(".")
-        return path if last in ("weight", "bias") and path else parameter.name
-    return None
+    names = [parameter.name for parameter in parameters(call)]
+    paths = {name.rpartition(".")[0] for name in names if name.endswith((".weight", ".bias"))}
+    if names and len(paths) != 1:
+        return names[0] if len(names) == 1 else None
+    return paths.pop() if paths else None
 
 
 def name_calls(calls, taken):

@@ -39,7 +39,7 @@ def tensor(x, what="an input"):
     if isinstance(x, Noise):
         raise Unsupported("random numbers other than those of dropout and stochastic depth")
     if isinstance(x, Tensor):
-        raise Unsupported(f"{what} that is the {x.kind.name} {x.name}")
+        raise Unsupported(f"{what} that is {x}")
     if not isinstance(x, Value):
         raise Unsupported(f"{what} that is no tensor")
     return x

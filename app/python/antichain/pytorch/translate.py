@@ -164,7 +164,7 @@ class Translation:
 def parameter(t, what):
     """Returns the shape of a weight, which must be a parameter as the module has it."""
     if not isinstance(t, Tensor) or t.kind is not Kind.parameter:
-        raise Unsupported(f"{what} that is no parameter of the model, but computed,")
+        raise Unsupported(f"{what} that is {t if isinstance(t, Tensor) else 'computed'}, not a parameter of the model,")
     return t.shape
 
 
