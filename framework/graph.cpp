@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-
 #include "framework/error.h"
 #include "framework/random.h"
 
@@ -66,6 +64,8 @@ NodeId Graph::add(std::string name, std::shared_ptr<const Op> op, std::vector<No
   }
   needs_gradient_.push_back(gradient && node.role() == Role::compute);
   consumers_.emplace_back();
+  ids_.try_emplace(node.name, id);
+  for (const std::string& name : node.absorbed) ids_.try_emplace(name, id);
   nodes_.push_back(std::move(node));
   return id;
 }
@@ -77,9 +77,8 @@ int Graph::microbatch() const {
 }
 
 NodeId Graph::find(std::string_view name) const {
-  for (NodeId id = 0; id < size(); ++id)
-    if (nodes_[id].name == name || std::ranges::count(nodes_[id].absorbed, name) > 0) return id;
-  return -1;
+  const auto found = ids_.find(name);
+  return found == ids_.end() ? -1 : found->second;
 }
 
 std::string Graph::hash() const {

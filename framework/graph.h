@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -75,6 +76,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<std::vector<NodeId>> consumers_;
   std::vector<bool> needs_gradient_;
+  std::map<std::string, NodeId, std::less<>> ids_;  // by own and absorbed names
 };
 
 // Returns the graph with operators fused where the backend can (framework/fuse.h), the backend's layouts

@@ -2,7 +2,9 @@
 // parameter gets the same bits on every stage and rank.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "framework/tensor.h"
@@ -23,6 +25,9 @@ struct Initialiser {
   // Draws from U(±1 / sqrt(fan_in)), the default of PyTorch's Conv2d and Linear for weights and biases alike.
   static Initialiser kaiming_uniform_fan_in(int64_t fan_in);
 };
+
+constexpr std::array<std::string_view, 3> initialiser_names = {"constant", "normal", "uniform"};
+constexpr std::span<const std::string_view> names(Initialiser::Kind) { return initialiser_names; }
 
 // Fills `values` (host, float32, plain layout).
 void initialise(const Tensor& values, const Initialiser&, uint64_t seed, std::string_view full_name);

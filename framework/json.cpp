@@ -20,19 +20,20 @@ using nlohmann::json;
 
 namespace {
 
-// Finds a key that stands twice in one object. It takes a pass of its own over the text, because the parser
-// with a callback needs time that is quadratic in the length of an array.
-class DuplicateKeys : public nlohmann::json_sax<json> {
+// Finds a key that stands twice in one object, and too deep a nesting, whose values would take a hundred
+// times the memory of their text. It takes a pass of its own over the text, because the parser with a
+// callback needs time that is quadratic in the length of an array.
+class Objections : public nlohmann::json_sax<json> {
  public:
-  std::string found;
+  std::string found, hint;  // what is wrong, or ""
 
   bool key(std::string& key) override {
     if (keys_.back().insert(key).second) return true;
-    found = key;
+    found = fmt::format("the key \"{}\" stands twice in one object", key), hint = "remove one";
     return false;
   }
-  bool start_object(size_t) override { return keys_.emplace_back(), true; }
-  bool end_object() override { return keys_.pop_back(), true; }
+  bool start_object(size_t) override { return keys_.emplace_back(), deeper(); }
+  bool end_object() override { return keys_.pop_back(), --depth_, true; }
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -41,17 +42,29 @@ class DuplicateKeys : public nlohmann::json_sax<json> {
   bool number_float(double, const std::string&) override { return true; }
   bool string(std::string&) override { return true; }
   bool binary(json::binary_t&) override { return true; }
-  bool start_array(size_t) override { return true; }
-  bool end_array() override { return true; }
+  bool start_array(size_t) override { return deeper(); }
+  bool end_array() override { return --depth_, true; }
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception&) override { return false; }
 
  private:
+  bool deeper() {
+    if (++depth_ <= most_json_depth) return true;
+    found = fmt::format("more than {} arrays and objects lie within each other", most_json_depth);
+    hint = "is it the right file?";
+    return false;
+  }
+
   std::vector<std::set<std::string>> keys_;  // of the objects we are inside
+  size_t depth_ = 0;
 };
 
 }  // namespace
 
 json parse_json(const std::string& text, const std::string& origin) {
+  Objections objections;
+  json::sax_parse(text, &objections);
+  if (!objections.found.empty())
+    throw Error(fmt::format("{}: {}", origin, objections.found), objections.hint);
   json value;
   try {
     value = json::parse(text);
@@ -65,10 +78,6 @@ json parse_json(const std::string& text, const std::string& origin) {
   } catch (const json::out_of_range&) {
     throw Error(fmt::format("{}: a number is too large for a double", origin), "write a finite number");
   }
-  DuplicateKeys duplicate;
-  if (!json::sax_parse(text, &duplicate))
-    throw Error(fmt::format("{}: the key \"{}\" stands twice in one object", origin, duplicate.found),
-                "remove one");
   return value;
 }
 
@@ -97,6 +106,8 @@ std::vector<JsonReader> JsonReader::elements() const {
 }
 
 bool JsonReader::is_string() const { return value_->is_string(); }
+bool JsonReader::is_array() const { return value_->is_array(); }
+bool JsonReader::is_object() const { return value_->is_object(); }
 
 std::string JsonReader::string() const {
   if (!value_->is_string()) fail("a string is expected here");

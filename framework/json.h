@@ -7,8 +7,10 @@
 
 namespace antichain {
 
-// Throws Error with origin and line on malformed text or a duplicate key (which the parser alone would
-// accept).
+constexpr size_t most_json_depth = 64;  // of arrays and objects within each other
+
+// Throws Error with origin and line on malformed text, a duplicate key (which the parser alone would accept),
+// or arrays and objects that are nested more deeply than any of our files.
 nlohmann::json parse_json(const std::string& text, const std::string& origin);
 
 // A JsonReader is a view of one JSON object that checks as it reads: errors name the origin and the path of
@@ -21,6 +23,8 @@ class JsonReader {
   bool has(const std::string& key) const;
   std::vector<JsonReader> elements() const;  // Error when it is no array
   bool is_string() const;
+  bool is_array() const;
+  bool is_object() const;
   std::string string() const;
   double number(double minimum = 0) const;  // Error when below or not finite
   int64_t integer(int64_t minimum = 0, int64_t maximum = INT64_MAX) const;

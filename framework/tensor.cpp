@@ -128,7 +128,9 @@ Shape::Shape(std::span<const int64_t> dims) : rank_(int(dims.size())) {
 
 int64_t Shape::elements() const {
   int64_t product = 1;
-  for (int64_t d : *this) product *= d;
+  for (int64_t d : *this)
+    if (__builtin_mul_overflow(product, d, &product) || product > most_elements)
+      throw Error(fmt::format("a tensor of {} is larger than any memory", str()));
   return product;
 }
 

@@ -45,6 +45,7 @@ std::string_view name_of(Layout);
 class Shape {
  public:
   static constexpr int max_rank = 5;
+  static constexpr int64_t most_elements = int64_t(1) << 48;  // so that no size in bytes overflows
   Shape() = default;
   Shape(std::initializer_list<int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
   explicit Shape(std::span<const int64_t> dims);
@@ -54,8 +55,9 @@ class Shape {
   int64_t& operator[](int i) { return dims_[i]; }
   const int64_t* begin() const { return dims_.data(); }
   const int64_t* end() const { return dims_.data() + rank_; }
-  int64_t elements() const;  // product of the dimensions; 1 for rank 0
-  std::string str() const;   // "32 x 64 x 8 x 8"
+  // Returns the product of the dimensions, 1 for rank 0. Throws Error when it is more than most_elements.
+  int64_t elements() const;
+  std::string str() const;  // "32 x 64 x 8 x 8"
   bool operator==(const Shape&) const = default;
 
  private:

@@ -17,14 +17,20 @@
 // formulas as the engines compute them are in layers/activation_formulas.inc.
 #pragma once
 
+#include <array>
+#include <optional>
+
 #include "framework/graph.h"
 
 namespace antichain {
 
 enum class ActivationFunction { gelu, gelu_tanh, hardsigmoid, hardswish, relu6, sigmoid, silu };
 
+constexpr std::array<std::string_view, 7> activation_names = {
+    "gelu", "gelu_tanh", "hardsigmoid", "hardswish", "relu6", "sigmoid", "silu"};
+constexpr std::span<const std::string_view> names(ActivationFunction) { return activation_names; }
 // Returns "silu".
-std::string_view name_of(ActivationFunction);
+constexpr std::string_view name_of(ActivationFunction f) { return activation_names[size_t(f)]; }
 // Returns the FLOPs of the formula above for one number; exp, erf, tanh, a minimum and a maximum count as
 // one.
 double flops_of(ActivationFunction);
@@ -32,6 +38,14 @@ double flops_of(ActivationFunction);
 bool derives_from_y(ActivationFunction);
 // Returns whether f(0) = 0, so that the padding of a layout stays zero.
 bool keeps_zero(ActivationFunction);
+
+struct ActivateOptions {
+  std::optional<ActivationFunction> function = std::nullopt;  // it has no default
+};
+template <class Visit>
+void fields(ActivateOptions& o, Visit&& visit) {
+  visit("function", o.function);
+}
 
 class Activate : public Op {
  public:

@@ -12,6 +12,15 @@
 
 namespace antichain {
 
+struct AdaptiveAveragePoolOptions {
+  int h = 0, w = 0;  // of y
+};
+template <class Visit>
+void fields(AdaptiveAveragePoolOptions& o, Visit&& visit) {
+  visit("h", o.h);
+  visit("w", o.w);
+}
+
 class AdaptiveAveragePool : public Op {
  public:
   explicit AdaptiveAveragePool(Extent out);  // Error unless positive

@@ -28,6 +28,12 @@ struct BatchNormOptions {
   std::optional<ActivationFunction> activation = std::nullopt;  // fused, with neither of these
   float first_weight = 1;                                       // initial weight of every channel
 };
+template <class Visit>
+void fields(BatchNormOptions& o, Visit&& visit) {
+  visit("eps", o.eps);
+  visit("momentum", o.momentum);
+  visit("first_weight", o.first_weight);
+}
 
 // The params are weight (first_weight) and bias (0), of C each. The buffers are running_mean (0), running_var
 // (1), of C each, and num_batches_tracked (i32, 1 element). The statistics are mean and variance (biased), of

@@ -28,8 +28,7 @@ std::string str(const Padding& pad) {
 }
 
 std::string str(const Initialiser& init) {
-  constexpr std::string_view kinds[] = {"constant", "normal", "uniform"};
-  return fmt::format("{} {}", kinds[size_t(init.kind)], init.a);
+  return fmt::format("{} {}", initialiser_names[size_t(init.kind)], init.a);
 }
 
 }  // namespace antichain

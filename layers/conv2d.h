@@ -31,6 +31,19 @@ struct Conv2dOptions {
   bool matrix = false;  // only of 1 x 1 kernels without groups
   bool relu = false;    // fused
 };
+template <class Visit>
+void fields(Conv2dOptions& o, Visit&& visit) {
+  visit("out", o.out);
+  visit("kernel", o.kernel);
+  visit("stride", o.stride);
+  visit("pad", o.pad);
+  visit("dilation", o.dilation);
+  visit("groups", o.groups);
+  visit("bias", o.bias);
+  visit("weight_init", o.weight_init);
+  visit("bias_init", o.bias_init);
+  visit("matrix", o.matrix);
+}
 
 class Conv2d : public Op {
  public:

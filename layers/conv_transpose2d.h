@@ -25,6 +25,19 @@ struct ConvTranspose2dOptions {
   // The default of both is U(±1 / sqrt(K/groups · kernel.h · kernel.w)), as PyTorch's ConvTranspose2d.
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
 };
+template <class Visit>
+void fields(ConvTranspose2dOptions& o, Visit&& visit) {
+  visit("out", o.out);
+  visit("kernel", o.kernel);
+  visit("stride", o.stride);
+  visit("pad", o.pad);
+  visit("output_pad", o.output_pad);
+  visit("dilation", o.dilation);
+  visit("groups", o.groups);
+  visit("bias", o.bias);
+  visit("weight_init", o.weight_init);
+  visit("bias_init", o.bias_init);
+}
 
 class ConvTranspose2d : public Op {
  public:

@@ -14,6 +14,14 @@
 
 namespace antichain {
 
+struct DropoutOptions {
+  double p = 0.5;
+};
+template <class Visit>
+void fields(DropoutOptions& o, Visit&& visit) {
+  visit("p", o.p);
+}
+
 class Dropout : public Op {
  public:
   Dropout(double p, std::string node_name);  // Error unless 0 ≤ p < 1

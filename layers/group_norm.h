@@ -12,10 +12,16 @@
 namespace antichain {
 
 struct GroupNormOptions {
-  int64_t groups;
+  int64_t groups = 0;
   float eps = 1e-5f;
   bool affine = true;  // weight and bias
 };
+template <class Visit>
+void fields(GroupNormOptions& o, Visit&& visit) {
+  visit("groups", o.groups);
+  visit("eps", o.eps);
+  visit("affine", o.affine);
+}
 
 // The params are weight (1) and bias (0), of C each.
 class GroupNorm : public Op {

@@ -23,7 +23,7 @@ std::string Interpolate::str() const {
   std::string to;
   if (o.size) to += ", size " + antichain::str(*o.size);
   if (o.scale) to += fmt::format(", scale {} x {}", o.scale->h, o.scale->w);
-  return fmt::format("interpolate({}{}{})", o.mode == Interpolation::nearest ? "nearest" : "bilinear", to,
+  return fmt::format("interpolate({}{}{})", interpolation_names[size_t(o.mode)], to,
                      o.align_corners ? ", align corners" : "");
 }
 

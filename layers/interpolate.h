@@ -11,6 +11,7 @@
 // Positions are computed in float32, as PyTorch does, so that both choose the same rows.
 #pragma once
 
+#include <array>
 #include <optional>
 
 #include "framework/graph.h"
@@ -19,6 +20,8 @@
 namespace antichain {
 
 enum class Interpolation { nearest, bilinear };
+constexpr std::array<std::string_view, 2> interpolation_names = {"nearest", "bilinear"};
+constexpr std::span<const std::string_view> names(Interpolation) { return interpolation_names; }
 
 // A Scale is a pair of factors, of the height and of the width; one number means the same for both.
 struct Scale {
@@ -34,6 +37,13 @@ struct InterpolateOptions {
   std::optional<Scale> scale = std::nullopt;
   bool align_corners = false;  // of bilinear
 };
+template <class Visit>
+void fields(InterpolateOptions& o, Visit&& visit) {
+  visit("mode", o.mode);
+  visit("size", o.size);
+  visit("scale", o.scale);
+  visit("align_corners", o.align_corners);
+}
 
 class Interpolate : public Op {
  public:

@@ -18,6 +18,14 @@ struct LayerNormOptions {
   bool affine = true;  // weight and bias (elementwise_affine)
   bool bias = true;    // with affine
 };
+template <class Visit>
+void fields(LayerNormOptions& o, Visit&& visit) {
+  visit("over", o.over);
+  visit("channels", o.channels);
+  visit("eps", o.eps);
+  visit("affine", o.affine);
+  visit("bias", o.bias);
+}
 
 // The params are weight (1) and bias (0), of the shape of a row: `over`, or C with `channels`.
 class LayerNorm : public Op {

@@ -14,6 +14,10 @@ namespace antichain {
 struct LayerScaleOptions {
   double init = 1e-6;  // of every factor
 };
+template <class Visit>
+void fields(LayerScaleOptions& o, Visit&& visit) {
+  visit("init", o.init);
+}
 
 // The parameter is the factors (init), C x 1 x 1.
 class LayerScale : public Op {

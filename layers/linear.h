@@ -18,6 +18,13 @@ struct LinearOptions {
   std::optional<Initialiser> weight_init = std::nullopt, bias_init = std::nullopt;
   bool relu = false;  // fused
 };
+template <class Visit>
+void fields(LinearOptions& o, Visit&& visit) {
+  visit("out", o.out);
+  visit("bias", o.bias);
+  visit("weight_init", o.weight_init);
+  visit("bias_init", o.bias_init);
+}
 
 class Linear : public Op {
  public:

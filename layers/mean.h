@@ -12,6 +12,16 @@
 
 namespace antichain {
 
+struct MeanOptions {
+  std::vector<int> axes = {};
+  bool keep_dims = false;
+};
+template <class Visit>
+void fields(MeanOptions& o, Visit&& visit) {
+  visit("axes", o.axes);
+  visit("keep_dims", o.keep_dims);
+}
+
 class Mean : public Op {
  public:
   // Error unless the axes are ascending and the first is at least 1.

@@ -9,6 +9,14 @@
 
 namespace antichain {
 
+struct PermuteOptions {
+  std::vector<int> order = {};
+};
+template <class Visit>
+void fields(PermuteOptions& o, Visit&& visit) {
+  visit("order", o.order);
+}
+
 class Permute : public Op {
  public:
   explicit Permute(std::vector<int> order);  // Error unless it is a permutation that begins with 0

@@ -20,6 +20,14 @@ struct PoolOptions {
   bool ceil_mode = false;
   bool count_include_pad = true;  // of average pooling
 };
+template <class Visit>
+void fields(PoolOptions& o, Visit&& visit) {
+  visit("kernel", o.kernel);
+  visit("stride", o.stride);
+  visit("pad", o.pad);
+  visit("ceil_mode", o.ceil_mode);
+  visit("count_include_pad", o.count_include_pad);
+}
 
 class Pool : public Op {
  public:

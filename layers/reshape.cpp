@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "framework/error.h"
 #include "layers/check_inputs.h"
@@ -23,8 +24,9 @@ std::string Reshape::str() const { return fmt::format("reshape({})", fmt::join(s
 Signature Reshape::infer(std::span<const Shape> x) const {
   check_inputs("reshape", x, 1, 0);
   const int64_t of_sample = x[0].elements() / x[0][0];
-  int64_t known = 1;
-  for (const int64_t extent : shape) known *= extent == -1 ? 1 : extent;
+  std::vector<int64_t> given;
+  std::ranges::copy_if(shape, std::back_inserter(given), [](int64_t extent) { return extent != -1; });
+  const int64_t known = Shape(given).elements();
   const bool fits = std::ranges::count(shape, -1) ? of_sample % known == 0 : of_sample == known;
   if (!fits) throw Error(fmt::format("{} does not fit the samples of {}", str(), x[0].str()));
   std::vector<int64_t> all = {x[0][0]};

@@ -9,6 +9,14 @@
 
 namespace antichain {
 
+struct ReshapeOptions {
+  std::vector<int64_t> shape = {};
+};
+template <class Visit>
+void fields(ReshapeOptions& o, Visit&& visit) {
+  visit("shape", o.shape);
+}
+
 class Reshape : public Op {
  public:
   explicit Reshape(std::vector<int64_t> shape);  // Error when an extent makes no sense

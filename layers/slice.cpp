@@ -25,8 +25,8 @@ std::string Slice::str() const {
 
 Slice::Part Slice::part(int64_t extent) const {
   const auto within = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + extent : at, 0, extent); };
-  const int64_t begin = within(options.begin), length = std::max<int64_t>(0, within(options.end) - begin);
-  return {begin, (length + options.step - 1) / options.step};
+  const int64_t begin = within(options.begin), length = within(options.end) - begin;
+  return {begin, length <= 0 ? 0 : (length - 1) / options.step + 1};
 }
 
 Signature Slice::infer(std::span<const Shape> x) const {

@@ -19,6 +19,13 @@ struct SliceOptions {
   int64_t step = 1;
   // A negative begin or end counts from the axis' end; one beyond it means the end.
 };
+template <class Visit>
+void fields(SliceOptions& o, Visit&& visit) {
+  visit("axis", o.axis);
+  visit("begin", o.begin);
+  visit("end", o.end);
+  visit("step", o.step);
+}
 
 class Slice : public Op {
  public:

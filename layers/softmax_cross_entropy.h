@@ -23,6 +23,11 @@ struct LossOptions {
   float label_smoothing = 0;
   double weight = 1;
 };
+template <class Visit>
+void fields(LossOptions& o, Visit&& visit) {
+  visit("label_smoothing", o.label_smoothing);
+  visit("weight", o.weight);
+}
 
 class SoftmaxCrossEntropy : public Op {
  public:

@@ -23,7 +23,7 @@ StochasticDepth::StochasticDepth(double probability, Drop what, std::string name
 }
 
 std::string StochasticDepth::str() const {
-  return fmt::format("stochastic_depth({}, {}, {})", p, drop == Drop::row ? "row" : "batch", node_name);
+  return fmt::format("stochastic_depth({}, {}, {})", p, drop_names[size_t(drop)], node_name);
 }
 
 Signature StochasticDepth::infer(std::span<const Shape> x) const {

@@ -11,12 +11,26 @@
 // Backward draws it again, and nothing is stashed.
 #pragma once
 
+#include <array>
+
 #include "framework/graph.h"
 #include "layers/dropout.h"
 
 namespace antichain {
 
 enum class Drop { row, batch };
+constexpr std::array<std::string_view, 2> drop_names = {"row", "batch"};
+constexpr std::span<const std::string_view> names(Drop) { return drop_names; }
+
+struct StochasticDepthOptions {
+  double p = 0;
+  Drop drop = Drop::row;
+};
+template <class Visit>
+void fields(StochasticDepthOptions& o, Visit&& visit) {
+  visit("p", o.p);
+  visit("drop", o.drop);
+}
 
 class StochasticDepth : public Op {
  public:

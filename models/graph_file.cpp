@@ -1,0 +1,369 @@
+#include "models/graph_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "framework/bounded_file.h"
+#include "framework/error.h"
+#include "framework/json.h"
+#include "layers/dropout.h"
+#include "layers/input.h"
+#include "layers/operators.h"
+#include "layers/softmax_cross_entropy.h"
+#include "layers/stochastic_depth.h"
+
+namespace antichain {
+namespace {
+
+constexpr std::string_view format_text = "antichain graph";
+constexpr int format_version = 1;
+constexpr int64_t most_extent_of_input = 1 << 20;
+// A tensor of one sample may have as many numbers, so that no extent behind it overflows.
+constexpr int64_t most_elements_of_sample = int64_t(1) << 40;
+constexpr size_t most_inputs_of_node = 1 << 16;  // so that no sum of their channels overflows
+constexpr int checked_microbatch = 2;            // batch norm wants two
+constexpr size_t most_where_bytes = 300;
+
+bool is_control_or_blank(char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; }
+
+// Names of nodes become names of parameters, which can't have a slash (framework/files/weights.h), and words
+// of options, which blanks and commas end.
+bool is_node_name(const std::string& name) {
+  return !name.empty() && name.size() <= most_graph_name_bytes &&
+         std::ranges::none_of(name, [](char c) { return is_control_or_blank(c) || c == '/' || c == ','; });
+}
+
+// Names of models become parts of the names of files.
+bool is_model_name(const std::string& name) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  };
+  return !name.empty() && name.size() <= 64 && is_letter(name[0]) &&
+         std::ranges::all_of(name, [&](char c) { return is_letter(c) || c == '-' || c == '.'; });
+}
+
+std::string name_of_node(const JsonReader& from) {
+  const std::string name = from.string();
+  if (!is_node_name(name))
+    from.fail(fmt::format("a name has 1 to {} characters, no blanks, commas or slashes among them",
+                          most_graph_name_bytes));
+  return name;
+}
+
+}  // namespace
+
+// Fills a GraphFile from JSON.
+class GraphFile::Reading {
+ public:
+  Reading(GraphFile& into, const nlohmann::json& file) : into_(into), file_(file), top_(file, into.origin_) {}
+
+  void run() {
+    if (top_.at("format").string() != format_text)
+      top_.at("format").fail(fmt::format("\"{}\" is expected here", format_text));
+    const int64_t version = top_.at("version").integer();
+    if (version != format_version)
+      top_.at("version").fail(
+          fmt::format("version {} is not known to this program, which reads {}", version, format_version));
+    into_.model_ = top_.at("model").string();
+    if (!is_model_name(into_.model_)) top_.at("model").fail("a name has 1 to 64 letters, digits, _, - and .");
+    if (top_.has("made_by")) into_.made_by_ = top_.at("made_by").string();
+    read_inputs();
+    read_nodes();
+    top_.done();
+  }
+
+ private:
+  using Json = nlohmann::json;
+
+  // Returns the values of an array without a reader for each: the text of its path would be as long again.
+  const Json& array(const char* key, size_t most) {
+    const JsonReader field = top_.at(key);
+    if (!field.is_array()) field.fail("an array […] is expected here");
+    const Json& values = file_[key];
+    if (values.empty()) field.fail("it is empty");
+    if (values.size() > most)
+      field.fail(fmt::format("it has {} entries, and {} are the most", values.size(), most));
+    return values;
+  }
+
+  void read_inputs() {
+    size_t place = 0;
+    for (const Json& value : array("inputs", most_graph_inputs)) {
+      JsonReader from(value, into_.origin_, fmt::format("inputs[{}]", place++));
+      Input input{.name = name_of_node(from.at("name"))};
+      const std::vector<JsonReader> extents = from.at("shape").elements();
+      if (extents.size() >= size_t(Shape::max_rank))
+        from.at("shape").fail(fmt::format("{} axes of a sample are the most", Shape::max_rank - 1));
+      for (const JsonReader& extent : extents) input.shape.push_back(extent.integer(1, most_extent_of_input));
+      const std::string dtype = from.at("dtype").string();
+      if (dtype != "float32" && dtype != "int32") from.at("dtype").fail("float32 or int32 is expected here");
+      input.dtype = dtype == "float32" ? DType::f32 : DType::i32;
+      from.done();
+      enter(input.name, from);
+      into_.inputs_.push_back(std::move(input));
+    }
+  }
+
+  void read_nodes() {
+    size_t place = 0;
+    const Json& nodes = array("nodes", most_graph_nodes);
+    into_.nodes_.reserve(nodes.size());
+    for (const Json& value : nodes) {
+      JsonReader at_place(value, into_.origin_, fmt::format("nodes[{}]", place++));
+      FileNode node{.name = name_of_node(at_place.at("name"))};
+      if (at_place.has("from")) {
+        std::string where = at_place.at("from").string();
+        if (where.size() > most_where_bytes) where.resize(most_where_bytes);
+        if (!where.empty()) node.where = fmt::format(" ({})", where);
+      }
+      JsonReader from(value, into_.origin_, fmt::format("node '{}'{}", node.name, node.where));
+      for (const char* known : {"name", "from"})
+        if (from.has(known)) from.at(known);
+      const JsonReader type = from.at("op");
+      const std::vector<JsonReader> inputs = from.at("inputs").elements();
+      if (inputs.size() > most_inputs_of_node)
+        from.at("inputs").fail(fmt::format("{} are the most", most_inputs_of_node));
+      for (const JsonReader& input : inputs) node.inputs.push_back(earlier(input));
+      node.op = read_op(type.string(), node.name, from);
+      from.done();
+      enter(node.name, from);
+      into_.nodes_.push_back(std::move(node));
+    }
+  }
+
+  std::shared_ptr<const Op> read_op(const std::string& type, const std::string& node, JsonReader& from) {
+    const bool has_options = from.has("options");
+    std::optional<JsonReader> options;
+    if (has_options) options.emplace(from.at("options"));
+    if (has_options && !options->is_object()) options->fail("an object {…} is expected here");
+    try {
+      return read_operator(type, node, options ? &*options : nullptr);
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      if (what.starts_with(into_.origin_)) throw;  // it names the field already
+      from.fail(what);
+    }
+  }
+
+  NodeId earlier(const JsonReader& from) const {
+    const std::string name = from.string();
+    const auto found = ids_.find(name);
+    if (found == ids_.end())
+      from.fail(
+          fmt::format("there is no input and no earlier node '{}'", name.substr(0, most_graph_name_bytes)));
+    return found->second;
+  }
+
+  void enter(const std::string& name, const JsonReader& from) {
+    if (!ids_.try_emplace(name, NodeId(ids_.size())).second)
+      from.fail(fmt::format("another node or input has the name '{}', too", name));
+  }
+
+  GraphFile& into_;
+  const Json& file_;
+  JsonReader top_;
+  std::unordered_map<std::string, NodeId> ids_;
+};
+
+GraphFile::GraphFile(const std::string& text, std::string origin) : origin_(std::move(origin)) {
+  const nlohmann::json file = parse_json(text, origin_);
+  Reading(*this, file).run();
+  check_uses();
+  check_shapes();
+}
+
+void GraphFile::fail(const FileNode& node, const std::string& why, const std::string& hint) const {
+  throw Error(fmt::format("{}: node '{}'{}: {}", origin_, node.name, node.where, why), hint);
+}
+
+// Checks what the pipeline relies on: a loss at the end, and no node whose gradient nothing gives.
+void GraphFile::check_uses() {
+  const size_t inputs = inputs_.size();
+  const auto is_loss = [](const FileNode& node) { return node.op->role() == Role::loss; };
+  if (!is_loss(nodes_.back()))
+    fail(nodes_.back(), "the last node is no loss", "end the network with a softmax_cross_entropy");
+  std::vector<bool> used(inputs + nodes_.size()), computed_with(inputs);
+  for (const FileNode& node : nodes_)
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const size_t from = size_t(node.inputs[i]);
+      const bool labels = is_loss(node) && i == 1;
+      used[from] = true;
+      if (from < inputs) {
+        if (labels)
+          inputs_[from].labels = true;
+        else
+          computed_with[from] = true;
+        if (!labels && inputs_[from].dtype == DType::i32)
+          fail(node, fmt::format("it computes with the integers of '{}'", inputs_[from].name),
+               "only a loss takes them, as labels");
+      } else if (labels) {
+        fail(node, "its labels are computed", "a loss takes its labels from an input of the network");
+      } else if (is_loss(nodes_[from - inputs])) {
+        fail(node, "it uses a loss", "leave it out");
+      }
+    }
+  for (size_t i = 0; i < inputs; ++i)
+    if (!used[i] || (inputs_[i].labels && computed_with[i]))
+      throw Error(
+          fmt::format("{}: {} the input '{}'", origin_,
+                      used[i] ? "a loss takes its labels from what others compute with," : "nothing uses",
+                      inputs_[i].name),
+          used[i] ? "give the labels an input of their own" : "leave it out");
+  for (size_t i = 0; i < nodes_.size(); ++i)
+    if (!used[inputs + i] && !is_loss(nodes_[i])) fail(nodes_[i], "nothing uses its output", "leave it out");
+}
+
+namespace {
+
+// Returns the largest share that a node of this kind drops.
+template <class Of>
+double largest_share(const auto& nodes) {
+  double most = 0;
+  for (const auto& node : nodes)
+    if (const auto* op = dynamic_cast<const Of*>(node.op.get())) most = std::max(most, op->p);
+  return most;
+}
+
+}  // namespace
+
+// Infers all shapes once, so that a network that is read can be built, and notes what it has.
+void GraphFile::check_shapes() {
+  const Graph graph = build({.microbatch = checked_microbatch});
+  std::set<std::string> params;
+  for (const Node& node : graph) {
+    const auto enter = [&](const ParamSpec& spec) {
+      const std::string name = antichain::full_name(node, spec);
+      if (!params.insert(name).second)
+        throw Error(fmt::format("{}: two nodes have a parameter '{}'", origin_, name), "rename one of them");
+    };
+    std::ranges::for_each(node.signature.params, enter);
+    std::ranges::for_each(node.signature.buffers, enter);
+  }
+  classes_ = graph.shape(graph[graph.size() - 1].inputs[0])[1];
+  if (classes_ < 2)
+    throw Error(fmt::format("{}: the network has one class", origin_), "a loss takes two at least");
+  usual_ = {.image = 0,
+            .dropout = largest_share<Dropout>(nodes_),
+            .stochastic_depth = largest_share<StochasticDepth>(nodes_)};
+  for (const Input& input : inputs_)
+    if (!input.labels && input.shape.size() == 3) usual_.image = int(input.shape[1]);
+}
+
+std::shared_ptr<const Op> GraphFile::op_of(const FileNode& node, const ModelOptions& o) const {
+  if (const auto* dropout = dynamic_cast<const Dropout*>(node.op.get()); dropout && o.dropout)
+    return std::make_shared<Dropout>(*o.dropout, node.name);
+  if (const auto* depth = dynamic_cast<const StochasticDepth*>(node.op.get()); depth && o.stochastic_depth) {
+    const double most = usual_.stochastic_depth;
+    return std::make_shared<StochasticDepth>(most > 0 ? depth->p / most * *o.stochastic_depth : 0,
+                                             depth->drop, node.name);
+  }
+  if (const auto* loss = dynamic_cast<const SoftmaxCrossEntropy*>(node.op.get());
+      loss && o.label_smoothing > 0) {
+    LossOptions options = loss->options;
+    options.label_smoothing = o.label_smoothing;
+    return std::make_shared<SoftmaxCrossEntropy>(options);
+  }
+  return node.op;
+}
+
+Graph GraphFile::build(const ModelOptions& o) const {
+  Graph graph(model_);
+  for (const Input& input : inputs_) {
+    std::vector<int64_t> shape = {o.microbatch};
+    DType dtype = input.dtype;
+    if (input.labels) {
+      if (o.soft_labels) shape.push_back(classes_);
+      dtype = o.soft_labels ? DType::f32 : DType::i32;
+    } else {
+      shape.insert(shape.end(), input.shape.begin(), input.shape.end());
+    }
+    graph.add(input.name,
+              std::make_shared<antichain::Input>(TensorSpec{.shape = Shape(shape), .dtype = dtype}), {});
+  }
+  for (const FileNode& node : nodes_) {
+    const std::string prefix = fmt::format("model '{}', node '{}': ", model_, node.name);
+    try {
+      const NodeId id = graph.add(node.name, op_of(node, o), node.inputs);
+      for (const ParamSpec& param : graph[id].signature.params) param.shape.elements();
+      if (graph.shape(id).elements() / o.microbatch > most_elements_of_sample)
+        throw Error(fmt::format("its output of {} is too large", graph.shape(id).str()));
+    } catch (const Error& error) {
+      const std::string what = error.what();
+      fail(node, what.starts_with(prefix) ? what.substr(prefix.size()) : what, "");
+    }
+  }
+  return graph;
+}
+
+void GraphFile::check_form(const ModelOptions& o) const {
+  const auto refuse = [&](const std::string& given, const std::string& has) {
+    throw Error(fmt::format("{} is asked for, but the network of {} {}", given, origin_, has),
+                "give data that fits, or write the graph again for this data", ExitCode::usage);
+  };
+  if (o.form != Form::cifar)
+    throw Error(fmt::format("the network of {} has one form only", origin_), "leave out --form",
+                ExitCode::usage);
+  if (o.classes != 0 && o.classes != classes_)
+    refuse(fmt::format("a network for {} classes", o.classes), fmt::format("has {}", classes_));
+  for (const Input& input : inputs_) {
+    if (input.labels || o.image == 0) continue;
+    if (input.shape != std::vector<int64_t>{3, o.image, o.image})
+      refuse(fmt::format("a network for images of 3 x {0} x {0}", o.image),
+             fmt::format("takes '{}' of {}", input.name, fmt::join(input.shape, " x ")));
+  }
+  if (o.dropout && *o.dropout > 0 && usual_.dropout == 0) refuse("dropout", "has none");
+  if (o.stochastic_depth && *o.stochastic_depth > 0 && usual_.stochastic_depth == 0)
+    refuse("stochastic depth", "has none");
+}
+
+Graph GraphFile::graph(const ModelOptions& options) const {
+  check_form(options);
+  return build(options);
+}
+
+std::string graph_file_in(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "graph.json").string()
+                                                      : path;
+}
+
+GraphFile read_graph_file(const std::string& path) {
+  const std::string file = graph_file_in(path);
+  return {read_bounded(file, most_graph_bytes), file};
+}
+
+std::string to_graph_json(const Graph& graph, const std::string& made_by) {
+  using Json = nlohmann::ordered_json;
+  std::vector<std::string> inputs, nodes;
+  for (const Node& node : graph) {
+    if (node.role() == Role::input) {
+      const TensorSpec& spec = node.signature.y;
+      const Json json = {{"name", node.name},
+                         {"shape", std::vector<int64_t>(spec.shape.begin() + 1, spec.shape.end())},
+                         {"dtype", spec.dtype == DType::i32 ? "int32" : "float32"}};
+      inputs.push_back(json.dump());
+      continue;
+    }
+    ANTICHAIN_CHECK(node.absorbed.empty() && node.lowering.x.empty(),
+                    "a graph is written before it is lowered");
+    Json json = {{"name", node.name}, {"op", node.op->type()}, {"inputs", Json::array()}};
+    for (NodeId input : node.inputs) json["inputs"].push_back(graph[input].name);
+    if (Json options = options_of(*node.op); !options.empty()) json["options"] = std::move(options);
+    nodes.push_back(json.dump());
+  }
+  return fmt::format(
+      "{{\"format\": \"{}\", \"version\": {}, \"model\": {}, \"made_by\": {},\n\"inputs\": [\n  {}\n],\n"
+      "\"nodes\": [\n  {}\n]}}\n",
+      format_text, format_version, Json(graph.model()).dump(), Json(made_by).dump(),
+      fmt::join(inputs, ",\n  "), fmt::join(nodes, ",\n  "));
+}
+
+}  // namespace antichain
