@@ -31,8 +31,9 @@ import antichain  # noqa: E402
 COLUMNS = ["model", "parameters", "image", "nodes", "seconds", "check", "not translated because"]
 # Of Inception-v3, the auxiliary head needs 299 x 299; it is left out.
 OPTIONS = {"googlenet": {"init_weights": False}, "inception_v3": {"init_weights": False, "aux_logits": False}}
-SIZES = {"inception_v3": 128, "maxvit_t": 224, "vit_b_16": 224, "vit_b_32": 224, "vit_l_16": 224, "vit_l_32": 224,
-         "vit_h_14": 224}
+# A vision transformer takes images of one size, here of two by two patches.
+VIT = {f"vit_{name}": 2 * int(name[2:]) for name in ("b_16", "b_32", "l_16", "l_32", "h_14")}
+SIZES = {"inception_v3": 128, "maxvit_t": 224, **VIT}
 MOST_PARAMETERS = 60e6  # of the models that are compared
 
 
@@ -43,7 +44,8 @@ def names():
 def attempt(name, folder, program):
     size = SIZES.get(name, 64)
     torch.manual_seed(0)
-    module = torchvision.models.get_model(name, weights=None, **OPTIONS.get(name, {}))
+    module = torchvision.models.get_model(name, weights=None, **OPTIONS.get(name, {}),
+                                          **({"image_size": size} if name in VIT else {}))
     parameters = sum(p.numel() for p in module.parameters())
     compare = program and parameters <= MOST_PARAMETERS
     line = {"model": name, "parameters": parameters, "image": size}

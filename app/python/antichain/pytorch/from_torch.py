@@ -85,19 +85,8 @@ def graph_json(name, made_by, t, images, labels, losses, logits):
     return "\n".join(lines) + "\n"
 
 
-def from_torch(module, example_inputs, loss="cross_entropy", folder=None, labels=None, auxiliary=0.0, record=True):
-    """Writes a module as a folder NAME.antichain, and returns its path.
-
-    module          a torch.nn.Module; it is taken in training mode, and stays as it is
-    example_inputs  one batch of inputs, N x …: their shape is the model's, their numbers are recorded
-    loss            "cross_entropy"; "nll_loss", of a model that ends with a log_softmax; or a CrossEntropyLoss
-    folder          where to write [the module's class and ".antichain", in the current folder]
-    labels          N classes, or N x K shares of classes [0, 1, 2, …]
-    auxiliary       the weight of the loss of each further output; 0 leaves these outputs out
-    record          whether to write check.safetensors, which takes a few passes in float64
-
-    Throws AntichainError, in one sentence, where the module computes what Antichain has no operator for.
-    """
+def write_folder(module, example_inputs, loss, folder, labels, auxiliary, record):
+    """Does what antichain.from_torch says."""
     smoothing = label_smoothing_of(loss)
     images = example_images(example_inputs)
     whole, copy = capture(module, images)
