@@ -59,10 +59,10 @@ def _pure(node, where):
         return name, target, in_place
     pure = name[:-1] if in_place else name
     function = getattr(home, pure, None)
+    if hasattr(target, "_schema"):  # not every operator in place has the same overload as the one that is not
+        function = getattr(function, target._overloadname, None) or getattr(torch.Tensor, pure, None)
     if function is None:
         raise AntichainError(f"'{name}' ({where}) has no form that leaves its input alone; compute a new tensor")
-    if hasattr(target, "_schema"):
-        function = getattr(function, target._overloadname, target)
     return pure, function, in_place
 
 

@@ -85,9 +85,6 @@ class Meter:
 
     def run(self, call, args, kwargs):
         learning = [r for r in references(call) if isinstance(r, Call) and r.name in self.learns]
-        trained = parameters(call)
-        if trained or learning:
-            self.learns.add(call.name)
 
         def fresh(value):
             """Returns an input as a leaf of its own, which takes a gradient where the node before does."""
@@ -107,6 +104,8 @@ class Meter:
         with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
             value = forward()
         outputs = [t for t in _tensors(value) if t.grad_fn is not None]
+        if outputs:
+            self.learns.add(name)
         forward_s = self.clock.median(forward)
 
         def backward(wanted):
