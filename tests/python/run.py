@@ -1,8 +1,15 @@
 """Runs a module of tests here: `run.py from_torch_test torch numpy`. Ends with 77 where a package is absent that it
-needs. The tests are unittest's, which pytest runs, too."""
+needs. The tests are unittest's, so pytest runs them, too: `PYTHONPATH=app/python ANTICHAIN=build/antichain pytest
+tests/python`."""
 import importlib.util
+import os
+import pathlib
 import sys
 import unittest
+
+package = str(pathlib.Path(__file__).resolve().parents[2] / "app/python")
+sys.path.insert(0, package)
+os.environ["PYTHONPATH"] = package  # of the processes that tests start
 
 module, *needed = sys.argv[1:]
 absent = [name for name in needed if importlib.util.find_spec(name) is None]
