@@ -1,4 +1,5 @@
 """antichain.from_torch: what it writes is what PyTorch computes, and what it can't translate it refuses."""
+
 import functools
 import json
 import pathlib
@@ -23,14 +24,24 @@ try:
 except ImportError:
     torchvision = None
 
-MODELS = ["densenet121", "efficientnet_b0", "googlenet", "mobilenet_v3_small", "regnet_y_400mf", "resnet18",
-          "shufflenet_v2_x0_5", "squeezenet1_1"]
+MODELS = [
+    "densenet121",
+    "efficientnet_b0",
+    "googlenet",
+    "mobilenet_v3_small",
+    "regnet_y_400mf",
+    "resnet18",
+    "shufflenet_v2_x0_5",
+    "squeezenet1_1",
+]
 HERE = pathlib.Path(__file__).name
 
 
 def small_convnext():
     block = torchvision.models.convnext.CNBlockConfig
-    return torchvision.models.ConvNeXt([block(16, 32, 1), block(32, None, 2)], stochastic_depth_prob=0.1, num_classes=10)
+    return torchvision.models.ConvNeXt(
+        [block(16, 32, 1), block(32, None, 2)], stochastic_depth_prob=0.1, num_classes=10
+    )
 
 
 def of_torchvision(name):
@@ -107,12 +118,17 @@ class Numbers(Case):
             loss.backward()
             if step == 0:
                 for name, parameter in model.named_parameters():
-                    numpy.testing.assert_allclose(check["gradient." + name], parameter.grad.numpy(), rtol=1e-9, atol=1e-12)
+                    numpy.testing.assert_allclose(
+                        check["gradient." + name], parameter.grad.numpy(), rtol=1e-9, atol=1e-12
+                    )
             sgd.step()
 
     def test_losses(self):
-        for options in ({"loss": "nll_loss"}, {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)},
-                        {"labels": torch.full((3, 10), 0.1)}):
+        for options in (
+            {"loss": "nll_loss"},
+            {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)},
+            {"labels": torch.full((3, 10), 0.1)},
+        ):
             with self.subTest(str(options)):
                 self.write(seeded(modules.Gated), 3, 3, 16, 16, **options)
                 graph_run.GraphRun(self.folder).compare()
@@ -147,8 +163,10 @@ class Translation(Case):
 
         self.write(Block(), 2, 3, 8, 8)
         graph_run.GraphRun(self.folder).compare()
-        self.assertEqual([n["op"] for n in self.graph()["nodes"]],
-                         ["conv2d", "layer_norm", "conv2d", "mean", "softmax_cross_entropy"])
+        self.assertEqual(
+            [n["op"] for n in self.graph()["nodes"]],
+            ["conv2d", "layer_norm", "conv2d", "mean", "softmax_cross_entropy"],
+        )
         self.assertEqual(self.node("norm")["options"], {"channels": True, "eps": 1e-6})
 
     def test_who_reads_a_tensor_after_it_was_changed_in_place_reads_the_new_numbers(self):
@@ -216,38 +234,68 @@ class Refusals(Case):
         self.assertFalse(self.folder.exists())
 
     def test_what_is_no_operator(self):
-        self.refuse(["'hardshrink' at node act (act (Hardshrink), " + HERE, "the operators are activate (gelu, "],
-                    lambda self, x: self.act(x), act=nn.Hardshrink())
+        self.refuse(
+            ["'hardshrink' at node act (act (Hardshrink), " + HERE, "the operators are activate (gelu, "],
+            lambda self, x: self.act(x),
+            act=nn.Hardshrink(),
+        )
         self.refuse(["'matmul' at node matmul (the model (Net), "], lambda self, x: x @ x)
         self.refuse(["'prelu' at node act (act (PReLU)"], lambda self, x: self.act(x), act=nn.PReLU(8))
-        self.refuse(["a (MultiheadAttention)"], lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
-                    a=nn.MultiheadAttention(8, 2, batch_first=True))
+        self.refuse(
+            ["a (MultiheadAttention)"],
+            lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
+            a=nn.MultiheadAttention(8, 2, batch_first=True),
+        )
         self.refuse(["the product of a tensor and the number 0.5"], lambda self, x: 0.5 * x)
         self.refuse(["'sub' at node sub"], lambda self, x: x - F.relu(x))
 
     def test_options_that_no_operator_has(self):
-        self.refuse(["max_pool2d with dilation [2, 2] at node pool (pool (MaxPool2d)"],
-                    lambda self, x: self.pool(x), pool=nn.MaxPool2d(2, dilation=2))
-        self.refuse(["padding of mode reflect at node conv2"], lambda self, x: self.conv2(x),
-                    conv2=nn.Conv2d(8, 8, 3, padding=1, padding_mode="reflect"))
-        self.refuse(["batch_norm that is frozen"], lambda self, x: F.batch_norm(
-            x, self.norm.running_mean, self.norm.running_var, self.norm.weight, self.norm.bias), norm=nn.BatchNorm2d(8))
-        self.refuse(["without a weight and a bias (affine=False)"], lambda self, x: self.norm(x),
-                    norm=nn.BatchNorm2d(8, affine=False))
+        self.refuse(
+            ["max_pool2d with dilation [2, 2] at node pool (pool (MaxPool2d)"],
+            lambda self, x: self.pool(x),
+            pool=nn.MaxPool2d(2, dilation=2),
+        )
+        self.refuse(
+            ["padding of mode reflect at node conv2"],
+            lambda self, x: self.conv2(x),
+            conv2=nn.Conv2d(8, 8, 3, padding=1, padding_mode="reflect"),
+        )
+        self.refuse(
+            ["batch_norm that is frozen"],
+            lambda self, x: F.batch_norm(
+                x, self.norm.running_mean, self.norm.running_var, self.norm.weight, self.norm.bias
+            ),
+            norm=nn.BatchNorm2d(8),
+        )
+        self.refuse(
+            ["without a weight and a bias (affine=False)"],
+            lambda self, x: self.norm(x),
+            norm=nn.BatchNorm2d(8, affine=False),
+        )
 
     def test_shapes_that_no_operator_takes(self):
-        self.refuse(["a product of (2, 8, 8, 8) and (2, 1, 8, 8)"], lambda self, x: x * x.mean(1, keepdim=True))
+        self.refuse(
+            ["a product of (2, 8, 8, 8) and (2, 1, 8, 8)"], lambda self, x: x * x.mean(1, keepdim=True)
+        )
         self.refuse(["which mixes samples"], lambda self, x: x.reshape(1, -1, 8, 8).reshape(2, 8, 8, 8))
-        self.refuse(["a sum with an operand that is the parameter p"], lambda self, x: x + self.p,
-                    p=nn.Parameter(torch.zeros(8, 1, 1)))
+        self.refuse(
+            ["a sum with an operand that is the parameter p"],
+            lambda self, x: x + self.p,
+            p=nn.Parameter(torch.zeros(8, 1, 1)),
+        )
 
     def test_a_module_called_twice(self):
-        self.refuse(["the parameter twice.weight is used twice (twice (Conv2d), "],
-                    lambda self, x: self.twice(self.twice(x)), twice=nn.Conv2d(8, 8, 1))
+        self.refuse(
+            ["the parameter twice.weight is used twice (twice (Conv2d), "],
+            lambda self, x: self.twice(self.twice(x)),
+            twice=nn.Conv2d(8, 8, 1),
+        )
 
     def test_what_depends_on_numbers(self):
-        self.refuse(["the numbers of a tensor decide what is computed next", HERE],
-                    lambda self, x: x if x.sum() > 0 else F.relu(x))
+        self.refuse(
+            ["the numbers of a tensor decide what is computed next", HERE],
+            lambda self, x: x if x.sum() > 0 else F.relu(x),
+        )
 
     def test_what_a_record_does_not_hold(self):
         self.refuse(["gives other numbers than the model itself"], change_a_view)
@@ -255,18 +303,23 @@ class Refusals(Case):
         self.refuse([""], lambda self, x: x * torch.rand(2, 1, 1, 1))
 
     def test_what_the_users_code_raises(self):
-        self.refuse(["AttributeError: 'Net' object has no attribute 'missing'", HERE], lambda self, x: self.missing(x))
+        self.refuse(
+            ["AttributeError: 'Net' object has no attribute 'missing'", HERE], lambda self, x: self.missing(x)
+        )
 
     def test_arguments(self):
         for said, module, inputs, options in (
-                ("has one input", modules.Mixer(), (torch.zeros(2, 3, 16, 16), torch.zeros(2)), {}),
-                ("has one input", modules.Mixer(), torch.zeros(2, 3, dtype=torch.long), {}),
-                ("the loss 'l1'", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"loss": "l1"}),
-                ("nll_loss needs", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"loss": "nll_loss"}),
-                ("labels lie between 0 and 6", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1, 7]}),
-                ("labels have the shape (1,)", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1]}),
-                ("N x K", nn.Conv2d(3, 4, 1), torch.zeros(2, 3, 4, 4), {})):
-            with self.subTest(said), self.assertRaisesRegex(antichain.AntichainError, said.replace("(1,)", r"\(1,\)")):
+            ("has one input", modules.Mixer(), (torch.zeros(2, 3, 16, 16), torch.zeros(2)), {}),
+            ("has one input", modules.Mixer(), torch.zeros(2, 3, dtype=torch.long), {}),
+            ("the loss 'l1'", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"loss": "l1"}),
+            ("nll_loss needs", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"loss": "nll_loss"}),
+            ("labels lie between 0 and 6", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1, 7]}),
+            ("labels have the shape (1,)", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1]}),
+            ("N x K", nn.Conv2d(3, 4, 1), torch.zeros(2, 3, 4, 4), {}),
+        ):
+            with self.subTest(said), self.assertRaisesRegex(
+                antichain.AntichainError, said.replace("(1,)", r"\(1,\)")
+            ):
                 antichain.from_torch(module, inputs, folder=self.folder, **options)
 
 
@@ -277,8 +330,12 @@ class Package(Case):
         self.assertEqual((said.stdout, said.stderr), ("AntichainError\n", ""))
 
     def test_safetensors_files_are_read_as_they_were_written(self):
-        arrays = {"a": numpy.arange(6.0).reshape(2, 3), "none": numpy.zeros((0, 2), numpy.float32),
-                  "one": numpy.array(3, numpy.int64), "labels": numpy.array([1, 2], numpy.int32)}
+        arrays = {
+            "a": numpy.arange(6.0).reshape(2, 3),
+            "none": numpy.zeros((0, 2), numpy.float32),
+            "one": numpy.array(3, numpy.int64),
+            "labels": numpy.array([1, 2], numpy.int32),
+        }
         file = self.folder.parent / "file.safetensors"
         safetensors.write(file, arrays)
         read = safetensors.read(file)

@@ -1,8 +1,9 @@
-"""Carries out a folder NAME.antichain with PyTorch in float64, from graph.json and the weights alone, and compares
-what comes out with check.safetensors. So a translation is judged without the program.
+"""Carries out a folder NAME.antichain with PyTorch in float64, from graph.json and the weights alone, and
+compares what comes out with check.safetensors. So a translation is judged without the program.
 
 Each operator is written here as layers/*.h says it; dropout and stochastic depth are left out.
 """
+
 import json
 import pathlib
 
@@ -11,8 +12,15 @@ import torch.nn.functional as F
 
 from antichain import safetensors
 
-ACTIVATIONS = {"gelu": F.gelu, "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"), "hardsigmoid": F.hardsigmoid,
-               "hardswish": F.hardswish, "relu6": F.relu6, "sigmoid": torch.sigmoid, "silu": F.silu}
+ACTIVATIONS = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "relu6": F.relu6,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+}
 
 
 def pair(x):
@@ -23,9 +31,13 @@ class GraphRun:
     def __init__(self, folder):
         folder = pathlib.Path(folder)
         self.graph = json.loads((folder / "graph.json").read_text())
-        self.check = {n: torch.from_numpy(a) for n, a in safetensors.read(folder / "check.safetensors").items()}
+        self.check = {
+            n: torch.from_numpy(a) for n, a in safetensors.read(folder / "check.safetensors").items()
+        }
         state = {n: torch.from_numpy(a) for n, a in safetensors.read(folder / "weights.safetensors").items()}
-        self.parameters = {n: state[n].double().requires_grad_() for n in state if f"gradient.{n}" in self.check}
+        self.parameters = {
+            n: state[n].double().requires_grad_() for n in state if f"gradient.{n}" in self.check
+        }
         self.used = set()
 
     def parameter(self, name):
@@ -34,23 +46,37 @@ class GraphRun:
             return self.parameters[name]
 
     def weights(self, node, bias=True):
-        return self.parameter(node["name"] + ".weight"), self.parameter(node["name"] + ".bias") if bias else None
+        return self.parameter(node["name"] + ".weight"), (
+            self.parameter(node["name"] + ".bias") if bias else None
+        )
 
     def conv2d(self, node, o, x):
         pad = o.get("pad", 0)
-        before, after = (pair(pad["before"]), pair(pad["after"])) if isinstance(pad, dict) else (pair(pad),) * 2
+        before, after = (
+            (pair(pad["before"]), pair(pad["after"])) if isinstance(pad, dict) else (pair(pad),) * 2
+        )
         weight, bias = self.weights(node, o.get("bias", True))
         if o.get("matrix"):
             assert weight.shape == (o["out"], x.shape[1])
             weight = weight[:, :, None, None]
         assert weight.shape == (o["out"], x.shape[1] // o.get("groups", 1), *pair(o["kernel"]))
         x = F.pad(x, (before[1], after[1], before[0], after[0]))
-        return F.conv2d(x, weight, bias, pair(o.get("stride", 1)), 0, pair(o.get("dilation", 1)), o.get("groups", 1))
+        return F.conv2d(
+            x, weight, bias, pair(o.get("stride", 1)), 0, pair(o.get("dilation", 1)), o.get("groups", 1)
+        )
 
     def conv_transpose2d(self, node, o, x):
         weight, bias = self.weights(node, o.get("bias", True))
-        return F.conv_transpose2d(x, weight, bias, pair(o.get("stride", 1)), pair(o.get("pad", 0)),
-                                  pair(o.get("output_pad", 0)), o.get("groups", 1), pair(o.get("dilation", 1)))
+        return F.conv_transpose2d(
+            x,
+            weight,
+            bias,
+            pair(o.get("stride", 1)),
+            pair(o.get("pad", 0)),
+            pair(o.get("output_pad", 0)),
+            o.get("groups", 1),
+            pair(o.get("dilation", 1)),
+        )
 
     def linear(self, node, o, x):
         weight, bias = self.weights(node, o.get("bias", True))
@@ -64,7 +90,9 @@ class GraphRun:
     def layer_norm(self, node, o, x):
         weight, bias = self.weights(node, o.get("bias", True)) if o.get("affine", True) else (None, None)
         if o.get("channels"):
-            return F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"]).permute(0, 3, 1, 2)
+            return F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"]).permute(
+                0, 3, 1, 2
+            )
         return F.layer_norm(x, o.get("over", x.shape[-1:]), weight, bias, o["eps"])
 
     def group_norm(self, node, o, x):
@@ -132,15 +160,25 @@ class GraphRun:
         return F.adaptive_avg_pool2d(x, (o["h"], o["w"]))
 
     def max_pool(self, node, o, x):
-        return F.max_pool2d(x, pair(o["kernel"]), pair(o["stride"]), pair(o["pad"]), 1, o.get("ceil_mode", False))
+        return F.max_pool2d(
+            x, pair(o["kernel"]), pair(o["stride"]), pair(o["pad"]), 1, o.get("ceil_mode", False)
+        )
 
     def average_pool(self, node, o, x):
-        return F.avg_pool2d(x, pair(o["kernel"]), pair(o["stride"]), pair(o["pad"]), o.get("ceil_mode", False),
-                            o.get("count_include_pad", True))
+        return F.avg_pool2d(
+            x,
+            pair(o["kernel"]),
+            pair(o["stride"]),
+            pair(o["pad"]),
+            o.get("ceil_mode", False),
+            o.get("count_include_pad", True),
+        )
 
     def interpolate(self, node, o, x):
         align = {"align_corners": o.get("align_corners", False)} if o["mode"] == "bilinear" else {}
-        return F.interpolate(x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align)
+        return F.interpolate(
+            x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align
+        )
 
     def losses(self):
         """Yields each loss, after it ran the nodes before."""
@@ -151,13 +189,17 @@ class GraphRun:
             inputs, o = [values[i] for i in node["inputs"]], node.get("options", {})
             if node["op"] == "softmax_cross_entropy":
                 labels = inputs[1] if inputs[1].is_floating_point() else inputs[1].long()
-                yield o.get("weight", 1) * F.cross_entropy(inputs[0], labels, label_smoothing=o.get("label_smoothing", 0))
+                yield o.get("weight", 1) * F.cross_entropy(
+                    inputs[0], labels, label_smoothing=o.get("label_smoothing", 0)
+                )
                 continue
             assert node["name"] not in values
             values[node["name"]] = y = getattr(self, node["op"])(node, o, *inputs)
             recorded = self.check.get("node." + node["name"])
             if recorded is not None:
-                torch.testing.assert_close(y.detach(), recorded, rtol=1e-9, atol=1e-9, msg=lambda text: f"{node}: {text}")
+                torch.testing.assert_close(
+                    y.detach(), recorded, rtol=1e-9, atol=1e-9, msg=lambda text: f"{node}: {text}"
+                )
 
     def compare(self):
         """Asserts that every recorded number comes out again.

@@ -1,5 +1,6 @@
-"""Three models in plain PyTorch, written as users write them: functions, loops over lists of modules, and arithmetic
-with shapes."""
+"""Three models in plain PyTorch, written as users write them: functions, loops over lists of modules, and
+arithmetic with shapes."""
+
 import torch
 import torch.nn.functional as F
 from torch import nn
@@ -44,7 +45,8 @@ class Gated(nn.Module):
 
 
 class Mixer(nn.Module):
-    """Tolstikhin et al., "MLP-Mixer: An all-MLP Architecture for Vision", NeurIPS 2021: rows of numbers, N x L x C."""
+    """Tolstikhin et al., "MLP-Mixer: An all-MLP Architecture for Vision", NeurIPS 2021: rows of numbers, N x
+    L x C."""
 
     def __init__(self, width=24, side=4, depth=2):
         super().__init__()
@@ -70,8 +72,12 @@ class Branches(nn.Module):
     def __init__(self):
         super().__init__()
         self.a = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(True))
-        self.b = nn.Sequential(nn.Conv2d(8, 16, 3, 2, 1), nn.Hardswish(),
-                               nn.Conv2d(16, 16, 3, padding=(1, 2), dilation=(1, 2), groups=4), nn.Identity())
+        self.b = nn.Sequential(
+            nn.Conv2d(8, 16, 3, 2, 1),
+            nn.Hardswish(),
+            nn.Conv2d(16, 16, 3, padding=(1, 2), dilation=(1, 2), groups=4),
+            nn.Identity(),
+        )
         self.up, self.repeat = nn.ConvTranspose2d(16, 8, 2, 2), nn.Upsample(scale_factor=2, mode="nearest")
         self.mix = nn.Conv2d(32, 5, 1)
         self.norm = nn.BatchNorm1d(5)

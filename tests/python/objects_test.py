@@ -1,4 +1,5 @@
 """Profiles, plans and simulations as objects. The program is $ANTICHAIN, and PyTorch is not needed."""
+
 import os
 import pathlib
 import shutil
@@ -34,16 +35,22 @@ class Objects(unittest.TestCase):
     def test_times_and_sizes_are_arrays(self):
         self.assertEqual(self.profile.forward_s.shape, (len(self.profile.names),))
         node = self.profile.data["nodes"][5]
-        self.assertEqual(self.profile.backward_s[5], (node["backward_input_us"] + node["backward_weight_us"]) * 1e-6)
+        self.assertEqual(
+            self.profile.backward_s[5], (node["backward_input_us"] + node["backward_weight_us"]) * 1e-6
+        )
         self.assertEqual(self.profile.column("param_bytes").dtype, numpy.int64)
 
     def test_a_plan_has_every_node_once(self):
-        plan = antichain.plan(self.profile, stages=3, method="antichain", link_bytes_per_s="1GB", at_most=False)
+        plan = antichain.plan(
+            self.profile, stages=3, method="antichain", link_bytes_per_s="1GB", at_most=False
+        )
         self.assertEqual(len(plan.stages), 3)
         computed = [n["name"] for n in self.profile.data["nodes"] if n["role"] != "input"]
         self.assertEqual(sorted(sum(plan.stages, [])), sorted(computed))
         # compute_ms is the sum of its nodes' times, in ns.
-        self.assertAlmostEqual(plan.compute_s.sum(), (self.profile.forward_s + self.profile.backward_s).sum(), places=8)
+        self.assertAlmostEqual(
+            plan.compute_s.sum(), (self.profile.forward_s + self.profile.backward_s).sum(), places=8
+        )
 
     def test_a_step_is_simulated_as_it_was_planned(self):
         plan = antichain.plan(self.profile, stages=3, microbatches=6)
@@ -51,8 +58,12 @@ class Objects(unittest.TestCase):
         # plan.json has milliseconds with six decimals.
         self.assertAlmostEqual(step.step_s, plan.step_s, places=8)
         self.assertEqual(step.column("busy_s").shape, (3,))
-        self.assertGreater(step.bubble_share, antichain.simulate(self.profile, plan, microbatches=60).bubble_share)
-        self.assertAlmostEqual(antichain.simulate(self.profile, stages=3, microbatches=6).step_s, step.step_s, places=8)
+        self.assertGreater(
+            step.bubble_share, antichain.simulate(self.profile, plan, microbatches=60).bubble_share
+        )
+        self.assertAlmostEqual(
+            antichain.simulate(self.profile, stages=3, microbatches=6).step_s, step.step_s, places=8
+        )
 
     def test_a_notebook_draws_them(self):
         plan = antichain.plan(self.profile, stages=2)
@@ -67,17 +78,20 @@ class Objects(unittest.TestCase):
 
     def test_what_is_wrong_is_said_in_one_sentence(self):
         for said, function in (
-                ("--stages takes a whole number", lambda: antichain.plan(self.profile, stages=0)),
-                ("can't read nowhere.json", lambda: antichain.plan("nowhere.json", stages=2)),
-                ("can't read nowhere.json", lambda: antichain.Plan.read("nowhere.json")),
-                ("stage", lambda: antichain.plan(self.profile, stages=1000))):
+            ("--stages takes a whole number", lambda: antichain.plan(self.profile, stages=0)),
+            ("can't read nowhere.json", lambda: antichain.plan("nowhere.json", stages=2)),
+            ("can't read nowhere.json", lambda: antichain.Plan.read("nowhere.json")),
+            ("stage", lambda: antichain.plan(self.profile, stages=1000)),
+        ):
             with self.subTest(said), self.assertRaises(antichain.AntichainError) as caught:
                 function()
             self.assertIn(said, str(caught.exception))
 
     def test_the_program_is_found(self):
         self.assertEqual(program.find(), os.environ["ANTICHAIN"])
-        with mock.patch.dict(os.environ, {"ANTICHAIN": "", "PATH": ""}), mock.patch.object(program, "_beside", []):
+        with mock.patch.dict(os.environ, {"ANTICHAIN": "", "PATH": ""}), mock.patch.object(
+            program, "_beside", []
+        ):
             self.assertRaisesRegex(antichain.AntichainError, "is not found", program.find)
         with mock.patch.dict(os.environ, {"ANTICHAIN": "/nowhere/antichain"}):
             self.assertRaisesRegex(antichain.AntichainError, "can't be started", antichain.plan, self.profile)

@@ -1,4 +1,5 @@
 """antichain.profile_torch: what PyTorch measures of itself is a profile that the program plans for."""
+
 import pathlib
 import tempfile
 import unittest
@@ -33,8 +34,14 @@ class ProfileTorch(unittest.TestCase):
     def profile(self, module):
         with tempfile.TemporaryDirectory() as folder:
             file = pathlib.Path(folder) / "profile.json"
-            profile = antichain.profile_torch(module, torch.randn(4, 3, 16, 16), file=file, seconds=0.2,
-                                              link_bytes_per_s=1e9, link_latency_s=2e-5)
+            profile = antichain.profile_torch(
+                module,
+                torch.randn(4, 3, 16, 16),
+                file=file,
+                seconds=0.2,
+                link_bytes_per_s=1e9,
+                link_latency_s=2e-5,
+            )
             self.assertEqual(antichain.Profile.read(file).data, profile.data)
         return profile
 

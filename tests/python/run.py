@@ -1,6 +1,7 @@
-"""Runs a module of tests here: `run.py from_torch_test torch numpy`. Ends with 77 where a package is absent that it
-needs. The tests are unittest's, so pytest runs them, too: `PYTHONPATH=app/python ANTICHAIN=build/antichain pytest
-tests/python`."""
+"""Runs a module of tests here: `run.py from_torch_test torch numpy`. Ends with 77 where a package is absent
+that it needs. The tests are unittest's, so pytest runs them, too: `PYTHONPATH=app/python
+ANTICHAIN=build/antichain pytest tests/python`."""
+
 import importlib.util
 import os
 import pathlib

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Tries every classification model of torchvision: antichain.from_torch writes it as a folder, and with --program,
-`antichain check` compares those of up to 60 million parameters. Writes a table; docs/torchvision.csv is one.
+"""Tries every classification model of torchvision: antichain.from_torch writes it as a folder, and with
+--program, `antichain check` compares those of up to 60 million parameters. Writes a table;
+docs/torchvision.csv is one.
 
   tests/scripts/torchvision_models.py [--program build/antichain] [--out docs/torchvision.csv] [MODEL …]
 
-Models are not trained, and a batch has two images. An image has 64 x 64 pixels, so that the last batch norms see more
-than one, or as few as the model takes, where that is more. A line that the table has and that is not tried now stays.
+Models are not trained, and a batch has two images. An image has 64 x 64 pixels, so that the last batch norms
+see more than one, or as few as the model takes, where that is more. A line that the table has and that is not
+tried now stays.
 """
+
 import argparse
 import csv
 import pathlib
@@ -44,8 +47,9 @@ def names():
 def attempt(name, folder, program):
     size = SIZES.get(name, 64)
     torch.manual_seed(0)
-    module = torchvision.models.get_model(name, weights=None, **OPTIONS.get(name, {}),
-                                          **({"image_size": size} if name in VIT else {}))
+    module = torchvision.models.get_model(
+        name, weights=None, **OPTIONS.get(name, {}), **({"image_size": size} if name in VIT else {})
+    )
     parameters = sum(p.numel() for p in module.parameters())
     compare = program and parameters <= MOST_PARAMETERS
     line = {"model": name, "parameters": parameters, "image": size}
@@ -65,7 +69,9 @@ def attempt(name, folder, program):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--program")
     parser.add_argument("--out", default=root / "docs/torchvision.csv", type=pathlib.Path)

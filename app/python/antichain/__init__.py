@@ -5,17 +5,29 @@
   plan(profile, stages=4)                cuts a network into stages: a Plan
   simulate(profile, plan)                predicts a training step: a Simulation
 
-PyTorch is needed by the functions that take a module, and by nothing else; numpy by all. `plan` and `simulate` run the
-program `antichain` (program.py). The package lies in app/, beside the program's commands, because it is a second way
-to use the program, and may know of every other folder.
+PyTorch is needed by the functions that take a module, and by nothing else; numpy by all. `plan` and
+`simulate` run the program `antichain` (program.py). The package lies in app/, beside the program's commands,
+because it is a second way to use the program, and may know of every other folder.
 """
+
 from antichain.error import AntichainError
 from antichain.objects import Plan, Profile, Simulation, plan, simulate
 
-__all__ = ["AntichainError", "Plan", "Profile", "Simulation", "from_torch", "plan", "profile_torch", "simulate"]
+__all__ = [
+    "AntichainError",
+    "Plan",
+    "Profile",
+    "Simulation",
+    "from_torch",
+    "plan",
+    "profile_torch",
+    "simulate",
+]
 
 
-def from_torch(module, example_inputs, loss="cross_entropy", folder=None, labels=None, auxiliary=0.0, record=True):
+def from_torch(
+    module, example_inputs, loss="cross_entropy", folder=None, labels=None, auxiliary=0.0, record=True
+):
     """Writes a module as a folder NAME.antichain, and returns its path.
 
     module          a torch.nn.Module; it is taken in training mode, and stays as it is
@@ -29,11 +41,20 @@ def from_torch(module, example_inputs, loss="cross_entropy", folder=None, labels
     Throws AntichainError, in one sentence, where the module computes what Antichain has no operator for.
     """
     from antichain.pytorch.from_torch import write_folder
+
     return write_folder(module, example_inputs, loss, folder, labels, auxiliary, record)
 
 
-def profile_torch(module, example_inputs, file=None, seconds=10.0, device="cpu", loss=None, link_bytes_per_s=0.0,
-                  link_latency_s=0.0):
+def profile_torch(
+    module,
+    example_inputs,
+    file=None,
+    seconds=10.0,
+    device="cpu",
+    loss=None,
+    link_bytes_per_s=0.0,
+    link_latency_s=0.0,
+):
     """Measures a module with PyTorch and returns its Profile, which is written to `file` where that is given.
 
     module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays as it is
@@ -46,4 +67,7 @@ def profile_torch(module, example_inputs, file=None, seconds=10.0, device="cpu",
     Every call that the module makes is a node, whether Antichain has such an operator or not.
     """
     from antichain.pytorch.profile_torch import measure_module
-    return measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s)
+
+    return measure_module(
+        module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s
+    )

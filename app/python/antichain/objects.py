@@ -1,7 +1,9 @@
-"""Profiles, plans and simulations as plain objects: what the program's JSON files say, numbers as numpy arrays.
+"""Profiles, plans and simulations as plain objects: what the program's JSON files say, numbers as numpy
+arrays.
 
 `data` is the file's content; docs/planning.md has the fields. Times are in seconds.
 """
+
 import html
 import json
 import pathlib
@@ -68,15 +70,28 @@ class Profile(JsonFile):
         return (self.column("backward_input_us") + self.column("backward_weight_us")) * 1e-6
 
     def __repr__(self):
-        return (f"Profile of {self.data['model']}: {len(self.names)} nodes, micro-batches of {self.data['microbatch']}, "
-                f"forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms")
+        return (
+            f"Profile of {self.data['model']}: {len(self.names)} nodes, micro-batches of {self.data['microbatch']}, "
+            f"forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms"
+        )
 
     def _repr_html_(self):
-        rows = zip(self.names, self.column("op"), *(numpy.round(column, 3) for column in (
-            self.forward_s * 1e3, self.backward_s * 1e3, self.column("output_bytes") / 2**20,
-            self.column("param_bytes") / 2**20)))
+        rows = zip(
+            self.names,
+            self.column("op"),
+            *(
+                numpy.round(column, 3)
+                for column in (
+                    self.forward_s * 1e3,
+                    self.backward_s * 1e3,
+                    self.column("output_bytes") / 2**20,
+                    self.column("param_bytes") / 2**20,
+                )
+            ),
+        )
         return html.escape(repr(self)) + table(
-            ["node", "operator", "forward, ms", "backward, ms", "output, MiB", "parameters, MiB"], rows)
+            ["node", "operator", "forward, ms", "backward, ms", "output, MiB", "parameters, MiB"], rows
+        )
 
 
 class Plan(JsonFile):
@@ -104,15 +119,26 @@ class Plan(JsonFile):
         return self.data["step_ms"] * 1e-3
 
     def __repr__(self):
-        return (f"Plan for {self.data['model']}: {len(self.stages)} stages, method {self.data['method']}, predicted step "
-                f"{self.step_s * 1e3:.2f} ms")
+        return (
+            f"Plan for {self.data['model']}: {len(self.stages)} stages, method {self.data['method']}, predicted step "
+            f"{self.step_s * 1e3:.2f} ms"
+        )
 
     def _repr_html_(self):
-        rows = ((stage["stage"], ", ".join(map(str, stage["ranks"])), f"{len(stage['names'])}: {stage['names'][0]} to "
-                 f"{stage['names'][-1]}", round(stage["forward_ms"], 3), round(stage["backward_ms"], 3),
-                 round(stage["memory_bytes"] / 2**20, 1)) for stage in self.data["stages"])
+        rows = (
+            (
+                stage["stage"],
+                ", ".join(map(str, stage["ranks"])),
+                f"{len(stage['names'])}: {stage['names'][0]} to {stage['names'][-1]}",
+                round(stage["forward_ms"], 3),
+                round(stage["backward_ms"], 3),
+                round(stage["memory_bytes"] / 2**20, 1),
+            )
+            for stage in self.data["stages"]
+        )
         return html.escape(repr(self)) + table(
-            ["stage", "ranks", "nodes", "forward, ms", "backward, ms", "memory, MiB"], rows)
+            ["stage", "ranks", "nodes", "forward, ms", "backward, ms", "memory, MiB"], rows
+        )
 
     def _repr_svg_(self):
         """Returns the network coloured by stage, drawn by Graphviz; None where that is absent."""
@@ -121,7 +147,9 @@ class Plan(JsonFile):
         with _files(self.profile, self) as files:
             picture = files.folder / "plan.dot"
             program.run("plan", profile=files.profile, plan=files.plan, dot=picture)
-            return subprocess.run(["dot", "-Tsvg", picture], capture_output=True, text=True, check=True).stdout
+            return subprocess.run(
+                ["dot", "-Tsvg", picture], capture_output=True, text=True, check=True
+            ).stdout
 
 
 class Simulation(JsonFile):
@@ -144,8 +172,10 @@ class Simulation(JsonFile):
         return numpy.array(self.data[field])
 
     def __repr__(self):
-        return (f"Step of {self.data['model']} on {self.data['ranks']} ranks: {self.step_s * 1e3:.2f} ms, bubble share "
-                f"{100 * self.bubble_share:.1f} %")
+        return (
+            f"Step of {self.data['model']} on {self.data['ranks']} ranks: {self.step_s * 1e3:.2f} ms, bubble share "
+            f"{100 * self.bubble_share:.1f} %"
+        )
 
     def _repr_html_(self):
         return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 480px; border: 0"></iframe>'
@@ -172,17 +202,19 @@ class _files:
 
 
 def plan(profile, **options):
-    """Cuts a network into stages by `antichain plan`. `profile` is a Profile, or a file; options are those of the
-    command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB")."""
+    """Cuts a network into stages by `antichain plan`. `profile` is a Profile, or a file; options are those of
+    the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB")."""
     with _files(profile) as files:
         out = files.folder / "made.json"
         program.run("plan", profile=files.profile, json=out, **options)
-        return Plan(json.loads(out.read_text()), profile if isinstance(profile, Profile) else Profile.read(profile))
+        return Plan(
+            json.loads(out.read_text()), profile if isinstance(profile, Profile) else Profile.read(profile)
+        )
 
 
 def simulate(profile, plan=None, **options):
-    """Predicts a training step by `antichain simulate`, of a Plan (or a file), or of the plan that the command makes
-    itself: simulate(profile, plan, schedule="1f1b", microbatches=16)."""
+    """Predicts a training step by `antichain simulate`, of a Plan (or a file), or of the plan that the
+    command makes itself: simulate(profile, plan, schedule="1f1b", microbatches=16)."""
     with _files(profile, plan) as files:
         out, page = files.folder / "made.json", files.folder / "made.html"
         program.run("simulate", profile=files.profile, plan=files.plan, json=out, html=page, **options)

@@ -1,4 +1,5 @@
 """Finds the program `antichain` and runs it."""
+
 import os
 import pathlib
 import shutil
@@ -21,8 +22,10 @@ def find():
             return str(path)
     found = shutil.which("antichain")
     if not found:
-        raise AntichainError("the program antichain is not found; name it by the environment's ANTICHAIN, or put it on "
-                             "the PATH")
+        raise AntichainError(
+            "the program antichain is not found; name it by the environment's ANTICHAIN, or put it on "
+            "the PATH"
+        )
     return found
 
 
@@ -39,8 +42,8 @@ def flags(options):
 
 
 def run(command, **options):
-    """Runs `antichain COMMAND --option value …` and returns what it printed. Throws AntichainError with what the program
-    says is wrong."""
+    """Runs `antichain COMMAND --option value …` and returns what it printed. Throws AntichainError with what
+    the program says is wrong."""
     try:
         done = subprocess.run([find(), command, *flags(options)], capture_output=True, text=True)
     except OSError as problem:

@@ -2,6 +2,7 @@
 
 The format is a length, a header in JSON, and the numbers; so the package of that name is not needed.
 """
+
 import json
 import struct
 
@@ -16,7 +17,11 @@ def write(file, tensors):
     arrays = {name: numpy.require(array, requirements="C") for name, array in tensors.items()}
     header, at = {}, 0
     for name, array in arrays.items():
-        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        header[name] = {
+            "dtype": NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [at, at + array.nbytes],
+        }
         at += array.nbytes
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)  # numbers begin at a multiple of 8
@@ -29,12 +34,14 @@ def write(file, tensors):
 def read(file):
     """Returns the file's arrays."""
     with open(file, "rb") as data:
-        length, = struct.unpack("<Q", data.read(8))
+        (length,) = struct.unpack("<Q", data.read(8))
         header = json.loads(data.read(length))
         header.pop("__metadata__", None)
         start, arrays = 8 + length, {}
         for name, t in header.items():
             begin, end = t["data_offsets"]
             data.seek(start + begin)
-            arrays[name] = numpy.frombuffer(data.read(end - begin), TYPES[t["dtype"]]).reshape(t["shape"]).copy()
+            arrays[name] = (
+                numpy.frombuffer(data.read(end - begin), TYPES[t["dtype"]]).reshape(t["shape"]).copy()
+            )
     return arrays

@@ -3,6 +3,7 @@
 A Call is one call of a pure function of PyTorch. Its arguments are plain values, Tensors by name, and earlier
 calls, which stand for their results. Calls know where they come from in the user's code.
 """
+
 import dataclasses
 import enum
 
@@ -19,6 +20,7 @@ class Kind(enum.Enum):
 @dataclasses.dataclass(frozen=True)
 class Tensor:
     """A tensor that is not computed. `name` is its name in the state_dict, where it has one."""
+
     name: str
     kind: Kind
     shape: tuple
@@ -32,6 +34,7 @@ class Tensor:
 @dataclasses.dataclass(frozen=True)
 class Where:
     """A place in the user's code. `module` is a path such as "layer1.0.conv1", "" for the whole model."""
+
     module: str = ""
     kind: str = ""  # the module's class
     standard: bool = False  # whether the class is one of torch.nn
@@ -62,7 +65,9 @@ class Captured:
 
 
 def map_leaves(change, value):
-    """Returns `value` with change(leaf) in place of everything in it that is no tuple, list, dict or slice."""
+    """Returns `value` with change(leaf) in place of everything in it that is no tuple, list, dict or
+    slice."""
+
     def mapped(v):
         return map_leaves(change, v)
 

@@ -2,6 +2,7 @@
 
 The exported program calls operators of ATen. Parameters and buffers are inputs of the program.
 """
+
 import contextlib
 import io
 import logging
@@ -19,9 +20,11 @@ def _where(node):
     path, kind = stack[-1] if stack else ("", "")
     kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
     ours = os.path.dirname(torch.__file__) + os.sep
-    lines = [f"{os.path.basename(file)}:{line}"
-             for file, line in re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-             if not file.startswith(ours)]
+    lines = [
+        f"{os.path.basename(file)}:{line}"
+        for file, line in re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+        if not file.startswith(ours)
+    ]
     return Where(path, kind.split(".")[-1], kind.startswith("torch.nn"), lines[-1] if lines else "")
 
 
@@ -36,8 +39,11 @@ def capture(module, example):
     finally:
         logging.disable(before)
     signature = program.graph_signature
-    of_kind = {Kind.parameter: signature.inputs_to_parameters, Kind.buffer: signature.inputs_to_buffers,
-               Kind.constant: signature.inputs_to_lifted_tensor_constants}
+    of_kind = {
+        Kind.parameter: signature.inputs_to_parameters,
+        Kind.buffer: signature.inputs_to_buffers,
+        Kind.constant: signature.inputs_to_lifted_tensor_constants,
+    }
     named = {node: (kind, name) for kind, names in of_kind.items() for node, name in names.items()}
     parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
     tensors = {}

@@ -7,6 +7,7 @@ and leaves no node. The modules of torch.nn are entered, too, so the record has 
 Reed, DeVito, He, Ussery & Ansel, "torch.fx: Practical Program Capture and Transformation for Deep Learning in
 Python", MLSys 2022.
 """
+
 import operator
 import os
 import sys
@@ -18,12 +19,27 @@ from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, Where, map_leaves
 
 # Methods that return no tensor and say nothing about the numbers in it.
-ABOUT_SHAPES = {"size", "dim", "ndimension", "numel", "nelement", "stride", "element_size", "is_contiguous",
-                "is_floating_point", "is_complex", "get_device", "type", "storage_offset"}
+ABOUT_SHAPES = {
+    "size",
+    "dim",
+    "ndimension",
+    "numel",
+    "nelement",
+    "stride",
+    "element_size",
+    "is_contiguous",
+    "is_floating_point",
+    "is_complex",
+    "get_device",
+    "type",
+    "storage_offset",
+}
 
 
 class ValueProxy(torch.fx.Proxy):
-    """A proxy that knows the tensor that it stands for, and passes for a tensor in the user's isinstance()."""
+    """A proxy that knows the tensor that it stands for, and passes for a tensor in the user's
+    isinstance()."""
+
     __class__ = property(lambda self: torch.Tensor)
 
     def __init__(self, node, tracer, value):
@@ -37,7 +53,9 @@ class ValueProxy(torch.fx.Proxy):
         if isinstance(found, torch.Tensor):
             return self.tracer.create_proxy("call_function", getattr, (self, name), {})
         if callable(found):
-            return lambda *args, **kwargs: self.tracer.create_proxy("call_method", name, (self, *args), kwargs)
+            return lambda *args, **kwargs: self.tracer.create_proxy(
+                "call_method", name, (self, *args), kwargs
+            )
         return found
 
     def __len__(self):
@@ -110,8 +128,11 @@ class Tracer(torch.fx.Tracer):
         return self.parameters[id(value)]
 
     def tensor(self, name, value):
-        kind = Kind.parameter if isinstance(value, torch.nn.Parameter) else (
-            Kind.constant if name.startswith("constant.") else Kind.buffer)
+        kind = (
+            Kind.parameter
+            if isinstance(value, torch.nn.Parameter)
+            else (Kind.constant if name.startswith("constant.") else Kind.buffer)
+        )
         self.tensors[name] = value
         node = self.create_node("get_attr", name, (), {})
         node.meta["tensor"] = Tensor(name, kind, tuple(value.shape))
@@ -157,8 +178,16 @@ class Tracer(torch.fx.Tracer):
         if isinstance(result, torch.Tensor):
             return self.with_value(node, result)
         whole = self.with_value(node, result)
-        return tuple(self.with_value(self.create_node("call_function", operator.getitem, (whole.node, i), {}), part)
-                     if isinstance(part, torch.Tensor) else part for i, part in enumerate(result))
+        return tuple(
+            (
+                self.with_value(
+                    self.create_node("call_function", operator.getitem, (whole.node, i), {}), part
+                )
+                if isinstance(part, torch.Tensor)
+                else part
+            )
+            for i, part in enumerate(result)
+        )
 
 
 def _value(leaf):
@@ -167,14 +196,15 @@ def _value(leaf):
 
 def _has_tensor(value):
     return isinstance(value, torch.Tensor) or (
-        isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value))
+        isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value)
+    )
 
 
 def capture(module, example):
     """Returns a graph, and the tensors that it uses, by name.
 
-    Each node has in `meta` the Tensor that it is ("tensor"), or where it was made ("where") and the shape of its
-    result ("shape"), where that is one tensor. The module's buffers change as they do in training.
+    Each node has in `meta` the Tensor that it is ("tensor"), or where it was made ("where") and the shape of
+    its result ("shape"), where that is one tensor. The module's buffers change as they do in training.
     """
     tracer = Tracer(module, example)
     with torch.no_grad():

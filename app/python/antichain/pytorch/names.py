@@ -1,9 +1,10 @@
 """Names for calls.
 
-A call with parameters has the path of its module, so that its parameters have the names of the state_dict. So has a
-call of a module of torch.nn without parameters. What the user's own code calls has its module's path and the
-function's name: "layer1.0.add".
+A call with parameters has the path of its module, so that its parameters have the names of the state_dict. So
+has a call of a module of torch.nn without parameters. What the user's own code calls has its module's path
+and the function's name: "layer1.0.add".
 """
+
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Kind, Tensor, references
 
@@ -32,7 +33,8 @@ def parameters(call):
 
 
 def owner(call):
-    """Returns the path of the module whose parameters a call uses: of "layer1.0.conv1.weight", "layer1.0.conv1".
+    """Returns the path of the module whose parameters a call uses: of "layer1.0.conv1.weight",
+    "layer1.0.conv1".
 
     A parameter that has no such name ("features.1.0.layer_scale") is its own owner.
     """
@@ -52,7 +54,8 @@ def name_calls(calls, taken):
             if first is not call:
                 raise AntichainError(
                     f"the parameter {parameter.name} is used twice ({first.where}; then by '{call.key}', "
-                    f"{call.where}), but each use has parameters of its own; make a module for each use")
+                    f"{call.where}), but each use has parameters of its own; make a module for each use"
+                )
     owners = {id(call): owner(call) for call in calls}
     names = Names([*taken, *filter(None, set(owners.values()))])
     for call in calls:

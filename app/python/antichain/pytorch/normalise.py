@@ -4,6 +4,7 @@
 * A call that works in place becomes one that does not. Who reads the changed tensor later reads the new one.
 * Conversions between floating-point types and copies are left out.
 """
+
 import collections
 import inspect
 import operator
@@ -13,24 +14,52 @@ import torch
 from antichain.error import AntichainError
 from antichain.pytorch.calls import Call, Captured, map_leaves
 
-OPERATORS = {"iadd": operator.add, "isub": operator.sub, "imul": operator.mul, "itruediv": operator.truediv,
-             "add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
+OPERATORS = {
+    "iadd": operator.add,
+    "isub": operator.sub,
+    "imul": operator.mul,
+    "itruediv": operator.truediv,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+}
 # Functions of other names that do the same as these.
-SAME = {"truediv": "div", "multiply": "mul", "subtract": "sub", "divide": "div", "concat": "cat", "concatenate": "cat",
-        "__add__": "add", "__mul__": "mul", "true_divide": "div", "feature_dropout": "dropout2d",
-        "moveaxis": "movedim", "swapaxes": "transpose", "swapdims": "transpose", "unsafe_chunk": "chunk",
-        "unsafe_split": "split", "split_with_sizes": "split", "_unsafe_view": "view"}
+SAME = {
+    "truediv": "div",
+    "multiply": "mul",
+    "subtract": "sub",
+    "divide": "div",
+    "concat": "cat",
+    "concatenate": "cat",
+    "__add__": "add",
+    "__mul__": "mul",
+    "true_divide": "div",
+    "feature_dropout": "dropout2d",
+    "moveaxis": "movedim",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "unsafe_chunk": "chunk",
+    "unsafe_split": "split",
+    "split_with_sizes": "split",
+    "_unsafe_view": "view",
+}
 COPIES = {"contiguous", "clone", "alias", "lift_fresh_copy", "detach_copy"}
 CONVERSIONS = {"to", "float", "double", "type", "type_as", "_to_copy", "to_copy"}
 
 
 def _named(function, args, kwargs):
-    """Returns args and kwargs with all but the first argument by name, where the function's names are known."""
+    """Returns args and kwargs with all but the first argument by name, where the function's names are
+    known."""
     if hasattr(function, "_schema"):
         names = [a.name for a in function._schema.arguments]
     elif inspect.isfunction(function):
         parameters = inspect.signature(function).parameters
-        names = [] if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()) else [*parameters]
+        names = (
+            []
+            if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values())
+            else [*parameters]
+        )
     else:
         names = []
     if not names:
@@ -62,12 +91,15 @@ def _pure(node, where):
     if hasattr(target, "_schema"):  # not every operator in place has the same overload as the one that is not
         function = getattr(function, target._overloadname, None) or getattr(torch.Tensor, pure, None)
     if function is None:
-        raise AntichainError(f"'{name}' ({where}) has no form that leaves its input alone; compute a new tensor")
+        raise AntichainError(
+            f"'{name}' ({where}) has no form that leaves its input alone; compute a new tensor"
+        )
     return pure, function, in_place
 
 
 def normalise(graph, tensors, made_by):
-    """Returns what was captured (Captured), from a graph as capture_fx.capture and capture_export.capture give it."""
+    """Returns what was captured (Captured), from a graph as capture_fx.capture and capture_export.capture
+    give it."""
     now = {}  # the Call or Tensor that a node of the graph stands for, once everything before was done
     nodes_of = collections.defaultdict(list)  # the other way round, by id
     calls = []

@@ -1,9 +1,10 @@
 """The table: how each function of PyTorch becomes nodes, one row a function.
 
-A row is a function whose first argument is the Translation; the others have the names and the order that PyTorch has.
-It returns the result's Value. What it can't translate it refuses with Unsupported, which names the option and its
-value; arguments that a row does not list are refused by the caller.
+A row is a function whose first argument is the Translation; the others have the names and the order that
+PyTorch has. It returns the result's Value. What it can't translate it refuses with Unsupported, which names
+the option and its value; arguments that a row does not list are refused by the caller.
 """
+
 import math
 
 from antichain.pytorch.calls import Kind, Tensor
@@ -12,16 +13,40 @@ from antichain.pytorch.translate import Expanded, Noise, Padded, Unsupported, Va
 ROWS = {}
 
 # Of layers/: what graph.json knows.
-OPERATORS = ["activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)", "adaptive_average_pool", "add",
-             "average_pool", "batch_norm", "concat", "conv2d", "conv_transpose2d", "dropout", "flatten",
-             "global_average_pool", "group_norm", "interpolate", "layer_norm", "layer_scale", "linear", "max_pool",
-             "mean", "multiply", "permute", "relu", "reshape", "slice", "softmax", "stochastic_depth"]
+OPERATORS = [
+    "activate (gelu, hardsigmoid, hardswish, relu6, sigmoid, silu)",
+    "adaptive_average_pool",
+    "add",
+    "average_pool",
+    "batch_norm",
+    "concat",
+    "conv2d",
+    "conv_transpose2d",
+    "dropout",
+    "flatten",
+    "global_average_pool",
+    "group_norm",
+    "interpolate",
+    "layer_norm",
+    "layer_scale",
+    "linear",
+    "max_pool",
+    "mean",
+    "multiply",
+    "permute",
+    "relu",
+    "reshape",
+    "slice",
+    "softmax",
+    "stochastic_depth",
+]
 
 
 def row(*keys):
     def enter(function):
         ROWS.update(dict.fromkeys(keys, function))
         return function
+
     return enter
 
 
@@ -81,6 +106,7 @@ def image(t, x, what):
 
 # Convolutions and linear layers
 
+
 @row("conv2d")
 def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     before = after = (0, 0)
@@ -97,10 +123,16 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
         first = last = [0, 0] if padding == "valid" else pair(padding)
     before, after = ([a + b for a, b in zip(*both)] for both in ((before, first), (after, last)))
     stride = pair(stride)
-    size = [(n + b + a - d * (k - 1) - 1) // s + 1
-            for n, b, a, d, k, s in zip(x.shape[2:], before, after, dilation, kernel, stride)]
-    options = {"out": shape[0], "kernel": kernel, "stride": stride,
-               "pad": before if before == after else {"before": before, "after": after}}
+    size = [
+        (n + b + a - d * (k - 1) - 1) // s + 1
+        for n, b, a, d, k, s in zip(x.shape[2:], before, after, dilation, kernel, stride)
+    ]
+    options = {
+        "out": shape[0],
+        "kernel": kernel,
+        "stride": stride,
+        "pad": before if before == after else {"before": before, "after": after},
+    }
     if dilation != [1, 1]:
         options["dilation"] = dilation
     if groups != 1:
@@ -115,13 +147,29 @@ def conv2d(t, x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 def conv_transpose2d(t, x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     x = image(t, x, "conv_transpose2d")
     shape = parameter(weight, "a weight")
-    kernel, stride, pad, more, dilation = list(shape[2:]), *map(pair, (stride, padding, output_padding, dilation))
-    size = [(n - 1) * s - 2 * p + d * (k - 1) + 1 + m
-            for n, s, p, d, k, m in zip(x.shape[2:], stride, pad, dilation, kernel, more)]
+    kernel, stride, pad, more, dilation = list(shape[2:]), *map(
+        pair, (stride, padding, output_padding, dilation)
+    )
+    size = [
+        (n - 1) * s - 2 * p + d * (k - 1) + 1 + m
+        for n, s, p, d, k, m in zip(x.shape[2:], stride, pad, dilation, kernel, more)
+    ]
     t.uses(weight, bias)
-    return t.emit("conv_transpose2d", [x], (t.batch, shape[1] * groups, *size),
-                  {"out": shape[1] * groups, "kernel": kernel, "stride": stride, "pad": pad, "output_pad": more,
-                   "dilation": dilation, "groups": groups, "bias": bias is not None})
+    return t.emit(
+        "conv_transpose2d",
+        [x],
+        (t.batch, shape[1] * groups, *size),
+        {
+            "out": shape[1] * groups,
+            "kernel": kernel,
+            "stride": stride,
+            "pad": pad,
+            "output_pad": more,
+            "dilation": dilation,
+            "groups": groups,
+            "bias": bias is not None,
+        },
+    )
 
 
 @row("linear")
@@ -130,12 +178,22 @@ def linear(t, x, weight, bias=None):
     out = parameter(weight, "a weight")[0]
     t.uses(weight, bias)
     if x.rank == 2:
-        return t.emit("linear", [t.plain(x)], (t.batch, out), {"out": out} if bias is not None
-                      else {"out": out, "bias": False})
+        return t.emit(
+            "linear",
+            [t.plain(x)],
+            (t.batch, out),
+            {"out": out} if bias is not None else {"out": out, "bias": False},
+        )
     # A linear layer over the last of more axes is a 1 x 1 convolution over the channels.
     x, restored = t.image(x, x.rank - 1)
-    return restored(t.emit("conv2d", [x], (t.batch, out, *x.stored[2:]),
-                           {"out": out, "kernel": 1, "bias": bias is not None, "matrix": True}))
+    return restored(
+        t.emit(
+            "conv2d",
+            [x],
+            (t.batch, out, *x.stored[2:]),
+            {"out": out, "kernel": 1, "bias": bias is not None, "matrix": True},
+        )
+    )
 
 
 @row("pad", "constant_pad_nd")
@@ -153,9 +211,20 @@ def pad(t, x, pad, mode="constant", value=0):
 
 # Normalisation
 
+
 @row("batch_norm")
-def batch_norm(t, x, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5,
-               cudnn_enabled=None):
+def batch_norm(
+    t,
+    x,
+    running_mean,
+    running_var,
+    weight=None,
+    bias=None,
+    training=False,
+    momentum=0.1,
+    eps=1e-5,
+    cudnn_enabled=None,
+):
     if weight is None or bias is None:
         raise Unsupported("batch_norm without a weight and a bias (affine=False)")
     if running_mean is None:
@@ -201,11 +270,13 @@ def group_norm(t, x, num_groups, weight=None, bias=None, eps=1e-5, cudnn_enabled
         raise Unsupported("group_norm with a weight and without a bias")
     t.uses(weight, bias)
     options = {"groups": num_groups, "eps": float(eps)}
-    return t.same_shape("group_norm", t.plain(tensor(x)),
-                        options if weight is not None else {**options, "affine": False})
+    return t.same_shape(
+        "group_norm", t.plain(tensor(x)), options if weight is not None else {**options, "affine": False}
+    )
 
 
 # Functions of every number
+
 
 def activation(function):
     return lambda t, x: t.same_shape("activate", tensor(x), {"function": function})
@@ -266,6 +337,7 @@ def stochastic_depth(t, x, p, mode, training=True):
 
 # Stochastic depth, as it is written by hand: x * x.new_empty(N, 1, 1, 1).bernoulli_(kept).div_(kept)
 
+
 @row("new_empty", "empty", "empty_like")
 def empty(t, *args, **_):
     return Noise(t.call.shape)
@@ -291,6 +363,7 @@ def drop_samples(t, x, noise):
 
 
 # Two tensors
+
 
 @row("add")
 def add(t, a, other, alpha=1):
@@ -328,15 +401,19 @@ def mul(t, a, other):
         a, b = t.plain(a), t.plain(b)
     per_channel = a.rank == 4 and b.stored == (*a.stored[:2], 1, 1)
     if a.stored != b.stored and not per_channel:
-        raise Unsupported(f"a product of {a.shape} and {b.shape} (a factor has the same shape, or N x C x 1 x 1)")
+        raise Unsupported(
+            f"a product of {a.shape} and {b.shape} (a factor has the same shape, or N x C x 1 x 1)"
+        )
     return t.emit("multiply", [a, b], a.stored, order=a.order)
 
 
 def layer_scale(t, x, factor):
     shape = parameter(factor, "a factor")
     if not x.plain or x.rank != 4 or shape != (x.shape[1], 1, 1):
-        raise Unsupported(f"a product of {x.shape} and the parameter {factor.name} of {shape} (it is C x 1 x 1 for "
-                          "N x C x H x W)")
+        raise Unsupported(
+            f"a product of {x.shape} and the parameter {factor.name} of {shape} (it is C x 1 x 1 for "
+            "N x C x H x W)"
+        )
     t.uses(factor)
     return t.same_shape("layer_scale", x)
 
@@ -368,6 +445,7 @@ def expand_as(t, x, other):
 
 
 # Shapes
+
 
 @row("view", "reshape", "unflatten", "squeeze", "unsqueeze")
 def reshape(t, x, *_, **__):
@@ -456,6 +534,7 @@ def stack(t, tensors, dim=0):
 
 # Parts
 
+
 class Slices(tuple):
     """The parts of a split: functions that add the slice when it is used."""
 
@@ -480,7 +559,7 @@ def part(t, x, axis, begin, end, step=1):
 
 
 def slices(x, axis, extents):
-    ends = [sum(extents[:i + 1]) for i in range(len(extents))]
+    ends = [sum(extents[: i + 1]) for i in range(len(extents))]
     return Slices((x, axis, end - extent, end) for extent, end in zip(extents, ends))
 
 
@@ -521,7 +600,7 @@ def getitem(t, x, index):
     given = sum(i is not None and i is not Ellipsis for i in index)
     if Ellipsis in index:
         at = index.index(Ellipsis)
-        index[at:at + 1] = [slice(None)] * (x.rank - given)
+        index[at : at + 1] = [slice(None)] * (x.rank - given)
     shape, axis = [], 0
     for i in index:
         if i is None:
@@ -555,10 +634,11 @@ def select(t, x, dim, index):
     axis = axis_of(x, dim)
     index = index % x.shape[axis]
     y = part(t, x, axis, index, index + 1)
-    return t.reshape(y, (*y.shape[:axis], *y.shape[axis + 1:]))
+    return t.reshape(y, (*y.shape[:axis], *y.shape[axis + 1 :]))
 
 
 # Pools and sizes of images
+
 
 def pool(t, op, x, kernel, stride, pad, ceil_mode, options):
     x = image(t, x, op)
@@ -577,11 +657,20 @@ def max_pool2d(t, x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=
 
 
 @row("avg_pool2d")
-def avg_pool2d(t, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
-               divisor_override=None):
+def avg_pool2d(
+    t, x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
     only("avg_pool2d with divisor_override", divisor_override, None)
-    return pool(t, "average_pool", x, kernel_size, stride, padding, ceil_mode,
-                {} if count_include_pad else {"count_include_pad": False})
+    return pool(
+        t,
+        "average_pool",
+        x,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        {} if count_include_pad else {"count_include_pad": False},
+    )
 
 
 @row("adaptive_avg_pool2d")
@@ -598,8 +687,12 @@ def adaptive_avg_pool2d(t, x, output_size):
 @row("adaptive_max_pool2d")
 def adaptive_max_pool2d(t, x, output_size, return_indices=False):
     x = image(t, x, "adaptive_max_pool2d")
-    size = [m or n for n, m in zip(x.shape[2:], output_size if isinstance(output_size, (tuple, list))
-                                   else [output_size] * 2)]
+    size = [
+        m or n
+        for n, m in zip(
+            x.shape[2:], output_size if isinstance(output_size, (tuple, list)) else [output_size] * 2
+        )
+    ]
     kernel = [n // m for n, m in zip(x.shape[2:], size)]
     if any(n % m for n, m in zip(x.shape[2:], size)):
         raise Unsupported(f"adaptive_max_pool2d of {x.shape[2:]} pixels to {size}, which do not divide them,")
@@ -608,8 +701,16 @@ def adaptive_max_pool2d(t, x, output_size, return_indices=False):
 
 
 @row("interpolate")
-def interpolate(t, x, size=None, scale_factor=None, mode="nearest", align_corners=None,
-                recompute_scale_factor=None, antialias=False):
+def interpolate(
+    t,
+    x,
+    size=None,
+    scale_factor=None,
+    mode="nearest",
+    align_corners=None,
+    recompute_scale_factor=None,
+    antialias=False,
+):
     only("interpolate of mode", mode, "nearest", "bilinear")
     only("interpolate with antialias", antialias, False)
     x = image(t, x, "interpolate")
@@ -617,8 +718,10 @@ def interpolate(t, x, size=None, scale_factor=None, mode="nearest", align_corner
     if scale_factor is None or recompute_scale_factor:
         options["size"] = list(t.call.shape[2:])
     else:
-        options["scale"] = [float(s) for s in (scale_factor if isinstance(scale_factor, (tuple, list))
-                                               else [scale_factor] * 2)]
+        options["scale"] = [
+            float(s)
+            for s in (scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * 2)
+        ]
     if align_corners:
         options["align_corners"] = True
     return t.emit("interpolate", [x], t.call.shape, options)
@@ -630,8 +733,12 @@ def upsample_nearest2d(t, x, output_size=None, scale_factors=None, scales_h=None
 
 
 @row("upsample_bilinear2d")
-def upsample_bilinear2d(t, x, output_size=None, align_corners=False, scale_factors=None, scales_h=None, scales_w=None):
-    return interpolate(t, x, output_size, _scales(scale_factors, scales_h, scales_w), "bilinear", align_corners)
+def upsample_bilinear2d(
+    t, x, output_size=None, align_corners=False, scale_factors=None, scales_h=None, scales_w=None
+):
+    return interpolate(
+        t, x, output_size, _scales(scale_factors, scales_h, scales_w), "bilinear", align_corners
+    )
 
 
 def _scales(both, h, w):

@@ -1,10 +1,13 @@
-"""Measures a PyTorch model with PyTorch itself and writes a profile.json, so that Antichain plans for that runtime.
+"""Measures a PyTorch model with PyTorch itself and writes a profile.json, so that Antichain plans for that
+runtime.
 
-Every call that the model makes is a node, whether Antichain has such an operator or not. A node is measured by itself,
-on the numbers that reach it: its forward, its backward to inputs and parameters, and its backward to inputs alone.
-What the second takes longer is the weight half; where one kernel computes both there is none. What forward keeps is
-what PyTorch saves for backward: an output that is saved stays with the node that made it, the rest is its stash.
+Every call that the model makes is a node, whether Antichain has such an operator or not. A node is measured
+by itself, on the numbers that reach it: its forward, its backward to inputs and parameters, and its backward
+to inputs alone. What the second takes longer is the weight half; where one kernel computes both there is
+none. What forward keeps is what PyTorch saves for backward: an output that is saved stays with the node that
+made it, the rest is its stash.
 """
+
 import hashlib
 import math
 import platform
@@ -29,7 +32,8 @@ def _bytes(value):
 
 
 def _flops(call, value, tensors):
-    """Returns the FLOPs of a forward: of products by a weight what they take, of everything else one a number."""
+    """Returns the FLOPs of a forward: of products by a weight what they take, of everything else one a
+    number."""
     weights = [tensors[p.name] for p in parameters(call)]
     out = sum(v.numel() for v in _tensors(value))
     if call.key in ("conv2d", "linear", "conv1d", "conv3d") and weights:
@@ -95,9 +99,13 @@ class Meter:
 
         args, kwargs = map_leaves(fresh, (args, kwargs))
         leaves = _tensors((args, kwargs))
-        return self.measure(call.name, lambda: call.function(*args, **kwargs), leaves,
-                            [t for t in leaves if t.requires_grad and not isinstance(t, torch.nn.Parameter)],
-                            [t for t in leaves if isinstance(t, torch.nn.Parameter)])
+        return self.measure(
+            call.name,
+            lambda: call.function(*args, **kwargs),
+            leaves,
+            [t for t in leaves if t.requires_grad and not isinstance(t, torch.nn.Parameter)],
+            [t for t in leaves if isinstance(t, torch.nn.Parameter)],
+        )
 
     def measure(self, name, forward, used, inputs, trained):
         saved = []
@@ -112,8 +120,9 @@ class Meter:
             if not outputs or not wanted:
                 return 0.0
             ones = [torch.ones_like(t) for t in outputs]
-            return self.clock.median(lambda: torch.autograd.grad(outputs, wanted, ones, retain_graph=True,
-                                                                 allow_unused=True))
+            return self.clock.median(
+                lambda: torch.autograd.grad(outputs, wanted, ones, retain_graph=True, allow_unused=True)
+            )
 
         whole = backward(inputs + trained)
         to_inputs = min(whole, backward(inputs)) if trained else whole
@@ -126,8 +135,14 @@ class Meter:
                 keeps.add(self.home[t.data_ptr()])
             elif t.data_ptr() not in self.of_parameters:
                 stash[t.data_ptr()] = _bytes(t)
-        self.figures[name] = {"forward": forward_s, "backward_input": to_inputs, "backward_weight": whole - to_inputs,
-                              "update": self.update(trained), "stash": sum(stash.values()), "keeps": keeps}
+        self.figures[name] = {
+            "forward": forward_s,
+            "backward_input": to_inputs,
+            "backward_weight": whole - to_inputs,
+            "update": self.update(trained),
+            "stash": sum(stash.values()),
+            "keeps": keeps,
+        }
         return map_leaves(lambda leaf: leaf.detach() if isinstance(leaf, torch.Tensor) else leaf, value)
 
     def update(self, trained):
@@ -153,8 +168,10 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     calls = needed(captured.calls, [output])
     name_calls(calls, RESERVED)
     device = torch.device(device)
-    tensors = {name: torch.nn.Parameter(t.detach().to(device)) if isinstance(t, torch.nn.Parameter) else t.to(device)
-               for name, t in captured.tensors.items()}
+    tensors = {
+        name: torch.nn.Parameter(t.detach().to(device)) if isinstance(t, torch.nn.Parameter) else t.to(device)
+        for name, t in captured.tensors.items()
+    }
     meter = Meter(tensors, Clock(device, seconds / (3 * len(calls) + 3)))
     meter.home[images.data_ptr()] = "images"
     images = images.to(device)
@@ -162,14 +179,23 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
 
     def node(name, op, role, inputs, value, params=(), flops=0.0):
         figures = meter.figures.get(name, {})
-        return {"id": len(nodes), "name": name, "op": op, "role": role, "inputs": inputs,
-                "needs_gradient": role == "compute" and name in meter.learns,
-                "forward_us": round(figures.get("forward", 0) * 1e6, 3),
-                "backward_input_us": round(figures.get("backward_input", 0) * 1e6, 3),
-                "backward_weight_us": round(figures.get("backward_weight", 0) * 1e6, 3),
-                "update_us": round(figures.get("update", 0) * 1e6, 3), "output_bytes": _bytes(value),
-                "param_bytes": sum(_bytes(tensors[p.name]) for p in params), "stash_bytes": figures.get("stash", 0),
-                "keeps_output": role == "input", "flops": flops}
+        return {
+            "id": len(nodes),
+            "name": name,
+            "op": op,
+            "role": role,
+            "inputs": inputs,
+            "needs_gradient": role == "compute" and name in meter.learns,
+            "forward_us": round(figures.get("forward", 0) * 1e6, 3),
+            "backward_input_us": round(figures.get("backward_input", 0) * 1e6, 3),
+            "backward_weight_us": round(figures.get("backward_weight", 0) * 1e6, 3),
+            "update_us": round(figures.get("update", 0) * 1e6, 3),
+            "output_bytes": _bytes(value),
+            "param_bytes": sum(_bytes(tensors[p.name]) for p in params),
+            "stash_bytes": figures.get("stash", 0),
+            "keeps_output": role == "input",
+            "flops": flops,
+        }
 
     labels = torch.zeros(len(images), dtype=torch.int32)
     ids, nodes = {}, []
@@ -177,17 +203,33 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     nodes += [node("labels", "input", "input", [], labels)]
     result = None
     for call, value in replay(calls, tensors, {"images": images}, run=meter.run):
-        used = {ids[id(r)] if isinstance(r, Call) else 0 for r in references(call)
-                if isinstance(r, Call) or r.kind is Kind.input}
+        used = {
+            ids[id(r)] if isinstance(r, Call) else 0
+            for r in references(call)
+            if isinstance(r, Call) or r.kind is Kind.input
+        }
         ids[id(call)] = len(nodes)
-        nodes.append(node(call.name, call.key, "compute", sorted(used), value, parameters(call),
-                          _flops(call, value, tensors)))
+        nodes.append(
+            node(
+                call.name,
+                call.key,
+                "compute",
+                sorted(used),
+                value,
+                parameters(call),
+                _flops(call, value, tensors),
+            )
+        )
         if call is output:
             result = value
     result = result.detach().requires_grad_()
     if loss is None:
         zeros = torch.zeros(len(images), dtype=torch.long, device=device)
-        loss = (lambda x: torch.nn.functional.cross_entropy(x, zeros)) if result.dim() == 2 else (lambda x: (x * x).mean())
+        loss = (
+            (lambda x: torch.nn.functional.cross_entropy(x, zeros))
+            if result.dim() == 2
+            else (lambda x: (x * x).mean())
+        )
     meter.measure("loss", lambda: loss(result), [result], [result], [])
     nodes.append(node("loss", "loss", "loss", [ids[id(output)], 1], torch.zeros(len(images), 2)))
     kept = set().union(*(f["keeps"] for f in meter.figures.values()))
@@ -195,13 +237,20 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
         n["keeps_output"] = n["keeps_output"] or n["name"] in kept
     shapes = [(n["name"], n["op"], n["inputs"], n["output_bytes"]) for n in nodes]
     where = torch.cuda.get_device_name(device) if device.type == "cuda" else _processor()
-    profile = Profile({
-        "format": "antichain profile 1", "model": type(module).__name__,
-        "graph_hash": hashlib.sha256(repr(shapes).encode()).hexdigest()[:16],
-        "device": f"{where}, torch {torch.__version__}", "microbatch": len(images),
-        "threads": torch.get_num_threads(), "ranks_at_once": 1,
-        "link": {"bytes_per_s": link_bytes_per_s, "latency_us": link_latency_s * 1e6}, "overhead_us": 0.0,
-        "nodes": nodes})
+    profile = Profile(
+        {
+            "format": "antichain profile 1",
+            "model": type(module).__name__,
+            "graph_hash": hashlib.sha256(repr(shapes).encode()).hexdigest()[:16],
+            "device": f"{where}, torch {torch.__version__}",
+            "microbatch": len(images),
+            "threads": torch.get_num_threads(),
+            "ranks_at_once": 1,
+            "link": {"bytes_per_s": link_bytes_per_s, "latency_us": link_latency_s * 1e6},
+            "overhead_us": 0.0,
+            "nodes": nodes,
+        }
+    )
     if file is not None:
         profile.write(file)
     return profile

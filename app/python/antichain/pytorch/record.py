@@ -1,5 +1,6 @@
-"""Computes the numbers of check.safetensors: what PyTorch makes of one batch, in float64 and in training mode, with
-dropout and stochastic depth left out. docs/bring-your-model.md lists them."""
+"""Computes the numbers of check.safetensors: what PyTorch makes of one batch, in float64 and in training
+mode, with dropout and stochastic depth left out. docs/bring-your-model.md lists them."""
+
 import numpy
 import torch
 
@@ -10,18 +11,25 @@ RATE, STEPS = 1e-3, 3  # of stochastic gradient descent, without momentum and de
 
 def loss_of(outputs, labels, losses):
     """Returns the mean loss of a batch: the sum of all losses, each with its weight."""
-    return sum(loss.weight * torch.nn.functional.cross_entropy(output, labels, label_smoothing=loss.label_smoothing)
-               for output, loss in zip(outputs, losses))
+    return sum(
+        loss.weight * torch.nn.functional.cross_entropy(output, labels, label_smoothing=loss.label_smoothing)
+        for output, loss in zip(outputs, losses)
+    )
 
 
 def record(captured, nodes, trained, losses, images, labels):
-    """Returns arrays by their names in the file. `nodes` are those of the graph, `trained` names of parameters."""
-    tensors = {name: t.detach().double() if t.is_floating_point() else t for name, t in captured.tensors.items()}
+    """Returns arrays by their names in the file. `nodes` are those of the graph, `trained` names of
+    parameters."""
+    tensors = {
+        name: t.detach().double() if t.is_floating_point() else t for name, t in captured.tensors.items()
+    }
     for name in trained:
         tensors[name].requires_grad_()
     shown = {id(node.call): node for node in nodes if node.call}
-    results = {"input.images": images.double().numpy(),
-               "input.labels": labels.double().numpy() if labels.is_floating_point() else labels.int().numpy()}
+    results = {
+        "input.images": images.double().numpy(),
+        "input.labels": labels.double().numpy() if labels.is_floating_point() else labels.int().numpy(),
+    }
     reported = []
     for step in range(STEPS):
         outputs = {}

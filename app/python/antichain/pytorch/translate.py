@@ -1,9 +1,11 @@
-"""Makes nodes of graph.json of calls. The table of functions is operators.py; here is what its rows have at hand.
+"""Makes nodes of graph.json of calls. The table of functions is operators.py; here is what its rows have at
+hand.
 
-A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So a
-permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the last axis
-of N x H x W x C works on the N x C x H x W that is stored.
+A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So
+a permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the
+last axis of N x H x W x C works on the N x C x H x W that is stored.
 """
+
 import dataclasses
 import inspect
 import math
@@ -20,6 +22,7 @@ class Unsupported(Exception):
 @dataclasses.dataclass
 class Node:
     """A node of graph.json."""
+
     name: str
     op: str
     inputs: list
@@ -59,6 +62,7 @@ class Value:
 @dataclasses.dataclass(frozen=True)
 class Expanded:
     """A value that is repeated along axes of extent 1."""
+
     of: Value
     shape: tuple
 
@@ -66,6 +70,7 @@ class Expanded:
 @dataclasses.dataclass(frozen=True)
 class Padded:
     """An image with zeros around it, for the convolution that follows."""
+
     of: Value
     before: tuple  # rows, columns
     after: tuple
@@ -75,6 +80,7 @@ class Padded:
 @dataclasses.dataclass(frozen=True)
 class Noise:
     """Random numbers of stochastic depth: 1 with probability `kept`, else 0; then divided by `divided`."""
+
     shape: tuple
     kept: float = None
     divided: float = None
@@ -98,8 +104,8 @@ class Translation:
         self.plain_forms = {}
 
     def emit(self, op, inputs, shape, options=None, order=None, helper=False):
-        """Adds a node and returns its value, its axes read in `order`. The first node that is no helper has the
-        call's name, and so the call's parameters."""
+        """Adds a node and returns its value, its axes read in `order`. The first node that is no helper has
+        the call's name, and so the call's parameters."""
         call = self.call
         mine = not helper and call.name not in self.made
         name = call.name if mine else self.names.unique(f"{call.name}.{op}")
@@ -116,8 +122,9 @@ class Translation:
         if x.plain:
             return x
         if (x.node, x.order) not in self.plain_forms:
-            self.plain_forms[x.node, x.order] = self.emit("permute", [x], x.shape, {"order": list(x.order)},
-                                                          helper=True)
+            self.plain_forms[x.node, x.order] = self.emit(
+                "permute", [x], x.shape, {"order": list(x.order)}, helper=True
+            )
         return self.plain_forms[x.node, x.order]
 
     def reshape(self, x, shape, helper=False):
@@ -144,7 +151,11 @@ class Translation:
         moved = x.permuted(order)
         rest = moved.shape[2:]
         flat = rest if len(rest) == 2 else (math.prod(rest), 1)
-        image = self.plain(moved) if len(rest) == 2 else self.reshape(moved, (*moved.shape[:2], *flat), helper=True)
+        image = (
+            self.plain(moved)
+            if len(rest) == 2
+            else self.reshape(moved, (*moved.shape[:2], *flat), helper=True)
+        )
         back = tuple(order.index(a) for a in range(x.rank))
 
         def restored(y):
@@ -164,22 +175,26 @@ class Translation:
 def parameter(t, what):
     """Returns the shape of a weight, which must be a parameter as the module has it."""
     if not isinstance(t, Tensor) or t.kind is not Kind.parameter:
-        raise Unsupported(f"{what} that is {t if isinstance(t, Tensor) else 'computed'}, not a parameter of the model,")
+        raise Unsupported(
+            f"{what} that is {t if isinstance(t, Tensor) else 'computed'}, not a parameter of the model,"
+        )
     return t.shape
 
 
 def translate(captured, names_taken, rows, operators):
     """Returns the Translation of the calls, and the values of the outputs, in a list.
 
-    `rows` is the table: functions of a Translation and the call's arguments, by the call's key. `operators` are the
-    names of ours, for the error.
+    `rows` is the table: functions of a Translation and the call's arguments, by the call's key. `operators`
+    are the names of ours, for the error.
     """
     known = {}
 
     def value_of(r):
         return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
 
-    inputs = (r for c in captured.calls for r in references(c) if isinstance(r, Tensor) and r.kind is Kind.input)
+    inputs = (
+        r for c in captured.calls for r in references(c) if isinstance(r, Tensor) and r.kind is Kind.input
+    )
     first = next(inputs, None)
     if first is None:
         raise AntichainError("the model's output does not depend on its input")
@@ -200,9 +215,14 @@ def translate(captured, names_taken, rows, operators):
         except Unsupported as problem:
             raise AntichainError(
                 f"{problem} at node {call.name} ({call.where}) is not supported; the operators are "
-                f"{', '.join(operators)}") from None
+                f"{', '.join(operators)}"
+            ) from None
         known[id(call)] = value
-        if isinstance(value, Value) and t.nodes and t.nodes[-1].name == value.node and t.nodes[-1].call is None:
+        if (
+            isinstance(value, Value)
+            and t.nodes
+            and t.nodes[-1].name == value.node
+            and t.nodes[-1].call is None
+        ):
             t.nodes[-1].call, t.nodes[-1].order = call, value.order
     return t, [value_of(output) for output in captured.outputs]
-
