@@ -43,9 +43,9 @@ finished() { until_true 120 "the end of job $1" is_over "$1"; }
 expect_code() { [ "$(field ExitCode "$1")" = "$2:0" ] || fail "job $1 ended with $(field ExitCode "$1") instead of $2:0"; }
 says() { grep -q "$1" "$2" || fail "$2 does not say: $1"; }
 
+profile() { "$TEST_PROGRAM" profile "${network[@]:0:6}" --json p.json >out.log 2>&1 || fail "no profile"; }
 # What the jobs' results must be.
 reference() {
-  "$TEST_PROGRAM" profile "${network[@]:0:6}" --json p.json >out.log 2>&1 || fail "no profile"
   "$TEST_PROGRAM" train --local 2 "${train[@]}" --json reference.json >out.log 2>&1 || fail "the run without Slurm failed"
 }
 expect_reference() {
@@ -58,13 +58,14 @@ saved_step() { [ -n "$(find "antichain-train-$1/checkpoint" -maxdepth 1 -name 's
 two_nodes=(-N 2 -n 2 --ntasks-per-node=1)
 
 begin_long_training() {
-  reference
+  profile
   job=$(submit train "${two_nodes[@]}" "$@" -- "${train[@]}" --checkpoint-every 1) || fail "not submitted"
   until_true 60 "the first checkpoint" saved_step "$job"
 }
 
 case $case in
   train_*)
+    profile
     reference
     job=$(submit train "${two_nodes[@]}" -- "${train[@]}") || fail "not submitted"
     finished "$job"
@@ -107,6 +108,7 @@ case $case in
     says "with everything saved" "antichain-train-$job.log"
     says "== start 2 of job" "antichain-train-$job.log"
     says "Going on from" "antichain-train-$job.log"
+    reference
     expect_reference "antichain-train-$job/summary.json"
     ;;
   limit) # Slurm's own signal before the end of the time; it comes up to half a minute early
@@ -125,7 +127,7 @@ case $case in
     ;;
   evaluate) # the checkpoint of two ranks, on one and on three: the same
     train[-3]=3 # steps
-    "$TEST_PROGRAM" profile "${network[@]:0:6}" --json p.json >out.log 2>&1 || fail "no profile"
+    profile
     "$TEST_PROGRAM" train --local 2 "${train[@]}" --checkpoint saved >out.log 2>&1 || fail "no checkpoint"
     for ranks in 1 3; do
       job=$(submit evaluate -n $ranks -- --model resnet20 --dataset synthetic --weights "$PWD/saved") || fail "not submitted"
@@ -154,7 +156,7 @@ case $case in
     done
     ;;
   world) # tasks that do not find each other
-    reference
+    profile
     srun "${two_nodes[@]}" --mpi=none "$TEST_PROGRAM" train "${train[@]}" >world.log 2>&1
     code=$?
     [ $code = 2 ] || fail "exit code $code instead of 2"

@@ -28,14 +28,16 @@ TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
   unsigned seed = 0;
   for (const Policy& policy : policies()) {
     if (!policy.trains) continue;
-    for (int ranks = 1; ranks <= 4; ++ranks)
+    // A larger network takes 2, 3 and 4 ranks in turn: one number of ranks for each policy.
+    const int turn = 2 + int(seed) % 3;
+    for (int ranks = small ? 1 : turn; ranks <= (small ? 4 : turn); ++ranks)
       expect_same(train_on_threads(c, ranks, for_policy(policy, ++seed), by_policy(policy)), one,
                   fmt::format("{} on {} ranks", policy.name, ranks));
   }
   const auto planned = [](const Profile& profile, const Plan& plan, int M) {
     return plan_order(profile, plan, {}, M, default_in_flight(profile, plan, {}, M)).schedule;
   };
-  for (int ranks = 2; ranks <= 4; ++ranks)
+  for (int ranks = small ? 2 : 3; ranks <= (small ? 4 : 3); ++ranks)
     expect_same(train_on_threads(c, ranks, at_random(++seed), planned), one,
                 fmt::format("a planned order on {} ranks", ranks));
 }
