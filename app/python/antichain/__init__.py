@@ -32,7 +32,8 @@ def from_torch(
 
     module          a torch.nn.Module; it is taken in training mode, and stays as it is
     example_inputs  one batch of inputs, N x …: their shape is the model's, their numbers are recorded
-    loss            "cross_entropy"; "nll_loss", of a model that ends with a log_softmax; or a CrossEntropyLoss
+    loss            "cross_entropy"; "nll_loss", of a model that ends with a log_softmax; or a
+                    CrossEntropyLoss
     folder          where to write [the module's class and ".antichain", in the current folder]
     labels          N classes, or N x K shares of classes [0, 1, 2, …]
     auxiliary       the weight of the loss of each further output; 0 leaves these outputs out
@@ -57,10 +58,12 @@ def profile_torch(
 ):
     """Measures a module with PyTorch and returns its Profile, which is written to `file` where that is given.
 
-    module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays as it is
+    module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays as
+                      it is
     example_inputs    one micro-batch of inputs, N x …
     seconds           about how long to measure
-    device            where PyTorch computes: "cpu", on as many threads as torch.get_num_threads() says, or "cuda"
+    device            where PyTorch computes: "cpu", on as many threads as torch.get_num_threads()
+                      says, or "cuda"
     loss              a function of the output [the cross-entropy of N x K, else the mean of the squares]
     link_bytes_per_s  bandwidth between two devices, 0: infinite; link_latency_s is its latency
 

@@ -71,8 +71,8 @@ class Profile(JsonFile):
 
     def __repr__(self):
         return (
-            f"Profile of {self.data['model']}: {len(self.names)} nodes, micro-batches of {self.data['microbatch']}, "
-            f"forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms"
+            f"Profile of {self.data['model']}: {len(self.names)} nodes, "
+            f"micro-batches of {self.data['microbatch']}, forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms"
         )
 
     def _repr_html_(self):
@@ -120,8 +120,8 @@ class Plan(JsonFile):
 
     def __repr__(self):
         return (
-            f"Plan for {self.data['model']}: {len(self.stages)} stages, method {self.data['method']}, predicted step "
-            f"{self.step_s * 1e3:.2f} ms"
+            f"Plan for {self.data['model']}: {len(self.stages)} stages, method {self.data['method']}, "
+            f"predicted step {self.step_s * 1e3:.2f} ms"
         )
 
     def _repr_html_(self):
@@ -173,12 +173,13 @@ class Simulation(JsonFile):
 
     def __repr__(self):
         return (
-            f"Step of {self.data['model']} on {self.data['ranks']} ranks: {self.step_s * 1e3:.2f} ms, bubble share "
-            f"{100 * self.bubble_share:.1f} %"
+            f"Step of {self.data['model']} on {self.data['ranks']} ranks: {self.step_s * 1e3:.2f} ms, "
+            f"bubble share {100 * self.bubble_share:.1f} %"
         )
 
     def _repr_html_(self):
-        return f'<iframe srcdoc="{html.escape(self.page)}" style="width: 100%; height: 480px; border: 0"></iframe>'
+        style = "width: 100%; height: 480px; border: 0"
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="{style}"></iframe>'
 
 
 class _files:

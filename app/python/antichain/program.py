@@ -42,8 +42,8 @@ def flags(options):
 
 
 def run(command, **options):
-    """Runs `antichain COMMAND --option value …` and returns what it printed. Throws AntichainError with what
-    the program says is wrong."""
+    """Runs `antichain COMMAND --option value …` and returns what it printed. Throws AntichainError with
+    what the program says is wrong."""
     try:
         done = subprocess.run([find(), command, *flags(options)], capture_output=True, text=True)
     except OSError as problem:

@@ -35,7 +35,10 @@ def example_images(example_inputs):
 
 def _said(problem):
     if "DataDependent" in type(problem).__name__:
-        return "the numbers of a tensor decide what is computed next, but a model has to compute the same for all inputs"
+        return (
+            "the numbers of a tensor decide what is computed next, but a model has to compute the same for all "
+            "inputs"
+        )
     return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
 
 
@@ -87,6 +90,6 @@ def check(module, captured, images):
         ):
             raise AntichainError(
                 f"what was recorded of the model gives other numbers than the model itself, by up to "
-                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a view of it, "
+                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a view "
                 "or draw random numbers otherwise than by dropout"
             )
