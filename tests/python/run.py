@@ -10,11 +10,13 @@ import unittest
 
 package = str(pathlib.Path(__file__).resolve().parents[2] / "app/python")
 sys.path.insert(0, package)
-os.environ["PYTHONPATH"] = package  # of the processes that tests start
+# Processes that tests start find it, too.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
 
-module, *needed = sys.argv[1:]
-absent = [name for name in needed if importlib.util.find_spec(name) is None]
-if absent:
-    print(f"skipped: needs {' and '.join(absent)}")
-    sys.exit(77)
-unittest.main(module, argv=[module])
+if __name__ == "__main__":  # and not in a process that a test starts
+    module, *needed = sys.argv[1:]
+    absent = [name for name in needed if importlib.util.find_spec(name) is None]
+    if absent:
+        print(f"skipped: needs {' and '.join(absent)}")
+        sys.exit(77)
+    unittest.main(module, argv=[module])

@@ -140,6 +140,14 @@ class Plan(JsonFile):
             ["stage", "ranks", "nodes", "forward, ms", "backward, ms", "memory, MiB"], rows
         )
 
+    def text_for(self, runtime):
+        """Returns the plan as another runtime reads it: "torch" (torch.distributed.pipelining), "deepspeed" or
+        "megatron". Throws AntichainError where that runtime can't cut so."""
+        with _files(self.profile, self) as files:
+            out = files.folder / "made"
+            program.run("plan", profile=files.profile, plan=files.plan, out=out, **{"for": runtime})
+            return out.read_text()
+
     def _repr_svg_(self):
         """Returns the network coloured by stage, drawn by Graphviz; None where that is absent."""
         if self.profile is None or not shutil.which("dot"):
