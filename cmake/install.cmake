@@ -1,6 +1,10 @@
 # `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package,
 # the documents, the Slurm scripts, the examples, and the CUDA and NCCL modules where they were built. Every
 # part finds the others relative to itself, so P can be moved.
+if(SKBUILD)
+  include(cmake/wheel.cmake)
+  return()
+endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/conv2d.h"

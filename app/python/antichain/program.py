@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 
 from antichain.error import AntichainError
 
@@ -12,15 +13,19 @@ _here = pathlib.Path(__file__).resolve()
 _beside = [_here.parent / "bin/antichain", _here.parents[3] / "build/antichain"]
 
 
+def _own():
+    for path in _beside:
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    return None
+
+
 def find():
     """Returns the path of the program: $ANTICHAIN, else beside the package, else on the PATH."""
     named = os.environ.get("ANTICHAIN")
     if named:
         return named
-    for path in _beside:
-        if path.is_file() and os.access(path, os.X_OK):
-            return str(path)
-    found = shutil.which("antichain")
+    found = _own() or shutil.which("antichain")
     if not found:
         raise AntichainError(
             "the program antichain is not found; name it by the environment's ANTICHAIN, or put it on "
@@ -52,3 +57,11 @@ def run(command, **options):
         said = done.stderr.strip().removeprefix("antichain: ")
         raise AntichainError(said or f"antichain {command} ended with code {done.returncode}")
     return done.stdout
+
+
+def main():
+    """Becomes the program: this is the command `antichain` of a wheel."""
+    path = _own()
+    if path is None:
+        sys.exit("antichain: this package has no program in it; build it with CMake, or install the wheel")
+    os.execv(path, ["antichain", *sys.argv[1:]])
