@@ -26,13 +26,15 @@ run() {
 # 1. The wheel. The build is alike but for how the program is linked.
 "$python" -c 'import ensurepip, venv' 2>/dev/null || skipped "needs Python's venv"
 "$python" -m venv "$folder/tools"
-pip() { timeout 120 "$folder/$1/bin/pip" --quiet --disable-pip-version-check --retries 1 --timeout 10 "${@:2}"; }
+pip() { timeout 300 "$folder/$1/bin/pip" --quiet --disable-pip-version-check --retries 1 --timeout 10 "${@:2}"; }
 pip tools install scikit-build-core >"$folder/out" 2>&1 || skipped "needs scikit-build-core, of PyPI"
 of_full() { sed -n "s/^$1:[A-Z]*=//p" "$full/CMakeCache.txt"; }
 export ANTICHAIN_ALIKE=$build/alike ANTICHAIN_OBJECTS=$full CMAKE_GENERATOR
 CMAKE_GENERATOR=$(of_full CMAKE_GENERATOR)
+rm -f "$build/.skbuild-info.json"  # of another scikit-build-core, which would begin anew
 run "the wheel" pip tools wheel "$source" --no-build-isolation --no-deps --wheel-dir "$folder" \
-  --config-settings=build-dir="$build" --config-settings=cmake.build-type="$(of_full CMAKE_BUILD_TYPE)"
+  --config-settings=build-dir="$build" --config-settings=cmake.build-type="$(of_full CMAKE_BUILD_TYPE)" \
+  --config-settings=cmake.define.CMAKE_CXX_COMPILER_LAUNCHER="$scripts/take_object.sh"
 wheel=$(echo "$folder"/antichain-*.whl)
 case $wheel in *-py3-none-linux_*.whl) ;; *) failed "its name is $wheel" ;; esac
 

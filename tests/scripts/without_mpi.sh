@@ -26,7 +26,7 @@ build=${2:-$folder/build}
 mkdir -p "$build"
 build=$(realpath "$build")
 of_full() { sed -n "s/^$1:[A-Z]*=//p" "$full/CMakeCache.txt"; }
-run "configure" cmake -S "$source" -B "$build" -G "$(of_full CMAKE_GENERATOR)" -DANTICHAIN_MPI=OFF \
+run "configure" cmake -S "$source" -B "$build" -G "$(of_full CMAKE_GENERATOR)" -DANTICHAIN_MPI=OFF -U 'SKBUILD*' \
   -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DANTICHAIN_TESTS=OFF -DANTICHAIN_CUDA=OFF \
   -DCMAKE_BUILD_TYPE="$(of_full CMAKE_BUILD_TYPE)" -DCMAKE_CXX_FLAGS="$(of_full CMAKE_CXX_FLAGS)" \
   -DCMAKE_CXX_COMPILER_LAUNCHER="$scripts/take_object.sh"
