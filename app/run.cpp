@@ -48,7 +48,7 @@ void run_command(const std::string& name, const std::vector<std::string>& words)
   app.require_subcommand(1);
   for (const auto add :
        {add_info, add_profile, add_plan, add_simulate, add_rehearse, add_experiment, add_train, add_doctor,
-        add_export, add_evaluate, add_gradients, add_data, add_compare, add_citations})
+        add_export, add_evaluate, add_gradients, add_check, add_data, add_compare, add_citations})
     add(app);
   parse_and_run(app, words);
 }

@@ -2,7 +2,7 @@
 # into a separate file and compares.
 #
 #   cmake -DPROGRAM=build/antichain -DSOURCE=docs/cli.md.in -DTARGET=docs/cli.md -P cmake/cli_docs.cmake
-foreach(command info profile plan simulate rehearse train doctor export evaluate gradients)
+foreach(command info profile plan simulate rehearse train doctor export evaluate gradients check)
   execute_process(COMMAND ${PROGRAM} ${command} --help OUTPUT_VARIABLE help_${command} COMMAND_ERROR_IS_FATAL ANY)
   string(STRIP "${help_${command}}" help_${command})
 endforeach()

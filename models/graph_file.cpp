@@ -324,6 +324,11 @@ void GraphFile::check_form(const ModelOptions& o) const {
     refuse("stochastic depth", "has none");
 }
 
+std::string GraphFile::where(std::string_view node) const {
+  const auto found = std::ranges::find(nodes_, node, &FileNode::name);
+  return found == nodes_.end() ? "" : found->where;
+}
+
 Graph GraphFile::graph(const ModelOptions& options) const {
   check_form(options);
   return build(options);
@@ -331,8 +336,8 @@ Graph GraphFile::graph(const ModelOptions& options) const {
 
 std::string graph_file_in(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored) ? (std::filesystem::path(path) / "graph.json").string()
-                                                      : path;
+  if (!std::filesystem::is_directory(path, ignored)) return path;
+  return (std::filesystem::path(path) / graph_in_folder).string();
 }
 
 GraphFile read_graph_file(const std::string& path) {

@@ -18,6 +18,10 @@ namespace antichain {
 constexpr int64_t most_graph_bytes = int64_t(64) << 20;  // of graph.json; docs/cli.md lists the limits
 constexpr size_t most_graph_nodes = 200'000, most_graph_inputs = 64, most_graph_name_bytes = 256;
 
+// The files of a folder NAME.antichain.
+constexpr const char *folder_ending = ".antichain", *graph_in_folder = "graph.json",
+                     *weights_in_folder = "weights.safetensors", *check_in_folder = "check.safetensors";
+
 class GraphFile {
  public:
   // Reads the text of a graph.json, which errors call `origin`. Throws Error when it can't be a network that
@@ -30,6 +34,9 @@ class GraphFile {
   // Returns what the network has where its options leave it open: the side of its images, and the largest
   // shares that dropout and stochastic depth drop.
   UsualOptions usual() const { return usual_; }
+
+  // Returns " (what the file says of where the node comes from)", or "".
+  std::string where(std::string_view node) const;
 
   // Returns the network with the options' micro-batch. Labels are one class a sample, or with `soft_labels`
   // the shares of all, whichever the file has. Label smoothing above 0 replaces the file's, `dropout` the

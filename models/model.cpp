@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -47,9 +48,11 @@ std::vector<NamedModel>& models() {
   return table;
 }
 
-std::string_view full_name(std::string_view name) { return name == "squeezenet" ? "squeezenet1_0" : name; }
-
-auto find(std::string_view name) { return std::ranges::find(models(), full_name(name), &NamedModel::name); }
+auto find(std::string_view name) {
+  const auto found = std::ranges::find(models(), name, &NamedModel::name);
+  if (found != models().end() || name != "squeezenet") return found;
+  return std::ranges::find(models(), "squeezenet1_0", &NamedModel::name);
+}
 
 // Returns how many edits lead from one word to the other: Levenshtein, "Binary codes capable of correcting
 // deletions, insertions, and reversals", Soviet Physics Doklady, 1966.
@@ -116,6 +119,16 @@ void register_model(NamedModel model) {
     throw Error(fmt::format("there is already a model '{}'", model.name), "choose another name",
                 ExitCode::usage);
   models().push_back(std::move(model));
+}
+
+void register_graph(GraphFile file) {
+  std::erase_if(models(), [&](const NamedModel& model) { return model.name == file.model(); });
+  const std::string name = file.model();
+  const UsualOptions usual = file.usual();
+  const auto make = [file = std::make_shared<const GraphFile>(std::move(file))](const ModelOptions& options) {
+    return file->graph(options);
+  };
+  models().push_back({name, make, {.usual = usual}, general_recipe()});
 }
 
 std::vector<std::string> model_names() {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/graph_file.h"
 #include "models/options.h"
 #include "models/recipe.h"
 
@@ -32,6 +33,10 @@ struct NamedModel {
 // Adds a user's model to the known ones; call it before any thread makes one. Throws Error (usage) when it
 // has no name, no function, or the name of another.
 void register_model(NamedModel);
+
+// Makes the network of a graph.json known by its name, in place of any other model of that name, with the
+// general recipe. Call it before any thread makes a model.
+void register_graph(GraphFile);
 
 // Throws Error (usage) when there is no such model (it lists the known names, and suggests the nearest), or
 // the model lacks this form or an auxiliary head. Throws Error when its graph has no loss or another

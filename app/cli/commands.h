@@ -16,6 +16,7 @@ void add_experiment(CLI::App&);
 void add_export(CLI::App&);
 void add_evaluate(CLI::App&);
 void add_gradients(CLI::App&);
+void add_check(CLI::App&);
 void add_data(CLI::App&);
 void add_citations(CLI::App&);
 void add_compare(CLI::App&);

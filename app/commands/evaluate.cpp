@@ -126,9 +126,13 @@ NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
   if (options.model_given) return options.network;
   const std::string said = on_rank_zero(rank.job, [&] {
     if (!std::filesystem::is_directory(options.weights_file))
-      throw Error(options.weights_file + " does not say of which model these weights are", "give --model",
-                  ExitCode::usage);
+      throw Error(options.weights_file + " does not say of which model these weights are",
+                  "give --model or --graph", ExitCode::usage);
     Facts facts = read_checkpoint_model(options.weights_file);
+    if (const std::string& hash = facts["graph file"]; !hash.empty() && hash != "none")
+      throw Error(fmt::format("{} has weights of {}, which is a network from a graph.json (graph {})",
+                              options.weights_file, facts["model"], hash),
+                  "give --graph", ExitCode::usage);
     return fmt::format("{} {} {} {}", facts["model"], facts["form"], facts["classes"],
                        facts["auxiliary loss"]);
   });
@@ -205,7 +209,7 @@ void add_evaluate(CLI::App& app) {
   add_output_option(command, "--logits", options->logits_file, "write logits and labels of every test image");
   add_output_option(command, "--json", options->json_file, "write loss and accuracy");
   command.callback([options, &command, model] {
-    options->model_given = model->count() > 0;
+    options->model_given = model->count() > 0 || !options->network.graph.empty();
     check(options->data);
     if (!options->logits_file.empty()) format_of(options->format, options->logits_file);
     options->settings = settings_of(command);

@@ -1,7 +1,9 @@
 // antichain export writes a network's weights to a file: initial ones, or those of another file, converted.
+// With the network itself they make a folder NAME.antichain (docs/bring-your-model.md), which --graph reads.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
 #include <memory>
 
 #include "app/cli/checks.h"
@@ -12,10 +14,15 @@
 #include "app/options/options.h"
 #include "framework/error.h"
 #include "framework/files/state_dict.h"
+#include "framework/json.h"
+#include "framework/version.h"
+#include "models/graph_file.h"
 #include "pipeline/host/launch.h"
 
 namespace antichain {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct ExportOptions {
   NetworkForm network;
@@ -33,13 +40,38 @@ Weights weights_to_export(const Graph& graph, const ExportOptions& options) {
   return complete(graph, given, fitted, options.seed, file);
 }
 
+bool wants_folder(const ExportOptions& options) {
+  return fs::path(options.out_file).extension() == folder_ending;
+}
+
+void write_folder(const fs::path& folder, const Graph& graph, const Weights& weights) {
+  std::error_code failed;
+  fs::create_directory(folder, failed);
+  if (failed) throw Error(fmt::format("can't make the folder {}: {}", folder.string(), failed.message()));
+  write_file((folder / graph_in_folder).string(),
+             to_graph_json(graph, fmt::format("antichain {}", version())));
+  write_weights((folder / weights_in_folder).string(), weights, WeightFormat::safetensors);
+}
+
+void check_destination(const ExportOptions& options) {
+  if (!wants_folder(options)) {
+    check_writable({options.out_file});
+    format_of(options.format, options.out_file);
+  } else if (options.format == "hdf5") {
+    throw Error("--format hdf5 is given, but the weights of a folder are safetensors", "leave it out",
+                ExitCode::usage);
+  }
+}
+
 void run(const ExportOptions& options) {
-  check_writable({options.out_file});
-  const WeightFormat format = format_of(options.format, options.out_file);
+  check_destination(options);
   const Graph graph = make_model(options.network.model, options.network.options(2));  // batch norm wants two
   const Weights weights = weights_to_export(graph, options);
   if (rank_hint() > 0) return;  // under mpirun rank 0 writes
-  write_weights(options.out_file, weights, format);
+  if (wants_folder(options))
+    write_folder(options.out_file, graph, weights);
+  else
+    write_weights(options.out_file, weights, format_of(options.format, options.out_file));
   int64_t bytes = 0;
   for (const NamedTensor& tensor : weights) bytes += tensor.bytes();
   fmt::print("{}: {} of {}, {:.1f} MiB\n", options.out_file, counted(int64_t(weights.size()), "tensor"),
@@ -51,7 +83,7 @@ void run(const ExportOptions& options) {
 void add_export(CLI::App& app) {
   auto options = std::make_shared<ExportOptions>();
   CLI::App& command = add_command(
-      app, "export", "write a network's weights as HDF5 or safetensors",
+      app, "export", "write a network's weights, or the network with them",
       "antichain export --model resnet50 --form imagenet --init resnet50.safetensors --out resnet50.h5");
   add_form_options(command, options->network);
   const std::string group = "Weights";
@@ -59,8 +91,13 @@ void add_export(CLI::App& app) {
   check_whole(seed, 0, INT64_MAX)->type_name("N")->capture_default_str()->group(group);
   add_init_options(command, options->init, group);
   add_format_option(command, options->format);
-  add_output_option(command, "--out", options->out_file, "the file to write")->required();
-  command.callback([options] { run(*options); });
+  add_output_option(command, "--out", options->out_file,
+                    "the file to write, or a folder NAME.antichain with the network and its weights")
+      ->required();
+  command.callback([options] {
+    if (options->init.file().empty()) options->init.whole_file = weights_of_folder(options->network.graph);
+    run(*options);
+  });
 }
 
 }  // namespace antichain

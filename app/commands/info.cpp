@@ -124,12 +124,13 @@ void add_info(CLI::App& app) {
   add_model_option(command, options->network)->description("list this model's nodes [all models]");
   add_form_option(command, options->network.form);
   add_aux_option(command, options->network.aux);
-  CLI::Option* batch = command.add_option("--batch", options->network.batch, "images, with --model");
+  CLI::Option* batch =
+      command.add_option("--batch", options->network.batch, "images, with --model or --graph");
   check_whole(batch, 1, 1'000'000)->type_name("N")->capture_default_str()->group("Network");
-  add_device_option(command, options->machine)->description("whose layouts to list, with --model");
+  add_device_option(command, options->machine)->description("whose layouts to list, with --model or --graph");
   add_cpu_isa_option(command, options->machine);
   add_output_option(command, "--json", options->json_file,
-                    "write the list; with --model a profile without times");
+                    "write the list; with --model or --graph a profile without times");
   command.callback([options] {
     check_writable({options->json_file});
     if (rank_hint() > 0) return;  // under mpirun rank 0 prints

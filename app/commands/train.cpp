@@ -130,7 +130,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                        {options.metrics_file, options.trace_file, options.json_file}, job);
   if (!planning.profile_file.empty()) given_profile(given, planning, graph);
   if (rank.prints()) fmt::print("{}{}\n", describe(start), describe_keeping(options));
-  const Weights initial = read_initial(options.init, graph, job);
+  const InitOptions init = with_weights_of(options.network.graph, options.init, job);
+  const Weights initial = read_initial(init, graph, job);
   const DataSplits data = obtain_training_data(options.data, options.network.batch, rank, shared);
   if (rank.prints()) {
     fmt::print("{}\n", describe_recipe(options, data.train->size() / options.network.batch));
@@ -144,6 +145,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
     return "";
   });
   // 2. Measure what the network's nodes cost here, over the link that tensors will take.
+  MemoryRecord memory;
   const ChosenTransport tensors = choose_transport(rank.context, job, options.machine.transport);
   const Profile profile = obtain_profile(given, planning, options.network, graph, optimiser, rank, tensors);
   // 3. Make the plan: every rank holds the same one.
@@ -181,7 +183,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
                   data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
-  const MemoryRecord memory(device.name.empty() ? need.total() : need.beside_device());
+  memory.begin(device.name.empty() ? need.total() : need.beside_device());
   on_rank_zero(job, [&] {
     const Progress::Disk disk(job.activity(), "writing the results folder");
     record.begin(options, start, beginning.checkpoint, profile, plan);
@@ -191,7 +193,7 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   add_plan(facts.setting, plan, profile);
   RankModel model(graph, nodes_of_rank(plan, job.rank()), rank.context, options.seed, optimiser);
   if (beginning.checkpoint.empty())
-    start_from(initial, options.init, model, rank);
+    start_from(initial, init, model, rank);
   else
     go_on_from(beginning, facts, model, rank);
   MetricsFile metrics(rank.prints() ? options.metrics_file : "", data.train->name(), beginning.step());

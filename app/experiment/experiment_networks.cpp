@@ -38,8 +38,6 @@ std::string measured(const ProfileSource& source, const std::string& model) {
   constexpr int microbatches = 4;
   const std::string log = file.string() + ".log";
   std::vector<std::string> words = {"profile",
-                                    "--model",
-                                    model,
                                     "--form",
                                     source.form,
                                     "--batch",
@@ -48,6 +46,8 @@ std::string measured(const ProfileSource& source, const std::string& model) {
                                     std::to_string(microbatches),
                                     "--json",
                                     file.string()};
+  const std::vector<std::string> network = words_for(source.own, model);
+  words.insert(words.end(), network.begin(), network.end());
   words.insert(words.end(), source.options.begin(), source.options.end());
   const int code = run_child(launch(source.launcher, source.ranks, words), log);
   if (StopSignals::requested()) throw Error("stopped while measuring " + model, "", ExitCode::stopped);
@@ -58,6 +58,11 @@ std::string measured(const ProfileSource& source, const std::string& model) {
 }
 
 }  // namespace
+
+std::vector<std::string> words_for(const OwnNetwork& own, const std::string& model) {
+  if (!own.graph.empty() && own.model == model) return {"--graph", own.graph};
+  return {"--model", model};
+}
 
 const std::vector<std::string>& paper_models() {
   static const std::vector<std::string> models = {"vgg16",       "resnet18",     "resnet50",   "resnet101",

@@ -17,6 +17,14 @@ std::vector<std::string> parse_list(const std::string& text, const std::string& 
                                     const std::vector<std::string>& all);
 std::vector<int> parse_counts(const std::string& text, const std::string& option, int most);
 
+// The network of --graph has a file of its own; other models are known by their names.
+struct OwnNetwork {
+  std::string model, graph;  // "", "": there is none
+  int classes = 0;
+};
+// Returns the words of a command line that say which network: --model NAME, or --graph FILE.
+std::vector<std::string> words_for(const OwnNetwork&, const std::string& model);
+
 struct ProfileSource {
   std::string given;                 // a folder of profiles; "": profiles are measured
   std::string cache;                 // the folder of measured profiles
@@ -25,6 +33,7 @@ struct ProfileSource {
   std::string launcher;              // as in launch(); for measuring
   int ranks = 1;                     // that measure at once
   std::vector<std::string> options;  // for measuring: "--device", "cuda"
+  OwnNetwork own;                    // for measuring
 };
 
 // Returns the file MODEL.txt, MODEL.json or MODEL/graph.txt of the given folder, else that of a profile which

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -26,9 +27,9 @@ namespace {
 
 // Words hold the options as they stand on the command line.
 struct Words {
-  std::string models = "all", methods = "all", ranks = "1,2,4,8", mode = "simulate",
-              schedule{Policy::one_f_one_b.name}, objective{name_of(default_objective)},
-              overlap_steps = "auto", in_flight;
+  std::string models, methods = "all", ranks = "1,2,4,8", mode = "simulate",
+                      schedule{Policy::one_f_one_b.name}, objective{name_of(default_objective)},
+                      overlap_steps = "auto", in_flight;
   std::string out = "antichain-speedup";
 };
 
@@ -39,7 +40,10 @@ std::vector<std::string> study_method_names() {
 }
 
 SpeedupOptions understood(SpeedupOptions o, const Words& words) {
-  o.models = parse_list(words.models, "--models", paper_models());
+  const bool own = !o.own.graph.empty();
+  if (!own || !words.models.empty())
+    o.models = parse_list(words.models.empty() ? "all" : words.models, "--models", paper_models());
+  if (own && std::ranges::find(o.models, o.own.model) == o.models.end()) o.models.push_back(o.own.model);
   o.methods = parse_list(words.methods, "--methods", study_method_names());
   for (const std::string& method : o.methods) study_method(method);
   o.ranks = parse_counts(words.ranks, "--ranks", 1024);
@@ -88,6 +92,7 @@ nlohmann::ordered_json settings(const SpeedupOptions& o) {
                                 {"seed", o.seed},
                                 {"dataset", o.dataset},
                                 {"data_dir", o.data_dir}};
+  if (!o.own.graph.empty()) all["graph"] = graph_hash(o.own.model);
   if (o.chunks > 0) all["chunks"] = o.chunks;
   if (!o.schedule.in_flight.empty()) all["in_flight"] = o.schedule.in_flight;
   if (o.steps_of_ranks == Steps::apart) all["overlap_steps"] = "off";
@@ -129,8 +134,9 @@ CLI::Option* option(CLI::App& app, const char* name, auto& value, const char* ty
 
 void add_study_options(CLI::App& app, SpeedupOptions& o, Words& words) {
   const char* group = "Study";
-  option(app, "--models", words.models, "LIST", group, "with commas between them, or all: the paper's ten")
-      ->capture_default_str();
+  option(app, "--models", words.models, "LIST", group,
+         "with commas between them, or all: the paper's ten [all, or with --graph that network alone]");
+  add_graph_option(app, nullptr, o.own.graph, o.own.model, o.own.classes)->group(group);
   option(app, "--ranks", words.ranks, "LIST", group, "numbers of ranks")->capture_default_str();
   option(app, "--methods", words.methods, "LIST", group,
          fmt::format("of {}; +replicas leaves replicas to the method", fmt::join(study_method_names(), ", ")))

@@ -18,6 +18,7 @@ namespace antichain {
 struct SpeedupOptions {
   // These are the axes of the study.
   std::vector<std::string> models, methods;
+  OwnNetwork own;  // one of the models, or none
   std::vector<int> ranks;
   StudyMode mode = StudyMode::simulate;
   std::string profiles;  // a folder; "": profiles are measured

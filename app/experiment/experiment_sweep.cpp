@@ -132,8 +132,6 @@ class CellMaker {
   void train(Cell& cell) const {
     const std::string metrics = file(cell, StudyMode::measure, "work", ".metrics");
     std::vector<std::string> words = {"train",
-                                      "--model",
-                                      cell.key.model,
                                       "--batch",
                                       std::to_string(profile_.microbatch * o_.microbatches),
                                       "--dataset",
@@ -144,8 +142,8 @@ class CellMaker {
                                       metrics,
                                       "--trace",
                                       file(cell, StudyMode::measure, "work", ".trace.json")};
-    const std::vector<std::string> computing = computing_options(o_);
-    words.insert(words.end(), computing.begin(), computing.end());
+    for (const std::vector<std::string>& more : {words_for(o_.own, cell.key.model), computing_options(o_)})
+      words.insert(words.end(), more.begin(), more.end());
     if (!o_.data_dir.empty()) words.insert(words.end(), {"--data-dir", o_.data_dir});
     if (o_.train_steps > 0)
       words.insert(words.end(), {"--steps", std::to_string(o_.train_steps)});
@@ -214,7 +212,8 @@ StudyNetwork study_network(const SpeedupOptions& o, const ResultsFolder& out, co
   ProfileSource source{.given = o.profiles,
                        .cache = out.path() + "/profiles",
                        .microbatch = o.microbatch,
-                       .options = computing_options(o)};
+                       .options = computing_options(o),
+                       .own = o.own};
   if (o.mode == StudyMode::measure) {  // under the load of the run
     source.launcher = o.launcher;
     source.ranks = ranks;

@@ -159,9 +159,12 @@ void refuse_too_much(const std::vector<RankNeed>& ranks, MemoryOf subject) {
 
 }  // namespace
 
-MemoryRecord::MemoryRecord(int64_t estimated_bytes) : estimated_(estimated_bytes) {
+MemoryRecord::MemoryRecord() : before_(resident_bytes()) {}
+
+void MemoryRecord::begin(int64_t estimated_bytes) {
+  estimated_ = estimated_bytes;
+  return_free_memory();  // of measuring and planning
   forget_peak();
-  before_ = resident_bytes();
 }
 
 std::vector<ProcessMemory> MemoryRecord::compare(Rank& rank) const {

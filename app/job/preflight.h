@@ -34,13 +34,16 @@ struct ProcessMemory {
   std::string process;  // host and process id
   int64_t estimated_bytes = 0, measured_bytes = 0;
 };
+// A MemoryRecord measures from where it is constructed, which is before the engine runs its first kernel: the
+// estimate counts the code that the engine generates, and measuring the nodes generates it.
 class MemoryRecord {
  public:
-  explicit MemoryRecord(int64_t estimated_bytes);   // of host memory; construct it right before allocating
+  MemoryRecord();
+  void begin(int64_t estimated_bytes);              // of host memory; call it right before allocating
   std::vector<ProcessMemory> compare(Rank&) const;  // collective; the result is on rank 0
 
  private:
-  int64_t estimated_, before_;
+  int64_t before_, estimated_ = 0;
 };
 
 }  // namespace antichain

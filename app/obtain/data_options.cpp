@@ -67,6 +67,10 @@ void fit(NetworkOptions& network, const ImageForm& data, const std::string& name
     throw Error(fmt::format("--image {} is given, but {} has images of {} x {} pixels", network.image, name,
                             data.height, data.width),
                 "leave it out", ExitCode::usage);
+  if (!network.graph.empty() && network.classes < data.classes)
+    throw Error(fmt::format("the network of {} has {} classes, but {} has {}", network.graph, network.classes,
+                            name, data.classes),
+                "give a data set with fewer, or write the network again for this one", ExitCode::usage);
   if (network.classes != 0 && network.classes < data.classes)
     throw Error(fmt::format("--classes {} is given, but {} has {}", network.classes, name, data.classes),
                 "leave it out", ExitCode::usage);

@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <filesystem>
+
 #include "app/cli/number_text.h"
 #include "framework/printable.h"
+#include "models/graph_file.h"
 #include "pipeline/train/weights_io.h"
+#include "pipeline/transport/agree.h"
 
 namespace antichain {
 
@@ -19,6 +23,18 @@ void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
       ->type_name("FILE")
       ->excludes(whole)
       ->group(group);
+}
+
+std::string weights_of_folder(const std::string& graph) {
+  const auto file = std::filesystem::path(graph) / weights_in_folder;
+  std::error_code ignored;
+  return !graph.empty() && std::filesystem::exists(file, ignored) ? file.string() : "";
+}
+
+InitOptions with_weights_of(const std::string& graph, InitOptions options, Job& job) {
+  if (!graph.empty() && options.file().empty())
+    options.whole_file = on_rank_zero(job, [&] { return weights_of_folder(graph); });
+  return options;
 }
 
 void print_skipped(const std::vector<std::string>& sentences) {

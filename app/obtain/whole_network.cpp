@@ -23,28 +23,28 @@ Graph lowered_for(const Rank& rank, const Graph& model, Precision precision, Mod
 }
 
 // Throws Error before anything is allocated.
-Schedule fitting_schedule(const Graph& graph, const Profile& profile, const Plan& plan, int microbatches,
-                          Mode mode, Rank& rank) {
+Schedule fitting_schedule(const Graph& graph, const Optimiser& optimiser, const Profile& profile,
+                          const Plan& plan, int microbatches, Mode mode, Rank& rank) {
   const Policy policy = mode == Mode::train ? Policy::one_f_one_b : Policy::forward_only;
   Schedule schedule = make_schedule(profile, plan, policy, microbatches);
-  check_available_memory(
-      rank.job, MemoryOf::whole_network,
-      step_need(graph, *default_optimiser(), profile, plan, schedule, rank.job.rank(), mode),
-      device_memory(rank.context));
+  check_available_memory(rank.job, MemoryOf::whole_network,
+                         step_need(graph, optimiser, profile, plan, schedule, rank.job.rank(), mode),
+                         device_memory(rank.context));
   return schedule;
 }
 
 }  // namespace
 
 WholeNetwork::WholeNetwork(const Graph& model, Precision precision, const std::string& weights_file,
-                           int microbatches, Mode mode, Rank& rank)
+                           int microbatches, Mode mode, Rank& rank,
+                           const std::shared_ptr<const Optimiser>& optimiser)
     : graph_(lowered_for(rank, model, precision, mode)),
       microbatches_(microbatches),
       profile_(unpriced(graph_, rank.context.backend().description())),
       plan_(one_stage(rank.job.size())),
-      schedule_(fitting_schedule(graph_, profile_, plan_, microbatches, mode, rank)),
+      schedule_(fitting_schedule(graph_, *optimiser, profile_, plan_, microbatches, mode, rank)),
       seat_(seat_of(plan_, rank.job.rank(), microbatches)),
-      model_(graph_, plan_.stages[0].nodes, rank.context, 0),
+      model_(graph_, plan_.stages[0].nodes, rank.context, 0, optimiser),
       runner_(model_, profile_, plan_, schedule_, mode, rank.job) {
   load_weights(model_, broadcast_weights(weights_file, graph_, rank.job), Fit::whole, weights_file);
 }
@@ -59,25 +59,28 @@ Plan WholeNetwork::one_stage(int replicas) const {
 }
 
 NodeId WholeNetwork::logits_node() const {
-  const NodeId loss = graph_.find("loss");
-  ANTICHAIN_CHECK(loss >= 0, "every model ends in a node loss");
+  NodeId loss = graph_.size() - 1;
+  while (loss >= 0 && graph_[loss].role() != Role::loss) --loss;
+  ANTICHAIN_CHECK(loss >= 0, "every model has a loss");
   return graph_[loss].inputs[0];
 }
 
 int64_t WholeNetwork::classes() const { return graph_.shape(logits_node())[1]; }
 
-WholeNetwork::Output WholeNetwork::run(BatchSource& source) {
+WholeNetwork::Output WholeNetwork::run(BatchSource& source, float rate) {
   Output output;
   output.logits.resize(size_t(seat_.count() * microbatch() * classes()));
   runner_.set_watch([&](NodeId id, int m, const Tensor& y) {
-    if (id != logits_node()) return;
+    if (id != logits_node() && !look_) return;
     const Tensor host = Tensor::host(y.spec()), plain = Tensor::host({y.shape()});
     model_.context().backend().copy(model_.context(), y, host);
     relayout(host, plain);
+    if (look_) look_(graph_[id], plain);
+    if (id != logits_node()) return;
     const int nth = m / seat_.replicas;
     std::copy_n(plain.data<float>(), plain.elements(), output.logits.begin() + nth * plain.elements());
   });
-  output.sums = runner_.run({.batch = batch(), .rate = 0}, source);
+  output.sums = runner_.run({.batch = batch(), .rate = rate}, source);
   return output;
 }
 

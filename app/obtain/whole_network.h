@@ -3,11 +3,15 @@
 // micro-batches in turn.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "app/job/job.h"
 #include "framework/files/weights.h"
 #include "framework/graph.h"
+#include "framework/optimiser.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/schedule_passes.h"
 
@@ -18,20 +22,23 @@ class WholeNetwork {
   // Collective. Mode train runs forward, backward and a step, on one rank; mode evaluate runs forward only.
   // Throws Error when the file does not fit the network, or there are more ranks than `microbatches`.
   WholeNetwork(const Graph& model, Precision, const std::string& weights_file, int microbatches, Mode mode,
-               Rank& rank);
+               Rank& rank, const std::shared_ptr<const Optimiser>& = default_optimiser());
 
   RankModel& stage() { return model_; }
   int64_t classes() const;
   int microbatch() const { return graph_.microbatch(); }
   int batch() const { return microbatch() * microbatches_; }
 
-  // Runs one batch. The step's rate is 0, so weights stay as they are. The output is that of this rank's
+  // Runs one batch. With a rate of 0 the weights stay as they are. The output is that of this rank's
   // micro-batches; logits are samples x K.
   struct Output {
     StepResult sums;
     std::vector<float> logits;
   };
-  Output run(BatchSource&);
+  Output run(BatchSource&, float rate = 0);
+  // Has `look` called with each node's output of every later run, in host memory and plain layout.
+  using Look = std::function<void(const Node&, const Tensor& y)>;
+  void set_look(Look look) { look_ = std::move(look); }
   // Returns whether the whole output is finite.
   static bool finite(const Output&);
   // Runs the batch again and returns "the output of node layer1.0.conv1 is not finite" for the first such
@@ -50,6 +57,7 @@ class WholeNetwork {
   const Seat seat_;
   RankModel model_;
   StageRunner runner_;
+  Look look_;
 };
 
 }  // namespace antichain

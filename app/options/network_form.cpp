@@ -23,10 +23,11 @@ void add_form_options(CLI::App& app, NetworkForm& o) {
   CLI::Option* model =
       app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
   check_name(model, "model", understood)->type_name("NAME")->required()->group("Network");
+  add_graph_option(app, model, o.graph, o.model, o.classes);
   add_form_option(app, o.form);
   CLI::Option* classes =
       app.add_option("--classes", o.classes, "classes [10 or 1000, as is usual of the form]");
-  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
+  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network")->excludes(app.get_option("--graph"));
   add_aux_option(app, o.aux);
 }
 

@@ -13,8 +13,9 @@ namespace antichain {
 
 struct NetworkForm {
   std::string model = "resnet20", form = "cifar";
-  int classes = 0;  // 0: the form's usual
-  double aux = 0;   // weight of the auxiliary loss
+  std::string graph;  // the file or folder that the network comes from, or ""
+  int classes = 0;    // 0: the form's usual
+  double aux = 0;     // weight of the auxiliary loss
 
   ModelOptions options(int microbatch, int image = 0) const;  // image 0: the form's usual
 };

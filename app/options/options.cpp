@@ -61,8 +61,30 @@ CLI::Option* add_model_option(CLI::App& app, NetworkOptions& o) {
   understood.push_back("squeezenet");  // version 1.0
   CLI::Option* model =
       app.add_option("--model", o.model, fmt::format("the network: {}", fmt::join(model_names(), ", ")));
-  return check_name(model, "model", understood)->type_name("NAME")->group("Network");
+  check_name(model, "model", understood)->type_name("NAME")->group("Network");
+  add_graph_option(app, model, o.graph, o.model, o.classes);
+  return model;
 }
+
+CLI::Option* add_graph_option(CLI::App& app, CLI::Option* model_option, std::string& graph,
+                              std::string& model, int& classes) {
+  CLI::Option* option =
+      app.add_option("--graph", graph,
+                     fmt::format("a network from elsewhere{}: a folder NAME.antichain, or its graph.json "
+                                 "alone, which brings no weights",
+                                 model_option ? ", in place of --model" : ""));
+  if (model_option) option->excludes(model_option);
+  return option->type_name("FILE")->group("Network")->each(
+      [&model, &classes, model_option](const std::string& path) {
+        const GraphFile file = read_graph_file(path);
+        register_graph(file);
+        model = file.model();
+        if (classes == 0) classes = int(file.classes());
+        if (model_option) model_option->required(false);
+      });
+}
+
+std::string graph_hash(const std::string& model) { return make_model(model, {.microbatch = 2}).hash(); }
 
 void add_form_option(CLI::App& app, std::string& form) {
   CLI::Option* option = app.add_option("--form", form, "cifar, or imagenet: as torchvision has it");
@@ -118,7 +140,7 @@ void add_network_options(CLI::App& app, NetworkOptions& o) {
   check_whole(image, 1, most_pixels_a_side)->type_name("N")->group("Network");
   CLI::Option* classes =
       app.add_option("--classes", o.classes, "classes [the data set's, or the form's usual]");
-  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network");
+  check_whole(classes, 2, 1'000'000)->type_name("N")->group("Network")->excludes(app.get_option("--graph"));
 }
 
 void settle_batch(NetworkOptions& o) {

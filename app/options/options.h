@@ -15,7 +15,8 @@ constexpr int default_microbatches = 8;  // of a step, for every command
 
 struct NetworkOptions {  // which network, and how it is fed
   std::string model = "resnet20";
-  int batch = 0;  // 0, until settled: the model's recipe's
+  std::string graph;  // the file or folder that the network comes from; "": it is one of the known ones
+  int batch = 0;      // 0, until settled: the model's recipe's
   int microbatches = default_microbatches;
   double label_smoothing = 0;                       // part of the network: its last node depends on it
   bool soft_labels = false;                         // shares of all classes, as mixed images have them
@@ -45,6 +46,12 @@ struct ScheduleOptions {
 };
 
 CLI::Option* add_model_option(CLI::App&, NetworkOptions&);
+// Adds --graph, which stands in place of `model_option` unless that is nullptr. The file is read as soon as
+// the option is; `model` is then the name of its network, and `classes`, if it is 0, its number of classes.
+CLI::Option* add_graph_option(CLI::App&, CLI::Option* model_option, std::string& graph, std::string& model,
+                              int& classes);
+// Returns what tells the networks of two graph.json files from each other: a hash of the nodes.
+std::string graph_hash(const std::string& model);
 // Adds --form, for NetworkOptions or for a weight file's network.
 void add_form_option(CLI::App&, std::string& form);
 void add_aux_option(CLI::App&, double& aux);

@@ -65,8 +65,9 @@ WatchedRun watched_run(const TrainCommandOptions& o) {
 
 std::string describe(const Recipe& r) {
   return fmt::format("batch {}, rate {:g}, {}, {}, {} ({})", r.batch, r.rate.peak,
-                     course(r.rate.schedule, r.rate.warmup_steps), Sgd(r.sgd).str(),
-                     counted(r.epochs, "epoch"), r.source);
+                     course(r.rate.schedule, r.rate.warmup_steps),
+                     make_optimiser(usual_options(r.optimiser, r))->str(), counted(r.epochs, "epoch"),
+                     r.source);
 }
 
 }  // namespace antichain

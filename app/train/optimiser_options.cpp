@@ -32,11 +32,11 @@ AdamWOptions adamw_of(const OptimiserOptions& o) {
 }
 
 // A Choice is an optimiser that --optimiser takes. The values of `usual` are those of PyTorch's class; SGD
-// has those of the model's recipe in their place.
+// has those of the model's recipe in their place, and its peak is that of the general recipe.
 struct Choice {
   const char* name;
   OptimiserOptions usual;
-  double usual_peak = 0;
+  double usual_peak = 0;         // where the recipe's optimiser is another
   std::vector<const char*> own;  // the options that it has besides --weight-decay and --decay-groups
   std::function<std::shared_ptr<const Optimiser>(const OptimiserOptions&)> make;
 };
@@ -71,8 +71,8 @@ const std::vector<Choice>& choices() {
   return all;
 }
 
-const Choice& choice(const OptimiserOptions& o) {
-  const auto it = std::ranges::find(choices(), o.name, &Choice::name);
+const Choice& choice(const std::string& optimiser) {
+  const auto it = std::ranges::find(choices(), optimiser, &Choice::name);
   ANTICHAIN_CHECK(it != choices().end(), "the command line has checked the name");
   return *it;
 }
@@ -120,7 +120,7 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
                      "sgd: stochastic gradient descent with momentum; adamw: Adam with "
                      "decoupled weight decay; muon: orthogonal steps for convolutions' kernels, "
                      "AdamW for all else");
-  check_name(name, "optimiser", names)->type_name("NAME")->capture_default_str()->group(training);
+  check_name(name, "optimiser", names)->type_name("NAME")->default_str("the recipe's")->group(training);
   CLI::Option* momentum =
       app.add_option("--momentum", o.momentum, "sgd, muon: the mean gradient's decay a step");
   check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's; muon: 0.95")->group(training);
@@ -144,23 +144,32 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
       ->group(training);
 }
 
+OptimiserOptions usual_options(const std::string& name, const Recipe& recipe) {
+  OptimiserOptions usual = choice(name).usual;
+  usual.name = name;
+  if (name == "sgd") usual.momentum = recipe.sgd.momentum, usual.weight_decay = recipe.sgd.weight_decay;
+  return usual;
+}
+
 void follow_recipe(const CLI::App& train, const Recipe& recipe, OptimiserOptions& o) {
   const auto open = [&](const char* option) { return train.get_option(option)->count() == 0; };
-  OptimiserOptions usual = choice(o).usual;
-  if (o.name == "sgd") usual.momentum = recipe.sgd.momentum, usual.weight_decay = recipe.sgd.weight_decay;
+  if (open("--optimiser")) o.name = recipe.optimiser;
+  const OptimiserOptions usual = usual_options(o.name, recipe);
   if (open("--momentum")) o.momentum = usual.momentum;
   if (open("--weight-decay")) o.weight_decay = usual.weight_decay;
   if (open("--decay-groups")) o.decay_groups = usual.decay_groups;
 }
 
 double usual_peak(const OptimiserOptions& o, const Recipe& recipe, int batch) {
-  return o.name == "sgd" ? peak_for(recipe, batch) : choice(o).usual_peak;
+  for (const Recipe& tuned : {recipe, shipped_recipe("")})
+    if (tuned.optimiser == o.name) return peak_for(tuned, batch);
+  return choice(o.name).usual_peak;
 }
 
 void check_optimiser_options(const CLI::App& train, const OptimiserOptions& o) {
   for (const Choice& other : choices())
     for (const char* option : other.own) {
-      if (train.get_option(option)->count() == 0 || has(choice(o), option)) continue;
+      if (train.get_option(option)->count() == 0 || has(choice(o.name), option)) continue;
       throw Error(
           fmt::format("{} belongs to the optimiser {}, but this run's is {}", option, other.name, o.name),
           fmt::format("leave it out, or say --optimiser {}", other.name), ExitCode::usage);
@@ -168,7 +177,7 @@ void check_optimiser_options(const CLI::App& train, const OptimiserOptions& o) {
 }
 
 std::shared_ptr<const Optimiser> make_optimiser(const OptimiserOptions& o) {
-  const std::shared_ptr<const Optimiser> optimiser = choice(o).make(o);
+  const std::shared_ptr<const Optimiser> optimiser = choice(o.name).make(o);
   return o.ema > 0 ? std::make_shared<Averaged>(optimiser, o.ema) : optimiser;
 }
 

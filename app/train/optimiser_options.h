@@ -24,8 +24,10 @@ struct OptimiserOptions {
 
 void add_optimiser_options(CLI::App&, OptimiserOptions&);
 
-// Gives the options that the command line leaves open their values: the recipe's with its optimiser, which is
-// SGD, and the optimiser's own with another.
+// Returns the optimiser of that name with its usual values, which for SGD are those of the recipe.
+OptimiserOptions usual_options(const std::string& name, const Recipe&);
+// Gives the options that the command line leaves open their values: the recipe's optimiser, and the usual
+// values of the optimiser.
 void follow_recipe(const CLI::App& train, const Recipe&, OptimiserOptions&);
 // Returns the peak rate of steps of `batch` samples where the command line leaves it open.
 double usual_peak(const OptimiserOptions&, const Recipe&, int batch);

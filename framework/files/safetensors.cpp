@@ -1,9 +1,11 @@
 #include "framework/files/safetensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
@@ -18,10 +20,15 @@ constexpr int64_t most_extent = int64_t(1) << 53;
 constexpr const char* damaged = "the file is truncated or damaged";
 
 struct Entry {
-  std::string name;
-  bool is_float = true;
+  std::string name, dtype;
   std::vector<int64_t> shape;
   int64_t begin = 0, end = 0;  // within the data
+};
+
+// The types of the tensors that a file may have, and what to say of others.
+struct Types {
+  std::vector<std::string_view> known;
+  const char* hint;
 };
 
 uint64_t header_length(const std::string& bytes) {
@@ -42,15 +49,12 @@ nlohmann::json parse_header(const std::string& bytes, const std::string& origin)
   return parse_json(bytes.substr(8, length), origin + " (header)");
 }
 
-Entry read_entry(const std::string& name, JsonReader& header, const std::string& origin) {
+Entry read_entry(const std::string& name, JsonReader& header, const Types& types, const std::string& origin) {
   JsonReader fields = header.at(name);
   Entry entry{.name = name};
-  const std::string dtype = fields.at("dtype").string();
-  if (dtype != "F32" && dtype != "I64") {
-    throw Error(fmt::format("{}: the tensor '{}' is of type {}", origin, name, dtype),
-                "weights are F32, counts I64");
-  }
-  entry.is_float = dtype == "F32";
+  entry.dtype = fields.at("dtype").string();
+  if (std::ranges::find(types.known, entry.dtype) == types.known.end())
+    throw Error(fmt::format("{}: the tensor '{}' is of type {}", origin, name, entry.dtype), types.hint);
   for (const JsonReader& extent : fields.at("shape").elements())
     entry.shape.push_back(extent.integer(0, most_extent));
   const std::vector<JsonReader> offsets = fields.at("data_offsets").elements();
@@ -62,12 +66,12 @@ Entry read_entry(const std::string& name, JsonReader& header, const std::string&
   return entry;
 }
 
-std::vector<Entry> read_entries(const nlohmann::json& header, const std::string& origin) {
+std::vector<Entry> read_entries(const nlohmann::json& header, const Types& types, const std::string& origin) {
   JsonReader reader(header, origin);
   std::vector<Entry> entries;
   if (!header.is_object()) reader.fail("an object {…} is expected here");
   for (const auto& [name, unused] : header.items())
-    if (name != "__metadata__") entries.push_back(read_entry(name, reader, origin));
+    if (name != "__metadata__") entries.push_back(read_entry(name, reader, types, origin));
   std::ranges::sort(entries, {}, [](const Entry& e) { return std::tie(e.begin, e.end, e.name); });
   return entries;
 }
@@ -85,6 +89,33 @@ void check_offsets(const std::vector<Entry>& entries, int64_t data_bytes, const 
   }
   if (at != data_bytes)
     throw Error(fmt::format("{}: {} bytes belong to no tensor", origin, data_bytes - at), damaged);
+}
+
+// What a file has: its tensors in the order of the data, and where the data begin.
+struct Contents {
+  std::vector<Entry> entries;
+  size_t data = 0;
+};
+
+Contents read_contents(const std::string& bytes, const Types& types, const std::string& origin) {
+  if (!is_safetensors(bytes)) throw Error(origin + " is no safetensors file", damaged);
+  Contents contents{read_entries(parse_header(bytes, origin), types, origin),
+                    size_t(8 + header_length(bytes))};
+  check_offsets(contents.entries, int64_t(bytes.size() - contents.data), origin);
+  return contents;
+}
+
+[[noreturn]] void refuse_size(const Entry& e, int64_t takes, const std::string& origin) {
+  throw Error(fmt::format("{}: the tensor '{}' of {} takes {} bytes, but the file has {} for it", origin,
+                          e.name, fmt::join(e.shape, " x "), takes, e.end - e.begin),
+              damaged);
+}
+
+template <class T>
+std::vector<double> in_double(const char* from, int64_t bytes) {
+  std::vector<T> values(size_t(bytes) / sizeof(T));
+  if (bytes > 0) std::memcpy(values.data(), from, size_t(bytes));
+  return {values.begin(), values.end()};
 }
 
 }  // namespace
@@ -117,22 +148,35 @@ std::string to_safetensors(const Weights& weights) {
 }
 
 Weights from_safetensors(const std::string& bytes, const std::string& origin) {
-  if (!is_safetensors(bytes)) throw Error(origin + " is no safetensors file", damaged);
-  const std::vector<Entry> entries = read_entries(parse_header(bytes, origin), origin);
-  const size_t data = 8 + header_length(bytes);
-  check_offsets(entries, int64_t(bytes.size() - data), origin);
+  const auto [entries, data] = read_contents(bytes, {{"F32", "I64"}, "weights are F32, counts I64"}, origin);
   Weights weights;
   for (const Entry& e : entries) {
-    NamedTensor tensor = make_tensor(e.name, e.shape, e.is_float, int64_t(bytes.size()), origin);
-    if (tensor.bytes() != e.end - e.begin) {
-      throw Error(fmt::format("{}: the tensor '{}' of {} takes {} bytes, but the file has {} for it", origin,
-                              e.name, tensor.shape_text(), tensor.bytes(), e.end - e.begin),
-                  damaged);
-    }
+    NamedTensor tensor = make_tensor(e.name, e.shape, e.dtype == "F32", int64_t(bytes.size()), origin);
+    if (tensor.bytes() != e.end - e.begin) refuse_size(e, tensor.bytes(), origin);
     if (tensor.bytes() > 0) std::memcpy(tensor.data(), bytes.data() + data + e.begin, size_t(tensor.bytes()));
     weights.add(std::move(tensor));
   }
   return weights;
+}
+
+std::vector<NamedNumbers> numbers_from_safetensors(const std::string& bytes, const std::string& origin) {
+  const auto [entries, data] =
+      read_contents(bytes, {{"F64", "F32", "I64", "I32"}, "F64, F32, I64 and I32 are read"}, origin);
+  std::vector<NamedNumbers> all;
+  for (const Entry& e : entries) {
+    const bool wide = e.dtype == "F64" || e.dtype == "I64";
+    int64_t takes = wide ? 8 : 4;
+    for (const int64_t extent : e.shape)
+      if (__builtin_mul_overflow(takes, extent, &takes)) takes = std::numeric_limits<int64_t>::max();
+    if (takes != e.end - e.begin) refuse_size(e, takes, origin);
+    const char* from = bytes.data() + data + e.begin;
+    all.push_back({e.name, e.shape,
+                   e.dtype == "F64"   ? in_double<double>(from, takes)
+                   : e.dtype == "F32" ? in_double<float>(from, takes)
+                   : wide             ? in_double<int64_t>(from, takes)
+                                      : in_double<int32_t>(from, takes)});
+  }
+  return all;
 }
 
 }  // namespace antichain

@@ -2,10 +2,12 @@
 // length of a header; the header, which is a JSON object of {name: {dtype, shape, data_offsets}}; then the
 // tensors' bytes back to back.
 //
-// Reading is strict: every byte belongs to exactly one tensor, types are F32 and I64, names differ.
+// Reading is strict: every byte belongs to exactly one tensor, names differ, and weights are F32 and I64.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "framework/files/weights.h"
 
@@ -17,5 +19,14 @@ bool is_safetensors(const std::string& bytes);  // begins like one
 std::string to_safetensors(const Weights&);
 // Returns the tensors in the order of the data. Throws Error naming `origin` and the tensor.
 Weights from_safetensors(const std::string& bytes, const std::string& origin);
+
+// The numbers of any type that we read, in double precision, which holds float64, float32 and int32 exactly.
+struct NamedNumbers {
+  std::string name;
+  std::vector<int64_t> shape;  // {} is a scalar
+  std::vector<double> values;
+};
+// Reads F64, F32, I64 and I32, which need not be weights. Otherwise it is as strict as from_safetensors.
+std::vector<NamedNumbers> numbers_from_safetensors(const std::string& bytes, const std::string& origin);
 
 }  // namespace antichain

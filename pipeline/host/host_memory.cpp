@@ -1,6 +1,7 @@
 #include "pipeline/host/host_memory.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -106,6 +107,7 @@ int64_t available_memory_bytes() {
 
 int64_t resident_bytes() { return field_bytes("/proc/self/status", "VmRSS", 0); }
 void forget_peak() { std::ofstream("/proc/self/clear_refs") << "5"; }
+void return_free_memory() { ::malloc_trim(0); }
 int64_t peak_resident_bytes() { return field_bytes("/proc/self/status", "VmHWM", 0); }
 
 }  // namespace antichain

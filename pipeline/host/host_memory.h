@@ -25,5 +25,6 @@ Error beyond_limits(const std::system_error&);
 int64_t resident_bytes();       // of this process, now
 int64_t peak_resident_bytes();  // the most, since the start or since forget_peak()
 void forget_peak();
+void return_free_memory();  // that the allocator keeps, to the system
 
 }  // namespace antichain

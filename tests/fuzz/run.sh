@@ -9,8 +9,8 @@ seconds="${1:-60}"; shift || true
 here="$(cd "$(dirname "$0")" && pwd)"
 build="$here/../../build-fuzz"
 targets=("$@")
-[ $# -gt 0 ] || targets=(graph_txt profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set image manifest
-  settings)
+[ $# -gt 0 ] || targets=(graph_txt graph_file profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
+  image manifest settings)
 
 launcher=""
 command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"

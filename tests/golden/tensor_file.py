@@ -6,7 +6,8 @@ import struct
 import numpy
 import torch
 
-TYPES = {"F32": "<f4", "I64": "<i8"}
+TYPES = {"F32": "<f4", "F64": "<f8", "I32": "<i4", "I64": "<i8"}
+KINDS = {torch.float32: "F32", torch.float64: "F64", torch.int32: "I32", torch.int64: "I64"}
 
 
 def read(file):
@@ -24,7 +25,7 @@ def read(file):
 def write(file, tensors):
     header, parts, at = {}, [], 0
     for name, tensor in tensors.items():
-        kind = "F32" if tensor.dtype == torch.float32 else "I64"
+        kind = KINDS[tensor.dtype]
         part = tensor.contiguous().numpy().astype(TYPES[kind]).tobytes()
         header[name] = {"dtype": kind, "shape": list(tensor.shape), "data_offsets": [at, at + len(part)]}
         parts.append(part)

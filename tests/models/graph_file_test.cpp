@@ -272,7 +272,8 @@ TEST(GraphFile, WhatIsNoNetworkIsRefusedByTheNodeAndWhereItComesFrom) {
 TEST(GraphFile, AHundredThousandNodesAreReadInSeconds) {
   constexpr int nodes = 100'000;
   std::string text = R"({"format": "antichain graph", "version": 1, "model": "long", "inputs": [
-    {"name": "images", "shape": [2, 4, 4], "dtype": "float32"}, {"name": "labels", "shape": [], "dtype": "int32"}],
+    {"name": "images", "shape": [2, 4, 4], "dtype": "float32"},
+    {"name": "labels", "shape": [], "dtype": "int32"}],
     "nodes": [{"name": "n0", "op": "relu", "inputs": ["images"]})";
   for (int i = 1; i < nodes; ++i)
     text += fmt::format(

@@ -60,6 +60,17 @@ TEST(FollowRecipe, LeavesWhatIsGiven) {
                                         "--weight-decay", "--epochs"));
 }
 
+TEST(FollowRecipe, TheOptimiserIsTheRecipes) {
+  const TrainCommandOptions usual = told({"--model", "convnext_tiny", "--batch", "32"});
+  EXPECT_EQ(usual.optimiser.name, "adamw");
+  EXPECT_DOUBLE_EQ(usual.rate.peak, 0.00025);
+  EXPECT_THAT(describe(recipe_of("convnext_tiny")), HasSubstr("AdamW"));
+  const TrainCommandOptions sgd = told({"--model", "convnext_tiny", "--optimiser", "sgd"});
+  EXPECT_EQ(sgd.rate.peak, shipped_recipe("").rate.peak);
+  EXPECT_EQ(sgd.optimiser.momentum, 0.9f);
+  EXPECT_THAT(sgd.departures, ElementsAre("--optimiser"));
+}
+
 TEST(FollowRecipe, ScalesTheRateWithTheBatch) {
   const TrainCommandOptions o = told({"--model", "resnet20", "--batch", "64", "--steps", "3"});
   EXPECT_DOUBLE_EQ(o.rate.peak, 0.15);

@@ -25,8 +25,8 @@ std::map<std::string, std::set<std::string>> by_kind() {
 TEST(TrainOptionKinds, AreThese) {
   const std::map<std::string, std::set<std::string>> expected = {
       {"network",
-       {"aux", "classes", "dropout", "form", "image", "label-smoothing", "model", "precision", "soft-labels",
-        "stochastic-depth"}},
+       {"aux", "classes", "dropout", "form", "graph", "image", "label-smoothing", "model", "precision",
+        "soft-labels", "stochastic-depth"}},
       {"recipe", {"batch",          "beta1",        "beta2",       "clip-norm",    "crop",
                   "cutmix",         "decay-groups", "ema",         "epsilon",      "erase",
                   "evaluate-every", "flip",         "lr",          "lr-decay",     "lr-final",

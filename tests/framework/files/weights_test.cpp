@@ -208,6 +208,37 @@ TEST(Safetensors, HeaderIsStrict) {
   expect_error([&] { from_safetensors(long_header, "w"); }, {"a header of", "only 2 more"});
 }
 
+// A recording has float64 and int32 as well, which are no weights.
+TEST(Safetensors, NumbersOfEveryTypeAreRead) {
+  const std::string header = "{" + entry("d", "F64", "[1,2]", 0, 16) + "," + entry("f", "F32", "[]", 16, 20) +
+                             "," + entry("i", "I32", "[1]", 20, 24) + "," + entry("l", "I64", "[1]", 24, 32) +
+                             "," + entry("none", "F64", "[0]", 32, 32) + "}";
+  std::string bytes = safetensors(header, 32);
+  const auto put = [&](size_t at, const auto& value) {
+    std::memcpy(bytes.data() + 8 + header.size() + at, &value, sizeof value);
+  };
+  put(0, 1. / 3), put(8, -2.), put(16, 0.1f), put(20, int32_t(-7)), put(24, int64_t(1) << 40);
+  const std::vector<NamedNumbers> all = numbers_from_safetensors(bytes, "w");
+  ASSERT_EQ(all.size(), 5u);
+  EXPECT_EQ(all[0].values, (std::vector<double>{1. / 3, -2}));
+  EXPECT_EQ(all[0].shape, (std::vector<int64_t>{1, 2}));
+  EXPECT_EQ(all[1].values, std::vector<double>{0.1f});
+  EXPECT_TRUE(all[1].shape.empty());
+  EXPECT_EQ(all[2].values, std::vector<double>{-7});
+  EXPECT_EQ(all[3].values, std::vector<double>{double(int64_t(1) << 40)});
+  EXPECT_TRUE(all[4].values.empty());
+
+  const auto refused = [](const std::string& text, size_t data, std::initializer_list<std::string> words) {
+    expect_error([&] { numbers_from_safetensors(safetensors(text, data), "w"); }, words);
+  };
+  refused("{" + entry("a", "BF16", "[2]", 0, 4) + "}", 4, {"'a' is of type BF16", "F64"});
+  refused("{" + entry("a", "F64", "[2]", 0, 8) + "}", 8, {"'a' of 2 takes 16 bytes, but the file has 8"});
+  refused("{" + entry("a", "F64", "[9007199254740992,9007199254740992]", 0, 8) + "}", 8,
+          {"'a'", "has 8 for"});
+  // An extent of 0 behind a product that overflows is no way around it.
+  refused("{" + entry("a", "F64", "[9007199254740992,9007199254740992,0]", 0, 8) + "}", 8, {"'a'"});
+}
+
 TEST(Safetensors, TensorsAreAligned) {
   const std::string bytes = to_safetensors(examples());
   uint64_t length = 0;

@@ -1,0 +1,262 @@
+// Networks from a folder, as a user meets them: --graph in every command that builds a network gives what
+// --model gives, and antichain check agrees with PyTorch's recording or names the first node that differs.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "framework/files/weights.h"
+#include "framework/json.h"
+#include "tests/app/program.h"
+#include "tests/data/temporary_folder.h"
+
+namespace antichain {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+// A network from a folder has the general recipe, so the rate is given here.
+constexpr const char* train_two =
+    "--batch 16 --microbatches 4 --data-dir data --seed 3 --lr 0.05 --lr-schedule constant --steps 2";
+
+class GraphProgram : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_ = new TemporaryFolder;
+    write_bytes(folder_->path() / "data/data_batch_1.bin", records(48));
+    write_bytes(folder_->path() / "data/test_batch.bin", records(23));
+    ran("export --model resnet20 --seed 3 --out w.h5");
+    ran("export --model resnet20 --seed 3 --out net.antichain");
+    ran("profile --model resnet20 --batch 16 --microbatches 4 --local 2 --json p.json");
+    fs::copy(ANTICHAIN_SOURCE_DIR "/tests/golden/small.antichain", path("small.antichain"),
+             fs::copy_options::recursive);
+  }
+  static void TearDownTestSuite() { delete folder_; }
+
+  static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
+  static ProgramRun run(const std::string& words) { return run_program(folder_->str(), words); }
+  static std::string ran(const std::string& words) {
+    const ProgramRun result = run(words);
+    EXPECT_EQ(result.code, 0) << words << ": " << result.err;
+    return result.out;
+  }
+  static void refused(const std::string& words, int code, const std::string& part) {
+    expect_refused(run(words), code, part, words);
+  }
+  // Returns the hash of all weights and statistics behind the last step.
+  static std::string trained(const std::string& words) {
+    ran(fmt::format("train {} {} --profile p.json --json t.json", words, train_two));
+    return Json::parse(read_file(path("t.json"))).at("state");
+  }
+
+  // Makes small.antichain anew as NAME, with another graph.json.
+  static void write_changed(const std::string& name, const std::function<void(Json&)>& change) {
+    fs::remove_all(path(name));
+    fs::copy(path("small.antichain"), path(name), fs::copy_options::recursive);
+    Json graph = Json::parse(read_file(path(name + "/graph.json")));
+    change(graph);
+    write_file(path(name + "/graph.json"), graph.dump());
+  }
+  static Json& node(Json& graph, const std::string& name) {
+    const auto found =
+        std::ranges::find_if(graph["nodes"], [&](const Json& node) { return node["name"] == name; });
+    EXPECT_NE(found, graph["nodes"].end()) << name;
+    return *found;
+  }
+
+  static TemporaryFolder* folder_;
+};
+TemporaryFolder* GraphProgram::folder_ = nullptr;
+
+TEST_F(GraphProgram, TrainsToTheBitsOfTheNetworkByName) {
+  const std::string by_name = trained("--model resnet20");
+  EXPECT_EQ(trained("--graph net.antichain"), by_name);
+  EXPECT_EQ(trained("--graph net.antichain --local 2"), by_name);
+  // A graph.json alone brings no weights: the seed draws them.
+  EXPECT_EQ(trained("--graph net.antichain/graph.json --local 2"), by_name);
+  ran("export --model resnet20 --seed 4 --out other.h5");
+  EXPECT_NE(trained("--graph net.antichain --init other.h5"), by_name);
+}
+
+TEST_F(GraphProgram, MpiTrainsToTheSameBits) {
+  const std::string here = trained("--graph net.antichain");
+  const ProgramRun result = run_under_mpi(
+      folder_->str(), 2,
+      fmt::format("train --graph net.antichain {} --profile p.json --json mpi.json", train_two));
+  EXPECT_EQ(result.code, 0) << result.err;
+  EXPECT_EQ(Json::parse(read_file(path("mpi.json"))).at("state"), here);
+}
+
+TEST_F(GraphProgram, ARunGoesOnAndIsEvaluated) {
+  const std::string whole = trained("--graph net.antichain");
+  ran(
+      fmt::format("train --graph net.antichain --local 2 {} --profile p.json --checkpoint ck "
+                  "--checkpoint-every 1 --keep 9",
+                  train_two));
+  EXPECT_EQ(trained("--graph net.antichain --resume ck/step-000000000001"), whole);
+
+  const std::string evaluate = "evaluate --weights ck --data-dir data ";
+  EXPECT_THAT(ran(evaluate + "--graph net.antichain"), HasSubstr("resnet20 on 23 test images"));
+  refused(evaluate, 2, "give --graph");
+  fs::copy(path("net.antichain"), path("other.antichain"));
+  std::string text = read_file(path("other.antichain/graph.json"));
+  const std::string bn = R"("op":"batch_norm",)";
+  text.replace(text.find(bn), bn.size(), bn + R"("options":{"eps":0.01},)");
+  write_file(path("other.antichain/graph.json"), text);
+  for (const char* network : {"--graph other.antichain", "--model resnet20"})
+    refused(fmt::format("train {} {} --resume ck", network, train_two), 3, "graph file");
+}
+
+TEST_F(GraphProgram, IsTheSameNetworkInEveryCommand) {
+  ran("profile --graph net.antichain --batch 16 --microbatches 4 --local 2 --json q.json");
+  const Json by_name = Json::parse(read_file(path("p.json"))),
+             profile = Json::parse(read_file(path("q.json")));
+  for (const char* same : {"model", "graph_hash"}) EXPECT_EQ(profile.at(same), by_name.at(same));
+  ran("plan --profile q.json --stages 2 --json plan.json");
+  ran("plan --graph net.antichain --batch 16 --microbatches 4 --stages 2");
+  ran("simulate --profile q.json --plan plan.json");
+  ran("rehearse --profile q.json --plan plan.json --local 2");
+  ran(fmt::format("train --graph net.antichain --profile q.json --plan plan.json --local 2 {}", train_two));
+
+  const std::string info = ran("info --graph net.antichain");
+  EXPECT_EQ(info.substr(0, info.find('\n')), ran("info --model resnet20").substr(0, info.find('\n')));
+
+  const std::string data = " --weights w.h5 --data-dir data";
+  EXPECT_EQ(ran("evaluate --graph net.antichain" + data), ran("evaluate --model resnet20" + data));
+  Weights batch;
+  batch.add({"images", {2, 3, 32, 32}, std::vector<float>(2 * 3 * 32 * 32, 0.5f)});
+  batch.add({"labels", {2}, std::vector<int64_t>{3, 7}});
+  write_weights(path("batch.h5"), batch, WeightFormat::hdf5);
+  const std::string of = " --weights w.h5 --images batch.h5 --out ";
+  ran("gradients --model resnet20" + of + "g.h5"), ran("gradients --graph net.antichain" + of + "h.h5");
+  EXPECT_EQ(read_file(path("g.h5")), read_file(path("h.h5")));
+
+  ran("export --graph net.antichain --out again.h5"),
+      ran("export --graph net.antichain --out again.antichain");
+  EXPECT_EQ(read_file(path("again.h5")), read_file(path("w.h5")));
+  for (const char* file : {"/graph.json", "/weights.safetensors"})
+    EXPECT_EQ(read_file(path(std::string("again.antichain") + file)),
+              read_file(path(std::string("net.antichain") + file)));
+}
+
+TEST_F(GraphProgram, AStudyTakesIt) {
+  const std::string study = "experiment speedup --methods antichain --ranks 2 --microbatch 2 --out study ";
+  const std::string out = ran(study + "--graph small.antichain");
+  EXPECT_THAT(out, AllOf(HasSubstr("[1/1] small on 2 by antichain"), ::testing::Not(HasSubstr("alexnet"))));
+  write_changed("narrow.antichain", [](Json& graph) { node(graph, "drop")["options"]["p"] = 0.25; });
+  refused(study + "--graph narrow.antichain", 2, "graph");
+}
+
+// The recording is PyTorch's (tests/golden/graph_folder.py).
+TEST_F(GraphProgram, CheckAgreesWithWhatPyTorchRecorded) {
+  const std::string out = ran("check --graph small.antichain --json check.json");
+  EXPECT_THAT(out, AllOf(HasSubstr("small on 4 samples, recorded by torch"), HasSubstr("gradients")));
+  const Json errors = Json::parse(read_file(path("check.json")));
+  EXPECT_EQ(errors.at("gradients").size(), 13u);
+  EXPECT_EQ(errors.at("losses").size(), 4u);
+  for (const char* node : {"act1", "depth", "gated", "aux", "norm", "fc"})
+    EXPECT_TRUE(errors.at("outputs").contains(node)) << node;
+  // float32 rounds at 6e-8, and a hundred such errors in a sum or a chain add up to 1e-6 here.
+  for (const char* kind : {"outputs", "losses", "gradients"})
+    for (const auto& [name, error] : errors.at(kind).items()) EXPECT_LT(error.get<double>(), 2e-6) << name;
+  EXPECT_EQ(ran("check --graph small.antichain/graph.json"), out);
+}
+
+TEST_F(GraphProgram, CheckNamesTheFirstNodeThatDiffers) {
+  const auto differs = [](const std::string& name, const std::string& part) {
+    refused("check --graph " + name, 3, part);
+  };
+  write_changed("changed.antichain",
+                [](Json& graph) { node(graph, "gate")["options"]["function"] = "silu"; });
+  differs("changed.antichain", "the output of node gate (self.gate, graph_folder.py) differs");
+  write_changed("changed.antichain", [](Json& graph) { node(graph, "bn1")["options"]["eps"] = 0.1; });
+  // Batch norm and the activation behind it are one kernel.
+  differs("changed.antichain", "the output of node act1 (self.act1, graph_folder.py) differs");
+  write_changed("changed.antichain", [](Json& graph) { node(graph, "aux_loss")["options"]["weight"] = 0.5; });
+  differs("changed.antichain", "the loss (self.loss, graph_folder.py) differs");
+
+  write_changed("changed.antichain", [](Json&) {});
+  const std::string file = path("changed.antichain/weights.safetensors");
+  Weights weights = read_weights(file), other;
+  for (NamedTensor t : weights) {
+    if (t.name == "depthwise.bias") std::get<0>(t.values)[2] += 0.1f;
+    other.add(std::move(t));
+  }
+  write_weights(file, other, WeightFormat::safetensors);
+  differs("changed.antichain", "the output of node depthwise (self.depthwise, graph_folder.py) differs");
+}
+
+TEST_F(GraphProgram, CheckRefusesTheRecordingOfAnotherNetwork) {
+  const auto check = [](const std::string& part) { refused("check --graph bad.antichain", 3, part); };
+  write_changed("bad.antichain", [](Json& graph) {
+    node(graph, "fc")["name"] = "head", node(graph, "loss")["inputs"][0] = "head";
+  });
+  check("no tensor 'gradient.head.");
+  write_changed("bad.antichain", [](Json& graph) { node(graph, "conv1")["options"]["stride"] = 1; });
+  check("'node.conv1' is 4 x 6 x 8 x 4, but the network has 4 x 6 x 8 x 8");
+  write_changed("bad.antichain", [](Json& graph) { graph["inputs"][1]["name"] = "classes"; });
+  check("no earlier node 'labels'");
+
+  const std::string file = "bad.antichain/check.safetensors";
+  write_changed("bad.antichain", [](Json&) {});
+  const std::string whole = read_file(path(file));
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = whole;
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    write_file(path(file), text.replace(at, from.size(), to));
+  };
+  write_file(path(file), whole.substr(0, whole.size() - 8));
+  check("truncated or damaged");
+  with("node.conv1", "node.conv2");
+  check("'node.conv2', which is nothing of this network");
+  with("input.images", "input.image2");
+  check("no tensor 'input.images'");
+  with("\"F64\"", "\"F16\"");
+  check("of type F16");
+  fs::remove(path(file));
+  check("can't read bad.antichain/check.safetensors");
+  fs::remove(path("bad.antichain/weights.safetensors"));
+  check("can't read bad.antichain/check.safetensors");
+}
+
+TEST_F(GraphProgram, RefusesInOneSentence) {
+  write_changed("odd.antichain", [](Json& graph) { node(graph, "act1")["op"] = "erf"; });
+  for (const char* command : {"info", "profile", "plan", "train", "check"})
+    refused(fmt::format("{} --graph odd.antichain", command), 3,
+            "node 'act1' (self.act1, graph_folder.py): there is no operator 'erf': known are activate, ");
+  refused("info --graph nowhere", 3, "can't read nowhere");
+  refused("info --graph small.antichain --model resnet20", 2, "--model excludes --graph");
+  refused("train --graph small.antichain --classes 5", 2, "--graph excludes --classes");
+  refused("info --graph small.antichain --form imagenet", 2, "leave out --form");
+  refused("plan --graph small.antichain --stages 2 --image 64", 2, "takes 'images' of 3 x 8 x 8");
+  refused("train --graph small.antichain --data-dir data", 2, "has 5 classes, but cifar10 has 10");
+  refused("check", 2, "--graph is required");
+  refused("export --out x.h5", 2, "--model is required");
+  refused("export --model resnet20 --format hdf5 --out x.antichain", 2, "leave it out");
+  refused("export --model resnet20 --out nowhere/x.antichain", 3, "can't make the folder");
+  // A name that data do not fill is refused before the first step.
+  write_changed("named.antichain", [](Json& graph) {
+    graph["inputs"][0] = {{"name", "pixels"}, {"shape", {3, 32, 32}}, {"dtype", "float32"}};
+    graph["nodes"] = {{{"name", "flat"}, {"op", "flatten"}, {"inputs", {"pixels"}}},
+                      {{"name", "fc"}, {"op", "linear"}, {"inputs", {"flat"}}, {"options", {{"out", 10}}}},
+                      {{"name", "loss"}, {"op", "softmax_cross_entropy"}, {"inputs", {"fc", "labels"}}}};
+  });
+  refused("train --graph named.antichain/graph.json --data-dir data --batch 16", 3,
+          "an input 'pixels' that no data set fills");
+
+  fs::create_directory(path("huge.antichain"));
+  write_file(path("huge.antichain/graph.json"), "{");
+  fs::resize_file(path("huge.antichain/graph.json"), uint64_t(1) << 40);  // sparse, so it takes no space
+  refused("info --graph huge.antichain", 3, "huge.antichain/graph.json");
+}
+
+}  // namespace
+}  // namespace antichain
