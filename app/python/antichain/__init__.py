@@ -4,6 +4,7 @@
   profile_torch(module, example_inputs)  measures a PyTorch model with PyTorch: a Profile
   plan(profile, stages=4)                cuts a network into stages: a Plan
   simulate(profile, plan)                predicts a training step: a Simulation
+  run("train", graph=…, local=2)         runs a command of the program, and returns what it printed
 
 PyTorch is needed by the functions that take a module, and by nothing else; numpy by all. `plan` and
 `simulate` run the program `antichain` (program.py). The package lies in app/, beside the program's commands,
@@ -12,6 +13,7 @@ because it is a second way to use the program, and may know of every other folde
 
 from antichain.error import AntichainError
 from antichain.objects import Plan, Profile, Simulation, plan, simulate
+from antichain.program import run
 
 __all__ = [
     "AntichainError",
@@ -21,6 +23,7 @@ __all__ = [
     "from_torch",
     "plan",
     "profile_torch",
+    "run",
     "simulate",
 ]
 
