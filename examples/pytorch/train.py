@@ -37,7 +37,8 @@ folder = antichain.from_torch(net, torch.randn(4, 3, 32, 32), folder="net.antich
 print(antichain.run("check", graph=folder))
 
 # 2. Trained on 2 ranks.
-print(antichain.run("train", graph=folder, local=2, dataset="synthetic", batch=32, steps=20, results="results"))
+options = {"dataset": "synthetic", "batch": 32, "steps": 20, "results": "results"}
+print(antichain.run("train", graph=folder, local=2, **options))
 
 # 3. Back in PyTorch.
 antichain.run("export", graph=folder, init="results/weights.h5", out="trained.safetensors")
