@@ -161,7 +161,7 @@ void follow_recipe(const CLI::App& train, const Recipe& recipe, OptimiserOptions
 }
 
 double usual_peak(const OptimiserOptions& o, const Recipe& recipe, int batch) {
-  for (const Recipe& tuned : {recipe, shipped_recipe("")})
+  for (const Recipe& tuned : {recipe, general_recipe()})
     if (tuned.optimiser == o.name) return peak_for(tuned, batch);
   return choice(o.name).usual_peak;
 }
