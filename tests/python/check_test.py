@@ -3,7 +3,6 @@ tests/scripts/torchvision_models.py does with all of them; docs/torchvision.csv 
 
 import os
 import pathlib
-import re
 import sys
 import tempfile
 import unittest
@@ -39,16 +38,9 @@ class Check(unittest.TestCase):
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:
                 line = torchvision_models.attempt(name, folder, os.environ["ANTICHAIN"])
                 self.assertEqual(line.get("not translated because"), None)
-                if line["check"] == "passed":
-                    continue
-                # Outputs and gradients were right, and the losses after steps depend on rounding: in float32
-                # PyTorch misses its own float64 too. Either error is one draw of such roundings, so that one
-                # may well be 10 times the other.
-                differs = re.search(
-                    "the loss of step [23] differs from what was recorded, by (.*?) ", line["check"]
-                )
-                self.assertTrue(differs, line["check"])
-                self.assertLess(float(differs[1]), 10 * float(line["float32 of PyTorch"]))
+                self.assertEqual(line["check"], "passed")
+                # Roundings can move the losses after steps and the gradients of a model, but not its outputs.
+                self.assertNotIn("outputs", line["not compared"])
 
 
 if __name__ == "__main__":
