@@ -1,5 +1,5 @@
-# In a build for a wheel (pyproject.toml), `cmake --install` puts the program into bin/ and libantichain with the
-# libraries that it needs into lib/, all within the Python package.
+# In a build for a wheel (pyproject.toml), `cmake --install` puts the program into bin/ and libantichain with
+# the libraries that it needs into lib/, all within the Python package.
 #
 # The libraries find each other by the program's RPATH. It is a DT_RPATH, because that is searched for what
 # libraries need, too, and a DT_RUNPATH only for what the program itself needs. What belongs to the C library

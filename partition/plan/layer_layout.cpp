@@ -1,5 +1,5 @@
-// Megatron-LM's pipeline layout has a letter for each transformer layer, E for the embedding before them and L
-// for what follows them, and a bar between stages. Stage s runs on rank s mod R.
+// Megatron-LM's pipeline layout has a letter for each transformer layer, E for the embedding before them and
+// L for what follows them, and a bar between stages. Stage s runs on rank s mod R.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// Another runtime reads a plan in a format of its own: `plan --for RUNTIME --out FILE`. A runtime is one row of
-// a table here.
+// Another runtime reads a plan in a format of its own: `plan --for RUNTIME --out FILE`. A runtime is one row
+// of a table here.
 //
 // Each of these formats says less than a plan: it cuts a sequence of modules or layers, and all stages have
 // equally many replicas. A plan that it can't say is refused.

@@ -1,4 +1,5 @@
-// torch.distributed.pipelining records what a model runs, and splits the record where a module begins or ends.
+// torch.distributed.pipelining records what a model runs, and splits the record where a module begins or
+// ends.
 //
 // The record has the order in which the code runs, which a profile does not know. So only those cuts are
 // written that are the same in every order: each last node before the cut feeds each first node behind it.

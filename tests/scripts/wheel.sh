@@ -1,7 +1,7 @@
 #!/bin/bash
-# Makes the wheel (pyproject.toml) of the build without MPI that tests/scripts/without_mpi.sh kept, installs it
-# into a fresh virtual environment, and tries the program and the Python package there. Nothing needs root. Ends
-# with 77 where scikit-build-core or numpy can't be had from PyPI.
+# Makes the wheel (pyproject.toml) of the build without MPI that tests/scripts/without_mpi.sh kept, installs
+# it into a fresh virtual environment, and tries the program and the Python package there. Nothing needs root.
+# Ends with 77 where scikit-build-core or numpy can't be had from PyPI.
 #
 #   tests/scripts/wheel.sh build kept
 set -euo pipefail

@@ -23,6 +23,7 @@ run() {
 
 # 1. The build: alike but for the option.
 build=${2:-$folder/build}
+rm -rf "$build"  # what was taken from the other build has no list of its headers
 mkdir -p "$build"
 build=$(realpath "$build")
 of_full() { sed -n "s/^$1:[A-Z]*=//p" "$full/CMakeCache.txt"; }

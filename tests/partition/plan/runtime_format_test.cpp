@@ -130,7 +130,8 @@ TEST(RuntimeFormat, DeepSpeedsLayersPassOneTensor) {
   const ModuleNet net = residual_net();
   const json file = json::parse(net.text("deepspeed", {"layer2.0.conv1", "fc"}));
   EXPECT_EQ(file["layers"], json::parse(R"([["conv1"], ["relu"], ["maxpool"],
-                            ["layer1.0.conv1", "layer1.0.relu1", "layer1.0.conv2", "layer1.0.add", "layer1.0.relu2"],
+                            ["layer1.0.conv1", "layer1.0.relu1", "layer1.0.conv2",
+                             "layer1.0.add", "layer1.0.relu2"],
                             ["layer2.0.conv1", "layer2.0.relu1", "layer2.0.downsample.0", "layer2.0.conv2",
                              "layer2.0.add", "layer2.0.relu2"],
                             ["avgpool"], ["flatten"], ["fc"]])"));
