@@ -34,8 +34,8 @@ std::string plan_for(const std::string& runtime, const Plan&, const Profile&);
 // stages are split and the value's name in its SplitPoint.
 std::string split_points(const Plan&, const Profile&);
 // Returns a JSON object: "parts" has the first layer of each stage and then the number of layers, as
-// PipelineModule.parts of DeepSpeed; "layers" has the names of each layer's nodes. A layer is what lies between
-// two places where only one tensor passes; where it has branches, the module around them.
+// PipelineModule.parts of DeepSpeed; "layers" has the names of each layer's nodes. A layer is what lies
+// between two places where only one tensor passes; where it has branches, the module around them.
 std::string layer_parts(const Plan&, const Profile&);
 // Returns the text for --pipeline-model-parallel-layout of Megatron-LM: Ett|t*4|ttL has the embedding, the
 // transformer layers of each stage, and the loss. Transformer layers are numbered modules with nodes of the

@@ -1,6 +1,7 @@
 #!/bin/bash
 # Makes the Debian package (cmake/package.cmake) of a build, installs it by dpkg below a folder, so that
-# nothing needs root and the system stays as it is, and tries the program there. Ends with 77 where dpkg is absent.
+# nothing needs root and the system stays as it is, and tries the program there. Ends with 77 where dpkg is
+# absent.
 #
 #   tests/scripts/deb.sh build
 set -euo pipefail
