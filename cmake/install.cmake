@@ -1,6 +1,10 @@
 # `cmake --install build --prefix P` installs the program, the library with its headers and its CMake package,
 # the documents, the Slurm scripts, the examples, and the CUDA and NCCL modules where they were built. Every
 # part finds the others relative to itself, so P can be moved.
+if(SKBUILD)
+  include(cmake/wheel.cmake)
+  return()
+endif()
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(include_folder ${CMAKE_INSTALL_INCLUDEDIR}/antichain)  # #include "layers/conv2d.h"
@@ -27,7 +31,7 @@ foreach(module antichain_cuda antichain_nccl)
   if(TARGET ${module})
     set_target_properties(${module} PROPERTIES INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
     # A build of only the program (run.sh without a GPU) has no modules.
-    install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+    install(TARGETS ${module} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL COMPONENT modules)
   endif()
 endforeach()
 
@@ -44,3 +48,4 @@ install(FILES ${CMAKE_BINARY_DIR}/antichainConfig.cmake ${CMAKE_BINARY_DIR}/anti
 install(FILES README.md CHANGELOG.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} PATTERN "*.in" EXCLUDE)
 install(DIRECTORY slurm examples DESTINATION ${CMAKE_INSTALL_DATADIR}/antichain USE_SOURCE_PERMISSIONS)
+include(cmake/package.cmake)

@@ -1,5 +1,6 @@
 // antichain plan cuts a network into stages. It needs only a profile; without one it measures first.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
 
 #include <filesystem>
@@ -19,6 +20,7 @@
 #include "app/report/plan_report.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "partition/plan/runtime_format.h"
 #include "partition/profile/read_profile.h"
 #include "partition/search/dot.h"
 #include "pipeline/host/computing_beats.h"
@@ -37,8 +39,9 @@ struct PlanCommandOptions {
   ScheduleOptions schedule;
   bool compare = false;
   std::string json_file, dot_file, antichains_file;
+  std::string runtime, runtime_file;
 
-  std::vector<std::string> outputs() const { return {json_file, dot_file, antichains_file}; }
+  std::vector<std::string> outputs() const { return {json_file, dot_file, antichains_file, runtime_file}; }
 };
 
 void check(const PlanCommandOptions& o) {
@@ -46,6 +49,9 @@ void check(const PlanCommandOptions& o) {
   if (o.compare && !o.planning.plan_file.empty())
     throw Error("--compare makes a plan by every method, but --plan gives one", "leave out one of them",
                 ExitCode::usage);
+  if (o.runtime.empty() != o.runtime_file.empty())
+    throw Error("--for names the runtime that a plan is written for, and --out its file",
+                "give both or neither", ExitCode::usage);
   std::error_code ignored;
   if (o.schedule.schedule == planned_order) return;
   if (!is_training_policy(o.schedule.schedule) && std::filesystem::exists(o.schedule.schedule, ignored))
@@ -71,12 +77,13 @@ std::string draw_antichains(const Profile& profile, int64_t max_states) {
 void write_plan(const PlanCommandOptions& options, const Plan& plan, const Profile& profile) {
   write_output(options.json_file, to_json(plan, profile));
   if (!options.dot_file.empty()) write_output(options.dot_file, to_dot(plan, profile));
+  if (!options.runtime.empty()) write_output(options.runtime_file, plan_for(options.runtime, plan, profile));
 }
 
 void compare(const PlanCommandOptions& options, const Profile& profile, const PlanTask& task) {
   const Comparison comparison(profile, task);
   fmt::print("{}", comparison.str());
-  if (options.json_file.empty() && options.dot_file.empty()) return;
+  if (options.json_file.empty() && options.dot_file.empty() && options.runtime.empty()) return;
   write_plan(options, comparison.plan(task.method), profile);
 }
 
@@ -145,6 +152,16 @@ void add_plan(CLI::App& app) {
   add_output_option(command, "--dot", options->dot_file, "draw the network coloured by stage, for Graphviz");
   add_output_option(command, "--dot-antichains", options->antichains_file,
                     fmt::format("draw the antichain DAG, its first {} states", grouped(drawn_antichains)));
+  std::vector<std::string> runtimes;
+  for (const RuntimeFormat& runtime : runtime_formats())
+    runtimes.push_back(fmt::format("{} ({})", runtime.name, runtime.file));
+  check_name(
+      command.add_option("--for", options->runtime,
+                         fmt::format("write the plan for another runtime: {}", fmt::join(runtimes, ", "))),
+      "runtime", runtime_names())
+      ->type_name("NAME")
+      ->group("Output");
+  add_output_option(command, "--out", options->runtime_file, "the file for --for");
   command.callback([options] {
     settle_batch(options->network);
     run(*options);

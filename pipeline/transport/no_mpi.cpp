@@ -12,7 +12,8 @@ std::string mpi_library() { return "no MPI"; }
 
 MpiSession::MpiSession(double) {
   throw Error("this build has no MPI, so it can't be one of several processes",
-              "use --local N for ranks that are threads of one process, or build with -DANTICHAIN_MPI=ON",
+              "use --local N for ranks that are threads of one process; mpirun needs the native build "
+              "(-DANTICHAIN_MPI=ON)",
               ExitCode::usage);
 }
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # Makes the program without MPI (-DANTICHAIN_MPI=OFF) where CMake finds no MPI: its commands work on ranks
 # that are threads, and a start of several processes is refused in one sentence. What is compiled by the same
-# command in the build given is taken from there, so that little is left to compile.
+# command in the build given is taken from there, so that little is left to compile. A second folder keeps the
+# build, from which tests/scripts/wheel.sh makes a wheel.
 #
-#   tests/scripts/without_mpi.sh build
+#   tests/scripts/without_mpi.sh build [kept]
 set -euo pipefail
 full=$(realpath "$1")
 scripts=$(realpath "$(dirname "$0")")
@@ -21,9 +22,12 @@ run() {
 }
 
 # 1. The build: alike but for the option.
-build=$folder/build
+build=${2:-$folder/build}
+rm -rf "$build"  # what was taken from the other build has no list of its headers
+mkdir -p "$build"
+build=$(realpath "$build")
 of_full() { sed -n "s/^$1:[A-Z]*=//p" "$full/CMakeCache.txt"; }
-run "configure" cmake -S "$source" -B "$build" -G "$(of_full CMAKE_GENERATOR)" -DANTICHAIN_MPI=OFF \
+run "configure" cmake -S "$source" -B "$build" -G "$(of_full CMAKE_GENERATOR)" -DANTICHAIN_MPI=OFF -U 'SKBUILD*' \
   -DCMAKE_DISABLE_FIND_PACKAGE_MPI=ON -DANTICHAIN_TESTS=OFF -DANTICHAIN_CUDA=OFF \
   -DCMAKE_BUILD_TYPE="$(of_full CMAKE_BUILD_TYPE)" -DCMAKE_CXX_FLAGS="$(of_full CMAKE_CXX_FLAGS)" \
   -DCMAKE_CXX_COMPILER_LAUNCHER="$scripts/take_object.sh"
@@ -37,9 +41,9 @@ same_sources() {  # files that CMake wrote to compile several together list the 
     echo "$object"
   done
 }
-comm -12 <(commands "$full") <(commands "$build") | sed -n 's/.* -o \([^ ]*\) -c .*/\1/p' | same_sources >"$folder/alike"
-[ -s "$folder/alike" ] || failed "no file is compiled alike with MPI and without"
-export ANTICHAIN_ALIKE=$folder/alike ANTICHAIN_OBJECTS=$full
+comm -12 <(commands "$full") <(commands "$build") | sed -n 's/.* -o \([^ ]*\) -c .*/\1/p' | same_sources >"$build/alike"
+[ -s "$build/alike" ] || failed "no file is compiled alike with MPI and without"
+export ANTICHAIN_ALIKE=$build/alike ANTICHAIN_OBJECTS=$full
 run "build" cmake --build "$build" --target antichain_program --parallel "$(nproc)"
 if ldd "$build/antichain" "$build/libantichain.so" | grep -i mpi; then failed "it links MPI"; fi
 

@@ -1,0 +1,5 @@
+"""The one kind of error that this package raises on purpose."""
+
+
+class AntichainError(Exception):
+    """One sentence that says what is wrong, where, and what to do."""

@@ -1,0 +1,230 @@
+"""Profiles, plans and simulations as plain objects: what the program's JSON files say, numbers as numpy
+arrays.
+
+`data` is the file's content; docs/planning.md has the fields. Times are in seconds.
+"""
+
+import html
+import json
+import pathlib
+import shutil
+import subprocess
+import tempfile
+
+import numpy
+
+from antichain import program
+from antichain.error import AntichainError
+
+
+class JsonFile:
+    """A JSON file of the program, by its content."""
+
+    def __init__(self, data):
+        self.data = data
+
+    @classmethod
+    def read(cls, file):
+        try:
+            return cls(json.loads(pathlib.Path(file).read_text()))
+        except (OSError, ValueError) as problem:
+            raise AntichainError(f"can't read {file}: {problem}") from problem
+
+    def write(self, file):
+        pathlib.Path(file).write_text(self.text())
+
+    def text(self):
+        return json.dumps(self.data, indent=1) + "\n"
+
+
+def table(heads, rows):
+    def line(tag, cells):
+        return "<tr>" + "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells) + "</tr>"
+
+    return "<table>" + line("th", heads) + "".join(line("td", row) for row in rows) + "</table>"
+
+
+class Profile(JsonFile):
+    """The costs of every node of a network: a profile.json."""
+
+    def text(self):
+        """Returns the file with one line a node, so that two can be compared."""
+        head = json.dumps({key: value for key, value in self.data.items() if key != "nodes"})
+        lines = ",\n".join("  " + json.dumps(node) for node in self.data["nodes"])
+        return f'{head[:-1]},\n"nodes": [\n{lines}\n]}}\n'
+
+    @property
+    def names(self):
+        return [node["name"] for node in self.data["nodes"]]
+
+    def column(self, field):
+        """Returns a field of all nodes, such as "output_bytes"."""
+        return numpy.array([node[field] for node in self.data["nodes"]])
+
+    @property
+    def forward_s(self):
+        return self.column("forward_us") * 1e-6
+
+    @property
+    def backward_s(self):
+        return (self.column("backward_input_us") + self.column("backward_weight_us")) * 1e-6
+
+    def __repr__(self):
+        return (
+            f"Profile of {self.data['model']}: {len(self.names)} nodes, "
+            f"micro-batches of {self.data['microbatch']}, forward {self.forward_s.sum() * 1e3:.2f} ms, backward {self.backward_s.sum() * 1e3:.2f} ms"
+        )
+
+    def _repr_html_(self):
+        rows = zip(
+            self.names,
+            self.column("op"),
+            *(
+                numpy.round(column, 3)
+                for column in (
+                    self.forward_s * 1e3,
+                    self.backward_s * 1e3,
+                    self.column("output_bytes") / 2**20,
+                    self.column("param_bytes") / 2**20,
+                )
+            ),
+        )
+        return html.escape(repr(self)) + table(
+            ["node", "operator", "forward, ms", "backward, ms", "output, MiB", "parameters, MiB"], rows
+        )
+
+
+class Plan(JsonFile):
+    """A network cut into stages: a plan.json. `profile` is what it was made for."""
+
+    def __init__(self, data, profile=None):
+        super().__init__(data)
+        self.profile = profile
+
+    @property
+    def stages(self):
+        """Returns the names of each stage's nodes."""
+        return [stage["names"] for stage in self.data["stages"]]
+
+    def column(self, field):
+        """Returns a field of all stages, such as "memory_bytes"."""
+        return numpy.array([stage[field] for stage in self.data["stages"]])
+
+    @property
+    def compute_s(self):
+        return self.column("compute_ms") * 1e-3
+
+    @property
+    def step_s(self):
+        return self.data["step_ms"] * 1e-3
+
+    def __repr__(self):
+        return (
+            f"Plan for {self.data['model']}: {len(self.stages)} stages, method {self.data['method']}, "
+            f"predicted step {self.step_s * 1e3:.2f} ms"
+        )
+
+    def _repr_html_(self):
+        rows = (
+            (
+                stage["stage"],
+                ", ".join(map(str, stage["ranks"])),
+                f"{len(stage['names'])}: {stage['names'][0]} to {stage['names'][-1]}",
+                round(stage["forward_ms"], 3),
+                round(stage["backward_ms"], 3),
+                round(stage["memory_bytes"] / 2**20, 1),
+            )
+            for stage in self.data["stages"]
+        )
+        return html.escape(repr(self)) + table(
+            ["stage", "ranks", "nodes", "forward, ms", "backward, ms", "memory, MiB"], rows
+        )
+
+    def text_for(self, runtime):
+        """Returns the plan as another runtime reads it: "torch" (torch.distributed.pipelining), "deepspeed" or
+        "megatron". Throws AntichainError where that runtime can't cut so."""
+        with _files(self.profile, self) as files:
+            out = files.folder / "made"
+            program.run("plan", profile=files.profile, plan=files.plan, out=out, **{"for": runtime})
+            return out.read_text()
+
+    def _repr_svg_(self):
+        """Returns the network coloured by stage, drawn by Graphviz; None where that is absent."""
+        if self.profile is None or not shutil.which("dot"):
+            return None
+        with _files(self.profile, self) as files:
+            picture = files.folder / "plan.dot"
+            program.run("plan", profile=files.profile, plan=files.plan, dot=picture)
+            return subprocess.run(
+                ["dot", "-Tsvg", picture], capture_output=True, text=True, check=True
+            ).stdout
+
+
+class Simulation(JsonFile):
+    """A training step as it is predicted. Times of ranks are arrays."""
+
+    def __init__(self, data, page=""):
+        super().__init__(data)
+        self.page = page  # the timeline, for a browser
+
+    @property
+    def step_s(self):
+        return self.data["step_s"]
+
+    @property
+    def bubble_share(self):
+        return self.data["bubble_share"]
+
+    def column(self, field):
+        """Returns a field of all ranks, such as "busy_s" or "peak_memory_bytes"."""
+        return numpy.array(self.data[field])
+
+    def __repr__(self):
+        return (
+            f"Step of {self.data['model']} on {self.data['ranks']} ranks: {self.step_s * 1e3:.2f} ms, "
+            f"bubble share {100 * self.bubble_share:.1f} %"
+        )
+
+    def _repr_html_(self):
+        style = "width: 100%; height: 480px; border: 0"
+        return f'<iframe srcdoc="{html.escape(self.page)}" style="{style}"></iframe>'
+
+
+class _files:
+    """The files that the program reads, in a folder that is removed in the end."""
+
+    def __init__(self, profile, plan=None):
+        self.of = {"profile": profile, "plan": plan}
+
+    def __enter__(self):
+        self.held = tempfile.TemporaryDirectory()
+        self.folder = pathlib.Path(self.held.name)
+        for name, given in self.of.items():
+            if isinstance(given, JsonFile):
+                given.write(self.folder / f"{name}.json")
+                given = self.folder / f"{name}.json"
+            setattr(self, name, given)
+        return self
+
+    def __exit__(self, *_):
+        self.held.cleanup()
+
+
+def plan(profile, **options):
+    """Cuts a network into stages by `antichain plan`. `profile` is a Profile, or a file; options are those of
+    the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB")."""
+    with _files(profile) as files:
+        out = files.folder / "made.json"
+        program.run("plan", profile=files.profile, json=out, **options)
+        return Plan(
+            json.loads(out.read_text()), profile if isinstance(profile, Profile) else Profile.read(profile)
+        )
+
+
+def simulate(profile, plan=None, **options):
+    """Predicts a training step by `antichain simulate`, of a Plan (or a file), or of the plan that the
+    command makes itself: simulate(profile, plan, schedule="1f1b", microbatches=16)."""
+    with _files(profile, plan) as files:
+        out, page = files.folder / "made.json", files.folder / "made.html"
+        program.run("simulate", profile=files.profile, plan=files.plan, json=out, html=page, **options)
+        return Simulation(json.loads(out.read_text()), page.read_text())

@@ -1,0 +1,95 @@
+"""Captures a module, by whichever way this version of PyTorch has, and makes sure that the record is true: it
+is run again, with the same random numbers, and has to give what the module gives."""
+
+import copy
+import os
+import traceback
+
+import torch
+
+from antichain.error import AntichainError
+from antichain.pytorch import capture_export, capture_fx
+from antichain.pytorch.calls import Call, replay
+from antichain.pytorch.normalise import flat, normalise
+
+# A replay makes the same calls, but for those in place and the copies between them; so it differs by the
+# rounding of other kernels at most.
+TOLERANCE = 1e-4
+
+
+def example_images(example_inputs):
+    """Returns the one input of a model: a tensor, or a sequence that has one."""
+    inputs = list(example_inputs) if isinstance(example_inputs, (tuple, list)) else [example_inputs]
+    if len(inputs) != 1 or not isinstance(inputs[0], torch.Tensor) or not inputs[0].is_floating_point():
+        raise AntichainError(
+            f"a model has one input, a tensor of floating-point numbers, but example_inputs has "
+            f"{[getattr(i, 'dtype', type(i).__name__) for i in inputs]}"
+        )
+    if inputs[0].dim() < 2:
+        raise AntichainError(
+            f"example_inputs has the shape {tuple(inputs[0].shape)}, but its first axis is the samples "
+            "and a sample has one at least"
+        )
+    return inputs[0].detach().cpu().float()
+
+
+def _said(problem):
+    if "DataDependent" in type(problem).__name__:
+        return (
+            "the numbers of a tensor decide what is computed next, but a model has to compute the same for all "
+            "inputs"
+        )
+    return f"{type(problem).__name__}: {(str(problem).strip().splitlines() or [''])[0]}"
+
+
+def _users_line(problem):
+    """Returns " at net.py:12", the last line of the user's code that led to an error."""
+    ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, os.path.dirname(__file__)))
+    lines = [
+        f" at {os.path.basename(frame.filename)}:{frame.lineno}"
+        for frame in traceback.extract_tb(problem.__traceback__)
+        if not frame.filename.startswith(ours)
+    ]
+    return lines[-1] if lines else ""
+
+
+def capture(module, images):
+    """Returns the Captured of a module in training mode, and the copy of the module that it is of."""
+    module = copy.deepcopy(module).cpu().float().train()
+    by_export = hasattr(torch, "export") and tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 6)
+    way, name = (capture_export, "torch.export") if by_export else (capture_fx, "torch.fx")
+    with torch.random.fork_rng(devices=[]):
+        try:
+            graph, tensors = way.capture(module, images.clone())
+            captured = normalise(graph, tensors, f"{name} of torch {torch.__version__}")
+        except AntichainError:
+            raise
+        except Exception as problem:
+            raise AntichainError(
+                f"{name} can't record the model{_users_line(problem)}: {_said(problem)}"
+            ) from problem
+    if not captured.outputs:
+        raise AntichainError("the model returns no tensor")
+    return captured, module
+
+
+def check(module, captured, images):
+    """Throws AntichainError unless the record gives what the module gives."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        torch.manual_seed(0)
+        expected = flat(module(images.clone()))
+        torch.manual_seed(0)
+        again = {
+            id(call): value
+            for call, value in replay(captured.calls, captured.tensors, {"images": images})
+            if any(call is output for output in captured.outputs)
+        }
+    for output, tensor in zip(captured.outputs, expected):
+        if isinstance(output, Call) and not torch.allclose(
+            again[id(output)], tensor, TOLERANCE, TOLERANCE, equal_nan=True
+        ):
+            raise AntichainError(
+                f"what was recorded of the model gives other numbers than the model itself, by up to "
+                f"{(again[id(output)] - tensor).abs().max():.2g}; it may change a tensor in place through a view "
+                "or draw random numbers otherwise than by dropout"
+            )

@@ -1,0 +1,67 @@
+"""Records what a module computes by torch.export, as torch 2.6 and later have it.
+
+The exported program calls operators of ATen. Parameters and buffers are inputs of the program.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import re
+import warnings
+
+import torch
+
+from antichain.pytorch.calls import Kind, Tensor, Where
+
+
+def _where(node):
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    path, kind = stack[-1] if stack else ("", "")
+    kind = kind if isinstance(kind, str) else f"{kind.__module__}.{kind.__qualname__}"
+    ours = os.path.dirname(torch.__file__) + os.sep
+    lines = [
+        f"{os.path.basename(file)}:{line}"
+        for file, line in re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
+        if not file.startswith(ours)
+    ]
+    return Where(path, kind.split(".")[-1], kind.startswith("torch.nn"), lines[-1] if lines else "")
+
+
+def capture(module, example):
+    """Returns a graph and the tensors that it uses, as capture_fx.capture does."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # what goes wrong is in the exception, too
+    try:
+        with contextlib.redirect_stderr(io.StringIO()), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            program = torch.export.export(module, (example,))
+    finally:
+        logging.disable(before)
+    signature = program.graph_signature
+    of_kind = {
+        Kind.parameter: signature.inputs_to_parameters,
+        Kind.buffer: signature.inputs_to_buffers,
+        Kind.constant: signature.inputs_to_lifted_tensor_constants,
+    }
+    named = {node: (kind, name) for kind, names in of_kind.items() for node, name in names.items()}
+    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    tensors = {}
+    results = set(signature.user_outputs)
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        shape = tuple(value.shape) if isinstance(value, torch.Tensor) else None
+        if node.op == "placeholder":
+            kind, name = named.get(node.name, (Kind.input, "images"))
+            if kind is not Kind.input:
+                tensors[name] = {**program.constants, **buffers, **parameters}[name]
+            node.meta["tensor"] = Tensor(name, kind, shape)
+        elif node.op == "output":
+            # Buffers that training changes come before what the model returns.
+            node.args = (tuple(n for n in node.args[0] if getattr(n, "name", None) in results),)
+        else:
+            node.meta["where"] = _where(node)
+            if shape is not None:
+                node.meta["shape"] = shape
+                node.meta["floating"] = value.is_floating_point()
+    return program.graph, tensors

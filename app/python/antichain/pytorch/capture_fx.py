@@ -1,0 +1,212 @@
+"""Records what a module computes by torch.fx, as torch 1.13 has it.
+
+The module runs on real tensors, in training mode. Every proxy knows its value, so that shapes are numbers:
+what the user's code computes from them (x.size(0), x.shape[2] // 2, loops, conditions) is done while it runs
+and leaves no node. The modules of torch.nn are entered, too, so the record has functions and methods only.
+
+Reed, DeVito, He, Ussery & Ansel, "torch.fx: Practical Program Capture and Transformation for Deep Learning in
+Python", MLSys 2022.
+"""
+
+import operator
+import os
+import sys
+
+import torch
+import torch.fx
+
+from antichain.error import AntichainError
+from antichain.pytorch.calls import Kind, Tensor, Where, map_leaves
+
+# Methods that return no tensor and say nothing about the numbers in it.
+ABOUT_SHAPES = {
+    "size",
+    "dim",
+    "ndimension",
+    "numel",
+    "nelement",
+    "stride",
+    "element_size",
+    "is_contiguous",
+    "is_floating_point",
+    "is_complex",
+    "get_device",
+    "type",
+    "storage_offset",
+}
+
+
+class ValueProxy(torch.fx.Proxy):
+    """A proxy that knows the tensor that it stands for, and passes for a tensor in the user's
+    isinstance()."""
+
+    __class__ = property(lambda self: torch.Tensor)
+
+    def __init__(self, node, tracer, value):
+        torch.fx.Proxy.__init__(self, node, tracer)
+        self.value = value
+
+    def __getattr__(self, name):
+        if name == "value":
+            raise AttributeError(name)
+        found = getattr(self.value, name)
+        if isinstance(found, torch.Tensor):
+            return self.tracer.create_proxy("call_function", getattr, (self, name), {})
+        if callable(found):
+            return lambda *args, **kwargs: self.tracer.create_proxy(
+                "call_method", name, (self, *args), kwargs
+            )
+        return found
+
+    def __len__(self):
+        return len(self.value)
+
+    def __iter__(self):
+        return (self[i] for i in range(len(self.value)))
+
+    def _number(self, *_):
+        self.tracer.refuse("the numbers of a tensor decide what is computed next")
+
+    __bool__ = __int__ = __float__ = __index__ = _number
+    __setitem__ = lambda self, key, value: self.tracer.refuse("an assignment to a part of a tensor")
+
+
+def _in_place(function):
+    return lambda self, other: self.tracer.create_proxy("call_function", function, (self, other), {})
+
+
+for _name in ("iadd", "isub", "imul", "itruediv"):
+    setattr(ValueProxy, f"__{_name}__", _in_place(getattr(operator, _name)))
+
+
+class Tracer(torch.fx.Tracer):
+    def __init__(self, module, example):
+        super().__init__()
+        self.example = example
+        self.names = {id(t): name for name, t in [*module.named_parameters(), *module.named_buffers()]}
+        self.modules = {id(m): name for name, m in module.named_modules()}
+        self.stack = [("", type(module))]
+        self.parameters = {}
+        self.tensors = {}  # by name, of those that the graph uses
+
+    def refuse(self, what):
+        raise AntichainError(f"{what} ({self.here()}), but a model has to compute the same for all inputs")
+
+    def here(self):
+        path, kind = self.stack[-1]
+        frame = sys._getframe(1)
+        ours = tuple(os.path.dirname(file) + os.sep for file in (torch.__file__, __file__))
+        while frame and frame.f_code.co_filename.startswith(ours):
+            frame = frame.f_back
+        line = f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame else ""
+        return Where(path, kind.__name__, kind.__module__.startswith("torch.nn"), line)
+
+    def is_leaf_module(self, module, path):
+        return False
+
+    def path_of_module(self, module):
+        if id(module) not in self.modules:
+            self.refuse(f"the module {type(module).__name__} is made while the model runs")
+        return self.modules[id(module)]
+
+    def call_module(self, module, forward, args, kwargs):
+        self.stack.append((self.path_of_module(module), type(module)))
+        try:
+            return forward(*args, **kwargs)
+        finally:
+            self.stack.pop()
+
+    # What a module's attribute is: parameters become proxies, and everything else stays what it is.
+    def getattr(self, name, value, cache):
+        if isinstance(value, torch.nn.Parameter) and id(value) in self.names:
+            return self.parameter(value)
+        return value
+
+    def parameter(self, value):
+        if id(value) not in self.parameters:
+            self.parameters[id(value)] = ValueProxy(self.tensor(self.names[id(value)], value), self, value)
+        return self.parameters[id(value)]
+
+    def tensor(self, name, value):
+        kind = (
+            Kind.parameter
+            if isinstance(value, torch.nn.Parameter)
+            else (Kind.constant if name.startswith("constant.") else Kind.buffer)
+        )
+        self.tensors[name] = value
+        node = self.create_node("get_attr", name, (), {})
+        node.meta["tensor"] = Tensor(name, kind, tuple(value.shape))
+        return node
+
+    def create_arg(self, a):
+        if isinstance(a, torch.fx.Proxy):
+            return a.node
+        if isinstance(a, torch.Tensor):
+            if isinstance(a, torch.nn.Parameter) and id(a) not in self.names:
+                self.refuse("a parameter is not one of the model's")
+            if id(a) not in self.names:
+                self.names[id(a)] = f"constant.{len(self.tensors)}"
+            return self.tensor(self.names[id(a)], a)
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
+            return tuple(map(self.create_arg, a))
+        if isinstance(a, (torch.device, torch.dtype, torch.memory_format, torch.layout)):
+            return a
+        return super().create_arg(a)
+
+    def create_args_for_root(self, function, is_module, concrete_args=None):
+        node = self.create_node("placeholder", "images", (), {})
+        node.meta["tensor"] = Tensor("images", Kind.input, tuple(self.example.shape))
+        return function, [self.root, ValueProxy(node, self, self.example)]
+
+    def with_value(self, node, value):
+        node.meta["where"] = self.here()
+        if isinstance(value, torch.Tensor):
+            node.meta["shape"] = tuple(value.shape)
+        return ValueProxy(node, self, value)
+
+    def create_proxy(self, kind, target, args, kwargs, *_, **__):
+        values, named = map_leaves(_value, (args, kwargs))
+        if kind == "call_method":
+            result = getattr(values[0], target)(*values[1:], **named)
+        else:
+            result = target(*values, **named)
+        if not _has_tensor(result):
+            if target in ABOUT_SHAPES or target is getattr:
+                return result
+            self.refuse(f"'{getattr(target, '__name__', target)}' makes a number of a tensor")
+        node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)))
+        if isinstance(result, torch.Tensor):
+            return self.with_value(node, result)
+        whole = self.with_value(node, result)
+        return tuple(
+            (
+                self.with_value(
+                    self.create_node("call_function", operator.getitem, (whole.node, i), {}), part
+                )
+                if isinstance(part, torch.Tensor)
+                else part
+            )
+            for i, part in enumerate(result)
+        )
+
+
+def _value(leaf):
+    return leaf.value if isinstance(leaf, torch.fx.Proxy) else leaf
+
+
+def _has_tensor(value):
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, (tuple, list)) and any(isinstance(v, torch.Tensor) for v in value)
+    )
+
+
+def capture(module, example):
+    """Returns a graph, and the tensors that it uses, by name.
+
+    Each node has in `meta` the Tensor that it is ("tensor"), or where it was made ("where") and the shape of
+    its result ("shape"), where that is one tensor. The module's buffers change as they do in training.
+    """
+    tracer = Tracer(module, example)
+    with torch.no_grad():
+        graph = tracer.trace(module)
+    return graph, tracer.tensors

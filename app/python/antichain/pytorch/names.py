@@ -1,0 +1,65 @@
+"""Names for calls.
+
+A call with parameters has the path of its module, so that its parameters have the names of the state_dict. So
+has a call of a module of torch.nn without parameters. What the user's own code calls has its module's path
+and the function's name: "layer1.0.add".
+"""
+
+from antichain.error import AntichainError
+from antichain.pytorch.calls import Kind, Tensor, references
+
+
+class Names:
+    """Gives out names, each once: "relu", "relu_1", "relu_2"."""
+
+    def __init__(self, taken=()):
+        self.uses = {name: 1 for name in taken}
+
+    def unique(self, name):
+        while True:
+            uses = self.uses.get(name, 0)
+            self.uses[name] = uses + 1
+            if uses == 0:
+                return name
+            name, last = f"{name}_{uses}", name
+            if name not in self.uses:
+                self.uses[name] = 1
+                return name
+            name = last
+
+
+def parameters(call):
+    return [r for r in references(call) if isinstance(r, Tensor) and r.kind is Kind.parameter]
+
+
+def owner(call):
+    """Returns the path of the module whose parameters a call uses: of "layer1.0.conv1.weight",
+    "layer1.0.conv1".
+
+    A parameter that has no such name ("features.1.0.layer_scale") is its own owner.
+    """
+    names = [parameter.name for parameter in parameters(call)]
+    paths = {name.rpartition(".")[0] for name in names if name.endswith((".weight", ".bias"))}
+    if names and len(paths) != 1:
+        return names[0] if len(names) == 1 else None
+    return paths.pop() if paths else None
+
+
+def name_calls(calls, taken):
+    """Sets the name of each call. Throws where two calls use the same parameter."""
+    users = {}
+    for call in calls:
+        for parameter in parameters(call):
+            first = users.setdefault(parameter.name, call)
+            if first is not call:
+                raise AntichainError(
+                    f"the parameter {parameter.name} is used twice ({first.where}; then by '{call.key}', "
+                    f"{call.where}), but each use has parameters of its own; make a module for each use"
+                )
+    owners = {id(call): owner(call) for call in calls}
+    names = Names([*taken, *filter(None, set(owners.values()))])
+    for call in calls:
+        where = call.where
+        own = where.module and (where.standard or where.module.split(".")[-1] == call.key)
+        path = where.module if own else ".".join(filter(None, (where.module, call.key)))
+        call.name = owners[id(call)] or names.unique(path)

@@ -1,0 +1,149 @@
+"""Makes calls (calls.py) of a captured graph: the same calls, whichever way it was captured.
+
+* Operators, methods and functions become plain functions, known by their names.
+* A call that works in place becomes one that does not. Who reads the changed tensor later reads the new one.
+* Conversions between floating-point types and copies are left out.
+"""
+
+import collections
+import inspect
+import operator
+
+import torch
+
+from antichain.error import AntichainError
+from antichain.pytorch.calls import Call, Captured, map_leaves
+
+OPERATORS = {
+    "iadd": operator.add,
+    "isub": operator.sub,
+    "imul": operator.mul,
+    "itruediv": operator.truediv,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "truediv": operator.truediv,
+}
+# Functions of other names that do the same as these.
+SAME = {
+    "truediv": "div",
+    "multiply": "mul",
+    "subtract": "sub",
+    "divide": "div",
+    "concat": "cat",
+    "concatenate": "cat",
+    "__add__": "add",
+    "__mul__": "mul",
+    "true_divide": "div",
+    "feature_dropout": "dropout2d",
+    "moveaxis": "movedim",
+    "swapaxes": "transpose",
+    "swapdims": "transpose",
+    "unsafe_chunk": "chunk",
+    "unsafe_split": "split",
+    "split_with_sizes": "split",
+    "_unsafe_view": "view",
+}
+COPIES = {"contiguous", "clone", "alias", "lift_fresh_copy", "detach_copy"}
+CONVERSIONS = {"to", "float", "double", "type", "type_as", "_to_copy", "to_copy"}
+
+
+def _named(function, args, kwargs):
+    """Returns args and kwargs with all but the first argument by name, where the function's names are
+    known."""
+    if hasattr(function, "_schema"):
+        names = [a.name for a in function._schema.arguments]
+    elif inspect.isfunction(function):
+        parameters = inspect.signature(function).parameters
+        names = (
+            []
+            if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values())
+            else [*parameters]
+        )
+    else:
+        names = []
+    if not names:
+        return args, kwargs
+    kwargs = {**kwargs, **dict(zip(names[1:], args[1:]))}
+    if not args:
+        return (kwargs.pop(names[0]),), kwargs
+    return args[:1], kwargs
+
+
+def _pure(node, where):
+    """Returns the name and the function of a node, and whether the node works in place."""
+    target = node.target
+    if node.op == "call_method":
+        name, home = target, torch.Tensor
+    elif hasattr(target, "_schema"):  # torch.ops.aten.relu_.default
+        name, home = target._schema.name.split("::")[1], torch.ops.aten
+    else:
+        name, home = target.__name__, None
+    if target in (operator.iadd, operator.isub, operator.imul, operator.itruediv):
+        return name[1:], OPERATORS[name], True
+    in_place = name.endswith("_") and not name.endswith("__")
+    if home is None:
+        if in_place and hasattr(torch, name[:-1]):
+            return name[:-1], getattr(torch, name[:-1]), True
+        return name, target, in_place
+    pure = name[:-1] if in_place else name
+    function = getattr(home, pure, None)
+    if hasattr(target, "_schema"):  # not every operator in place has the same overload as the one that is not
+        function = getattr(function, target._overloadname, None) or getattr(torch.Tensor, pure, None)
+    if function is None:
+        raise AntichainError(
+            f"'{name}' ({where}) has no form that leaves its input alone; compute a new tensor"
+        )
+    return pure, function, in_place
+
+
+def normalise(graph, tensors, made_by):
+    """Returns what was captured (Captured), from a graph as capture_fx.capture and capture_export.capture
+    give it."""
+    now = {}  # the Call or Tensor that a node of the graph stands for, once everything before was done
+    nodes_of = collections.defaultdict(list)  # the other way round, by id
+    calls = []
+    outputs = None
+
+    def stands_for(node, value):
+        now[node] = value
+        nodes_of[id(value)].append(node)
+
+    def latest(leaf):
+        return now[leaf] if isinstance(leaf, torch.fx.Node) else leaf
+
+    for node in graph.nodes:
+        if node.op == "output":
+            outputs = flat(map_leaves(latest, node.args[0]))
+            continue
+        if "tensor" in node.meta:
+            stands_for(node, node.meta["tensor"])
+            continue
+        where = node.meta["where"]
+        key, function, in_place = _pure(node, where)
+        args, kwargs = _named(function, *map_leaves(latest, (node.args, node.kwargs)))
+        in_place = kwargs.pop("inplace", False) or in_place
+        key = SAME.get(key, key)
+        shape = node.meta.get("shape")
+        if key in COPIES or key in CONVERSIONS and node.meta.get("floating", True) and args[0].shape == shape:
+            stands_for(node, args[0])
+            continue
+        if key == "view":  # of a tensor of which a copy was left out
+            function = torch.Tensor.reshape
+            args, kwargs = (*args, *kwargs.values()), {}
+        call = Call(key, function, args, kwargs, where, shape)
+        calls.append(call)
+        stands_for(node, call)
+        if in_place:
+            for reader in nodes_of.pop(id(args[0])):
+                stands_for(reader, call)
+    return Captured(calls, outputs, tensors, made_by)
+
+
+def flat(output):
+    """Returns the tensors of what the model returns. The model's own output comes first."""
+    if isinstance(output, dict):
+        return [tensor for value in output.values() for tensor in flat(value)]
+    if isinstance(output, (tuple, list)):
+        return [tensor for value in output for tensor in flat(value)]
+    return [] if output is None else [output]

@@ -1,0 +1,228 @@
+"""Makes nodes of graph.json of calls. The table of functions is operators.py; here is what its rows have at
+hand.
+
+A Value is a tensor as the user's code sees it: a node's output, and the order in which its axes are read. So
+a permutation costs nothing until an operator needs the axes in their order: a LayerNorm or a Linear over the
+last axis of N x H x W x C works on the N x C x H x W that is stored.
+"""
+
+import dataclasses
+import inspect
+import math
+
+from antichain.error import AntichainError
+from antichain.pytorch.calls import Call, Kind, Tensor, map_references, references
+from antichain.pytorch.names import Names
+
+
+class Unsupported(Exception):
+    """What a row of the table can't translate: "max_pool2d with dilation 2". The caller says where it is."""
+
+
+@dataclasses.dataclass
+class Node:
+    """A node of graph.json."""
+
+    name: str
+    op: str
+    inputs: list
+    options: dict
+    where: object
+    shape: tuple  # of the output, with the samples
+    call: Call = None  # whose result it computes, its axes read in `order`
+    order: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Value:
+    node: str
+    stored: tuple  # the shape of the node's output
+    order: tuple  # axis i is the output's axis order[i]
+
+    @property
+    def shape(self):
+        return tuple(self.stored[axis] for axis in self.order)
+
+    @property
+    def rank(self):
+        return len(self.stored)
+
+    @property
+    def plain(self):
+        return self.order == tuple(range(self.rank))
+
+    def axis(self, axis):
+        """Returns which axis of the node's output an axis is."""
+        return self.order[axis]
+
+    def permuted(self, order):
+        return Value(self.node, self.stored, tuple(self.order[axis] for axis in order))
+
+
+@dataclasses.dataclass(frozen=True)
+class Expanded:
+    """A value that is repeated along axes of extent 1."""
+
+    of: Value
+    shape: tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Padded:
+    """An image with zeros around it, for the convolution that follows."""
+
+    of: Value
+    before: tuple  # rows, columns
+    after: tuple
+    shape: tuple
+
+
+@dataclasses.dataclass(frozen=True)
+class Noise:
+    """Random numbers of stochastic depth: 1 with probability `kept`, else 0; then divided by `divided`."""
+
+    shape: tuple
+    kept: float = None
+    divided: float = None
+
+
+def natural(rank):
+    return tuple(range(rank))
+
+
+class Translation:
+    """The nodes made so far, and the call that is being translated. Rows of the table call its methods."""
+
+    def __init__(self, batch, names):
+        self.batch = batch
+        self.names = names
+        self.nodes = []
+        self.made = set()  # the nodes' names
+        self.parameters = []  # names of those that nodes have
+        self.buffers = []
+        self.call = None
+        self.plain_forms = {}
+
+    def emit(self, op, inputs, shape, options=None, order=None, helper=False):
+        """Adds a node and returns its value, its axes read in `order`. The first node that is no helper has
+        the call's name, and so the call's parameters."""
+        call = self.call
+        mine = not helper and call.name not in self.made
+        name = call.name if mine else self.names.unique(f"{call.name}.{op}")
+        self.made.add(name)
+        self.nodes.append(Node(name, op, [x.node for x in inputs], options or {}, call.where, tuple(shape)))
+        return Value(name, tuple(shape), tuple(order or natural(len(shape))))
+
+    def same_shape(self, op, x, options=None):
+        """Adds a node that works on every number by itself."""
+        return self.emit(op, [x], x.stored, options, x.order)
+
+    def plain(self, x):
+        """Returns x with its axes stored in their order."""
+        if x.plain:
+            return x
+        if (x.node, x.order) not in self.plain_forms:
+            self.plain_forms[x.node, x.order] = self.emit(
+                "permute", [x], x.shape, {"order": list(x.order)}, helper=True
+            )
+        return self.plain_forms[x.node, x.order]
+
+    def reshape(self, x, shape, helper=False):
+        """Returns x in another shape, with the samples first."""
+        shape = tuple(shape)
+        if shape == x.shape:
+            return x
+        if not shape or shape[0] != self.batch or x.shape[0] != self.batch:
+            raise Unsupported(f"a reshape of {x.shape} to {shape}, which mixes samples,")
+        if len(shape) > 5:
+            raise Unsupported(f"a tensor of {len(shape)} axes (there are at most 5)")
+        if len(shape) == 1:
+            raise Unsupported("a tensor of one number a sample without an axis for it")
+        x = self.plain(x)
+        if len(shape) == 2 and x.rank == 4:
+            return self.emit("flatten", [x], shape, helper=helper)
+        return self.emit("reshape", [x], shape, {"shape": list(shape[1:])}, helper=helper)
+
+    def image(self, x, axis):
+        """Returns x as N x C x H x W with C for the axis, and a function that brings such an image back."""
+        order = (0, axis, *(a for a in range(1, x.rank) if a != axis))
+        if x.rank == 4 and x.order[axis] == 1:
+            return Value(x.node, x.stored, natural(4)), lambda y: Value(y.node, y.stored, x.order)
+        moved = x.permuted(order)
+        rest = moved.shape[2:]
+        flat = rest if len(rest) == 2 else (math.prod(rest), 1)
+        image = (
+            self.plain(moved)
+            if len(rest) == 2
+            else self.reshape(moved, (*moved.shape[:2], *flat), helper=True)
+        )
+        back = tuple(order.index(a) for a in range(x.rank))
+
+        def restored(y):
+            if len(rest) != 2:
+                y = self.reshape(y, (*y.shape[:2], *rest), helper=True)
+            return y.permuted(back)
+
+        return image, restored
+
+    def uses(self, *tensors):
+        """Notes that the call's node has these parameters or buffers."""
+        for t in tensors:
+            if isinstance(t, Tensor):
+                (self.parameters if t.kind is Kind.parameter else self.buffers).append(t.name)
+
+
+def parameter(t, what):
+    """Returns the shape of a weight, which must be a parameter as the module has it."""
+    if not isinstance(t, Tensor) or t.kind is not Kind.parameter:
+        raise Unsupported(
+            f"{what} that is {t if isinstance(t, Tensor) else 'computed'}, not a parameter of the model,"
+        )
+    return t.shape
+
+
+def translate(captured, names_taken, rows, operators):
+    """Returns the Translation of the calls, and the values of the outputs, in a list.
+
+    `rows` is the table: functions of a Translation and the call's arguments, by the call's key. `operators`
+    are the names of ours, for the error.
+    """
+    known = {}
+
+    def value_of(r):
+        return known[id(r)] if isinstance(r, Call) else images if r.kind is Kind.input else r
+
+    inputs = (
+        r for c in captured.calls for r in references(c) if isinstance(r, Tensor) and r.kind is Kind.input
+    )
+    first = next(inputs, None)
+    if first is None:
+        raise AntichainError("the model's output does not depend on its input")
+    images = Value("images", first.shape, natural(len(first.shape)))
+    t = Translation(first.shape[0], Names([*names_taken, *(c.name for c in captured.calls)]))
+    for call in captured.calls:
+        t.call = call
+        row = rows.get(call.key)
+        try:
+            if row is None:
+                raise Unsupported(f"'{call.key}'")
+            args, kwargs = map_references(value_of, (call.args, call.kwargs))
+            try:
+                inspect.signature(row).bind(t, *args, **kwargs)
+            except TypeError as problem:
+                raise Unsupported(f"'{call.key}' with these arguments ({problem})")
+            value = row(t, *args, **kwargs)
+        except Unsupported as problem:
+            raise AntichainError(
+                f"{problem} at node {call.name} ({call.where}) is not supported; the operators are "
+                f"{', '.join(operators)}"
+            ) from None
+        known[id(call)] = value
+        if (
+            isinstance(value, Value)
+            and t.nodes
+            and t.nodes[-1].name == value.node
+            and t.nodes[-1].call is None
+        ):
+            t.nodes[-1].call, t.nodes[-1].order = call, value.order
+    return t, [value_of(output) for output in captured.outputs]

@@ -1,0 +1,131 @@
+// Megatron-LM's pipeline layout has a letter for each transformer layer, E for the embedding before them and
+// L for what follows them, and a bar between stages. Stage s runs on rank s mod R.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <string_view>
+
+#include "framework/error.h"
+#include "partition/plan/runtime_format.h"
+
+namespace antichain {
+namespace {
+
+// The nodes of the modules LIST.0, LIST.1, … as indices into the profile, ascending.
+using Blocks = std::vector<std::vector<int>>;
+
+std::optional<int> number_of(std::string_view text) {
+  int number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+// Returns what each node is within its block: its name behind LIST.N, and its operator.
+std::vector<std::pair<std::string, std::string>> parts_of(const std::vector<int>& block, size_t list,
+                                                          const Profile& profile) {
+  std::vector<std::pair<std::string, std::string>> parts;
+  for (const int n : block) {
+    const std::string& name = profile.nodes[n].name;
+    parts.emplace_back(name.substr(std::min(name.find('.', list + 1), name.size())), profile.nodes[n].op);
+  }
+  return parts;
+}
+
+// Returns whether the blocks are alike and follow each other without other nodes in between.
+bool are_layers(const Blocks& blocks, size_t list, const Profile& profile) {
+  if (blocks.size() < 2 || blocks[0].empty()) return false;
+  int next = blocks[0][0];
+  for (const std::vector<int>& block : blocks) {
+    if (parts_of(block, list, profile) != parts_of(blocks[0], list, profile)) return false;
+    for (const int n : block)
+      if (n != next++) return false;
+  }
+  return true;
+}
+
+// Returns the list of equal modules that has most of the nodes. Throws Error when none has half of them.
+Blocks transformer_layers(const Profile& profile) {
+  std::map<std::string, std::map<int, std::vector<int>>> lists;
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    const std::string& name = profile.nodes[n].name;
+    for (size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
+      const size_t end = std::min(name.find('.', at + 1), name.size());
+      if (const auto number = number_of(std::string_view(name).substr(at + 1, end - at - 1)))
+        lists[name.substr(0, at)][*number].push_back(int(n));
+    }
+  }
+  Blocks largest;
+  size_t most = profile.nodes.size() / 2;
+  for (const auto& [list, numbered] : lists) {
+    Blocks blocks;
+    for (const auto& [number, nodes] : numbered)
+      if (number == int(blocks.size())) blocks.push_back(nodes);
+    if (blocks.size() != numbered.size() || !are_layers(blocks, list.size(), profile)) continue;
+    const size_t nodes = blocks.size() * blocks[0].size();
+    if (nodes > most) most = nodes, largest = blocks;
+  }
+  if (largest.empty())
+    throw Error(fmt::format("Megatron-LM's layout counts equal transformer layers, but {} has no list of "
+                            "equal modules that is most of it",
+                            profile.model),
+                "write the plan for another runtime");
+  return largest;
+}
+
+void check_round_robin(const Plan& plan) {
+  std::set<std::vector<int>> groups;
+  for (const PlanStage& stage : plan.stages) groups.insert(stage.ranks);
+  for (size_t s = 0; s < plan.stages.size(); ++s)
+    if (plan.stages[s].ranks != plan.stages[s % groups.size()].ranks)
+      throw Error(fmt::format("Megatron-LM gives stage s to rank s mod {}, but this plan has stage {} on "
+                              "rank {} and stage {} on rank {}",
+                              groups.size(), s % groups.size(), plan.stages[s % groups.size()].ranks[0], s,
+                              plan.stages[s].ranks[0]),
+                  "plan for a schedule with one stage a rank, or for interleaved");
+}
+
+// Throws Error where a node from `begin` on, before `end`, is not in the stage.
+void check_in_stage(const Profile& profile, const std::vector<int>& stage_of, int begin, int end, int stage,
+                    const char* what) {
+  for (int n = begin; n < end; ++n)
+    if (profile.nodes[n].role != Role::input && stage_of[n] != stage)
+      throw Error(fmt::format("Megatron-LM has {} in stage {}, but this plan has {} in stage {}", what, stage,
+                              profile.nodes[n].name, stage_of[n]),
+                  "cut between transformer layers (--method handsplit --cuts)");
+}
+
+std::string times(char letter, int count) {
+  if (count == 0) return "";
+  return count == 1 ? std::string(1, letter) : fmt::format("{}*{}", letter, count);
+}
+
+}  // namespace
+
+std::string layer_layout(const Plan& plan, const Profile& profile) {
+  check_round_robin(plan);
+  const Blocks blocks = transformer_layers(profile);
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  const int last = int(plan.stages.size()) - 1;
+  check_in_stage(profile, stage_of, 0, blocks[0][0], 0, "what precedes the transformer layers");
+  check_in_stage(profile, stage_of, blocks.back().back() + 1, int(profile.nodes.size()), last,
+                 "what follows the transformer layers");
+  std::vector<int> layers(plan.stages.size());
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    const int stage = stage_of[blocks[b][0]];
+    check_in_stage(profile, stage_of, blocks[b][0], blocks[b].back() + 1, stage,
+                   fmt::format("transformer layer {}", b).c_str());
+    ++layers[stage];
+  }
+  std::vector<std::string> stages;
+  for (int s = 0; s <= last; ++s)
+    stages.push_back((s == 0 ? "E" : "") + times('t', layers[s]) + (s == last ? "L" : ""));
+  return fmt::format("{}\n", fmt::join(stages, "|"));
+}
+
+}  // namespace antichain

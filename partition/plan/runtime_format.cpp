@@ -1,0 +1,50 @@
+#include "partition/plan/runtime_format.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+
+#include "framework/error.h"
+
+namespace antichain {
+namespace {
+
+constexpr std::array<RuntimeFormat, 3> runtimes = {{
+    {"torch", "torch.distributed.pipelining", "its split points", split_points},
+    {"deepspeed", "DeepSpeed", "the parts of its PipelineModule", layer_parts},
+    {"megatron", "Megatron-LM", "its --pipeline-model-parallel-layout", layer_layout},
+}};
+
+void check_equal_replicas(const Plan& plan, const RuntimeFormat& runtime) {
+  const size_t ranks = plan.stages[0].ranks.size();
+  for (size_t s = 1; s < plan.stages.size(); ++s)
+    if (plan.stages[s].ranks.size() != ranks)
+      throw Error(
+          fmt::format("stage 0 has {} ranks and stage {} has {}, but {} replicates the whole pipeline", ranks,
+                      s, plan.stages[s].ranks.size(), runtime.title),
+          "plan with --replicas off");
+}
+
+}  // namespace
+
+std::span<const RuntimeFormat> runtime_formats() { return runtimes; }
+
+std::vector<std::string> runtime_names() {
+  std::vector<std::string> names;
+  for (const RuntimeFormat& runtime : runtimes) names.push_back(runtime.name);
+  return names;
+}
+
+std::string plan_for(const std::string& name, const Plan& plan, const Profile& profile) {
+  validate(plan, profile);
+  const auto runtime = std::ranges::find(runtimes, name, &RuntimeFormat::name);
+  if (runtime == runtimes.end())
+    throw Error(fmt::format("there is no format for the runtime {}", name),
+                fmt::format("choose {}", fmt::join(runtime_names(), ", ")), ExitCode::usage);
+  check_equal_replicas(plan, *runtime);
+  return runtime->text(plan, profile);
+}
+
+}  // namespace antichain

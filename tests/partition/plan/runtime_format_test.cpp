@@ -1,0 +1,181 @@
+// A plan is written as another runtime reads it, or refused where that runtime can't cut so.
+#include "partition/plan/runtime_format.h"
+
+#include <nlohmann/json.hpp>
+
+#include "tests/partition/networks.h"
+
+namespace antichain {
+namespace {
+
+using namespace test;
+using nlohmann::json;
+
+// A ModuleNet is a profile whose nodes are named as a PyTorch model's modules.
+struct ModuleNet {
+  ModuleNet() {
+    profile.model = "net";
+    images = add_input(profile);
+    labels = add_input(profile);
+  }
+  int node(const std::string& name, std::vector<int> inputs, int64_t param_bytes = 0,
+           std::vector<std::string> absorbed = {}) {
+    const int n = add(profile, std::move(inputs));
+    profile.nodes[n].name = name;
+    profile.nodes[n].op = name.substr(name.rfind('.') + 1);
+    profile.nodes[n].cost.param_bytes = param_bytes;
+    profile.nodes[n].absorbed = std::move(absorbed);
+    return n;
+  }
+  int layer(const std::string& name, std::vector<int> inputs, std::vector<std::string> absorbed = {}) {
+    return node(name, std::move(inputs), 8, std::move(absorbed));
+  }
+  void loss(int logits) { profile.nodes[node("loss", {logits, labels})].role = Role::loss; }
+
+  // Returns the plan whose stages begin at these nodes.
+  Plan cut(const std::vector<std::string>& firsts, std::vector<std::vector<int>> ranks = {}) const {
+    Plan plan;
+    plan.model = profile.model;
+    plan.stages.resize(firsts.size() + 1);
+    size_t stage = 0;
+    for (int n = 0; n < int(profile.nodes.size()); ++n) {
+      if (profile.nodes[n].role == Role::input) continue;
+      if (stage < firsts.size() && profile.nodes[n].name == firsts[stage]) ++stage;
+      plan.stages[stage].nodes.push_back(n);
+    }
+    for (size_t s = 0; s < plan.stages.size(); ++s)
+      plan.stages[s].ranks = ranks.empty() ? std::vector<int>{int(s)} : ranks[s];
+    return plan;
+  }
+  std::string text(const std::string& runtime, const std::vector<std::string>& firsts) const {
+    return plan_for(runtime, cut(firsts), profile);
+  }
+  std::string refused_plan(const std::string& runtime, const Plan& plan) const {
+    return error_of([&] { plan_for(runtime, plan, profile); });
+  }
+  std::string refused(const std::string& runtime, const std::vector<std::string>& firsts) const {
+    return refused_plan(runtime, cut(firsts));
+  }
+
+  Profile profile;
+  int images, labels;
+};
+
+// A stem, two residual blocks of which the second has a projection, and a head.
+ModuleNet residual_net() {
+  ModuleNet net;
+  int x = net.layer("conv1", {net.images}, {"relu"});
+  x = net.node("maxpool", {x});
+  for (const std::string block : {"layer1.0", "layer2.0"}) {
+    const int first = net.layer(block + ".conv1", {x}, {block + ".relu1"});
+    const int shortcut = block == "layer2.0" ? net.layer(block + ".downsample.0", {x}) : x;
+    x = net.layer(block + ".conv2", {first, shortcut}, {block + ".add", block + ".relu2"});
+  }
+  x = net.node("avgpool", {x});
+  x = net.node("flatten", {x});
+  net.loss(net.layer("fc", {x}));
+  return net;
+}
+
+// An embedding, transformer layers, a norm and a head.
+ModuleNet transformer(int layers) {
+  ModuleNet net;
+  int x = net.layer("wte", {net.images});
+  for (int i = 0; i < layers; ++i) {
+    const std::string block = "h." + std::to_string(i);
+    const int attention = net.layer(block + ".attn", {net.layer(block + ".ln_1", {x})});
+    x = net.node(block + ".add", {x, attention});
+    x = net.node(block + ".add_1", {x, net.layer(block + ".mlp.fc", {net.layer(block + ".ln_2", {x})})});
+  }
+  net.loss(net.layer("lm_head", {net.layer("ln_f", {x})}));
+  return net;
+}
+
+TEST(RuntimeFormat, SplitPointsAreTheOutermostModules) {
+  const ModuleNet net = residual_net();
+  EXPECT_EQ(json::parse(net.text("torch", {"layer1.0.conv1", "layer2.0.conv1", "fc"})),
+            json({{"layer1", "BEGINNING"}, {"layer2", "BEGINNING"}, {"fc", "BEGINNING"}}));
+  // A block without a projection is cut within.
+  EXPECT_EQ(json::parse(net.text("torch", {"layer1.0.conv2"})), json({{"layer1.0.conv2", "BEGINNING"}}));
+  // Behind a module is before a function.
+  EXPECT_EQ(json::parse(net.text("torch", {"avgpool"})), json({{"layer2", "END"}}));
+  EXPECT_EQ(net.text("torch", {}), "{\n\n}\n");
+}
+
+TEST(RuntimeFormat, ANumberedModuleNeedsNoParameters) {
+  ModuleNet net;
+  int x = net.layer("features.0", {net.images}, {"features.1"});
+  x = net.node("features.2", {x});
+  net.layer("features.10", {x});
+  EXPECT_EQ(json::parse(net.text("torch", {"features.2", "features.10"})),
+            json({{"features.2", "BEGINNING"}, {"features.10", "BEGINNING"}}));
+}
+
+TEST(RuntimeFormat, APlaceThatNoModuleHasIsRefused) {
+  const ModuleNet net = residual_net();
+  expect_has(net.refused("torch", {"maxpool"}), "between conv1 and maxpool, before stage 1");
+  expect_has(
+      net.refused("torch", {"layer2.0.downsample.0"}),
+      "layer2.0.conv1 and layer2.0.downsample.0, between which stage 1 begins, are in parallel branches");
+  expect_has(net.refused("torch", {"loss"}), "stage 1 has nothing but the loss");
+  // A parameter that the code multiplies by is no module.
+  ModuleNet scaled;
+  int x = scaled.layer("conv", {scaled.images});
+  x = scaled.layer("gamma", {scaled.node("act", {x})});
+  scaled.profile.nodes[x].op = "layer_scale";
+  expect_has(scaled.refused("torch", {"gamma"}), "between act and gamma");
+}
+
+TEST(RuntimeFormat, DeepSpeedsLayersPassOneTensor) {
+  const ModuleNet net = residual_net();
+  const json file = json::parse(net.text("deepspeed", {"layer2.0.conv1", "fc"}));
+  EXPECT_EQ(file["layers"], json::parse(R"([["conv1"], ["relu"], ["maxpool"],
+                            ["layer1.0.conv1", "layer1.0.relu1", "layer1.0.conv2",
+                             "layer1.0.add", "layer1.0.relu2"],
+                            ["layer2.0.conv1", "layer2.0.relu1", "layer2.0.downsample.0", "layer2.0.conv2",
+                             "layer2.0.add", "layer2.0.relu2"],
+                            ["avgpool"], ["flatten"], ["fc"]])"));
+  EXPECT_EQ(file["parts"], json({0, 4, 7, 8}));
+  expect_has(net.refused("deepspeed", {"layer1.0.conv2"}),
+             "layer1.0.conv1 of stage 0 and layer1.0.conv2 of stage 1 are in one such layer");
+  // What a block computes before and behind its branches is in its layer.
+  const json blocks = json::parse(transformer(2).text("deepspeed", {"h.1.ln_1"}));
+  EXPECT_EQ(blocks["layers"][2],
+            json({"h.1.ln_1", "h.1.attn", "h.1.add", "h.1.ln_2", "h.1.mlp.fc", "h.1.add_1"}));
+  EXPECT_EQ(blocks["parts"], json({0, 2, 5}));
+  expect_has(net.refused("deepspeed", {"loss"}), "stage 1 has nothing but the loss");
+}
+
+TEST(RuntimeFormat, MegatronCountsTransformerLayers) {
+  const ModuleNet net = transformer(12);
+  EXPECT_EQ(net.text("megatron", {"h.3.ln_1", "h.4.ln_1", "h.11.ln_1"}), "Et*3|t|t*7|tL\n");
+  EXPECT_EQ(net.text("megatron", {"h.0.ln_1", "ln_f"}), "E|t*12|L\n");
+  const std::vector<std::string> firsts = {"h.3.ln_1", "h.6.ln_1", "h.9.ln_1"};
+  EXPECT_EQ(plan_for("megatron", net.cut(firsts, {{0}, {1}, {0}, {1}}), net.profile), "Et*3|t*3|t*3|t*3L\n");
+  EXPECT_EQ(plan_for("megatron", net.cut(firsts, {{0, 1}, {2, 3}, {4, 5}, {6, 7}}), net.profile),
+            "Et*3|t*3|t*3|t*3L\n");
+  expect_has(net.refused_plan("megatron", net.cut(firsts, {{0}, {1}, {1}, {0}})),
+             "stage s to rank s mod 2, but this plan has stage 0 on rank 0 and stage 2 on rank 1");
+  expect_has(net.refused("megatron", {"h.5.ln_2"}),
+             "transformer layer 5 in stage 0, but this plan has h.5.ln_2 in stage 1");
+  expect_has(net.refused("megatron", {"lm_head"}),
+             "what follows the transformer layers in stage 1, but this plan has ln_f in stage 0");
+  expect_has(residual_net().refused("megatron", {"fc"}),
+             "net has no list of equal modules that is most of it");
+}
+
+TEST(RuntimeFormat, EveryStageHasAsManyReplicas) {
+  const ModuleNet net = transformer(2);
+  for (const std::string& runtime : runtime_names())
+    expect_has(net.refused_plan(runtime, net.cut({"h.1.ln_1"}, {{0, 1}, {2}})),
+               "stage 0 has 2 ranks and stage 1 has 1");
+}
+
+TEST(RuntimeFormat, ThereAreThree) {
+  const ModuleNet net = transformer(2);
+  EXPECT_EQ(runtime_names(), (std::vector<std::string>{"torch", "deepspeed", "megatron"}));
+  expect_has(net.refused("jax", {"h.1.ln_1"}), "there is no format for the runtime jax");
+}
+
+}  // namespace
+}  // namespace antichain

@@ -1,0 +1,349 @@
+"""antichain.from_torch: what it writes is what PyTorch computes, and what it can't translate it refuses."""
+
+import functools
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import numpy
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import antichain
+import graph_run
+import modules
+from antichain import safetensors
+
+try:
+    import torchvision
+except ImportError:
+    torchvision = None
+
+MODELS = [
+    "densenet121",
+    "efficientnet_b0",
+    "googlenet",
+    "mobilenet_v3_small",
+    "regnet_y_400mf",
+    "resnet18",
+    "shufflenet_v2_x0_5",
+    "squeezenet1_1",
+]
+HERE = pathlib.Path(__file__).name
+
+
+def small_convnext():
+    block = torchvision.models.convnext.CNBlockConfig
+    return torchvision.models.ConvNeXt(
+        [block(16, 32, 1), block(32, None, 2)], stochastic_depth_prob=0.1, num_classes=10
+    )
+
+
+def of_torchvision(name):
+    options = {"init_weights": False} if name == "googlenet" else {}
+    return torchvision.models.get_model(name, weights=None, num_classes=10, **options)
+
+
+def seeded(make):
+    torch.manual_seed(1)
+    return make()
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+        warnings.simplefilter("ignore")
+        held = tempfile.TemporaryDirectory()
+        self.addCleanup(held.cleanup)
+        self.folder = pathlib.Path(held.name) / "net.antichain"
+
+    def write(self, module, *shape, **options):
+        torch.manual_seed(2)
+        return antichain.from_torch(module, torch.randn(*shape), folder=self.folder, **options)
+
+    def graph(self):
+        return json.loads((self.folder / "graph.json").read_text())
+
+    def node(self, name):
+        return next(node for node in self.graph()["nodes"] if node["name"] == name)
+
+
+class Numbers(Case):
+    """The graph and the weights give every number that the user's own model gave."""
+
+    def test_models_in_plain_pytorch(self):
+        for make in (modules.Gated, modules.Mixer, modules.Branches):
+            with self.subTest(make.__name__):
+                self.write(seeded(make), 3, 3, 16, 16)
+                graph_run.GraphRun(self.folder).compare()
+
+    def test_the_other_outputs_are_auxiliary_losses(self):
+        self.write(seeded(modules.Branches), 3, 3, 16, 16, auxiliary=0.3)
+        graph_run.GraphRun(self.folder).compare()
+        losses = [n for n in self.graph()["nodes"] if n["op"] == "softmax_cross_entropy"]
+        self.assertEqual([n["name"] for n in losses], ["loss.auxiliary1", "loss"])
+        self.assertEqual(losses[0]["options"], {"weight": 0.3})
+
+    @unittest.skipIf(torchvision is None, "needs python3-torchvision")
+    def test_models_of_torchvision(self):
+        for make in [small_convnext, *(functools.partial(of_torchvision, name) for name in MODELS)]:
+            with self.subTest(str(make)):
+                model = seeded(make)
+                self.write(model, 2, 3, 32, 32)
+                graph_run.GraphRun(self.folder).compare()
+                written = safetensors.read(self.folder / "weights.safetensors")
+                state = {n: t for n, t in model.state_dict().items() if not n.startswith("aux")}
+                self.assertEqual(set(written), set(state))
+                for key, tensor in state.items():
+                    numpy.testing.assert_array_equal(written[key], tensor.numpy())
+
+    def test_three_steps_are_those_of_the_users_own_training(self):
+        model = seeded(modules.Mixer)
+        torch.manual_seed(2)
+        images, labels = torch.randn(3, 3, 16, 16), torch.tensor([2, 6, 2])
+        antichain.from_torch(model, (images,), folder=self.folder, labels=labels)
+        check = safetensors.read(self.folder / "check.safetensors")
+        model.double().train()
+        sgd = torch.optim.SGD(model.parameters(), lr=1e-3)
+        for step in range(3):
+            loss = F.cross_entropy(model(images.double()), labels)
+            # Both add up the same numbers in float64.
+            self.assertAlmostEqual(check["losses"][step], loss.item(), places=12)
+            sgd.zero_grad()
+            loss.backward()
+            if step == 0:
+                for name, parameter in model.named_parameters():
+                    numpy.testing.assert_allclose(
+                        check["gradient." + name], parameter.grad.numpy(), rtol=1e-9, atol=1e-12
+                    )
+            sgd.step()
+
+    def test_losses(self):
+        for options in (
+            {"loss": "nll_loss"},
+            {"loss": nn.CrossEntropyLoss(label_smoothing=0.1)},
+            {"labels": torch.full((3, 10), 0.1)},
+        ):
+            with self.subTest(str(options)):
+                self.write(seeded(modules.Gated), 3, 3, 16, 16, **options)
+                graph_run.GraphRun(self.folder).compare()
+        self.assertEqual(self.graph()["inputs"][1], {"name": "labels", "shape": [10], "dtype": "float32"})
+
+
+class Translation(Case):
+    def test_the_model_stays_as_it_is(self):
+        model = seeded(modules.Branches).eval()
+        before = {n: t.clone() for n, t in model.state_dict().items()}
+        self.write(model, 2, 3, 16, 16)
+        self.assertFalse(model.training)
+        for name, tensor in model.state_dict().items():
+            self.assertTrue(torch.equal(before[name], tensor), name)
+
+    def test_the_same_model_gives_the_same_bytes(self):
+        files = []
+        for _ in range(2):
+            self.write(seeded(modules.Gated), 2, 3, 16, 16)
+            files.append([(self.folder / f"{f}").read_bytes() for f in ("graph.json", "weights.safetensors")])
+        self.assertEqual(*files)
+
+    def test_layer_norm_and_linear_over_the_last_axis_of_an_image_need_no_permutation(self):
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.conv, self.norm, self.fc = nn.Conv2d(3, 8, 3), nn.LayerNorm(8, 1e-6), nn.Linear(8, 5)
+
+            def forward(self, x):
+                x = self.fc(self.norm(self.conv(x).permute(0, 2, 3, 1)))
+                return x.permute(0, 3, 1, 2).mean((2, 3))
+
+        self.write(Block(), 2, 3, 8, 8)
+        graph_run.GraphRun(self.folder).compare()
+        self.assertEqual(
+            [n["op"] for n in self.graph()["nodes"]],
+            ["conv2d", "layer_norm", "conv2d", "mean", "softmax_cross_entropy"],
+        )
+        self.assertEqual(self.node("norm")["options"], {"channels": True, "eps": 1e-6})
+
+    def test_who_reads_a_tensor_after_it_was_changed_in_place_reads_the_new_numbers(self):
+        def change(self, x):
+            alias = x
+            x += F.relu(alias)
+            return F.silu(alias, inplace=True) + x
+
+        self.write(Net(change), 2, 3, 8, 8)
+        graph_run.GraphRun(self.folder).compare()
+
+    def test_options(self):
+        self.write(seeded(modules.Gated), 2, 3, 16, 16)
+        self.assertEqual(self.node("norm")["options"], {"eps": 1e-3, "momentum": 0.03})
+        self.assertEqual(self.node("down")["options"]["pad"], {"before": [0, 0], "after": [1, 1]})
+        drops = [n["options"] for n in self.graph()["nodes"] if n["op"] == "stochastic_depth"]
+        self.assertEqual(drops, [{"p": 0.1, "drop": "row"}, {"p": 0.2, "drop": "row"}])
+        self.assertIn("dropout", [n["op"] for n in self.graph()["nodes"]])
+        self.assertRegex(self.node("stem")["from"], r"^stem \(Conv2d\), modules.py:\d+$")
+
+    def test_without_a_record(self):
+        self.write(seeded(modules.Gated), 2, 3, 16, 16)
+        self.write(seeded(modules.Gated), 2, 3, 16, 16, record=False)
+        self.assertFalse((self.folder / "check.safetensors").exists())
+
+    def test_a_thousand_nodes_take_seconds(self):
+        self.write(Net(lambda self, x: sum((F.relu(x) for _ in range(1000)), x)), 2, 3, 2, 2, record=False)
+        self.assertGreater(len(self.graph()["nodes"]), 2000)
+
+
+class Net(nn.Module):
+    """A model around what a test is about: f(self, x), x of N x 8 x 8 x 8."""
+
+    def __init__(self, f, **members):
+        super().__init__()
+        self.f = f
+        self.conv, self.fc = nn.Conv2d(3, 8, 3, padding=1), nn.Linear(8, 4)
+        for name, member in members.items():
+            setattr(self, name, member)
+
+    def forward(self, x):
+        return self.fc(self.f(self, self.conv(x)).mean((2, 3)))
+
+
+def assign(self, x):
+    x[:, 0] = 0
+    return x
+
+
+def change_a_view(self, x):
+    x.view(x.shape[0], -1).relu_()
+    return x
+
+
+class Refusals(Case):
+    """Each is one sentence that names what is wrong, and where."""
+
+    def refuse(self, said, f, **members):
+        for text in said:
+            with self.subTest(text):
+                with self.assertRaises(antichain.AntichainError) as caught:
+                    self.write(Net(f, **members), 2, 3, 8, 8)
+                self.assertIn(text, str(caught.exception))
+                self.assertNotIn("\n", str(caught.exception))
+        self.assertFalse(self.folder.exists())
+
+    def test_what_is_no_operator(self):
+        self.refuse(
+            ["'hardshrink' at node act (act (Hardshrink), " + HERE, "the operators are activate (gelu, "],
+            lambda self, x: self.act(x),
+            act=nn.Hardshrink(),
+        )
+        self.refuse(["'matmul' at node matmul (the model (Net), "], lambda self, x: x @ x)
+        self.refuse(["'prelu' at node act (act (PReLU)"], lambda self, x: self.act(x), act=nn.PReLU(8))
+        self.refuse(
+            ["a (MultiheadAttention)"],
+            lambda self, x: self.a(*[x.flatten(2).transpose(1, 2)] * 3)[0].mT[..., None],
+            a=nn.MultiheadAttention(8, 2, batch_first=True),
+        )
+        self.refuse(["the product of a tensor and the number 0.5"], lambda self, x: 0.5 * x)
+        self.refuse(["'sub' at node sub"], lambda self, x: x - F.relu(x))
+
+    def test_options_that_no_operator_has(self):
+        self.refuse(
+            ["max_pool2d with dilation [2, 2] at node pool (pool (MaxPool2d)"],
+            lambda self, x: self.pool(x),
+            pool=nn.MaxPool2d(2, dilation=2),
+        )
+        self.refuse(
+            ["padding of mode reflect at node conv2"],
+            lambda self, x: self.conv2(x),
+            conv2=nn.Conv2d(8, 8, 3, padding=1, padding_mode="reflect"),
+        )
+        self.refuse(
+            ["batch_norm that is frozen"],
+            lambda self, x: F.batch_norm(
+                x, self.norm.running_mean, self.norm.running_var, self.norm.weight, self.norm.bias
+            ),
+            norm=nn.BatchNorm2d(8),
+        )
+        self.refuse(
+            ["without a weight and a bias (affine=False)"],
+            lambda self, x: self.norm(x),
+            norm=nn.BatchNorm2d(8, affine=False),
+        )
+
+    def test_shapes_that_no_operator_takes(self):
+        self.refuse(
+            ["a product of (2, 8, 8, 8) and (2, 1, 8, 8)"], lambda self, x: x * x.mean(1, keepdim=True)
+        )
+        self.refuse(["which mixes samples"], lambda self, x: x.reshape(1, -1, 8, 8).reshape(2, 8, 8, 8))
+        self.refuse(
+            ["a sum with an operand that is the parameter p"],
+            lambda self, x: x + self.p,
+            p=nn.Parameter(torch.zeros(8, 1, 1)),
+        )
+
+    def test_a_module_called_twice(self):
+        self.refuse(
+            ["the parameter twice.weight is used twice (twice (Conv2d), "],
+            lambda self, x: self.twice(self.twice(x)),
+            twice=nn.Conv2d(8, 8, 1),
+        )
+
+    def test_what_depends_on_numbers(self):
+        self.refuse(
+            ["the numbers of a tensor decide what is computed next", HERE],
+            lambda self, x: x if x.sum() > 0 else F.relu(x),
+        )
+
+    def test_what_a_record_does_not_hold(self):
+        self.refuse(["gives other numbers than the model itself"], change_a_view)
+        self.refuse([""], assign)
+        self.refuse([""], lambda self, x: x * torch.rand(2, 1, 1, 1))
+
+    def test_what_the_users_code_raises(self):
+        self.refuse(
+            ["AttributeError: 'Net' object has no attribute 'missing'", HERE], lambda self, x: self.missing(x)
+        )
+
+    def test_arguments(self):
+        for said, module, inputs, options in (
+            ("has one input", modules.Mixer(), (torch.zeros(2, 3, 16, 16), torch.zeros(2)), {}),
+            ("has one input", modules.Mixer(), torch.zeros(2, 3, dtype=torch.long), {}),
+            ("the loss 'l1'", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"loss": "l1"}),
+            ("nll_loss needs", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"loss": "nll_loss"}),
+            ("labels lie between 0 and 6", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1, 7]}),
+            ("labels have the shape (1,)", modules.Mixer(), torch.zeros(2, 3, 16, 16), {"labels": [1]}),
+            ("N x K", nn.Conv2d(3, 4, 1), torch.zeros(2, 3, 4, 4), {}),
+        ):
+            with self.subTest(said), self.assertRaisesRegex(
+                antichain.AntichainError, said.replace("(1,)", r"\(1,\)")
+            ):
+                antichain.from_torch(module, inputs, folder=self.folder, **options)
+
+
+class Package(Case):
+    def test_is_imported_without_pytorch(self):
+        code = "import sys; sys.modules['torch'] = None; import antichain; print(antichain.plan.__name__)"
+        said = subprocess.run([sys.executable, "-B", "-c", code], capture_output=True, text=True)
+        self.assertEqual((said.stdout, said.stderr), ("plan\n", ""))
+
+    def test_safetensors_files_are_read_as_they_were_written(self):
+        arrays = {
+            "a": numpy.arange(6.0).reshape(2, 3),
+            "none": numpy.zeros((0, 2), numpy.float32),
+            "one": numpy.array(3, numpy.int64),
+            "labels": numpy.array([1, 2], numpy.int32),
+        }
+        file = self.folder.parent / "file.safetensors"
+        safetensors.write(file, arrays)
+        read = safetensors.read(file)
+        self.assertEqual(list(read), list(arrays))
+        for name, array in arrays.items():
+            numpy.testing.assert_array_equal(read[name], array)
+            self.assertEqual((read[name].dtype, read[name].shape), (array.dtype, array.shape))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,216 @@
+"""Carries out a folder NAME.antichain with PyTorch in float64, from graph.json and the weights alone, and
+compares what comes out with check.safetensors. So a translation is judged without the program.
+
+Each operator is written here as layers/*.h says it; dropout and stochastic depth are left out.
+"""
+
+import json
+import pathlib
+
+import torch
+import torch.nn.functional as F
+
+from antichain import safetensors
+
+ACTIVATIONS = {
+    "gelu": F.gelu,
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "hardsigmoid": F.hardsigmoid,
+    "hardswish": F.hardswish,
+    "relu6": F.relu6,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+}
+
+
+def pair(x):
+    return tuple(x) if isinstance(x, list) else (x, x)
+
+
+class GraphRun:
+    def __init__(self, folder):
+        folder = pathlib.Path(folder)
+        self.graph = json.loads((folder / "graph.json").read_text())
+        self.check = {
+            n: torch.from_numpy(a) for n, a in safetensors.read(folder / "check.safetensors").items()
+        }
+        state = {n: torch.from_numpy(a) for n, a in safetensors.read(folder / "weights.safetensors").items()}
+        self.parameters = {
+            n: state[n].double().requires_grad_() for n in state if f"gradient.{n}" in self.check
+        }
+        self.used = set()
+
+    def parameter(self, name):
+        if name in self.parameters:
+            self.used.add(name)
+            return self.parameters[name]
+
+    def weights(self, node, bias=True):
+        return self.parameter(node["name"] + ".weight"), (
+            self.parameter(node["name"] + ".bias") if bias else None
+        )
+
+    def conv2d(self, node, o, x):
+        pad = o.get("pad", 0)
+        before, after = (
+            (pair(pad["before"]), pair(pad["after"])) if isinstance(pad, dict) else (pair(pad),) * 2
+        )
+        weight, bias = self.weights(node, o.get("bias", True))
+        if o.get("matrix"):
+            assert weight.shape == (o["out"], x.shape[1])
+            weight = weight[:, :, None, None]
+        assert weight.shape == (o["out"], x.shape[1] // o.get("groups", 1), *pair(o["kernel"]))
+        x = F.pad(x, (before[1], after[1], before[0], after[0]))
+        return F.conv2d(
+            x, weight, bias, pair(o.get("stride", 1)), 0, pair(o.get("dilation", 1)), o.get("groups", 1)
+        )
+
+    def conv_transpose2d(self, node, o, x):
+        weight, bias = self.weights(node, o.get("bias", True))
+        return F.conv_transpose2d(
+            x,
+            weight,
+            bias,
+            pair(o.get("stride", 1)),
+            pair(o.get("pad", 0)),
+            pair(o.get("output_pad", 0)),
+            o.get("groups", 1),
+            pair(o.get("dilation", 1)),
+        )
+
+    def linear(self, node, o, x):
+        weight, bias = self.weights(node, o.get("bias", True))
+        assert x.dim() == 2 and weight.shape == (o["out"], x.shape[1])
+        return F.linear(x, weight, bias)
+
+    def batch_norm(self, node, o, x):
+        assert x.dim() == 4
+        return F.batch_norm(x, None, None, *self.weights(node), True, 0, o["eps"])
+
+    def layer_norm(self, node, o, x):
+        weight, bias = self.weights(node, o.get("bias", True)) if o.get("affine", True) else (None, None)
+        if o.get("channels"):
+            return F.layer_norm(x.permute(0, 2, 3, 1), x.shape[1:2], weight, bias, o["eps"]).permute(
+                0, 3, 1, 2
+            )
+        return F.layer_norm(x, o.get("over", x.shape[-1:]), weight, bias, o["eps"])
+
+    def group_norm(self, node, o, x):
+        weight, bias = self.weights(node) if o.get("affine", True) else (None, None)
+        return F.group_norm(x, o["groups"], weight, bias, o["eps"])
+
+    def layer_scale(self, node, o, x):
+        return x * self.parameter(node["name"])
+
+    def activate(self, node, o, x):
+        return ACTIVATIONS[o["function"]](x)
+
+    def relu(self, node, o, x):
+        return F.relu(x)
+
+    def dropout(self, node, o, x):
+        assert 0 < o["p"] < 1
+        return x
+
+    def stochastic_depth(self, node, o, x):
+        assert 0 < o["p"] < 1 and o["drop"] in ("row", "batch")
+        return x
+
+    def add(self, node, o, a, b):
+        assert a.shape == b.shape
+        return a + b
+
+    def multiply(self, node, o, a, b):
+        assert a.shape == b.shape or a.dim() == 4 and b.shape == (*a.shape[:2], 1, 1)
+        return a * b
+
+    def concat(self, node, o, *x):
+        assert all(part.dim() == 4 for part in x)
+        return torch.cat(x, 1)
+
+    def slice(self, node, o, x):
+        axis = o["axis"]
+        assert axis > 0
+        at = [slice(None)] * axis + [slice(o.get("begin", 0), o.get("end"), o.get("step", 1))]
+        return x[tuple(at)]
+
+    def flatten(self, node, o, x):
+        assert x.dim() == 4
+        return x.flatten(1)
+
+    def reshape(self, node, o, x):
+        return x.reshape(len(x), *o["shape"])
+
+    def permute(self, node, o, x):
+        assert o["order"][0] == 0
+        return x.permute(o["order"])
+
+    def mean(self, node, o, x):
+        assert o["axes"] == sorted(o["axes"]) and o["axes"][0] > 0
+        return x.mean(o["axes"], keepdim=o.get("keep_dims", False))
+
+    def softmax(self, node, o, x):
+        assert x.dim() in (2, 4)
+        return x.softmax(1)
+
+    def global_average_pool(self, node, o, x):
+        return F.adaptive_avg_pool2d(x, 1)
+
+    def adaptive_average_pool(self, node, o, x):
+        return F.adaptive_avg_pool2d(x, (o["h"], o["w"]))
+
+    def max_pool(self, node, o, x):
+        return F.max_pool2d(
+            x, pair(o["kernel"]), pair(o["stride"]), pair(o["pad"]), 1, o.get("ceil_mode", False)
+        )
+
+    def average_pool(self, node, o, x):
+        return F.avg_pool2d(
+            x,
+            pair(o["kernel"]),
+            pair(o["stride"]),
+            pair(o["pad"]),
+            o.get("ceil_mode", False),
+            o.get("count_include_pad", True),
+        )
+
+    def interpolate(self, node, o, x):
+        align = {"align_corners": o.get("align_corners", False)} if o["mode"] == "bilinear" else {}
+        return F.interpolate(
+            x, o.get("size"), o.get("scale"), o["mode"], recompute_scale_factor=False, **align
+        )
+
+    def losses(self):
+        """Yields each loss, after it ran the nodes before."""
+        values = {i["name"]: self.check[f"input.{i['name']}"] for i in self.graph["inputs"]}
+        for i in self.graph["inputs"]:
+            assert list(values[i["name"]].shape[1:]) == i["shape"]
+        for node in self.graph["nodes"]:
+            inputs, o = [values[i] for i in node["inputs"]], node.get("options", {})
+            if node["op"] == "softmax_cross_entropy":
+                labels = inputs[1] if inputs[1].is_floating_point() else inputs[1].long()
+                yield o.get("weight", 1) * F.cross_entropy(
+                    inputs[0], labels, label_smoothing=o.get("label_smoothing", 0)
+                )
+                continue
+            assert node["name"] not in values
+            values[node["name"]] = y = getattr(self, node["op"])(node, o, *inputs)
+            recorded = self.check.get("node." + node["name"])
+            if recorded is not None:
+                torch.testing.assert_close(
+                    y.detach(), recorded, rtol=1e-9, atol=1e-9, msg=lambda text: f"{node}: {text}"
+                )
+
+    def compare(self):
+        """Asserts that every recorded number comes out again.
+
+        The tolerance is a thousand times what float64 rounds in sums as long as those of these networks.
+        """
+        loss = sum(self.losses())
+        torch.testing.assert_close(loss.detach(), self.check["loss"], rtol=1e-9, atol=0)
+        assert self.used == set(self.parameters)
+        gradients = torch.autograd.grad(loss, list(self.parameters.values()))
+        for name, gradient in zip(self.parameters, gradients):
+            recorded = self.check["gradient." + name]
+            assert (gradient - recorded).norm() <= 1e-8 * (recorded.norm() + 1e-8), name
+        assert self.check["losses"].shape == (3,) and self.check["losses"][0] == self.check["loss"]

@@ -1,0 +1,101 @@
+"""Profiles, plans and simulations as objects. The program is $ANTICHAIN, and PyTorch is not needed."""
+
+import os
+import pathlib
+import shutil
+import tempfile
+import unittest
+import xml.dom.minidom
+from unittest import mock
+
+import numpy
+
+import antichain
+from antichain import program
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILE = ROOT / "docs/profiles/cpu/resnet18.json"
+
+
+class Objects(unittest.TestCase):
+    def setUp(self):
+        self.profile = antichain.Profile.read(FILE)
+
+    def test_a_profile_is_read_and_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "profile.json"
+            self.profile.write(file)
+            self.assertEqual(antichain.Profile.read(file).data, self.profile.data)
+            self.assertEqual(len(file.read_text().splitlines()), len(self.profile.names) + 3)
+            # It gives the same plan, from the object and from the file.
+            plans = [antichain.plan(given, stages=2) for given in (self.profile, file, str(FILE))]
+        self.assertEqual(plans[0].stages, plans[1].stages)
+        self.assertEqual(plans[0].stages, plans[2].stages)
+
+    def test_times_and_sizes_are_arrays(self):
+        self.assertEqual(self.profile.forward_s.shape, (len(self.profile.names),))
+        node = self.profile.data["nodes"][5]
+        self.assertEqual(
+            self.profile.backward_s[5], (node["backward_input_us"] + node["backward_weight_us"]) * 1e-6
+        )
+        self.assertEqual(self.profile.column("param_bytes").dtype, numpy.int64)
+
+    def test_a_plan_has_every_node_once(self):
+        plan = antichain.plan(
+            self.profile, stages=3, method="antichain", link_bytes_per_s="1GB", at_most=False
+        )
+        self.assertEqual(len(plan.stages), 3)
+        computed = [n["name"] for n in self.profile.data["nodes"] if n["role"] != "input"]
+        self.assertEqual(sorted(sum(plan.stages, [])), sorted(computed))
+        # compute_ms is the sum of its nodes' times, in ns.
+        self.assertAlmostEqual(
+            plan.compute_s.sum(), (self.profile.forward_s + self.profile.backward_s).sum(), places=8
+        )
+
+    def test_a_step_is_simulated_as_it_was_planned(self):
+        plan = antichain.plan(self.profile, stages=3, microbatches=6)
+        step = antichain.simulate(self.profile, plan, microbatches=6)
+        # plan.json has milliseconds with six decimals.
+        self.assertAlmostEqual(step.step_s, plan.step_s, places=8)
+        self.assertEqual(step.column("busy_s").shape, (3,))
+        self.assertGreater(
+            step.bubble_share, antichain.simulate(self.profile, plan, microbatches=60).bubble_share
+        )
+        self.assertAlmostEqual(
+            antichain.simulate(self.profile, stages=3, microbatches=6).step_s, step.step_s, places=8
+        )
+
+    def test_a_notebook_draws_them(self):
+        plan = antichain.plan(self.profile, stages=2)
+        step = antichain.simulate(self.profile, plan)
+        for drawn in (self.profile, plan, step):
+            self.assertIn("<", drawn._repr_html_())
+            self.assertIn("resnet18", repr(drawn))
+        self.assertIn("1f1b", step._repr_html_())
+        if shutil.which("dot"):
+            xml.dom.minidom.parseString(plan._repr_svg_())
+        self.assertIsNone(antichain.Plan(plan.data)._repr_svg_())
+
+    def test_what_is_wrong_is_said_in_one_sentence(self):
+        for said, function in (
+            ("--stages takes a whole number", lambda: antichain.plan(self.profile, stages=0)),
+            ("can't read nowhere.json", lambda: antichain.plan("nowhere.json", stages=2)),
+            ("can't read nowhere.json", lambda: antichain.Plan.read("nowhere.json")),
+            ("stage", lambda: antichain.plan(self.profile, stages=1000)),
+        ):
+            with self.subTest(said), self.assertRaises(antichain.AntichainError) as caught:
+                function()
+            self.assertIn(said, str(caught.exception))
+
+    def test_the_program_is_found(self):
+        self.assertEqual(program.find(), os.environ["ANTICHAIN"])
+        with mock.patch.dict(os.environ, {"ANTICHAIN": "", "PATH": ""}), mock.patch.object(
+            program, "_beside", []
+        ):
+            self.assertRaisesRegex(antichain.AntichainError, "is not found", program.find)
+        with mock.patch.dict(os.environ, {"ANTICHAIN": "/nowhere/antichain"}):
+            self.assertRaisesRegex(antichain.AntichainError, "can't be started", antichain.plan, self.profile)
+
+
+if __name__ == "__main__":
+    unittest.main()

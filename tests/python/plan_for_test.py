@@ -1,0 +1,157 @@
+"""Plans for other runtimes (plan --for), each read by that runtime itself where it is installed. PyTorch 2.6
+or later has torch.distributed.pipelining; deepspeed and megatron-core are packages of PyPI."""
+
+import json
+import os
+import socket
+import unittest
+
+import torch
+from torch import nn
+
+import antichain
+
+
+def skip_without(find):
+    """Returns what `find` imports, or skips the test by the name of what is absent."""
+    try:
+        return find()
+    except ImportError as absent:
+        raise unittest.SkipTest(f"needs {absent.name}") from absent
+
+
+class Block(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, channels, 3, padding=1)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1)
+
+    def forward(self, x):
+        return torch.relu(x + self.conv2(torch.relu(self.conv1(x))))
+
+
+def small_net():
+    """Returns a residual network that is a list of modules."""
+    stem = nn.Conv2d(3, 8, 3, padding=1)
+    return nn.Sequential(stem, *[Block(8) for _ in range(5)], nn.Flatten(), nn.Linear(8 * 8 * 8, 10))
+
+
+class Layer(nn.Module):
+    """A transformer layer of plain calls."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.fc1, self.fc2 = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).chunk(3, dim=-1)
+        x = x + self.out(torch.softmax(q @ k.transpose(1, 2), -1) @ v)
+        return x + self.fc2(torch.relu(self.fc1(self.norm2(x))))
+
+
+class Transformer(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.embed, self.head = nn.Linear(6, 16), nn.Linear(16, 6)
+        self.layers = nn.ModuleList([Layer(16) for _ in range(layers)])
+
+    def forward(self, x):
+        x = self.embed(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.head(x)
+
+
+def planned(module, images, cuts):
+    """Returns the plan of a module's profile whose stages end with these nodes."""
+    profile = antichain.profile_torch(module, images, seconds=0.0)
+    return antichain.plan(profile, stages=len(cuts) + 1, method="handsplit", cuts=",".join(cuts))
+
+
+def free_port():
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+def deepspeed_stage(rank, net, parts, port):
+    """Builds rank's stage by DeepSpeed and checks that it has the layers of the plan."""
+    stages = len(parts) - 1
+    os.environ.update(
+        RANK=str(rank), LOCAL_RANK="0", WORLD_SIZE=str(stages), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port)
+    )
+    import deepspeed
+
+    class Planned(deepspeed.pipe.PipelineModule):
+        def _partition_layers(self, method):
+            self.parts = parts
+            self._set_bounds(parts[self.stage_id], parts[self.stage_id + 1])
+
+    deepspeed.init_distributed("gloo", verbose=False)
+    held = [name for name, _ in Planned([*net], num_stages=stages).named_parameters()]
+    expected = [
+        name for name, _ in net.named_parameters() if parts[rank] <= int(name.split(".")[0]) < parts[rank + 1]
+    ]
+    assert held == expected and held, (held, expected)
+
+
+def megatron_layouts():
+    import megatron.core.transformer.pipeline_parallel_layer_layout as layouts
+
+    return layouts
+
+
+class PlanFor(unittest.TestCase):
+    def test_pytorch_splits_a_model_there(self):
+        pipelining = skip_without(lambda: __import__("torch.distributed.pipelining", fromlist=["pipeline"]))
+        net, images = small_net(), torch.zeros(2, 3, 8, 8)
+        plan = planned(net, images, ["1.relu_1", "3.conv1", "5.relu_1"])
+        points = json.loads(plan.text_for("torch"))
+        pipe = pipelining.pipeline(
+            net, (images,), split_spec={n: pipelining.SplitPoint[p] for n, p in points.items()}
+        )
+        self.assertEqual(pipe.num_stages, 4)
+        for s, names in enumerate(plan.stages):
+            held = {name.rpartition(".")[0] for name, _ in pipe.get_stage_module(s).named_parameters()}
+            trained = {n["name"] for n in plan.profile.data["nodes"] if n["param_bytes"]}
+            self.assertEqual(held, trained.intersection(names))
+        self.assertTrue(torch.equal(pipe(images)[0], net(images)))
+
+    def test_deepspeed_gives_each_stage_its_layers(self):
+        skip_without(lambda: __import__("deepspeed"))
+        net = small_net()
+        plan = planned(net, torch.zeros(2, 3, 8, 8), ["0", "3.relu_1"])
+        file = json.loads(plan.text_for("deepspeed"))
+        # Its layers are those of the list, each a module here.
+        self.assertEqual(
+            [{name.split(".")[0] for name in layer} for layer in file["layers"]],
+            [{str(i)} for i in range(len(net))],
+        )
+        torch.multiprocessing.spawn(deepspeed_stage, (net, file["parts"], free_port()), nprocs=3)
+
+    def test_megatron_reads_the_layout(self):
+        layouts = skip_without(megatron_layouts)
+        plan = planned(Transformer(7), torch.zeros(2, 4, 6), ["layers.1.add_1", "layers.3.add_1"])
+        text = plan.text_for("megatron")
+        self.assertEqual(text, "Et*2|t*2|t*3L\n")
+        layout = layouts.PipelineParallelLayerLayout.from_str(text.strip(), 3)
+        layout.validate_layer_layout(num_layers=7, mtp_num_layers=None)
+        self.assertEqual([layout.get_num_layers_to_build(pp_rank=s, vp_stage=0) for s in range(3)], [2, 2, 3])
+
+    def test_what_a_format_can_not_say_is_refused(self):
+        net, images = small_net(), torch.zeros(2, 3, 8, 8)
+        plan = planned(net, images, ["2.conv1"])
+        with self.assertRaisesRegex(
+            antichain.AntichainError, "2.conv1 of stage 0 and 2.relu of stage 1 are in one"
+        ):
+            plan.text_for("deepspeed")
+        with self.assertRaisesRegex(antichain.AntichainError, "equal transformer layers"):
+            planned(nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 2)), torch.zeros(2, 4), ["0"]).text_for(
+                "megatron"
+            )
+
+
+if __name__ == "__main__":
+    unittest.main()

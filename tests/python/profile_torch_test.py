@@ -1,0 +1,82 @@
+"""antichain.profile_torch: what PyTorch measures of itself is a profile that the program plans for."""
+
+import pathlib
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+
+import antichain
+import modules
+
+
+class Attention(nn.Module):
+    """Vaswani et al., "Attention Is All You Need", NeurIPS 2017. Antichain has no operator for it."""
+
+    def __init__(self, width=16):
+        super().__init__()
+        self.embed = nn.Conv2d(3, width, 4, 4)
+        self.position = nn.Parameter(torch.zeros(1, 16, width))
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.fc = nn.Linear(width, 4)
+
+    def forward(self, x):
+        x = self.embed(x).flatten(2).transpose(1, 2) + self.position
+        return self.fc((x + self.attention(x, x, x)[0]).mean(1))
+
+
+class ProfileTorch(unittest.TestCase):
+    def setUp(self):
+        torch.set_num_threads(1)
+        torch.manual_seed(1)
+
+    def profile(self, module):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "profile.json"
+            profile = antichain.profile_torch(
+                module,
+                torch.randn(4, 3, 16, 16),
+                file=file,
+                seconds=0.2,
+                link_bytes_per_s=1e9,
+                link_latency_s=2e-5,
+            )
+            self.assertEqual(antichain.Profile.read(file).data, profile.data)
+        return profile
+
+    def test_every_call_is_a_node(self):
+        model = modules.Branches()
+        profile = self.profile(model)
+        nodes = {n["name"]: n for n in profile.data["nodes"]}
+        self.assertEqual(list(nodes)[:3] + list(nodes)[-1:], ["images", "labels", "a.0", "loss"])
+        self.assertNotIn("auxiliary", nodes)  # the model's own output does not need it
+        conv = nodes["b.2"]
+        self.assertEqual(conv["output_bytes"], 4 * 16 * 8 * 8 * 4)
+        self.assertEqual(conv["param_bytes"], sum(p.numel() for p in model.b[2].parameters()) * 4)
+        self.assertGreater(conv["forward_us"], 0)
+        self.assertGreater(conv["backward_input_us"] + conv["backward_weight_us"], 0)
+        self.assertEqual(nodes["a.0"]["backward_input_us"], 0)  # images take no gradient
+        self.assertTrue(nodes["b.1"]["keeps_output"])  # the convolution behind reads it again
+        self.assertEqual(profile.data["microbatch"], 4)
+        self.assertEqual(profile.data["link"], {"bytes_per_s": 1e9, "latency_us": 20.0})
+
+    def test_the_program_plans_for_it(self):
+        for model, stages in ((modules.Gated(), 3), (Attention(), 2)):
+            with self.subTest(type(model).__name__):
+                profile = self.profile(model)
+                plan = antichain.plan(profile, stages=stages)
+                self.assertEqual(len(plan.stages), stages)
+                self.assertGreater(antichain.simulate(profile, plan).step_s, 0)
+
+    def test_the_model_stays_as_it_is(self):
+        model = modules.Branches().eval()
+        before = {n: t.clone() for n, t in model.state_dict().items()}
+        self.profile(model)
+        self.assertFalse(model.training)
+        for name, tensor in model.state_dict().items():
+            self.assertTrue(torch.equal(before[name], tensor), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
