@@ -53,7 +53,7 @@ package=$(dirname "$(cat out)")
 case $package in "$(realpath "$folder")"/user/*) ;; *) failed "the package is $package" ;; esac
 # Each library that is not the C library's comes from the wheel.
 ldd "$package/bin/antichain" >libraries
-if grep -E "not found|mpi" libraries; then failed "a library is absent, or MPI's"; fi
+if grep -E "not found|libmpi" libraries; then failed "a library is absent, or MPI's"; fi
 if grep "=> /" libraries | grep -vE "$package/|/lib(c|m|dl|rt|pthread|resolv)[.]so|/ld-linux"; then
   failed "libraries of the system"
 fi
