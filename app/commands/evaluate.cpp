@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -125,7 +124,7 @@ Weights logits_file(const Evaluation& result, const DataSet& test, int64_t class
 NetworkForm form_of(const EvaluateOptions& options, Rank& rank) {
   if (options.model_given) return options.network;
   const std::string said = on_rank_zero(rank.job, [&] {
-    if (!std::filesystem::is_directory(options.weights_file))
+    if (!is_in_checkpoint(options.weights_file))
       throw Error(options.weights_file + " does not say of which model these weights are",
                   "give --model or --graph", ExitCode::usage);
     Facts facts = read_checkpoint_model(options.weights_file);
@@ -196,7 +195,9 @@ void add_evaluate(CLI::App& app) {
   model->required(false)->description(model->get_description() + " [a checkpoint's own]");
   command
       .add_option("--weights", options->weights_file,
-                  "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints")
+                  "HDF5 or safetensors, named as in PyTorch's state_dict; or a folder of checkpoints; "
+                  "FOLDER/ema for the "
+                  "averages of --ema")
       ->type_name("FILE")
       ->required()
       ->group("Weights");

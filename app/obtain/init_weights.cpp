@@ -14,9 +14,9 @@
 namespace antichain {
 
 void add_init_options(CLI::App& app, InitOptions& o, const std::string& group) {
-  CLI::Option* whole = app.add_option(
-      "--init", o.whole_file,
-      "start from the weights of this HDF5 or safetensors file, or checkpoint, which must fit");
+  CLI::Option* whole = app.add_option("--init", o.whole_file,
+                                      "start from the weights of this HDF5 or safetensors file, or "
+                                      "checkpoint, which must fit; CHECKPOINT/ema: its averages");
   whole->type_name("FILE")->group(group);
   app.add_option("--init-partial", o.partial_file,
                  "start from what fits of this file, and list what does not")

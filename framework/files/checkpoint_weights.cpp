@@ -1,10 +1,33 @@
 #include "framework/files/checkpoint_weights.h"
 
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <map>
+
 #include "framework/files/checkpoint_folder.h"
 #include "framework/files/hdf5.h"
 
 namespace antichain {
 namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view averages = "ema";
+
+// A Place is a folder, and what of it is meant.
+struct Place {
+  std::string folder;
+  bool averages = false;
+};
+
+Place place_of(const std::string& path) {
+  std::error_code ignored;  // reading says what is wrong
+  const fs::path p = path.ends_with('/') ? fs::path(path).parent_path() : fs::path(path);
+  if (p.filename() == averages && !fs::exists(p, ignored) && fs::is_directory(p.parent_path(), ignored))
+    return {p.parent_path(), true};
+  return {path, false};
+}
 
 std::string newest(const std::string& path) {
   if (is_checkpoint(path)) return path;
@@ -16,25 +39,53 @@ std::string newest(const std::string& path) {
   return whole;
 }
 
+// Returns the paths of a file's tensors by the names that they have in a network.
+std::map<std::string, std::string> chosen_paths(const CheckpointFile& file, bool averages_wanted) {
+  const std::string group = std::string(averages) + "/";
+  std::map<std::string, std::string> paths;
+  for (const CheckpointTensor& tensor : file.tensors) {
+    const bool slot = tensor.path.find('/') != std::string::npos;
+    if (!slot) paths.try_emplace(tensor.path, tensor.path);
+    if (slot && averages_wanted && tensor.path.starts_with(group))
+      paths[tensor.path.substr(group.size())] = tensor.path;
+  }
+  return paths;
+}
+
 }  // namespace
 
+bool is_in_checkpoint(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(place_of(path).folder, ignored);
+}
+
 Facts read_checkpoint_model(const std::string& path) {
-  const std::string checkpoint = newest(path);
+  const std::string checkpoint = newest(place_of(path).folder);
   return manifest_from_json(read_manifest(checkpoint), checkpoint).model;
 }
 
 Weights read_checkpoint_weights(const std::string& path) {
-  const std::string checkpoint = newest(path);
+  const Place place = place_of(path);
+  const std::string checkpoint = newest(place.folder);
   const Manifest manifest = manifest_from_json(read_manifest(checkpoint), checkpoint);
   Weights weights;
+  bool averaged = false;
   for (const CheckpointFile& file : manifest.files) {
-    std::vector<std::string> names;
-    for (const CheckpointTensor& tensor : file.tensors)
-      if (tensor.path.find('/') == std::string::npos) names.push_back(tensor.path);  // others are slots
+    std::vector<std::string> paths, names;
+    for (const auto& [name, in_file] : chosen_paths(file, place.averages)) {
+      names.push_back(name), paths.push_back(in_file);
+      averaged |= in_file != name;
+    }
     const std::string bytes = read_checkpoint_file(checkpoint, file);
-    for (NamedTensor& tensor : read_hdf5(bytes, names, checkpoint + "/" + file.name))
-      weights.add(std::move(tensor));
+    std::vector<NamedTensor> tensors = read_hdf5(bytes, paths, checkpoint + "/" + file.name);
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      tensors[i].name = names[i];
+      weights.add(std::move(tensors[i]));
+    }
   }
+  if (place.averages && !averaged)
+    throw Error(fmt::format("{} has no averaged weights: its run was without --ema", checkpoint),
+                fmt::format("leave out /{}", averages));
   return weights;
 }
 

@@ -1,5 +1,8 @@
 // Reads the weights of a checkpoint, however many stages wrote it, so that a network in training can be
 // tested, exported or used as initial weights.
+//
+// A path of them is a checkpoint (RUN/step-…) or a folder of checkpoints (RUN), whose newest whole one is meant.
+// With /ema behind it, the averages that --ema keeps take the place of the parameters.
 #pragma once
 
 #include <string>
@@ -9,8 +12,10 @@
 
 namespace antichain {
 
-// Returns parameters and buffers, without slots, of a checkpoint (RUN/step-…) or of the newest whole one
-// of a folder of them (RUN). Throws Damaged when a file is not what was written, Error when there is none.
+bool is_in_checkpoint(const std::string& path);
+
+// Returns parameters and buffers, without other slots. Throws Damaged when a file is not what was written,
+// Error when there is no checkpoint, or it has no averages.
 Weights read_checkpoint_weights(const std::string& path);
 
 // Returns what the checkpoint says of its model: name, form, classes, …. Throws as above.

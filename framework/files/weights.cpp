@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 
 #include "framework/bounded_file.h"
 #include "framework/error.h"
@@ -106,8 +105,7 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
 }
 
 Weights read_weights(const std::string& file, int64_t network_bytes) {
-  std::error_code ignored;  // reading says what is wrong
-  if (std::filesystem::is_directory(file, ignored)) return read_checkpoint_weights(file);
+  if (is_in_checkpoint(file)) return read_checkpoint_weights(file);
   return decode(read_bounded(file, most_weights_bytes), file, network_bytes);
 }
 

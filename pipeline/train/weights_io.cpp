@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <utility>
 
 #include "framework/bounded_file.h"
+#include "framework/files/checkpoint_weights.h"
 #include "framework/files/finite_weights.h"
 #include "framework/files/safetensors.h"
 #include "pipeline/transport/agree.h"
@@ -47,10 +47,8 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 Weights broadcast_weights(const std::string& file, const Graph& network, Job& job) {
   const auto bytes = [&] {
-    std::error_code ignored;  // reading says what is wrong
-    return std::filesystem::is_directory(file, ignored)
-               ? encode(read_weights(file), WeightFormat::safetensors)
-               : read_bounded(file, most_weights_bytes);
+    return is_in_checkpoint(file) ? encode(read_weights(file), WeightFormat::safetensors)
+                                  : read_bounded(file, most_weights_bytes);
   };
   return decode(on_rank_zero(job, bytes), file, file_bytes(network));
 }

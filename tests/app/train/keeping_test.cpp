@@ -167,6 +167,24 @@ TEST_F(Keeping, NoFileIsLostByASlip) {
   }
 }
 
+TEST_F(Keeping, TheAveragesOfACheckpointAreExportedAndTested) {
+  const std::string train = std::string(train_and_keep) + "--local 2 --steps 3 ";
+  ASSERT_EQ(run(train + "--ema 0.5 --checkpoint ck --results r").code, 0);
+  ASSERT_EQ(run("export --model resnet20 --init ck/ema --out e.h5").code, 0);
+  ASSERT_EQ(run("export --model resnet20 --init ck --out w.h5").code, 0);
+  const Weights averages = read_weights(path("e.h5")), weights = read_weights(path("w.h5"));
+  EXPECT_TRUE(*averages.find("conv1.weight") == *read_weights(path("r/weights-ema.h5")).find("conv1.weight"));
+  EXPECT_FALSE(*averages.find("conv1.weight") == *weights.find("conv1.weight"));
+  EXPECT_TRUE(*averages.find("bn1.running_mean") == *weights.find("bn1.running_mean"));
+  const std::string evaluate = "evaluate --data-dir data --json ";
+  ASSERT_EQ(run(evaluate + "a.json --weights ck/ema").code, 0) << "the checkpoint names the model";
+  ASSERT_EQ(run(evaluate + "b.json --weights e.h5 --model resnet20").code, 0);
+  EXPECT_EQ(json("a.json"), json("b.json"));
+  ASSERT_EQ(run(train + "--checkpoint plain").code, 0);
+  expect_refused(run("export --model resnet20 --init plain/ema --out x.h5"), bad_input,
+                 "has no averaged weights: its run was without --ema", evaluate);
+}
+
 TEST_F(Keeping, BatchesThatDoNotFitAreRefusedWithTheirSize) {
   const std::string words = "data batches --data-dir data --batch 8 --steps 900000000 --out b.h5";
   expect_refused(run(words), bad_input, "b.h5 would have 82451.", words);
