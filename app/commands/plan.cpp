@@ -87,11 +87,22 @@ void compare(const PlanCommandOptions& options, const Profile& profile, const Pl
   write_plan(options, comparison.plan(task.method), profile);
 }
 
+// Has the network cut only where the runtime can cut it.
+void keep_layers_whole(const std::string& runtime, const Profile& profile, PlanOptions& options) {
+  options.together = layers_for(runtime, profile);
+  const int stages = options.stages * options.chunks, layers = int(options.together.size());
+  if (options.replicas.off() && !options.at_most && layers > 0 && layers < stages)
+    throw Error(fmt::format("{} stages are asked for, but {} is {} for {}", stages, profile.model,
+                            counted(layers, "layer"), runtime),
+                "plan for fewer stages, or with --at-most");
+}
+
 void make_plan(const PlanCommandOptions& options, const GivenFiles& given, const Profile& profile,
                int ranks) {
   begin_answer();
-  const PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
-                                  options.network.microbatches, ranks);
+  PlanTask task = plan_task(options.planning, given, profile, options.schedule.schedule,
+                            options.network.microbatches, ranks);
+  if (!options.runtime.empty()) keep_layers_whole(options.runtime, profile, task.options);
   if (!options.antichains_file.empty())
     write_output(options.antichains_file, draw_antichains(profile, options.planning.max_states));
   if (options.compare) return compare(options, profile, task);

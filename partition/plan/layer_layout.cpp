@@ -50,7 +50,7 @@ bool are_layers(const Blocks& blocks, size_t list, const Profile& profile) {
 }
 
 // Returns the list of equal modules that has most of the nodes. Throws Error when none has half of them.
-Blocks transformer_layers(const Profile& profile) {
+Blocks equal_blocks(const Profile& profile) {
   std::map<std::string, std::map<int, std::vector<int>>> lists;
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
     const std::string& name = profile.nodes[n].name;
@@ -97,7 +97,7 @@ void check_in_stage(const Profile& profile, const std::vector<int>& stage_of, in
     if (profile.nodes[n].role != Role::input && stage_of[n] != stage)
       throw Error(fmt::format("Megatron-LM has {} in stage {}, but this plan has {} in stage {}", what, stage,
                               profile.nodes[n].name, stage_of[n]),
-                  "cut between transformer layers (--method handsplit --cuts)");
+                  "plan by the method antichain, which then cuts between transformer layers");
 }
 
 std::string times(char letter, int count) {
@@ -105,11 +105,28 @@ std::string times(char letter, int count) {
   return count == 1 ? std::string(1, letter) : fmt::format("{}*{}", letter, count);
 }
 
+// Returns the nodes from `begin` on, before `end`, that are neither inputs nor losses.
+std::vector<int> computed(const Profile& profile, int begin, int end) {
+  std::vector<int> nodes;
+  for (int n = begin; n < end; ++n)
+    if (profile.nodes[n].role == Role::compute) nodes.push_back(n);
+  return nodes;
+}
+
 }  // namespace
+
+Layers transformer_layers(const Profile& profile) {
+  Layers layers = equal_blocks(profile);
+  const int first = layers.front().front(), behind = layers.back().back() + 1;
+  if (const auto before = computed(profile, 0, first); !before.empty()) layers.insert(layers.begin(), before);
+  if (const auto after = computed(profile, behind, int(profile.nodes.size())); !after.empty())
+    layers.push_back(after);
+  return layers;
+}
 
 std::string layer_layout(const Plan& plan, const Profile& profile) {
   check_round_robin(plan);
-  const Blocks blocks = transformer_layers(profile);
+  const Blocks blocks = equal_blocks(profile);
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   const int last = int(plan.stages.size()) - 1;
   check_in_stage(profile, stage_of, 0, blocks[0][0], 0, "what precedes the transformer layers");

@@ -12,18 +12,16 @@
 namespace antichain {
 namespace {
 
-using Layer = std::vector<int>;  // the nodes, ascending
-
 // Returns the parts of a network between which one tensor passes. They leave out the losses, which DeepSpeed
 // has beside the layers.
-std::vector<Layer> parts_of_one_tensor(const Profile& profile) {
+Layers parts_of_one_tensor(const Profile& profile) {
   const int nodes = int(profile.nodes.size());
   std::vector<int> last_reader(nodes, -1);
   for (int n = 0; n < nodes; ++n)
     for (const int input : profile.nodes[n].inputs)
       last_reader[input] = profile.nodes[n].role == Role::loss ? nodes : n;
   std::vector<int> leaving(nodes + 1);  // how many tensors are read for the last time by node n
-  std::vector<Layer> layers(1);
+  Layers layers(1);
   int passing = 0;  // tensors that nodes behind this one read
   for (int n = 0; n < nodes; ++n) {
     passing -= leaving[n];
@@ -41,7 +39,7 @@ std::vector<Layer> parts_of_one_tensor(const Profile& profile) {
 }
 
 // Returns the innermost module around all nodes of a layer, "" where that is the model.
-std::string module_around(const Layer& layer, const Profile& profile) {
+std::string module_around(const std::vector<int>& layer, const Profile& profile) {
   std::string module = profile.nodes[layer[0]].name;
   for (const int n : layer)
     while (!module.empty() && !profile.nodes[n].name.starts_with(module + "."))
@@ -53,13 +51,28 @@ bool is_in(const std::string& inner, const std::string& module) {
   return !module.empty() && (inner + ".").starts_with(module + ".");
 }
 
-// Returns the layers of a profile. Where branches make a part of several nodes, a layer is the module around
-// them, with what that module computes before and behind the branches.
-std::vector<Layer> layers_of(const Profile& profile) {
-  std::vector<Layer> layers;
+// Returns the names of what a layer computes. What a layer's only node absorbed are layers, too, because they
+// are modules of their own in a list.
+std::vector<std::string> listed_layers(const std::vector<int>& layer, const Profile& profile) {
+  std::vector<std::string> names;
+  for (const int n : layer) {
+    names.push_back(quoted(profile.nodes[n].name));
+    for (const std::string& name : profile.nodes[n].absorbed) names.push_back(quoted(name));
+  }
+  if (layer.size() > 1) names = {fmt::format("{}", fmt::join(names, ", "))};
+  for (std::string& name : names) name = fmt::format("    [{}]", name);
+  return names;
+}
+
+}  // namespace
+
+// Where branches make a part of several nodes, a layer is the module around them, with what that module
+// computes before and behind the branches.
+Layers layers_of_one_tensor(const Profile& profile) {
+  Layers layers;
   std::vector<std::string> around;  // per layer
   std::string module;               // of the last layer, where it has branches
-  for (const Layer& part : parts_of_one_tensor(profile)) {
+  for (const std::vector<int>& part : parts_of_one_tensor(profile)) {
     const std::string name = module_around(part, profile);
     if (is_in(name, module)) {
       layers.back().insert(layers.back().end(), part.begin(), part.end());
@@ -80,33 +93,18 @@ std::vector<Layer> layers_of(const Profile& profile) {
   return layers;
 }
 
-// Returns the names of what a layer computes. What a layer's only node absorbed are layers, too, because they
-// are modules of their own in a list.
-std::vector<std::string> listed_layers(const Layer& layer, const Profile& profile) {
-  std::vector<std::string> names;
-  for (const int n : layer) {
-    names.push_back(quoted(profile.nodes[n].name));
-    for (const std::string& name : profile.nodes[n].absorbed) names.push_back(quoted(name));
-  }
-  if (layer.size() > 1) names = {fmt::format("{}", fmt::join(names, ", "))};
-  for (std::string& name : names) name = fmt::format("    [{}]", name);
-  return names;
-}
-
-}  // namespace
-
 std::string layer_parts(const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
   std::vector<std::string> lines;
   std::vector<size_t> parts;  // the first layer of each stage
-  for (const Layer& layer : layers_of(profile)) {
+  for (const std::vector<int>& layer : layers_of_one_tensor(profile)) {
     const int stage = stage_of[layer[0]];
     for (const int n : layer)
       if (stage_of[n] != stage)
         throw Error(fmt::format("DeepSpeed's layers pass one tensor on and are modules of a list, but {} of "
                                 "stage {} and {} of stage {} are in one such layer",
                                 profile.nodes[layer[0]].name, stage, profile.nodes[n].name, stage_of[n]),
-                    "cut between blocks, where one tensor passes (--method handsplit --cuts)");
+                    "plan by the method antichain, which then cuts where one tensor passes");
     while (int(parts.size()) <= stage) parts.push_back(lines.size());
     const std::vector<std::string> names = listed_layers(layer, profile);
     lines.insert(lines.end(), names.begin(), names.end());

@@ -44,6 +44,10 @@ bool has_a_part_in(const ProfileNode& node, std::string_view module) {
 // Inputs and losses are in no module.
 bool is_of_a_module(const ProfileNode& node) { return node.role == Role::compute; }
 
+// Networks of more nodes are not searched for places to split, which takes a time in proportion to their
+// square.
+constexpr size_t most_nodes_to_search = 3000;
+
 // A ModuleCut is the cut before stage s.
 class ModuleCut {
  public:
@@ -62,30 +66,34 @@ class ModuleCut {
     }
   }
 
+  bool can_be_split() const { return !why_not_in_order() && (module_at(firsts_) || module_at(lasts_)); }
+
+  // Throws Error where there is none.
   std::string split_point() const {
-    check_order();
+    if (const std::optional<Error> why = why_not_in_order()) throw *why;
     if (const auto module = module_at(firsts_)) return fmt::format("{}: \"BEGINNING\"", quoted(*module));
     if (const auto module = module_at(lasts_)) return fmt::format("{}: \"END\"", quoted(*module));
     throw Error(fmt::format("PyTorch splits a model where a module begins or ends, but between {} and {}, "
                             "before stage {}, the profile has no such place",
                             nodes_[lasts_[0]].name, nodes_[firsts_[0]].name, s_),
-                "cut before a node with parameters (--method handsplit --cuts)");
+                "plan by the method antichain, which then cuts where a module begins or ends");
   }
 
  private:
-  void check_order() const {
+  std::optional<Error> why_not_in_order() const {
     if (firsts_.empty() || lasts_.empty())
-      throw Error(fmt::format("stage {} has nothing but the loss, which is in no module of PyTorch",
-                              firsts_.empty() ? s_ : s_ - 1),
-                  "plan for fewer stages");
+      return Error(fmt::format("stage {} has nothing but the loss, which is in no module of PyTorch",
+                               firsts_.empty() ? s_ : s_ - 1),
+                   "plan for fewer stages");
     for (const int last : lasts_)
       for (const int first : firsts_)
         if (!std::ranges::count(nodes_[first].inputs, last))
-          throw Error(
+          return Error(
               fmt::format("PyTorch splits a model in the order in which its code runs, but {} and {}, "
                           "between which stage {} begins, are in parallel branches",
                           nodes_[last].name, nodes_[first].name, s_),
-              "cut where the branches meet (--method handsplit --cuts)");
+              "plan by the method antichain, which then cuts where the branches meet");
+    return std::nullopt;
   }
 
   // Returns the outermost module that has all these nodes of the cut, and no node of the other side.
@@ -115,6 +123,20 @@ class ModuleCut {
 };
 
 }  // namespace
+
+Layers layers_between_split_points(const Profile& profile) {
+  Layers layers(1);
+  std::vector<int> stage_of(profile.nodes.size(), 1);
+  if (profile.nodes.size() > most_nodes_to_search) return {};
+  for (size_t n = 0; n < profile.nodes.size(); ++n) {
+    stage_of[n] = 0;
+    if (!is_of_a_module(profile.nodes[n])) continue;
+    layers.back().push_back(int(n));
+    if (ModuleCut(profile, stage_of, 1).can_be_split()) layers.emplace_back();
+  }
+  if (layers.back().empty()) layers.pop_back();
+  return layers;
+}
 
 std::string split_points(const Plan& plan, const Profile& profile) {
   const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));

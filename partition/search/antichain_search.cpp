@@ -53,7 +53,7 @@ std::vector<std::vector<int>> device_orders(const Cluster& cluster, int devices)
 AntichainSearch::AntichainSearch(const Profile& profile, const PlanOptions& options)
     : profile_(profile),
       options_(options),
-      graph_((check(options, profile), cut_graph(profile))),
+      graph_((check(options, profile), merge(cut_graph(profile), options.together))),
       limited_(std::any_of(options.cluster.devices.begin(), options.cluster.devices.end(),
                            [](const Device& device) { return device.memory_bytes > 0; })) {
   list_lattices();

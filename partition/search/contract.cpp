@@ -80,6 +80,21 @@ CutGraph merge_branches(const CutGraph& graph, int64_t most_work_ns) {
 
 }  // namespace
 
+CutGraph merge(const CutGraph& graph, const std::vector<std::vector<int>>& together) {
+  std::map<int, int> set_of;  // by profile node
+  for (size_t i = 0; i < together.size(); ++i)
+    for (const int n : together[i]) set_of[n] = int(i);
+  std::map<int, int> group_of;  // by set
+  std::vector<int> group(size_t(graph.size()));
+  int groups = 0;
+  for (int v = 0; v < graph.size(); ++v) {
+    const auto set = set_of.find(graph.nodes[v][0]);
+    group[v] = set == set_of.end() ? groups : group_of.try_emplace(set->second, groups).first->second;
+    groups = std::max(groups, group[v] + 1);
+  }
+  return grouped(graph, group, groups);
+}
+
 CutGraph contract(const CutGraph& graph, Contraction how, int64_t most_work_ns) {
   CutGraph smaller = merge_chains(graph, most_work_ns);
   for (int before = graph.size(); how == Contraction::chains_and_branches && smaller.size() < before;) {

@@ -76,7 +76,7 @@ class MakespanSearch {
     start_all();
     improve();
     for (const Method method : methods())
-      if (method != Method::antichain) add_baseline(method);
+      if (method != Method::antichain && options_.together.empty()) add_baseline(method);
     if (!best_)
       throw Error(fmt::format("no plan of {} in {} stages gives every replica one of {} micro-batches",
                               profile_.model, options_.stages, options_.microbatches),

@@ -210,11 +210,14 @@ class _files:
         self.held.cleanup()
 
 
-def plan(profile, **options):
+def plan(profile, runtime=None, **options):
     """Cuts a network into stages by `antichain plan`. `profile` is a Profile, or a file; options are those of
-    the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB")."""
+    the command: plan(profile, stages=4, schedule="zb-h1", memory_bytes="16GiB"). With a `runtime`, a name that
+    Plan.text_for takes, it cuts only where that runtime can."""
     with _files(profile) as files:
         out = files.folder / "made.json"
+        if runtime is not None:
+            options |= {"for": runtime, "out": files.folder / "text"}
         program.run("plan", profile=files.profile, json=out, **options)
         return Plan(
             json.loads(out.read_text()), profile if isinstance(profile, Profile) else Profile.read(profile)

@@ -1,8 +1,11 @@
 // A plan is written as another runtime reads it, or refused where that runtime can't cut so.
 #include "partition/plan/runtime_format.h"
 
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "partition/planners/planner.h"
 #include "tests/partition/networks.h"
 
 namespace antichain {
@@ -162,6 +165,54 @@ TEST(RuntimeFormat, MegatronCountsTransformerLayers) {
              "what follows the transformer layers in stage 1, but this plan has ln_f in stage 0");
   expect_has(residual_net().refused("megatron", {"fc"}),
              "net has no list of equal modules that is most of it");
+}
+
+bool can_read(const std::string& runtime, const Plan& plan, const Profile& profile) {
+  try {
+    plan_for(runtime, plan, profile);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// Returns the smallest slowest stage of all plans of two stages that the runtime can read, where a stage is a
+// piece of the nodes' sequence.
+double best_of_two(const ModuleNet& net, const std::string& runtime) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const ProfileNode& first : net.profile.nodes) {
+    if (first.role == Role::input || first.name == "conv1" || first.name == "wte") continue;
+    const Plan plan = net.cut({first.name});
+    if (!can_read(runtime, plan, net.profile)) continue;
+    double slowest = 0;
+    for (const PlanStage& stage : plan.stages) {
+      double sum = 0;
+      for (const int n : stage.nodes) sum += net.profile.nodes[n].cost.compute_s();
+      slowest = std::max(slowest, sum);
+    }
+    best = std::min(best, slowest);
+  }
+  return best;
+}
+
+TEST(RuntimeFormat, ThePlannerCutsBestOfAllCutsThatARuntimeCanRead) {
+  const auto expect_best = [](ModuleNet net, const std::string& runtime) {
+    for (size_t n = 0; n < net.profile.nodes.size(); ++n)  // uneven: 1 to 11 ms
+      if (net.profile.nodes[n].role == Role::compute)
+        net.profile.nodes[n].cost.forward_s = 1e-3 * double(n * n % 11 + 1);
+    PlanOptions options;
+    options.objective = Objective::compute;
+    options.together = layers_for(runtime, net.profile);
+    for (options.stages = 2; options.stages <= 4; ++options.stages) {
+      const Plan plan = planner(Method::antichain)(net.profile, options);
+      EXPECT_TRUE(can_read(runtime, plan, net.profile)) << runtime << " on " << options.stages;
+      if (options.stages == 2) {
+        EXPECT_NEAR(plan.bottleneck_s, best_of_two(net, runtime), 1e-8) << runtime;
+      }
+    }
+  };
+  for (const std::string& runtime : runtime_names()) expect_best(transformer(5), runtime);
+  for (const char* runtime : {"torch", "deepspeed"}) expect_best(residual_net(), runtime);
 }
 
 TEST(RuntimeFormat, EveryStageHasAsManyReplicas) {
