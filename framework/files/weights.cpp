@@ -105,9 +105,37 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
                             : "antichain export writes either");
 }
 
-Weights read_weights(const std::string& file, int64_t network_bytes) {
+namespace {
+
+using WeightReader = std::function<Weights(const std::string&)>;
+std::map<std::string, WeightReader>& weight_readers() {
+  static std::map<std::string, WeightReader> readers;
+  return readers;
+}
+
+// Returns the reader of files of this name, or nullptr.
+const WeightReader* reader_of(const std::string& file) {
+  for (const auto& [ending, read] : weight_readers())
+    if (file.ends_with(ending)) return &read;
+  return nullptr;
+}
+
+bool is_folder(const std::string& file) {
   std::error_code ignored;  // reading says what is wrong
-  if (std::filesystem::is_directory(file, ignored)) return read_checkpoint_weights(file);
+  return std::filesystem::is_directory(file, ignored);
+}
+
+}  // namespace
+
+void register_weight_reader(const std::string& ending, WeightReader read) {
+  weight_readers()[ending] = std::move(read);
+}
+
+bool needs_read_weights(const std::string& file) { return is_folder(file) || reader_of(file); }
+
+Weights read_weights(const std::string& file, int64_t network_bytes) {
+  if (is_folder(file)) return read_checkpoint_weights(file);
+  if (const WeightReader* read = reader_of(file)) return (*read)(file);
   return decode(read_bounded(file, most_weights_bytes), file, network_bytes);
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -47,10 +46,8 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 Weights broadcast_weights(const std::string& file, const Graph& network, Job& job) {
   const auto bytes = [&] {
-    std::error_code ignored;  // reading says what is wrong
-    return std::filesystem::is_directory(file, ignored)
-               ? encode(read_weights(file), WeightFormat::safetensors)
-               : read_bounded(file, most_weights_bytes);
+    return needs_read_weights(file) ? encode(read_weights(file), WeightFormat::safetensors)
+                                    : read_bounded(file, most_weights_bytes);
   };
   return decode(on_rank_zero(job, bytes), file, file_bytes(network));
 }
