@@ -149,32 +149,46 @@ Folded gather(const Node& node, const Inputs& x) {
 }
 
 Folded concat_constants(const Inputs& x) {
-  std::vector<int64_t> values;
+  NamedTensor y{.shape = {0}, .values = x[0]->values};
+  std::visit([](auto& values) { values.clear(); }, y.values);
   for (const Constant& part : x) {
-    const std::vector<int64_t>* from = as_integers(*part);
-    if (!from || part->shape.size() != 1 || values.size() + from->size() > most_integers) return {};
-    values.insert(values.end(), from->begin(), from->end());
+    if (part->is_float() != y.is_float() || part->shape.size() != 1) return {};
+    if (size_t(y.elements() + part->elements()) > most_integers) return {};
+    std::visit(
+        [&](auto& values) {
+          const auto& from = std::get<std::remove_cvref_t<decltype(values)>>(part->values);
+          values.insert(values.end(), from.begin(), from.end());
+        },
+        y.values);
   }
-  return NamedTensor{.shape = {int64_t(values.size())}, .values = values};
+  y.shape = {y.elements()};
+  return y;
 }
 
+// Takes rows of the first axis. PyTorch computes paddings so, with a step of −1.
 Folded slice_constant(const Inputs& x) {
-  if (x.size() < 3 || x[0]->shape.size() != 1) return {};
+  if (x.size() < 3 || x[0]->shape.empty() || size_t(x[0]->elements()) > most_integers) return {};
   const std::vector<int64_t>* from = as_integers(*x[0]);
-  std::vector<int64_t> numbers;
+  std::vector<int64_t> numbers;  // start, end, axis, step
   for (size_t i = 1; i < x.size(); ++i) {
     const std::vector<int64_t>* part = as_integers(*x[i]);
     if (!part || part->size() != 1) return {};
     numbers.push_back((*part)[0]);
   }
-  if (!from || (numbers.size() > 3 && numbers[3] != 1)) return {};
-  const int64_t extent = int64_t(from->size());
+  const int64_t step = numbers.size() > 3 ? numbers[3] : 1;
+  if (!from || (numbers.size() > 2 && numbers[2] != 0) || (step != 1 && step != -1)) return {};
+  const int64_t extent = x[0]->shape[0], least = step < 0 ? -1 : 0;
   const auto place = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? std::max(at, -extent) + extent : at, 0, extent);
+    return std::clamp<int64_t>(at < 0 ? std::max(at, -extent - 1) + extent : at, least, extent + least);
   };
-  const int64_t begin = place(numbers[0]), end = std::max(begin, place(numbers[1]));
-  return NamedTensor{.shape = {end - begin},
-                     .values = std::vector<int64_t>(from->begin() + begin, from->begin() + end)};
+  const int64_t begin = place(numbers[0]), end = place(numbers[1]);
+  NamedTensor y{.shape = x[0]->shape, .values = std::vector<int64_t>{}};
+  auto& values = std::get<std::vector<int64_t>>(y.values);
+  const int64_t row = extent > 0 ? int64_t(from->size()) / extent : 0;
+  y.shape[0] = 0;
+  for (int64_t at = begin; step > 0 ? at < end : at > end; at += step, ++y.shape[0])
+    values.insert(values.end(), from->begin() + at * row, from->begin() + (at + 1) * row);
+  return y;
 }
 
 Folded of_shape(const Node& node, const Inputs& x, const std::string& origin) {
@@ -285,6 +299,12 @@ std::optional<NamedTensor> Constants::fold(const Node& node) {
       {"Mul", arithmetic('*')},
       {"Reshape", [](const Node&, const Inputs& x) { return reshape_constant(x); }},
       {"Slice", [](const Node&, const Inputs& x) { return slice_constant(x); }},
+      {"Shape",
+       [](const Node& node, const Inputs& x) {
+         return node.attributes.empty()
+                    ? Folded(NamedTensor{.shape = {int64_t(x[0]->shape.size())}, .values = x[0]->shape})
+                    : std::nullopt;
+       }},
       {"Squeeze", squeeze},
       {"Sub", arithmetic('-')},
       {"Transpose", transpose_constant},

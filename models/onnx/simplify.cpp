@@ -180,6 +180,12 @@ auto extends(std::string op) {
 }
 
 bool plain(const Match&, Constants&, Node&) { return true; }
+// Whether the constant C is this number, so that the node changes nothing.
+auto neutral(double number) {
+  return [number](const Match& m, Constants& constants, Node&) {
+    return number_of(*constants.find(m.letters.at('C'))) == number;
+  };
+}
 bool tanh_form(const Match&, Constants&, Node& into) {
   into.set("approximate", std::string_view("tanh"));
   return true;
@@ -195,6 +201,8 @@ bool is_hardsigmoid(const Match& m, Constants&, Node&) {
 
 const std::vector<Rule>& rules() {
   static const std::vector<Rule> table = {
+      {"Mul(x, C)", "Identity", "x", neutral(1)},
+      {"Add(x, C)", "Identity", "x", neutral(0)},
       {"Mul(0.5, x, Add(1, Erf(Div(x, 1.4142135))))", "Gelu", "x", plain},
       {"Mul(0.5, x, Add(1, Erf(Mul(x, 0.70710678))))", "Gelu", "x", plain},
       {"Mul(0.5, x, Add(1, Tanh(Mul(0.79788456, Add(x, Mul(0.044715, Pow(x, 3)))))))", "Gelu", "x",
@@ -263,12 +271,13 @@ void simplify(Model& model, Constants& constants) {
     std::ranges::for_each(node.inputs, original);
     if (std::optional<NamedTensor> value = constants.fold(node)) {
       constants.add(node.outputs[0], std::move(*value));
-    } else if (node.op == "Identity" && node.inputs.size() == 1 && node.outputs.size() == 1) {
-      same[node.outputs[0]] = node.inputs[0];
-    } else {
-      recognise(node, matcher, constants);
-      for (const std::string& output : node.outputs) makers[output] = &node;
+      continue;
     }
+    recognise(node, matcher, constants);
+    if (node.op == "Identity" && node.inputs.size() == 1 && node.outputs.size() == 1)
+      same[node.outputs[0]] = node.inputs[0];
+    else
+      for (const std::string& output : node.outputs) makers[output] = &node;
   }
   std::unordered_set<std::string> used;
   for (ValueInfo& output : model.graph.outputs) original(output.name), used.insert(output.name);
