@@ -245,6 +245,7 @@ WireWriter written_node(const Node& node) {
   for (const std::string& output : node.outputs) w.bytes(2, output);
   w.bytes(3, node.name);
   w.bytes(4, node.op);
+  if (!node.domain.empty()) w.bytes(7, node.domain);
   for (const Attribute& a : node.attributes)
     w.message(5, written_attribute(a, !a.integers.empty() ? 7 : !a.text.empty() ? 3 : a.real != 0 ? 1 : 2));
   return w;

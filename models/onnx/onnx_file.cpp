@@ -64,15 +64,25 @@ void add_input(Translation& t, const onnx::ValueInfo& info) {
   t.enter(info.name, {id, onnx::natural(int(shape.size()))});
 }
 
+// Translates the node that was begun.
+void add_node(Translation& t) {
+  try {
+    if (std::optional<NamedTensor> value = t.constants.fold(t.node()))
+      t.give(0, std::move(*value));
+    else
+      onnx::translate_node(t);
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (what.starts_with(t.constants.origin())) throw;  // it says where
+    throw onnx::Unsupported{fmt::format("'{}' with these shapes and options ({})", t.node().op, what)};
+  }
+}
+
 void add_nodes(Translation& t, const onnx::Model& model) {
-  std::string limits;
   for (const onnx::Node& node : model.graph.nodes) {
     t.begin(node);
     try {
-      if (std::optional<NamedTensor> value = t.constants.fold(node))
-        t.give(0, std::move(*value));
-      else
-        onnx::translate_node(t);
+      add_node(t);
     } catch (const onnx::Unsupported& problem) {
       throw Error(fmt::format("{}: {} at node '{}' is not supported", t.constants.origin(), problem.what,
                               (node.name.empty() && !node.outputs.empty() ? node.outputs[0] : node.name)

@@ -148,10 +148,9 @@ Value Translation::emit(std::shared_ptr<const Op> op, const std::vector<Value>& 
     id = graph.add(name, std::move(op), inputs);
     graph.shape(id).elements();  // throws when there are too many
   } catch (const Error& error) {
-    std::string what = error.what();
-    const std::string prefix = fmt::format("model '{}', node '{}': ", graph.model(), name);
-    if (what.starts_with(prefix)) what.erase(0, prefix.size());
-    throw Unsupported{fmt::format("'{}' with these shapes and options ({})", node_->op, what)};
+    const std::string what = error.what(),
+                      prefix = fmt::format("model '{}', node '{}': ", graph.model(), name);
+    throw what.starts_with(prefix) ? Error(what.substr(prefix.size())) : error;
   }
   const Node& asked = *node_;
   const auto add = [&](const ParamSpec& spec) {
@@ -167,11 +166,7 @@ Value Translation::emit(std::shared_ptr<const Op> op, const std::vector<Value>& 
     tensor.name = full_name(graph[id], spec);
     tensor.shape.assign(spec.shape.begin(), spec.shape.end());
     if (spec.dtype == DType::i32) tensor.shape.clear();  // a count
-    try {
-      weights.add(std::move(tensor));
-    } catch (const Error& error) {
-      throw Unsupported{error.what()};
-    }
+    weights.add(std::move(tensor));
   };
   std::ranges::for_each(graph[id].signature.params, add);
   std::ranges::for_each(graph[id].signature.buffers, add);
