@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -63,7 +64,14 @@ Weights decode(const std::string& bytes, const std::string& origin, int64_t netw
 
 // A folder is read as a checkpoint, or as several of which the newest is taken
 // (framework/files/checkpoint_weights.h).
+// So is a file whose name has an ending that is registered.
 Weights read_weights(const std::string& file, int64_t network_bytes = 0);
+// Returns whether read_weights does more than decode the bytes of a file.
+bool needs_read_weights(const std::string& file);
+// Lets read_weights read files whose names have an ending (".onnx") by a function. Call it before any thread
+// reads weights.
+void register_weight_reader(const std::string& ending, std::function<Weights(const std::string& file)> read);
+
 void write_weights(const std::string& file, const Weights&, WeightFormat);
 
 }  // namespace antichain

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "framework/bounded_file.h"
-#include "framework/files/checkpoint_weights.h"
 #include "framework/files/finite_weights.h"
 #include "framework/files/safetensors.h"
 #include "pipeline/transport/agree.h"
@@ -47,8 +46,8 @@ const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
 
 Weights broadcast_weights(const std::string& file, const Graph& network, Job& job) {
   const auto bytes = [&] {
-    return is_in_checkpoint(file) ? encode(read_weights(file), WeightFormat::safetensors)
-                                  : read_bounded(file, most_weights_bytes);
+    return needs_read_weights(file) ? encode(read_weights(file), WeightFormat::safetensors)
+                                    : read_bounded(file, most_weights_bytes);
   };
   return decode(on_rank_zero(job, bytes), file, file_bytes(network));
 }

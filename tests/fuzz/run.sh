@@ -9,7 +9,7 @@ seconds="${1:-60}"; shift || true
 here="$(cd "$(dirname "$0")" && pwd)"
 build="$here/../../build-fuzz"
 targets=("$@")
-[ $# -gt 0 ] || targets=(graph_txt graph_file profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
+[ $# -gt 0 ] || targets=(graph_txt graph_file onnx profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
   image manifest settings)
 
 launcher=""

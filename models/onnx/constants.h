@@ -1,0 +1,50 @@
+// The constants of an ONNX file: its initializers, and what follows from them without the network's input.
+// Exporters compute shapes with nodes, and transpose weights with others.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "models/onnx/messages.h"
+
+namespace antichain::onnx {
+
+using Constant = std::shared_ptr<const NamedTensor>;
+
+class Constants {
+ public:
+  // The model must live as long. `bytes` are those of its file, which limit how much is computed.
+  Constants(const Model&, std::string origin, size_t bytes);
+
+  bool has(const std::string& name) const { return files_.contains(name) || made_.contains(name); }
+  // Returns nullptr where there is none. Throws Error when it can't be read.
+  Constant find(const std::string& name);
+  void add(const std::string& name, NamedTensor);
+
+  // Returns the output of a node that computes with constants only, or nothing where this is not such a node,
+  // or an operator that isn't computed here. The result of moving numbers about keeps its name.
+  std::optional<NamedTensor> fold(const Node&);
+
+  // Counts numbers that are made of the file's. Throws Error when they are many times as many.
+  void take(int64_t numbers);
+
+  const std::string& origin() const { return origin_; }
+
+ private:
+  std::string origin_;
+  int64_t left_;
+  std::unordered_map<std::string, const Tensor*> files_;
+  std::unordered_map<std::string, Constant> made_;
+};
+
+// Returns the integers of a constant. Throws Error when it has fractions or too many numbers.
+std::vector<int64_t> integers_of(const NamedTensor&, const std::string& origin);
+// Returns the one number that a constant has, or nothing where it has several.
+std::optional<double> number_of(const NamedTensor&);
+// Returns an axis that may count from the end, or −1 where there is no such axis.
+int64_t axis_in(int64_t axis, int64_t rank);
+
+}  // namespace antichain::onnx

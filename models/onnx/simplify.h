@@ -1,0 +1,16 @@
+// Brings the nodes of an ONNX file into a form in which each is one operator: constants are computed, and what
+// exporters decompose (a LayerNorm, a GELU, …) becomes the operator that later opsets have for it.
+#pragma once
+
+#include "models/onnx/constants.h"
+
+namespace antichain::onnx {
+
+// Rewrites the graph's nodes, and enters constants that they give. A node that nothing uses is left out.
+//
+// Three operators have a meaning of their own afterwards: MatMul may have a third input, which is added;
+// LayerNormalization has the attribute `axes`; and GroupNormalization that was recognised has
+// `per_channel` = 1.
+void simplify(Model&, Constants&);
+
+}  // namespace antichain::onnx

@@ -1,0 +1,63 @@
+"""ONNX files: what PyTorch exports gives the same logits here, and onnxruntime computes the same from what
+Antichain writes. tests/scripts/onnx_models.py does so with every model and opset."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+import warnings
+
+import torch
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/scripts"))
+sys.path.insert(0, str(ROOT / "tests/golden"))
+try:
+    import onnx_models
+    import tensor_file
+except SystemExit:  # torchvision is absent
+    onnx_models = None
+
+PROGRAM = os.environ["ANTICHAIN"]
+MODELS = {
+    "resnet18": 13,
+    "mobilenet_v2": 17,
+    "mobilenet_v3_small": 11,
+    "efficientnet_b0": 13,
+    "convnext_tiny": 11,
+    "densenet121": 17,
+    "squeezenet1_1": 11,
+    "shufflenet_v2_x0_5": 17,
+}
+# PyTorch computes in float32, which rounds at 6e-8; behind a hundred layers the logits differ by some 1e-6.
+MOST_ERROR = 1e-4
+
+
+@unittest.skipIf(onnx_models is None, "needs torchvision")
+class Onnx(unittest.TestCase):
+    def setUp(self):
+        warnings.simplefilter("ignore")
+        torch.set_num_threads(1)
+
+    def test_imports_eight_models(self):
+        for name, opset in MODELS.items():
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                ours, again = onnx_models.attempt(name, opset, folder, PROGRAM)
+                self.assertLess(ours, MOST_ERROR)
+                if again is not None:
+                    self.assertLess(again, MOST_ERROR)
+
+    @unittest.skipUnless(onnx_models and onnx_models.HAS_ONNXRUNTIME, "needs onnxruntime")
+    def test_onnxruntime_runs_what_is_exported(self):
+        for name in ("resnet18", "mobilenet_v3_small", "convnext_tiny", "efficientnet_b0", "densenet121"):
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                model, images = onnx_models.made(name)
+                weights, file = (pathlib.Path(folder) / n for n in ("weights.safetensors", "net.onnx"))
+                tensor_file.write(weights, model.state_dict())
+                onnx_models.export(
+                    PROGRAM, "--model", name, "--form", "imagenet", "--init", weights, "--out", file
+                )
+                with torch.no_grad():
+                    error = onnx_models.error(onnx_models.run_by_onnxruntime(file, images), model(images))
+                self.assertLess(error, MOST_ERROR)
