@@ -37,6 +37,16 @@ MODELS = [
     "squeezenet1_1",
     "shufflenet_v2_x0_5",
 ]
+# Files leave options out that have the defaults of layers/*.h.
+DEFAULTS = {
+    "conv2d": {"kernel": 3},
+    "max_pool": {"kernel": 2, "stride": 2, "pad": 0},
+    "average_pool": {"kernel": 2, "stride": 2, "pad": 0},
+    "layer_norm": {"eps": 1e-5},
+    "group_norm": {"eps": 1e-5},
+    "interpolate": {"mode": "nearest"},
+    "slice": {"axis": 1},
+}
 HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
 
@@ -59,7 +69,10 @@ class Evaluation(graph_run.GraphRun):
     def logits(self, images):
         values = {self.graph["inputs"][0]["name"]: images.double()}
         for node in self.graph["nodes"]:
-            inputs, o = [values.get(i) for i in node["inputs"]], node.get("options", {})
+            inputs, o = [values.get(i) for i in node["inputs"]], {
+                **DEFAULTS.get(node["op"], {}),
+                **node.get("options", {}),
+            }
             if node["op"] == "softmax_cross_entropy":
                 return inputs[0]
             values[node["name"]] = getattr(self, node["op"])(node, o, *inputs)
