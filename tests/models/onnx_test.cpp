@@ -1,6 +1,6 @@
 // Tests ONNX files: what PyTorch's exporters wrote computes PyTorch's logits, networks survive writing and
-// reading, and what can't be translated is refused by a sentence that names the node. onnxruntime runs what we
-// write in tests/python/onnx_test.py.
+// reading, and what can't be translated is refused by a sentence that names the node.
+// tests/python/onnx_test.py has onnxruntime run what we write.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
