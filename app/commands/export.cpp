@@ -1,5 +1,5 @@
 // antichain export writes a network's weights to a file: initial ones, or those of another file, converted.
-// With the network itself they make a folder NAME.antichain, or an ONNX file (docs/bring-your-model.md), which
+// With the network itself they make a folder NAME.antichain or an ONNX file (docs/bring-your-model.md), which
 // --graph reads.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

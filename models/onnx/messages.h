@@ -1,5 +1,5 @@
-// The messages of an ONNX file (github.com/onnx/onnx, onnx.proto) as plain structs: what networks of inference
-// have of them. Fields that are left out here are skipped.
+// The messages of an ONNX file (github.com/onnx/onnx, onnx.proto) are plain structs here. They have what
+// networks of inference need; other fields are skipped.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Networks in ONNX files (github.com/onnx/onnx), opset 11 to 21: reading gives the GraphFile that a graph.json
-// would give, and the weights; writing gives a file that onnxruntime runs. docs/bring-your-model.md says what is
-// translated.
+// Reads and writes networks in ONNX files (github.com/onnx/onnx), of opset 11 to 21. Reading gives the
+// GraphFile that a graph.json would give, and the weights; onnxruntime runs what is written.
+// docs/bring-your-model.md says what is translated.
 #pragma once
 
 #include <string>

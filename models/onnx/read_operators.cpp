@@ -1,4 +1,5 @@
-// The table: how each operator of ONNX becomes nodes, one row an operator. docs/bring-your-model.md lists them.
+// The table says how each operator of ONNX becomes nodes, with one row an operator. docs/bring-your-model.md
+// lists them.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
-// Brings the nodes of an ONNX file into a form in which each is one operator: constants are computed, and what
-// exporters decompose (a LayerNorm, a GELU, …) becomes the operator that later opsets have for it.
+// Brings the nodes of an ONNX file into a form in which each is one operator: constants are computed, and
+// what exporters decompose (a LayerNorm, a GELU, …) becomes the operator that later opsets have for it.
 #pragma once
 
 #include "models/onnx/constants.h"

@@ -13,7 +13,7 @@
 namespace antichain::onnx {
 namespace {
 
-// Returns a name that a node can have (framework/files/weights.h): "/layer1/layer1.0/Conv" → "layer1.layer1.0.Conv".
+// Returns a name that a node can have: "/layer1/layer1.0/Conv" → "layer1.layer1.0.Conv".
 std::string as_node_name(std::string name) {
   if (name.starts_with('/')) name.erase(0, 1);
   for (char& c : name)
@@ -129,8 +129,8 @@ std::string Translation::name_of(const std::vector<Part>& parts) {
   return !node_->name.empty() ? node_->name : node_->outputs.empty() ? node_->op : node_->outputs[0];
 }
 
-// Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one parameter of
-// the model, which would become two.
+// Exporters store equal tensors once, so vectors are copied. A matrix that two nodes share is one parameter
+// of the model, which would become two.
 void Translation::take_whole(const Constant& of) {
   if (of->shape.size() > 1 && of->elements() > 1 &&
       std::ranges::count(of->shape, 1) + 1 < int64_t(of->shape.size()) && !of->name.empty() &&

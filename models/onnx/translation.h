@@ -5,7 +5,6 @@
 // last axis of N x H x W x C works on the N x C x H x W that is stored.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <initializer_list>
 #include <string>

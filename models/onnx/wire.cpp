@@ -10,7 +10,8 @@
 namespace antichain {
 namespace {
 
-constexpr size_t most_wire_parts = 4'000'000;
+// A message becomes a struct of some 200 bytes, a name a string of 32. So they take 300 MB at most.
+constexpr size_t most_wire_parts = 24'000'000, parts_of_message = 16, parts_of_name = 2;
 
 [[noreturn]] void refuse_wire(const WireBudget& budget, const std::string& why) {
   throw Error(fmt::format("{} is no ONNX file: {}", budget.origin, why), "the file is truncated or damaged");
@@ -59,7 +60,7 @@ void append_fixed(std::string_view bytes, const WireBudget& budget, std::vector<
 void WireBudget::take(size_t more) {
   parts += more;
   if (parts > most_wire_parts)
-    throw Error(fmt::format("{} has more than {} nodes, names and numbers", origin, most_wire_parts),
+    throw Error(fmt::format("{} has too many nodes, attributes, names and integers", origin),
                 "such a network is too large");
 }
 
@@ -79,11 +80,15 @@ float WireField::real() const {
 
 std::string_view WireField::message() const {
   want(WireType::bytes);
-  budget->take();
+  budget->take(parts_of_message);
   return bytes;
 }
 
-std::string WireField::text() const { return std::string(message()); }
+std::string WireField::text() const {
+  want(WireType::bytes);
+  budget->take(parts_of_name);
+  return std::string(bytes);
+}
 
 void WireField::append_to(std::vector<int64_t>& to) const {
   if (type != WireType::bytes) {

@@ -30,8 +30,8 @@ struct WireField {
 
   int64_t integer() const;
   float real() const;
-  std::string_view message() const;  // counts as a part
-  std::string text() const;          // likewise
+  std::string_view message() const;
+  std::string text() const;
   // Append the numbers of a repeated field, packed or not.
   void append_to(std::vector<int64_t>&) const;
   void append_to(std::vector<float>&) const;

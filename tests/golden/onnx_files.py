@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/onnx: a small network as PyTorch's exporters write it, and the logits that PyTorch computes.
+"""Writes tests/golden/onnx: a small network as PyTorch's exporters write it, and PyTorch's logits.
 
-    python3 tests/golden/onnx_files.py       (Debian: python3-torch writes opsets 11 and 17; torch 2.9 or later
-                                              with onnxscript writes opset 21)
+    python3 tests/golden/onnx_files.py       (Debian: python3-torch writes opsets 11 and 17; torch 2.9 or
+                                              later with onnxscript writes opset 21)
 
-In opset 11 LayerNorm, GroupNorm, GELU and Hardswish are decomposed, in later ones only some of them. The batch
-norm is folded into its convolution. tests/models/onnx_test.cpp reads the folder.
+In opset 11 LayerNorm, GroupNorm, GELU and Hardswish are decomposed, in later ones only some of them. The
+batch norm is folded into its convolution. tests/models/onnx_test.cpp reads the folder.
 """
 import pathlib
 
@@ -77,7 +77,8 @@ def main():
     with torch.no_grad():
         tensor_file.write(FOLDER / "logits.safetensors", {"images": images, "logits": net(images)})
     for opset in (11, 17):
-        torch.onnx.export(net, images, FOLDER / f"opset{opset}.onnx", opset_version=opset, input_names=["images"],
+        torch.onnx.export(net, images, FOLDER / f"opset{opset}.onnx", opset_version=opset,
+                          input_names=["images"],
                           dynamic_axes={"images": {0: "samples"}} if opset == 11 else None)
 
 

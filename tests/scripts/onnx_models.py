@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Exports classification models of torchvision to ONNX, imports them by `antichain export --graph`, and compares
-the logits with PyTorch's: those of the imported graph, carried out in float64, and where onnxruntime is
-installed those of the ONNX file that Antichain writes of it. Prints a table.
+"""Exports classification models of torchvision to ONNX, imports them by `antichain export --graph`, and
+compares the logits with PyTorch's: those of the imported graph, carried out in float64, and where onnxruntime
+is installed those of the ONNX file that Antichain writes of it. Prints a table.
 
   tests/scripts/onnx_models.py [--program build/antichain] [--opsets 11 13 17] [MODEL …]
 """
@@ -37,6 +37,16 @@ MODELS = [
     "squeezenet1_1",
     "shufflenet_v2_x0_5",
 ]
+# Files leave options out that have the defaults of layers/*.h.
+DEFAULTS = {
+    "conv2d": {"kernel": 3},
+    "max_pool": {"kernel": 2, "stride": 2, "pad": 0},
+    "average_pool": {"kernel": 2, "stride": 2, "pad": 0},
+    "layer_norm": {"eps": 1e-5},
+    "group_norm": {"eps": 1e-5},
+    "interpolate": {"mode": "nearest"},
+    "slice": {"axis": 1},
+}
 HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
 
@@ -59,18 +69,21 @@ class Evaluation(graph_run.GraphRun):
     def logits(self, images):
         values = {self.graph["inputs"][0]["name"]: images.double()}
         for node in self.graph["nodes"]:
-            inputs, o = [values.get(i) for i in node["inputs"]], node.get("options", {})
+            inputs, o = [values.get(i) for i in node["inputs"]], {
+                **DEFAULTS.get(node["op"], {}),
+                **node.get("options", {}),
+            }
             if node["op"] == "softmax_cross_entropy":
                 return inputs[0]
             values[node["name"]] = getattr(self, node["op"])(node, o, *inputs)
 
 
-def made(name):
+def made(name, side=64):
     """Returns a model of torchvision in evaluation mode, its running statistics those of two batches, and
-    images of 64 x 64 pixels."""
+    images of side x side pixels."""
     torch.manual_seed(3)
     model = torchvision.models.get_model(name, weights=None)
-    images = torch.randn(2, 3, 64, 64)
+    images = torch.randn(2, 3, side, side)
     with torch.no_grad():
         for _ in range(2):
             model.train()(images)
@@ -97,8 +110,8 @@ def export(program, *words):
 
 
 def attempt(name, opset, folder, program):
-    """Returns how far the logits are from PyTorch's, as a share of the largest: of the graph that was imported,
-    and of the ONNX file that is made of it (None without onnxruntime)."""
+    """Returns how far the logits are from PyTorch's, as a share of the largest: of the graph that was
+    imported, and of the ONNX file that is made of it (None without onnxruntime)."""
     model, images = made(name)
     file, imported, again = (pathlib.Path(folder) / n for n in ("net.onnx", "net.antichain", "again.onnx"))
     torch.onnx.export(model, images, str(file), opset_version=opset, input_names=["images"])

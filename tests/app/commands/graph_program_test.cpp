@@ -75,6 +75,25 @@ class GraphProgram : public ::testing::Test {
 };
 TemporaryFolder* GraphProgram::folder_ = nullptr;
 
+TEST_F(GraphProgram, AnOnnxFileTrainsToTheBitsOfTheNetworkByName) {
+  const std::string by_name = trained("--model resnet20 --init w.h5");
+  ran("export --model resnet20 --init w.h5 --out net.onnx");
+  // ONNX has no initial distributions, so the profile of the network by name is not this one's.
+  ran(fmt::format("train --graph net.onnx {} --json t.json", train_two));
+  EXPECT_EQ(Json::parse(read_file(path("t.json"))).at("state"), by_name);
+  EXPECT_THAT(ran("info --graph net.onnx"), HasSubstr("layer3.2.bn2"));
+  const std::string data = " --data-dir data --batch 16 --weights ";
+  ran("evaluate --graph net.antichain" + data + "w.h5 --json a.json");
+  ran("evaluate --graph net.onnx" + data + "net.onnx --json b.json");
+  EXPECT_EQ(Json::parse(read_file(path("a.json"))).at("loss"),
+            Json::parse(read_file(path("b.json"))).at("loss"));
+  ran("export --graph net.onnx --out again.h5");
+  EXPECT_EQ(read_file(path("again.h5")), read_file(path("w.h5")));
+  refused("check --graph net.onnx", 2, "net.onnx has no recording to compare with");
+  refused("export --model resnet20 --format hdf5 --out other.onnx", 2, "leave it out");
+  refused("plan --graph net.onnx --stages 2 --image 64", 2, "takes 'images' of 3 x 32 x 32");
+}
+
 TEST_F(GraphProgram, TrainsToTheBitsOfTheNetworkByName) {
   const std::string by_name = trained("--model resnet20");
   EXPECT_EQ(trained("--graph net.antichain"), by_name);
