@@ -14,8 +14,8 @@ namespace antichain {
 enum class Contraction { chains, chains_and_branches };
 
 // Returns the graph in which each of these sets of profile nodes is one node. Between two nodes of a set
-// there is no way through a node that is not in it, and no node outside it comes between them in the graph's order,
-// but for nodes that nobody reads.
+// there is no way through a node that is not in it, and no node outside it comes between them in the graph's
+// order, but for nodes that nobody reads.
 CutGraph merge(const CutGraph&, const std::vector<std::vector<int>>& together);
 
 // Repeats until nothing changes. No merged node has more work than `most_work_ns`, so that the slowest stage
