@@ -1,6 +1,6 @@
-// antichain check compares the network of a graph.json with what its own framework recorded in float64: every
-// node's output, the loss, every gradient, and the losses of three steps. docs/bring-your-model.md has the
-// file's tensors.
+// antichain check compares the network of a graph.json with what its own framework recorded in float64. It
+// compares every node's output, the loss, every gradient, and the losses of three steps.
+// docs/bring-your-model.md has the file's tensors.
 //
 // The limits are relative to the norms of what was recorded:
 //
@@ -16,9 +16,9 @@
 //
 // Some networks increase rounding errors without bound. Batch norm over two numbers that are nearly equal is
 // such a case, as small images and two samples give it. The network therefore runs twice, once with its
-// inputs and weights changed by roundings. The limit is 20 times what that changes, where this is more: every
-// node rounds, and they round once. A tensor that they change by more than 2.5 % can't be compared, and
-// behind a step with such a gradient no loss can.
+// inputs and weights changed by roundings. The limit of a tensor is 20 times what this change makes of it, if
+// that is more than the limit above, because every node rounds and the change rounds only once. A tensor that
+// changes by more than 2.5 % can't be compared, and no loss can that follows a step with such a gradient.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -127,7 +127,7 @@ const std::string& value_name(const Node& node) {
   return node.absorbed.empty() ? node.name : node.absorbed.back();
 }
 
-// What the steps of the recording compute.
+// This is what the steps of the recording compute.
 struct Measured {
   std::map<std::string, std::vector<float>> outputs;  // of the first step, by value_name
   Weights gradients;                                  // of the first step

@@ -1,6 +1,6 @@
-// antichain export writes a network's weights to a file: initial ones, or those of another file, converted.
-// With the network itself they make a folder NAME.antichain or an ONNX file (docs/bring-your-model.md), which
-// --graph reads.
+// antichain export writes a network's weights to a file. They are initial ones, or those of another file. A
+// folder NAME.antichain and an ONNX file get the network as well, and --graph reads both
+// (docs/bring-your-model.md).
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 

@@ -34,8 +34,9 @@ struct ProcessMemory {
   std::string process;  // host and process id
   int64_t estimated_bytes = 0, measured_bytes = 0;
 };
-// A MemoryRecord measures from where it is constructed, which is before the engine runs its first kernel: the
-// estimate counts the code that the engine generates, and measuring the nodes generates it.
+// A MemoryRecord compares the peak after begin() with the memory where it was constructed. It has to be
+// constructed before the engine runs its first kernel, because the estimate counts the code that the engine
+// generates, and a run that measures its profile generates it then.
 class MemoryRecord {
  public:
   MemoryRecord();

@@ -91,7 +91,7 @@ void check_offsets(const std::vector<Entry>& entries, int64_t data_bytes, const 
     throw Error(fmt::format("{}: {} bytes belong to no tensor", origin, data_bytes - at), damaged);
 }
 
-// What a file has: its tensors in the order of the data, and where the data begin.
+// This is what a file has: its tensors in the order of the data, and where the data begin.
 struct Contents {
   std::vector<Entry> entries;
   size_t data = 0;
