@@ -8,8 +8,12 @@ check_language(CUDA)
 if(NOT CMAKE_CUDA_COMPILER)
   antichain_do_without(ANTICHAIN_CUDA "CUDA module" "no nvcc was found; set CMAKE_CUDA_COMPILER" "not built")
 endif()
-if(NOT CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
+# CMake itself reads CUDAARCHS only when a folder is configured for the first time.
+if(NOT CMAKE_CUDA_ARCHITECTURES)
   set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 75-virtual)
+  if(DEFINED ENV{CUDAARCHS})
+    set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
+  endif()
 endif()
 enable_language(CUDA)
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 has not heard that nvcc knows C++20

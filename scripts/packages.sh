@@ -32,6 +32,15 @@ gpu_seen() {
   compgen -G "/proc/driver/nvidia/gpus/*" >/dev/null || nvidia-smi -L 2>/dev/null | grep -q "^GPU"
 }
 
+# The architectures of this machine's GPUs for CUDAARCHS, such as 80-real;90-real, or native where nvidia-smi
+# does not say. CMake knows native only in a folder that it configured first on a machine with a GPU.
+gpu_architectures() {
+  local found
+  found="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -E '^[0-9]+\.[0-9]+$' | sort -u |
+    sed 's/\.//; s/$/-real/' | paste -sd ';')" || true
+  echo "${found:-native}"
+}
+
 # build FOLDER TARGET [cmake option …] configures, and builds what is out of date.
 build() {
   local folder="$1" target="$2"; shift 2
