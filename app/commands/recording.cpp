@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 #include <vector>
@@ -43,6 +44,13 @@ const NamedNumbers& Recording::at(const std::string& name) const {
   throw Error(fmt::format("{} has no tensor '{}'", file_, name), record_again);
 }
 
+std::string Recording::float32_error(const std::string& of) { return "float32_error." + of; }
+
+double Recording::error_of_float32(const std::string& of, size_t i) const {
+  const NamedNumbers* found = find(float32_error(of));
+  return found ? found->values.at(i) : HUGE_VAL;
+}
+
 int Recording::samples(const std::string& input) const {
   const NamedNumbers& t = at("input." + input);
   if (t.shape.empty() || t.shape[0] < 1 || t.shape[0] > 1'000'000)
@@ -59,7 +67,7 @@ void Recording::check_shape(const std::string& name, const Shape& shape) const {
 }
 
 void Recording::check_tensors(const Graph& model) const {
-  std::set<std::string> known = {"loss", "losses"};
+  std::set<std::string> known = {"loss", "losses", float32_error("losses")};
   for (const Node& node : model) {
     const bool input = node.role() == Role::input;
     const std::string name = (input ? "input." : "node.") + node.name;
@@ -67,8 +75,9 @@ void Recording::check_tensors(const Graph& model) const {
     if (input || find(name)) check_shape(name, node.signature.y.shape);
     for (const ParamSpec& param : node.signature.params) {
       const std::string gradient = "gradient." + full_name(node, param);
-      known.insert(gradient);
+      known.insert({gradient, float32_error(gradient)});
       check_shape(gradient, param.shape);
+      if (find(float32_error(gradient))) check_shape(float32_error(gradient), {});
     }
   }
   for (const auto& [name, unused] : tensors_)
@@ -93,6 +102,10 @@ void Recording::check_losses() const {
   if (at("loss").values.size() != 1 || steps < 1 || steps > most_steps)
     throw Error(fmt::format("{}: 'loss' is one number, and 'losses' are 1 to {}", file_, most_steps),
                 record_again);
+  if (const NamedNumbers* errors = find(float32_error("losses")); errors && errors->values.size() != steps)
+    throw Error(
+        fmt::format("{}: '{}' has {}, but 'losses' {}", file_, errors->name, errors->values.size(), steps),
+        record_again);
 }
 
 Graph Recording::network(const GraphFile& file) const {

@@ -1,18 +1,20 @@
 #!/usr/bin/env python3
-"""Tries every classification model of torchvision: antichain.from_torch writes it as a folder, and with
---program, `antichain check` compares those of up to 60 million parameters. Writes a table;
-docs/torchvision.csv is one.
+"""Tries every classification model of torchvision: antichain.from_torch writes it as a folder. With
+--program, `antichain check` compares those of up to 60 million parameters, and `antichain train` trains them
+two steps on 1, 2 and 4 stages and compares the bits. Writes a table; docs/torchvision.csv is one.
 
-  tests/scripts/torchvision_models.py [--program build/antichain] [--out docs/torchvision.csv] [MODEL …]
+  tests/scripts/torchvision_models.py [--program build/antichain] [--only check|bits]
+    [--out docs/torchvision.csv] [MODEL …]
 
-Models are not trained, and a batch has two images. An image has 64 x 64 pixels, so that the last batch norms
-see more than one, or as few as the model takes, where that is more. Some models increase
-roundings so much that `check` can't compare all tensors, and the table says how many. A line that the table
-has and that is not tried now stays.
+Models are not trained, and a batch has two images, or four times two with 10 classes where bits are compared.
+An image has 64 x 64 pixels, so that the last batch norms see more than one, or as few as the model takes,
+where that is more. A line that the table has and that is not tried now stays, and so does a column.
 """
 
 import argparse
 import csv
+import functools
+import json
 import pathlib
 import re
 import shutil
@@ -40,6 +42,7 @@ COLUMNS = [
     "seconds",
     "check",
     "not compared",
+    "same bits",
     "not translated because",
 ]
 # Of Inception-v3, the auxiliary head needs 299 x 299; it is left out.
@@ -54,18 +57,29 @@ def names():
     return [name for name in torchvision.models.list_models(module=torchvision.models) if "raft" not in name]
 
 
-def attempt(name, folder, program):
-    size = SIZES.get(name, 64)
+def size_of(name):
+    return SIZES.get(name, 64)
+
+
+def module_of(name, **options):
     torch.manual_seed(0)
-    module = torchvision.models.get_model(
-        name, weights=None, **OPTIONS.get(name, {}), **({"image_size": size} if name in VIT else {})
-    )
+    image = {"image_size": size_of(name)} if name in VIT else {}
+    return torchvision.models.get_model(name, weights=None, **OPTIONS.get(name, {}), **image, **options)
+
+
+def write(name, module, folder, record):
+    size = size_of(name)
+    antichain.from_torch(module, torch.randn(2, 3, size, size), folder=folder, record=record)
+
+
+def attempt(name, folder, program):
+    module = module_of(name)
     parameters = sum(p.numel() for p in module.parameters())
     compare = program and parameters <= MOST_PARAMETERS
-    line = {"model": name, "parameters": parameters, "image": size}
+    line = {"model": name, "parameters": parameters, "image": size_of(name)}
     begin = time.monotonic()
     try:
-        antichain.from_torch(module, torch.randn(2, 3, size, size), folder=folder, record=bool(compare))
+        write(name, module, folder, record=bool(compare))
     except antichain.AntichainError as problem:
         reason = str(problem).split("; the operators are")[0]
         return {**line, "not translated because": reason}
@@ -80,12 +94,61 @@ def attempt(name, folder, program):
     return line
 
 
+@functools.lru_cache(maxsize=None)
+def image_set(size, program):
+    """Returns a file of random images of ten classes, and what holds its folder."""
+    held = tempfile.TemporaryDirectory()
+    draws = torch.Generator().manual_seed(0)
+    for i in range(40):
+        folder = pathlib.Path(held.name, "images", f"class{i % 10}")
+        folder.mkdir(parents=True, exist_ok=True)
+        pixels = torch.randint(0, 256, (3, size, size), dtype=torch.uint8, generator=draws)
+        torchvision.io.write_png(pixels, str(folder / f"{i}.png"))
+    file = pathlib.Path(held.name, "set.h5")
+    run(program, "data", "pack", "--images", file.parent / "images", "--size", size, "--out", file)
+    return file, held
+
+
+def run(program, *words):
+    done = subprocess.run([program, *map(str, words)], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or ["no message"])[-1])
+
+
+def bits_by_stages(name, folder, program):
+    """Trains a model for two steps on 1, 2 and 4 stages, and returns the hash of its weights and statistics
+    behind each. `folder` is written."""
+    write(name, module_of(name, num_classes=10), folder, record=False)
+    images, _ = image_set(size_of(name), program)
+    profile, result = (pathlib.Path(folder, file) for file in ("profile.json", "result.json"))
+    batch = ["--graph", folder, "--batch", 8, "--microbatches", 4]
+    run(program, "profile", *batch, "--seconds", 0.1, "--json", profile)
+    states = {}
+    for stages in (1, 2, 4):
+        data = ["--dataset", f"hdf5:{images}", "--steps", 2, "--seed", 1, "--json", result]
+        run(program, "train", *batch, *data, "--profile", profile, "--max-states", 20_000, "--local", stages)
+        trained = json.loads(result.read_text())
+        assert trained["ranks"] == stages
+        states[stages] = trained["state"]
+    return states
+
+
+def compare_bits(name, folder, program):
+    """Returns what the table says of bits."""
+    try:
+        states = bits_by_stages(name, folder, program)
+    except RuntimeError as problem:
+        return str(problem)
+    return "yes" if len(set(states.values())) == 1 else f"no: {states}"
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("models", nargs="*", metavar="MODEL")
     parser.add_argument("--program")
+    parser.add_argument("--only", choices=["check", "bits"])
     parser.add_argument("--out", default=root / "docs/torchvision.csv", type=pathlib.Path)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -97,7 +160,11 @@ def main():
     for name in options.models or names():
         folder = tempfile.mkdtemp()
         try:
-            lines[name] = attempt(name, folder, options.program)
+            if options.only != "bits":
+                bits = lines.get(name, {}).get("same bits", "")
+                lines[name] = {**attempt(name, folder, options.program), "same bits": bits}
+            if options.only != "check" and options.program and lines[name].get("check"):
+                lines[name]["same bits"] = compare_bits(name, folder, options.program)
         finally:
             shutil.rmtree(folder)
         print(", ".join(str(lines[name].get(column, "")) for column in COLUMNS), flush=True)

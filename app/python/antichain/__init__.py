@@ -40,7 +40,8 @@ def from_torch(
     folder          where to write [the module's class and ".antichain", in the current folder]
     labels          N classes, or N x K shares of classes [0, 1, 2, …]
     auxiliary       the weight of the loss of each further output; 0 leaves these outputs out
-    record          whether to write check.safetensors, which takes a few passes in float64
+    record          whether to write check.safetensors, which takes a few steps in float64
+                    and float32
 
     Throws AntichainError, in one sentence, where the module computes what Antichain has no operator for.
     """

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "framework/files/safetensors.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
 #include "tests/app/program.h"
@@ -210,6 +212,41 @@ TEST_F(GraphProgram, CheckNamesTheFirstNodeThatDiffers) {
   }
   write_weights(file, other, WeightFormat::safetensors);
   differs("changed.antichain", "the output of node depthwise (self.depthwise, graph_folder.py) differs");
+}
+
+// A gradient may be off as many times as far as PyTorch's own float32, where a recording says how far that is.
+TEST_F(GraphProgram, CheckAllowsAMultipleOfTheRecordedErrorOfFloat32) {
+  write_changed("off.antichain", [](Json&) {});
+  const std::string file = path("off.antichain/check.safetensors"), changed = "gradient.fc.weight";
+  const std::string whole = read_file(file);
+  // Writes the recording with a gradient that is 5 % larger and these tensors.
+  const auto check = [&](std::vector<NamedTensor> further) {
+    Weights recorded;
+    double square = 0;
+    for (const NamedNumbers& t : numbers_from_safetensors(whole, file)) {
+      std::vector<float> values(t.values.begin(), t.values.end());
+      if (t.name == changed)
+        for (float& x : values) square += double(x) * x, x *= 1.05f;
+      if (t.name == "input.labels")
+        recorded.add({t.name, t.shape, std::vector<int64_t>(t.values.begin(), t.values.end())});
+      else
+        recorded.add({t.name, t.shape, std::move(values)});
+    }
+    for (NamedTensor& t : further) {
+      if (t.name.ends_with(changed)) std::get<0>(t.values)[0] *= float(std::sqrt(square));
+      recorded.add(std::move(t));
+    }
+    write_weights(file, recorded, WeightFormat::safetensors);
+    return run("check --graph off.antichain");
+  };
+  const std::string error = "float32_error." + changed;
+  const auto share = [&](float x) { return NamedTensor{error, {}, std::vector<float>{x}}; };
+  EXPECT_THAT(check({}).err, HasSubstr("the gradient of fc.weight"));
+  EXPECT_THAT(check({share(0.005f)}).err, HasSubstr("the gradient of fc.weight"));
+  EXPECT_EQ(check({share(0.02f)}).code, 0);
+  EXPECT_THAT(check({{error, {2}, std::vector<float>{1, 1}}}).err, HasSubstr("but the network has"));
+  EXPECT_THAT(check({{"float32_error.losses", {1}, std::vector<float>{1}}}).err,
+              HasSubstr("'float32_error.losses' has 1, but 'losses' 3"));
 }
 
 // Batch norm over two samples that differ by a few roundings makes of these what it likes.

@@ -1,0 +1,31 @@
+"""Models of torchvision train to the same bits on 1, 2 and 4 stages. tests/scripts/torchvision_models.py
+compares more of them; docs/torchvision.csv is its table."""
+
+import os
+import tempfile
+import unittest
+import warnings
+
+import torch
+
+from check_test import torchvision_models
+
+# A network with sums over two branches, one with depthwise convolutions, one whose channels are taken apart
+# and mixed, and one that joins four branches.
+MODELS = ["resnet18", "mobilenet_v2", "shufflenet_v2_x0_5", "googlenet"]
+
+
+@unittest.skipIf(torchvision_models is None, "needs torchvision")
+class SameBits(unittest.TestCase):
+    def test_on_1_2_and_4_stages(self):
+        warnings.simplefilter("ignore")
+        torch.set_num_threads(1)
+        for name in MODELS:
+            with self.subTest(name), tempfile.TemporaryDirectory() as folder:
+                states = torchvision_models.bits_by_stages(name, folder, os.environ["ANTICHAIN"])
+                self.assertEqual(list(states), [1, 2, 4])
+                self.assertEqual(len(set(states.values())), 1, states)
+
+
+if __name__ == "__main__":
+    unittest.main()
