@@ -1,14 +1,18 @@
 """antichain.profile_torch: what PyTorch measures of itself is a profile that the program plans for."""
 
+import io
 import pathlib
 import tempfile
+import time
 import unittest
+import unittest.mock
 
 import torch
 from torch import nn
 
 import antichain
 import modules
+from antichain.pytorch.profile_torch import Clock
 
 
 class Attention(nn.Module):
@@ -24,6 +28,11 @@ class Attention(nn.Module):
     def forward(self, x):
         x = self.embed(x).flatten(2).transpose(1, 2) + self.position
         return self.fc((x + self.attention(x, x, x)[0]).mean(1))
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
 
 
 class ProfileTorch(unittest.TestCase):
@@ -60,6 +69,16 @@ class ProfileTorch(unittest.TestCase):
         self.assertTrue(nodes["b.1"]["keeps_output"])  # the convolution behind reads it again
         self.assertEqual(profile.data["microbatch"], 4)
         self.assertEqual(profile.data["link"], {"bytes_per_s": 1e9, "latency_us": 20.0})
+
+    def test_a_slow_node_runs_once(self):
+        runs = []
+        with unittest.mock.patch("sys.stderr", new_callable=Terminal) as terminal:
+            clock = Clock(torch.device("cpu"), time.perf_counter() + 0.1, nodes=2)
+            for _ in range(2):
+                clock.begin_node()
+                self.assertGreaterEqual(clock.median(lambda: runs.append(time.sleep(0.2))), 0.2)
+        self.assertEqual(len(runs), 2)
+        self.assertIn("measuring node 1 of 2", terminal.getvalue())
 
     def test_the_program_plans_for_it(self):
         for model, stages in ((modules.Gated(), 3), (Attention(), 2)):

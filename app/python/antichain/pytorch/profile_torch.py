@@ -11,6 +11,7 @@ made it, the rest is its stash.
 import hashlib
 import math
 import platform
+import sys
 import time
 
 import torch
@@ -22,7 +23,7 @@ from antichain.pytorch.capture import capture, example_images
 from antichain.pytorch.names import name_calls, parameters
 
 RESERVED = ("images", "labels", "loss")
-LEAST_RUNS, MOST_RUNS = 3, 100
+MOST_RUNS = 100
 
 
 def _bytes(value):
@@ -56,24 +57,41 @@ def _processor():
 
 
 class Clock:
-    """Times functions on one device: the median of some runs, after one that is not counted."""
+    """Times functions of a number of nodes on one device until `end`, a time of now()."""
 
-    def __init__(self, device, seconds):
-        self.device, self.seconds = device, seconds
+    def __init__(self, device, end, nodes):
+        self.device, self.end, self.nodes, self.done, self.seconds = device, end, nodes, 0, 0.0
 
     def now(self):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return time.perf_counter()
 
-    def median(self, function):
-        function()
-        times, end = [], self.now() + self.seconds
-        while len(times) < LEAST_RUNS or (self.now() < end and len(times) < MOST_RUNS):
-            begin = self.now()
-            function()
-            times.append(self.now() - begin)
-        return sorted(times)[len(times) // 2]
+    def begin_node(self):
+        """Gives the next node its share of the time that is left, and shows how far the measuring is."""
+        # Three of its functions take time: forward, and backward twice.
+        self.seconds = max(0.0, self.end - self.now()) / (3 * (self.nodes - self.done))
+        self.done += 1
+        if sys.stderr.isatty():
+            ended = self.done == self.nodes
+            sys.stderr.write("\r\033[K" if ended else f"\rmeasuring node {self.done} of {self.nodes}")
+            sys.stderr.flush()
+
+    def timed(self, function):
+        begin = self.now()
+        value = function()
+        return self.now() - begin, value
+
+    def median(self, function, first=None):
+        """Returns the median of some runs, in seconds. The first, which may have been timed before, counts
+        only where there is no time for another."""
+        end = self.now() + self.seconds
+        if first is None:
+            first, _ = self.timed(function)
+        times = []
+        while self.now() + first < end and len(times) < MOST_RUNS:
+            times.append(self.timed(function)[0])
+        return sorted(times)[len(times) // 2] if times else first
 
 
 class Meter:
@@ -109,12 +127,13 @@ class Meter:
 
     def measure(self, name, forward, used, inputs, trained):
         saved = []
+        self.clock.begin_node()
         with torch.autograd.graph.saved_tensors_hooks(lambda t: saved.append(t) or t, lambda t: t):
-            value = forward()
+            first, value = self.clock.timed(forward)
         outputs = [t for t in _tensors(value) if t.grad_fn is not None]
         if outputs:
             self.learns.add(name)
-        forward_s = self.clock.median(forward)
+        forward_s = self.clock.median(forward, first)
 
         def backward(wanted):
             if not outputs or not wanted:
@@ -160,6 +179,7 @@ class Meter:
 
 def measure_module(module, example_inputs, file, seconds, device, loss, link_bytes_per_s, link_latency_s):
     """Does what antichain.profile_torch says."""
+    end = time.perf_counter() + seconds
     images = example_images(example_inputs)
     captured, _ = capture(module, images)
     output = captured.outputs[0]
@@ -172,7 +192,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
         name: torch.nn.Parameter(t.detach().to(device)) if isinstance(t, torch.nn.Parameter) else t.to(device)
         for name, t in captured.tensors.items()
     }
-    meter = Meter(tensors, Clock(device, seconds / (3 * len(calls) + 3)))
+    meter = Meter(tensors, Clock(device, end, len(calls) + 1))
     meter.home[images.data_ptr()] = "images"
     images = images.to(device)
     meter.home[images.data_ptr()] = "images"
