@@ -56,11 +56,16 @@ Loader::~Loader() {
   thread_.join();
 }
 
-void Loader::fill(std::string_view input, const BatchPosition& at, int microbatch, const Tensor& out) {
-  if (input == images_input) return fill_images(at, microbatch, out);
-  if (input == labels_input) return fill_labels(at, microbatch, out);
-  throw Error(fmt::format("the model has an input '{}' that no data set fills", input),
+void Loader::check_input(std::string_view name) {
+  if (name == images_input || name == labels_input) return;
+  throw Error(fmt::format("the model has an input '{}' that no data set fills", name),
               fmt::format("name inputs {} or {}", images_input, labels_input));
+}
+
+void Loader::fill(std::string_view input, const BatchPosition& at, int microbatch, const Tensor& out) {
+  check_input(input);
+  if (input == images_input) return fill_images(at, microbatch, out);
+  fill_labels(at, microbatch, out);
 }
 
 void Loader::fill_images(const BatchPosition& position, int microbatch, const Tensor& out) {

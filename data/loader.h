@@ -45,6 +45,8 @@ class Loader {
 
   // The inputs of a network that a loader fills, by their names.
   static constexpr std::string_view images_input = "images", labels_input = "labels";
+  // Throws Error when the name is another.
+  static void check_input(std::string_view name);
 
   const Sampler& sampler() const { return own_.sampler; }
   int64_t microbatch_samples() const { return options_.batch / options_.microbatches; }
@@ -52,7 +54,7 @@ class Loader {
   // Returns what raw images are made of; nullptr where images are made here.
   const RawImages* raw() const { return options_.images && options_.raw ? &raw_ : nullptr; }
 
-  // Fills the input of that name by one of the functions below. Throws Error when it has another name.
+  // Fills the input of that name by one of the functions below. Throws as check_input().
   void fill(std::string_view input, const BatchPosition&, int microbatch, const Tensor& out);
   // Writes the images of one micro-batch to `out`: N x C x H x W, f32, plain; samples that pad the last batch
   // are zero. Raw ones are a tensor of raw_spec(). Rethrows what the thread threw.

@@ -153,6 +153,17 @@ std::string one_value(const std::string& sentence) {
   return sentence.substr(0, sentence.find(':')) + " takes one value";
 }
 
+// CLI11 says "--model is required". An option that excludes a required one may stand in its place.
+std::string missing_options(const CLI::App& command, const std::string& sentence) {
+  const std::string name = sentence.substr(0, sentence.find(' '));
+  const CLI::Option* option = command.get_option_no_throw(name);
+  if (!option) return sentence;
+  std::string names = name;
+  for (const CLI::Option* other : command.get_options())  // in the order of the help
+    if (option->get_excludes().contains(const_cast<CLI::Option*>(other))) names += " or " + other->get_name();
+  return names + sentence.substr(name.size());
+}
+
 }  // namespace
 
 CLI::App& add_command(CLI::App& app, const std::string& name, const std::string& description,
@@ -208,6 +219,8 @@ void parse_and_run(CLI::App& app, const std::vector<std::string>& given) {
     refuse_extras(app);
   } catch (const CLI::ArgumentMismatch& error) {
     throw Error(one_value(error.what()), hint(app), ExitCode::usage);
+  } catch (const CLI::RequiredError& error) {
+    throw Error(missing_options(*command.app, error.what()), hint(app), ExitCode::usage);
   } catch (const CLI::ParseError& error) {
     throw Error(error.what(), hint(app), ExitCode::usage);
   }

@@ -32,6 +32,7 @@
 #include "app/train/run_record.h"
 #include "app/train/train_option_kinds.h"
 #include "app/train/train_options.h"
+#include "data/loader.h"
 #include "data/mix.h"
 #include "framework/error.h"
 #include "framework/json.h"
@@ -118,6 +119,8 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   JobTransport& job = rank.job;
   check_same_settings(rank, options.settings);
   const Graph graph = lowered_network(options.network, rank);
+  for (const Node& node : graph)
+    if (node.role() == Role::input) Loader::check_input(node.name);
   check_same_kernels(rank, options.machine, graph);
   const std::shared_ptr<const Optimiser> optimiser = make_optimiser(options.optimiser);
   const PlanningOptions planning = for_ranks(options.planning, job.size());
