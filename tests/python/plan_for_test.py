@@ -107,17 +107,19 @@ class PlanFor(unittest.TestCase):
     def test_pytorch_splits_a_model_there(self):
         pipelining = skip_without(lambda: __import__("torch.distributed.pipelining", fromlist=["pipeline"]))
         net, images = small_net(), torch.zeros(2, 3, 8, 8)
-        plan = planned(net, images, ["1.relu_1", "3.conv1", "5.relu_1"])
-        points = json.loads(plan.text_for("torch"))
-        pipe = pipelining.pipeline(
-            net, (images,), split_spec={n: pipelining.SplitPoint[p] for n, p in points.items()}
-        )
-        self.assertEqual(pipe.num_stages, 4)
-        for s, names in enumerate(plan.stages):
-            held = {name.rpartition(".")[0] for name, _ in pipe.get_stage_module(s).named_parameters()}
-            trained = {n["name"] for n in plan.profile.data["nodes"] if n["param_bytes"]}
-            self.assertEqual(held, trained.intersection(names))
-        self.assertTrue(torch.equal(pipe(images)[0], net(images)))
+        profile = antichain.profile_torch(net, images, seconds=0.0)
+        searched = [antichain.plan(profile, stages=stages, runtime="torch") for stages in (2, 3, 5)]
+        for plan in [planned(net, images, ["1.relu_1", "3.conv1", "5.relu_1"]), *searched]:
+            points = json.loads(plan.text_for("torch"))
+            pipe = pipelining.pipeline(
+                net, (images,), split_spec={n: pipelining.SplitPoint[p] for n, p in points.items()}
+            )
+            self.assertEqual(pipe.num_stages, len(plan.stages))
+            for s, names in enumerate(plan.stages):
+                held = {name.rpartition(".")[0] for name, _ in pipe.get_stage_module(s).named_parameters()}
+                trained = {n["name"] for n in plan.profile.data["nodes"] if n["param_bytes"]}
+                self.assertEqual(held, trained.intersection(names))
+            self.assertTrue(torch.equal(pipe(images)[0], net(images)))
 
     def test_deepspeed_gives_each_stage_its_layers(self):
         skip_without(lambda: __import__("deepspeed"))
