@@ -1,6 +1,7 @@
 """Plans for other runtimes (plan --for), each read by that runtime itself where it is installed. PyTorch 2.6
 or later has torch.distributed.pipelining; deepspeed and megatron-core are packages of PyPI."""
 
+import copy
 import json
 import os
 import socket
@@ -111,9 +112,8 @@ class PlanFor(unittest.TestCase):
         searched = [antichain.plan(profile, stages=stages, runtime="torch") for stages in (2, 3, 5)]
         for plan in [planned(net, images, ["1.relu_1", "3.conv1", "5.relu_1"]), *searched]:
             points = json.loads(plan.text_for("torch"))
-            pipe = pipelining.pipeline(
-                net, (images,), split_spec={n: pipelining.SplitPoint[p] for n, p in points.items()}
-            )
+            split = {n: pipelining.SplitPoint[p] for n, p in points.items()}
+            pipe = pipelining.pipeline(copy.deepcopy(net), (images,), split_spec=split)  # marks its modules
             self.assertEqual(pipe.num_stages, len(plan.stages))
             for s, names in enumerate(plan.stages):
                 held = {name.rpartition(".")[0] for name, _ in pipe.get_stage_module(s).named_parameters()}
