@@ -100,11 +100,13 @@ Plan priced_by_rank(const Plan& plan, const Profile& profile, const PlanOptions&
   return priced;
 }
 
-// Returns what the planner is asked for that is to bound a given plan: as many devices, shared out alike.
+// Returns what the planner is asked for that is to bound a given plan: as many devices, shared out alike. The
+// plan may cut anywhere.
 PlanOptions options_for(const Plan& plan, PlanOptions options) {
   options.stages = plan.ranks();
   options.replicas = {.automatic = has_replicas(plan)};
   options.at_most = false;
+  options.together.clear();
   return options;
 }
 
@@ -151,7 +153,8 @@ void check_policy(const Policy& policy, const PlanOptions& options) {
 Plan plan_network(const Profile& profile, const PlanOptions& options, Method method, const Policy& policy) {
   check_policy(policy, options);
   const bool by_step = of_a_step(options.objective);
-  const PlanOptions asked = on_so_many(options, policy, options.stages);
+  PlanOptions asked = on_so_many(options, policy, options.stages);
+  if (method != Method::antichain) asked.together.clear();  // the others cut anywhere
   Plan plan;
   if (method != Method::antichain)
     plan = on_its_ranks(planner(method)(profile, one_device_a_stage(asked, policy)), asked, policy);
