@@ -18,14 +18,15 @@
 // such a case, as small images and two samples give it. Two further limits allow for that, and the largest
 // counts:
 //
-//   roundings'  The network runs twice, once with its inputs and weights changed by roundings. The limit is 20
-//               times what this change makes of a tensor, because every node rounds and the change rounds only
-//               once. There is none where the tensor changes by more than 2.5 %, nor for a loss that follows a
-//               step with such a gradient.
+//   roundings'  The network runs twice, once with its inputs and weights changed by roundings. The limit is
+//               20 times what this change makes of a tensor, because every node rounds and the change rounds
+//               only once. There is none where the tensor changes by more than 2.5 %, nor for a loss that
+//               follows a step with such a gradient.
 //   PyTorch's   A recording has how far PyTorch's own float32 was from its float64, for gradients and losses.
-//               The limit is the multiple of it to which the model zoo is held (layers/exactness.h): the larger
-//               of the two, because PyTorch's CPU is not known, and our error is of one batch. What the change
-//               by roundings makes of the tensor counts as one more such error. There is none above 50 %.
+//               The limit is the multiple of it to which the model zoo is held (layers/exactness.h): the
+//               larger of the two, because PyTorch's CPU is not known, and our error is of one batch. What
+//               the change by roundings makes of the tensor counts as one more such error. There is none
+//               above 50 %.
 //
 // A tensor that has neither can't be compared.
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // Tests how exact the engine is, without Python. Its float32 is compared with our float64 reference, which
 // agrees with PyTorch's float64 within 1e-7 (numbers_test.cpp). layers/exactness.h says how many times as far
-// off as PyTorch's own float32 a tensor may be. PyTorch's figures are from a CPU with AVX-512, where sums have
-// sixteen lanes. The batches are such that no number lies near a kink of ReLU or max pooling
+// off as PyTorch's own float32 a tensor may be. PyTorch's figures are from a CPU with AVX-512, where sums
+// have sixteen lanes. The batches are such that no number lies near a kink of ReLU or max pooling
 // (tests/golden/gradients.py), so that what is compared is rounding.
 #include <gtest/gtest.h>
 

@@ -65,8 +65,8 @@ def profile_torch(
     module            a torch.nn.Module with one input and one output; it is taken in training mode, and stays as
                       it is
     example_inputs    one micro-batch of inputs, N x …
-    seconds           how long to measure; but each node runs once at least. On a terminal, standard error says
-                      how far the measuring is
+    seconds           how long to measure; but each node runs once at least. On a terminal, standard error
+                      says how far the measuring is
     device            where PyTorch computes: "cpu", on as many threads as torch.get_num_threads()
                       says, or "cuda"
     loss              a function of the output [the cross-entropy of N x K, else the mean of the squares]

@@ -214,7 +214,7 @@ TEST_F(GraphProgram, CheckNamesTheFirstNodeThatDiffers) {
   differs("changed.antichain", "the output of node depthwise (self.depthwise, graph_folder.py) differs");
 }
 
-// A gradient may be off as many times as far as PyTorch's own float32, where a recording says how far that is.
+// A gradient may be off by four times what PyTorch's own float32 is, where a recording says how far that is.
 TEST_F(GraphProgram, CheckAllowsAMultipleOfTheRecordedErrorOfFloat32) {
   write_changed("off.antichain", [](Json&) {});
   const std::string file = path("off.antichain/check.safetensors"), changed = "gradient.fc.weight";
