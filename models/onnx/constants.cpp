@@ -178,10 +178,7 @@ Folded slice_constant(const Inputs& x) {
   const int64_t step = numbers.size() > 3 ? numbers[3] : 1;
   if (!from || (numbers.size() > 2 && numbers[2] != 0) || (step != 1 && step != -1)) return {};
   const int64_t extent = x[0]->shape[0], least = step < 0 ? -1 : 0;
-  const auto place = [&](int64_t at) {
-    return std::clamp<int64_t>(at < 0 ? std::max(at, -extent - 1) + extent : at, least, extent + least);
-  };
-  const int64_t begin = place(numbers[0]), end = place(numbers[1]);
+  const int64_t begin = place_in(numbers[0], extent, least), end = place_in(numbers[1], extent, least);
   NamedTensor y{.shape = x[0]->shape, .values = std::vector<int64_t>{}};
   auto& values = std::get<std::vector<int64_t>>(y.values);
   const int64_t row = extent > 0 ? int64_t(from->size()) / extent : 0;
@@ -350,9 +347,16 @@ std::optional<double> number_of(const NamedTensor& t) {
   return std::visit([](const auto& values) { return double(values[0]); }, t.values);
 }
 
+bool is_number(const Constant& c, double value) { return c && number_of(*c) == value; }
+
 int64_t axis_in(int64_t axis, int64_t rank) {
   if (axis < -rank || axis >= rank) return -1;
   return axis < 0 ? axis + rank : axis;
+}
+
+int64_t place_in(int64_t place, int64_t extent, int64_t least) {
+  if (place < 0) place = std::max(place, -extent - 1) + extent;
+  return std::clamp(place, least, extent + least);
 }
 
 }  // namespace antichain::onnx

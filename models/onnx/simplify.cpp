@@ -183,7 +183,7 @@ bool plain(const Match&, Constants&, Node&) { return true; }
 // Whether the constant C is this number, so that the node changes nothing.
 auto neutral(double number) {
   return [number](const Match& m, Constants& constants, Node&) {
-    return number_of(*constants.find(m.letters.at('C'))) == number;
+    return is_number(constants.find(m.letters.at('C')), number);
   };
 }
 bool tanh_form(const Match&, Constants&, Node& into) {

@@ -1,9 +1,11 @@
-// A Translation makes our nodes of ONNX's; the table of operators is read_operators.cpp.
+// A Translation makes our nodes of ONNX's. The table of operators is in read_operators.cpp.
 //
 // A Value is a tensor as the file sees it: a node's output, and the order in which its axes are read. So a
 // Transpose costs nothing until an operator needs the axes in their order: a LayerNorm or a MatMul over the
 // last axis of N x H x W x C works on the N x C x H x W that is stored.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <functional>
 #include <initializer_list>
@@ -31,11 +33,18 @@ struct Value {
   bool is_padded() const { return !(zeros == Padding(0)); }
 };
 
+// Throws Unsupported unless an attribute has the one value that is supported.
+template <class T>
+void only(const char* what, const T& value, const T& supported) {
+  if (value != supported) throw Unsupported{fmt::format("{} {}", what, value)};
+}
+
 // A parameter or buffer of a node that is made, and the constant that it is.
 struct Part {
   std::string name;  // "weight"
   Constant of;
 };
+std::vector<Part> weight_and_bias(Constant weight, Constant bias);  // nullptr for none
 
 class Translation {
  public:
@@ -46,8 +55,8 @@ class Translation {
 
   // What a row of the table asks for: the node at hand
   const Node& node() const { return *node_; }
-  Value input(size_t i = 0);                    // computed, and nothing is pending of it
-  Value padded_input();                         // the first, of which a padding may be pending
+  Value input(size_t i = 0) const;              // computed, and nothing is pending of it
+  Value padded_input() { return computed(0); }  // the first, of which a padding may be pending
   Constant constant(size_t i);                  // nullptr where it is computed or left out
   Constant weight(size_t i, const char* what);  // Unsupported unless it is a float constant
   bool has(size_t i) const { return !node_->input(i).empty(); }
@@ -84,6 +93,7 @@ class Translation {
   int64_t opset = 0, file_samples = -1;  // −1: the file leaves it open
 
  private:
+  Value computed(size_t input) const;
   std::string name_of(const std::vector<Part>&);
   void take_whole(const Constant&);
 

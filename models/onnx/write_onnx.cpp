@@ -100,11 +100,12 @@ class Writing {
 std::vector<int64_t> both(Extent e) { return {e.h, e.w}; }
 std::vector<int64_t> four(Padding p) { return {p.before.h, p.before.w, p.after.h, p.after.w}; }
 
-void write_conv(Writing& w, const Conv2dOptions& o) {
-  std::vector<std::string> inputs = {
-      w.input(), w.part("weight", {o.out, w.shape()[1] / o.groups, o.kernel.h, o.kernel.w})};
+// Adds a convolution, transposed or not, with the attributes that both have.
+template <class Options>
+onnx::Node& convolution(Writing& w, const char* op, const std::string& weight, const Options& o) {
+  std::vector<std::string> inputs = {w.input(), weight};
   if (o.bias) inputs.push_back(w.part("bias"));
-  w.last("Conv", inputs)
+  return w.last(op, inputs)
       .set("kernel_shape", both(o.kernel))
       .set("strides", both(o.stride))
       .set("pads", four(o.pad))
@@ -112,16 +113,12 @@ void write_conv(Writing& w, const Conv2dOptions& o) {
       .set("group", int64_t(o.groups));
 }
 
+void write_conv(Writing& w, const Conv2dOptions& o) {
+  convolution(w, "Conv", w.part("weight", {o.out, w.shape()[1] / o.groups, o.kernel.h, o.kernel.w}), o);
+}
+
 void write_conv_transpose(Writing& w, const ConvTranspose2dOptions& o) {
-  std::vector<std::string> inputs = {w.input(), w.part("weight")};
-  if (o.bias) inputs.push_back(w.part("bias"));
-  w.last("ConvTranspose", inputs)
-      .set("kernel_shape", both(o.kernel))
-      .set("strides", both(o.stride))
-      .set("pads", four(o.pad))
-      .set("output_padding", both(o.output_pad))
-      .set("dilations", both(o.dilation))
-      .set("group", int64_t(o.groups));
+  convolution(w, "ConvTranspose", w.part("weight"), o).set("output_padding", both(o.output_pad));
 }
 
 void write_linear(Writing& w, const LinearOptions& o) {
