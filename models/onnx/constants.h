@@ -1,5 +1,4 @@
-// The constants of an ONNX file: its initializers, and what follows from them without the network's input.
-// Exporters compute shapes with nodes, and transpose weights with others.
+// The constants of an ONNX file are its initializers, and what follows from them without the network's input.
 #pragma once
 
 #include <memory>
@@ -24,8 +23,8 @@ class Constants {
   Constant find(const std::string& name);
   void add(const std::string& name, NamedTensor);
 
-  // Returns the output of a node that computes with constants only, or nothing where this is not such a node,
-  // or an operator that isn't computed here. The result of moving numbers about keeps its name.
+  // Returns the output of a node that computes with constants only (models/onnx/fold.h), or nothing where
+  // this is not such a node.
   std::optional<NamedTensor> fold(const Node&);
 
   // Counts numbers that are made of the file's. Throws Error when they are many times as many.
@@ -40,6 +39,9 @@ class Constants {
   std::unordered_map<std::string, Constant> made_;
 };
 
+constexpr size_t most_integers = 1 << 16;  // of a constant that is computed with
+
+const std::vector<int64_t>* as_integers(const NamedTensor&);  // nullptr for floats
 // Returns the integers of a constant. Throws Error when it has fractions or too many numbers.
 std::vector<int64_t> integers_of(const NamedTensor&, const std::string& origin);
 // Returns the one number that a constant has, or nothing where it has several.

@@ -142,6 +142,21 @@ TEST(Onnx, EveryOperatorSurvivesARoundTrip) {
               logits_of(g, weights, images), 1e-5);
 }
 
+// A reader takes attributes by their type, and 0 may be a number of either.
+TEST(Onnx, AttributesOfZeroKeepTheirType) {
+  Graph g("forgets");
+  const NodeId images = input_images(g, "images", {2, 3, 8, 8});
+  const NodeId labels = input_labels(g, "labels", 2);
+  const NodeId x = batch_norm(g, "bn", images, {.momentum = 1});
+  softmax_cross_entropy(g, "loss", flatten(g, "flat", global_average_pool(g, "pool", x)), labels);
+  const std::string bytes = to_onnx(g, initial_weights(g, 1), "the test");
+  const onnx::Model model = onnx::parse(bytes, "forgets.onnx");
+  const onnx::Attribute* momentum = model.graph.nodes[0].find("momentum");
+  ASSERT_NE(momentum, nullptr);
+  EXPECT_EQ(momentum->real, 0);
+  EXPECT_EQ(momentum->type, onnx::type_real);
+}
+
 // What a test changes of a small file, before it is written.
 struct Parts {
   onnx::Model model;
