@@ -22,8 +22,8 @@ class Recording {
   const NamedNumbers& at(const std::string& name) const;
 
   // Returns the network for the recorded batch, without dropout and stochastic depth, and with the kind of
-  // labels that the batch has. Throws Error when a tensor is missing, is of another shape than the network
-  // has, or is of nothing in it, and when a label is no class.
+  // labels that the batch has. Throws Error when a tensor is missing, has another shape than in the network,
+  // or belongs to nothing in it, and when a label is no class.
   Graph network(const GraphFile&) const;
 
  private:

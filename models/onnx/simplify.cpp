@@ -64,7 +64,7 @@ auto extends(std::string op) {
 }
 
 bool plain(const Match&, Constants&, Node&) { return true; }
-// Whether the constant C is this number, so that the node changes nothing.
+// Says whether the constant C is this number, so that the node changes nothing.
 auto neutral(double number) {
   return [number](const Match& m, Constants& constants, Node&) {
     return is_number(constants.find(m.letters.at('C')), number);
@@ -114,7 +114,7 @@ const std::vector<Rule>& rules() {
   return table;
 }
 
-// Rules by the operator of their last node.
+// Returns the rules by the operator of their last node.
 const std::multimap<std::string, std::pair<Pattern, const Rule*>>& rules_by_op() {
   static const auto by_op = [] {
     std::multimap<std::string, std::pair<Pattern, const Rule*>> all;

@@ -20,7 +20,7 @@
 
 namespace antichain::onnx {
 
-// What can't be translated: "a mean over the samples". The caller says where it is.
+// Unsupported says what can't be translated: "a mean over the samples". The caller says where it is.
 struct Unsupported {
   std::string what;
 };
@@ -39,7 +39,7 @@ void only(const char* what, const T& value, const T& supported) {
   if (value != supported) throw Unsupported{fmt::format("{} {}", what, value)};
 }
 
-// A parameter or buffer of a node that is made, and the constant that it is.
+// A Part is a parameter or buffer of a node that is made, and the constant that it is.
 struct Part {
   std::string name;  // "weight"
   Constant of;
@@ -48,12 +48,12 @@ std::vector<Part> weight_and_bias(Constant weight, Constant bias);  // nullptr f
 
 class Translation {
  public:
-  // Samples in every tensor while translating. It is a prime, so that it is no other extent by chance.
+  // Every tensor has so many samples while translating. It is a prime, so no other extent is equal by chance.
   static constexpr int64_t samples = 251;
 
   Translation(std::string model, Constants& constants) : graph(std::move(model)), constants(constants) {}
 
-  // What a row of the table asks for: the node at hand
+  // These say what the node at hand is and has.
   const Node& node() const { return *node_; }
   Value input(size_t i = 0) const;              // computed, and nothing is pending of it
   Value padded_input() { return computed(0); }  // the first, of which a padding may be pending
@@ -67,10 +67,10 @@ class Translation {
   int rank(const Value& x) const { return int(x.order.size()); }
   int axis(const Value&, int64_t axis) const;  // that may count from the end
 
-  // What a row makes
+  // These make nodes of ours, and say what the node at hand gives.
   Value emit(std::shared_ptr<const Op>, const std::vector<Value>&, std::vector<int> order = {},
              const std::vector<Part>& parts = {});
-  // Of an operator that works on every number by itself.
+  // Makes a node of an operator that works on every number by itself.
   Value same(std::shared_ptr<const Op>, const Value&);
   Value plain(const Value&);                    // its axes stored in their order
   Value image(const Value&, const char* what);  // plain, of rank 4

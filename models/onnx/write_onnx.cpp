@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t written_opset = 17, written_ir_version = 8;
 constexpr const char* samples_name = "batch";
 
-// The graph that is written, and the node of ours whose operators are added.
+// A Writing has the graph that is written, and the node of ours whose operators are added.
 class Writing {
  public:
   Writing(const Graph& from, const Weights& weights) : graph(from), weights_(weights) {}
@@ -39,13 +39,13 @@ class Writing {
   onnx::Node& last(std::string op, std::vector<std::string> inputs) {
     return add(std::move(op), std::move(inputs), output_of(id_), node().name);
   }
-  // Adds one in front of that.
+  // Adds an operator in front of that one.
   onnx::Node& helper(std::string op, std::vector<std::string> inputs) {
     const std::string name = fmt::format("{}/{}", node().name, helpers_++);
     return add(std::move(op), std::move(inputs), name, name);
   }
   std::string done(const onnx::Node& helper) const { return helper.outputs[0]; }
-  // The node's output is its input.
+  // Makes the node's input stand for its output.
   void leave_out() { same_[id_] = input(); }
 
   // Returns the name of a parameter or buffer, which becomes an initializer of this shape, if one is given.

@@ -32,7 +32,7 @@ class SmallJob : public ::testing::Test {
   static std::vector<Json> read_lines(const std::string& name);  // each is JSON
   static ProgramRun run(const std::string& words);
   static ProgramRun run_mpi(int ranks, const std::string& words);
-  // Alone, the program prints one line and no other program adds one.
+  // Starts the program alone, so its sentence is the only line on standard error.
   static void expect_refused(const std::string& words, int code, const std::string& part);
 };
 

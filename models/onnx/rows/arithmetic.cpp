@@ -9,7 +9,7 @@
 namespace antichain::onnx::row {
 namespace {
 
-// A parameter per channel is a layer scale.
+// Gives a product with a constant: one factor per channel is a layer scale.
 void scale_channels(Translation& t, const Value& x, const Constant& factor) {
   const std::vector<int64_t> shape = t.shape(x);
   const size_t rank = factor->shape.size();

@@ -1,4 +1,4 @@
-// Activations, softmax and dropout, and operators that leave every number as it is.
+// These are activations, softmax and dropout, and operators that leave every number as it is.
 #include <fmt/format.h>
 
 #include <cmath>

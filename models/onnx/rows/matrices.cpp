@@ -20,7 +20,7 @@ Constant transposed(Translation& t, const Constant& weight) {
   return std::make_shared<const NamedTensor>(std::move(y));
 }
 
-// y = x weightᵀ + bias, over the last axis of x.
+// Gives y = x weightᵀ + bias, over the last axis of x.
 void linear_layer(Translation& t, const Constant& weight, const Constant& bias) {
   const Value x = t.input();
   const int64_t out = weight->shape[0];

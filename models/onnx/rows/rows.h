@@ -1,5 +1,5 @@
-// The rows of the table of operators: each makes our nodes of one node of ONNX's, with the Translation's
-// functions. They throw Unsupported for options that our operators do not have.
+// These are the rows of the table of operators. Each makes our nodes of one node of ONNX's, by the functions
+// of a Translation. They throw Unsupported for options that our operators do not have.
 #pragma once
 
 #include "layers/activate.h"

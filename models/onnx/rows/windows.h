@@ -1,5 +1,5 @@
-// Windows that slide over images: a node's kernel, stride, dilation and padding. All throw Unsupported when
-// the numbers are not those of images, which have a height and a width.
+// These functions read how a window slides over an image: a node's kernel, stride, dilation and padding. All
+// throw Unsupported when the numbers are not those of images, which have a height and a width.
 #pragma once
 
 #include <vector>
