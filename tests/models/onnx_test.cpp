@@ -137,7 +137,7 @@ TEST(Onnx, EveryOperatorSurvivesARoundTrip) {
   std::vector<float> images(2 * 3 * 16 * 12);
   for (size_t i = 0; i < images.size(); ++i) images[i] = float(std::sin(double(i)));
   const OnnxNetwork network = again(g, weights);
-  // The same operators in another order of their sums: GroupNorm over a reshaped tensor, permuted LayerNorms.
+  // Sums have another order: GroupNorm is over a reshaped tensor, and LayerNorms over permuted ones.
   expect_near(logits_of(network.graph.graph({.microbatch = 2}), network.weights, images),
               logits_of(g, weights, images), 1e-5);
 }
@@ -157,7 +157,7 @@ TEST(Onnx, AttributesOfZeroKeepTheirType) {
   EXPECT_EQ(momentum->type, onnx::type_real);
 }
 
-// What a test changes of a small file, before it is written.
+// These are the parts of a small file, which a test changes before it is written.
 struct Parts {
   onnx::Model model;
   std::vector<float> numbers = std::vector<float>(64, 0.5f);

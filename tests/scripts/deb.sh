@@ -1,6 +1,6 @@
 #!/bin/bash
 # Makes the Debian package (cmake/package.cmake) of a build, installs it by dpkg below a folder, so that
-# nothing needs root and the system stays as it is, and tries the program there. Ends with 77 where dpkg is
+# nothing needs root and the system stays as it is, and tries the program there. It ends with 77 where dpkg is
 # absent.
 #
 #   tests/scripts/deb.sh build
@@ -35,7 +35,7 @@ while read -r name; do
   dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q "ok installed" || failed "$name is not installed"
 done <"$folder/depends"
 
-# 2. Installed below a folder; what it depends on is the system's.
+# 2. It is installed below a folder; what it depends on is the system's.
 root=$folder/root
 mkdir -p "$root/var/lib/dpkg/"{info,updates,triggers}
 touch "$root/var/lib/dpkg/status"
@@ -59,7 +59,7 @@ for file in include/antichain/app/run.h share/antichain/examples share/doc/antic
 done
 if find "$root" -name 'libantichain_cuda*' -o -name 'libantichain_nccl*' | grep .; then failed "it has a module for GPUs"; fi
 
-# 3. And removed.
+# 3. It is removed.
 run "remove" dpkg_below --remove antichain
 [ ! -e "$program" ] || failed "the program is still there"
 echo "$(basename "$package"): $(($(stat -c %s "$package") >> 10)) KiB"

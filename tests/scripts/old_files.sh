@@ -33,7 +33,7 @@ run "train by profile, plan and schedule" "$tiny" "${train[@]}" --steps 1 --prof
 run "evaluate the weights" "$tiny" evaluate "${data[@]}" --weights "$old/weights.h5"
 run "evaluate the checkpoint" "$tiny" evaluate "${data[@]}" --weights "$old/checkpoint"
 
-# Resumed with its own options: the losses are those of then, but for other processors' rounding.
+# It goes on with its own options, and the losses are those of then, but for other processors' rounding.
 cp -r "$old/checkpoint" .
 run "resume" "$tiny" "${train[@]}" --steps 4 --profile "$old/profile.json" --plan "$old/plan.json" \
   --checkpoint checkpoint --resume auto --metrics metrics.jsonl
