@@ -5,8 +5,8 @@ which must have the same bits.
 
     tests/gpu/smoke.py PROGRAM --tests TEST_GPU --plans LIST [--json FILE]
 
-The exit code is 0 where all is right, and 77 where there is no device. Engines other than expected are told, and are no
-failure: the list is of a device that was only described.
+The exit code is 0 where all is right, and 77 where there is no device. Engines other than expected are told,
+and are no failure: the list is of a device that was only described.
 """
 import argparse, json, os, re, statistics, sys, tempfile
 

@@ -5,21 +5,12 @@
 #
 #   tests/scripts/deb.sh build
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 build=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed() { echo "FAILED: $*"; exit 1; }
 for tool in dpkg dpkg-deb dpkg-shlibdeps; do
-  command -v "$tool" >/dev/null || { echo "skipped: needs $tool"; exit 77; }
+  command -v "$tool" >/dev/null || skipped "needs $tool"
 done
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 run "cpack" cpack --config "$build/CPackConfig.cmake" -B "$folder/made"
 package=$(echo "$folder"/made/antichain_*.deb)

@@ -4,20 +4,11 @@
 #
 #   tests/scripts/old_files.sh TINY FOLDER
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 tiny=$1
 old=$(realpath "$2")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-failed() { echo "FAILED: $*"; exit 1; }
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 run "plan from the profile" "$tiny" plan --profile "$old/profile.json" --stages 2 --microbatches 4
 run "the plan read" "$tiny" compare "$old/plan.json" "$old/plan.json"

@@ -5,23 +5,13 @@
 #
 #   tests/scripts/wheel.sh build kept
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 full=$(realpath "$1")
 build=$(realpath "$2")
 scripts=$(realpath "$(dirname "$0")")
 source=$(realpath "$scripts/../..")
 python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed() { echo "FAILED: $*"; exit 1; }
-skipped() { echo "skipped: $*"; exit 77; }
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 # 1. The wheel is made. Its build is like the other but for how the program is linked.
 "$python" -c 'import ensurepip, venv' 2>/dev/null || skipped "needs Python's venv"

@@ -6,20 +6,11 @@
 #
 #   tests/scripts/without_mpi.sh build [kept]
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 full=$(realpath "$1")
 scripts=$(realpath "$(dirname "$0")")
 source=$(realpath "$scripts/../..")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed() { echo "FAILED: $*"; exit 1; }
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 # 1. The build is like the other but for the option.
 build=${2:-$folder/build}
