@@ -55,10 +55,10 @@ class Translation {
 
   // These say what the node at hand is and has.
   const Node& node() const { return *node_; }
-  Value input(size_t i = 0) const;              // computed, and nothing is pending of it
-  Value padded_input() { return computed(0); }  // the first, of which a padding may be pending
-  Constant constant(size_t i);                  // nullptr where it is computed or left out
-  Constant weight(size_t i, const char* what);  // Unsupported unless it is a float constant
+  Value input(size_t i = 0) const;                    // computed, and nothing is pending of it
+  Value padded_input() const { return computed(0); }  // the first, of which a padding may be pending
+  Constant constant(size_t i);                        // nullptr where it is computed or left out
+  Constant weight(size_t i, const char* what);        // Unsupported unless it is a float constant
   bool has(size_t i) const { return !node_->input(i).empty(); }
   // Returns the integers of an attribute, or of a constant input, as later opsets have it.
   std::vector<int64_t> integers(const char* attribute, size_t input, std::vector<int64_t> otherwise = {});

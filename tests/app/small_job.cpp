@@ -74,6 +74,12 @@ std::vector<SmallJob::Json> SmallJob::read_lines(const std::string& name) {
 
 ProgramRun SmallJob::run(const std::string& words) { return run_program(folder_of_job(), words); }
 
+std::string SmallJob::ran(const std::string& words) {
+  const ProgramRun result = run(words);
+  EXPECT_EQ(result.code, 0) << words << ": " << result.err;
+  return result.out;
+}
+
 ProgramRun SmallJob::run_mpi(int ranks, const std::string& words) {
   return run_under_mpi(folder_of_job(), ranks, words);
 }

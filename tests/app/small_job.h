@@ -31,6 +31,7 @@ class SmallJob : public ::testing::Test {
   static Json read_json(const std::string& name);
   static std::vector<Json> read_lines(const std::string& name);  // each is JSON
   static ProgramRun run(const std::string& words);
+  static std::string ran(const std::string& words);  // has to succeed; returns its standard output
   static ProgramRun run_mpi(int ranks, const std::string& words);
   // Starts the program alone, so its sentence is the only line on standard error.
   static void expect_refused(const std::string& words, int code, const std::string& part);
