@@ -6,9 +6,9 @@ docs/torchvision.csv is one.
   tests/scripts/torchvision_models.py [--program build/antichain] [--out docs/torchvision.csv] [MODEL …]
 
 Models are not trained, and a batch has two images. An image has 64 x 64 pixels, so that the last batch norms
-see more than one, or as few as the model takes, where that is more. Some models increase roundings so much
-that `check` can't compare all tensors, and the table says how many. A line of the table whose model is not
-tried now stays.
+see more than one, or as few as the model takes, where that is more. Some models increase
+roundings so much that `check` can't compare all tensors, and the table says how many. A line that the table
+has and that is not tried now stays.
 """
 
 import argparse
@@ -42,7 +42,7 @@ COLUMNS = [
     "not compared",
     "not translated because",
 ]
-# The auxiliary head of Inception-v3 needs 299 x 299 pixels, so it is left out.
+# Of Inception-v3, the auxiliary head needs 299 x 299; it is left out.
 OPTIONS = {"googlenet": {"init_weights": False}, "inception_v3": {"init_weights": False, "aux_logits": False}}
 # A vision transformer takes images of one size, here of two by two patches.
 VIT = {f"vit_{name}": 2 * int(name[2:]) for name in ("b_16", "b_32", "l_16", "l_32", "h_14")}
