@@ -24,7 +24,18 @@ std::string as_node_name(std::string name) {
   return name.empty() ? "node" : name;
 }
 
+template <class T>
+void require(const char* what, const T& value, const T& supported) {
+  if (value != supported) throw Unsupported{fmt::format("{} {}", what, value)};
+}
+
 }  // namespace
+
+void only(const char* what, const std::string& value, const std::string& supported) {
+  require(what, value, supported);
+}
+void only(const char* what, int64_t value, int64_t supported) { require(what, value, supported); }
+void only(const char* what, float value, float supported) { require(what, value, supported); }
 
 std::vector<int> natural(int rank) {
   std::vector<int> order(static_cast<size_t>(rank));

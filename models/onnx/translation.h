@@ -5,8 +5,6 @@
 // last axis of N x H x W x C works on the N x C x H x W that is stored.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -33,11 +31,10 @@ struct Value {
   bool is_padded() const { return !(zeros == Padding(0)); }
 };
 
-// Throws Unsupported unless an attribute has the one value that is supported.
-template <class T>
-void only(const char* what, const T& value, const T& supported) {
-  if (value != supported) throw Unsupported{fmt::format("{} {}", what, value)};
-}
+// Throw Unsupported unless an attribute has the one value that is supported.
+void only(const char* what, const std::string& value, const std::string& supported);
+void only(const char* what, int64_t value, int64_t supported);
+void only(const char* what, float value, float supported);
 
 // A Part is a parameter or buffer of a node that is made, and the constant that it is.
 struct Part {

@@ -1,9 +1,6 @@
 // A NameTable has the names that the values of an enum have in options and files.
 #pragma once
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <array>
 #include <string>
 #include <string_view>
@@ -29,8 +26,10 @@ struct NameTable {
   E value(std::string_view name) const {
     for (const auto& [known, its_name] : rows)
       if (its_name == name) return known;
-    throw Error(fmt::format("there is no {} called \"{}\"", kind, name),
-                fmt::format("choose one of {}", fmt::join(names(), ", ")), ExitCode::usage);
+    std::string choices;
+    for (const auto& [known, its_name] : rows) (choices += choices.empty() ? "" : ", ") += its_name;
+    throw Error("there is no " + std::string(kind) + " called \"" + std::string(name) + "\"",
+                "choose one of " + choices, ExitCode::usage);
   }
   std::vector<std::string> names() const {
     std::vector<std::string> all;

@@ -46,7 +46,7 @@ void conv_transpose(Translation& t) {
   const Value x = t.image(t.input(), "ConvTranspose");
   const Constant weight = kernels(t);
   const Constant bias = t.has(2) ? t.weight(2, "a bias") : nullptr;
-  only<std::string>("auto_pad", t.node().text("auto_pad", "NOTSET"), "NOTSET");
+  only("auto_pad", t.node().text("auto_pad", "NOTSET"), "NOTSET");
   if (t.node().find("output_shape")) throw Unsupported{"output_shape of ConvTranspose"};
   const Padding pad = padding_of(t.node().integers("pads", {0, 0, 0, 0}));
   if (pad.before != pad.after) throw Unsupported{"ConvTranspose with another padding at the ends"};

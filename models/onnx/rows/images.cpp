@@ -11,7 +11,7 @@
 namespace antichain::onnx::row {
 
 void pad(Translation& t) {
-  only<std::string>("Pad of the mode", t.node().text("mode", "constant"), "constant");
+  only("Pad of the mode", t.node().text("mode", "constant"), "constant");
   if (t.has(2) && !is_number(t.constant(2), 0)) throw Unsupported{"Pad by another value than 0"};
   if (t.has(3)) throw Unsupported{"Pad of chosen axes"};
   Value x = t.input();

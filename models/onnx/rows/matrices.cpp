@@ -47,7 +47,7 @@ Constant matrix_of(Translation& t) {
 void gemm(Translation& t) {
   only("Gemm with alpha", t.node().real("alpha", 1), 1.0f);
   only("Gemm with beta", t.node().real("beta", 1), 1.0f);
-  only<int64_t>("Gemm with transA", t.node().integer("transA", 0), 0);
+  only("Gemm with transA", t.node().integer("transA", 0), 0);
   const Constant weight = matrix_of(t);
   linear_layer(t, t.node().integer("transB", 0) != 0 ? weight : transposed(t, weight),
                t.has(2) ? t.weight(2, "a bias") : nullptr);
