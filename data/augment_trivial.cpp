@@ -18,7 +18,7 @@ using Bytes = std::span<const uint8_t>;
 using Out = std::span<uint8_t>;
 
 // Returns the bin's value where `strength_bins` values lie evenly between two ends, by the rule of
-// torch.linspace. There the last bit depends on the processor's vectors.
+// torch.linspace, whose own last bit depends on the processor's vectors.
 double evenly(float first, float last, int bin) {
   const float step = (last - first) / float(strength_bins - 1);
   if (bin < strength_bins / 2) return double(first + step * float(bin));
@@ -62,7 +62,7 @@ void transform(Bytes from, const Shape& chw, const Matrix& matrix, Out to) {
   }
 }
 
-// Returns the angle in radians after torchvision's way over degrees.
+// Returns radians by way of degrees, as torchvision does, because that rounds.
 double shear_angle(double strength) {
   return std::atan(strength) * (180 / std::numbers::pi) * (std::numbers::pi / 180);
 }

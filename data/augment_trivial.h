@@ -28,8 +28,8 @@ std::span<const ImageOperation> image_operations();  // the first does nothing
 
 // Draws operation and strength evenly.
 ImageChange draw_change(KeyedDraws&);
-// Carries out on the image's bytes what the drawn augmentation has in store up to its change, if it has
-// one, and returns the rest. `room` is kept between calls to save allocations.
+// If the augmentation has a change, carries out crop, flip and change on the image's bytes, and returns what
+// is left of the augmentation; else returns it whole. `room` is kept between calls to save allocations.
 Augmentation carry_out_in_bytes(const Augmentation&, const Shape& chw, std::span<uint8_t> pixels,
                                 std::vector<uint8_t>& room);
 void carry_out(const ImageChange&, std::span<const uint8_t> from, const Shape& chw, std::span<uint8_t> to);

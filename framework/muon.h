@@ -7,8 +7,8 @@
 //   w ← w · (1 − rate · weight_decay)
 //   w ← w − rate · 0.2 · √max(rows, columns) · orthogonal(u)          framework/newton_schulz.h
 //
-// It is for convolutions' kernels, K x C x R x S, as matrices of K rows, which is what the authors do in
-// their networks of convolutions. Everything else follows AdamW with the same rate and decay: biases, the
+// It updates the kernels of convolutions, K x C x R x S, as matrices of K rows, as the authors do in their
+// networks of convolutions. Everything else follows AdamW with the same rate and decay: biases, the
 // scales and shifts of normalisation, and the matrices of linear layers, of which the last is the classifier.
 // m is the slot "momentum_buffer" of a kernel; the other parameters have AdamW's slots.
 #pragma once

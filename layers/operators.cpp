@@ -138,7 +138,7 @@ class WriteFields {
   template <class T>
   requires std::is_arithmetic_v<T>
   static Json written(T value) { return value; }
-  // The fewest digits that give the same float32: 1e-5, not 9.999999747378752e-06.
+  // Writes the fewest digits that give the same float32: 1e-5, not 9.999999747378752e-06.
   static Json written(float value) { return std::stod(fmt::format("{}", value)); }
   template <class T>
   static Json pair(T h, T w) {
@@ -207,7 +207,7 @@ const Of& as(const Op& op) {
   return dynamic_cast<const Of&>(op);
 }
 
-// Of an operator that has its options as a member.
+// Makes the row of an operator that has its options as a member.
 template <class Of, class Options>
 Row row(std::string_view type) {
   return row<Options>(

@@ -13,7 +13,7 @@
 namespace antichain {
 namespace {
 
-// One stage of table 1, from the second to the eighth: `blocks` blocks, of which the first has the stride.
+// This is a stage of table 1, from the second to the eighth. The first of its `blocks` blocks has the stride.
 struct MBConvStage {
   int expansion, kernel, stride;
   int64_t channels;

@@ -49,10 +49,10 @@ class GraphFile {
     std::string name;
     std::vector<int64_t> shape;  // of a sample
     DType dtype = DType::f32;
-    bool labels = false;  // of losses, and nothing else
+    bool labels = false;  // only losses read it
   };
   struct FileNode {
-    std::string name, where;  // where: " (its text `from`)", or ""
+    std::string name, where;  // `where` is " (its text `from`)", or ""
     std::shared_ptr<const Op> op;
     std::vector<NodeId> inputs;
   };

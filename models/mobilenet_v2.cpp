@@ -11,7 +11,7 @@
 namespace antichain {
 namespace {
 
-// One row of table 2: `blocks` blocks, of which the first has the stride.
+// This is a row of table 2. The first of its `blocks` blocks has the stride.
 struct V2Stage {
   int expansion;
   int64_t channels;

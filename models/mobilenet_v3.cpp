@@ -11,7 +11,7 @@
 namespace antichain {
 namespace {
 
-// One row of table 1.
+// This is a row of table 1.
 struct V3Block {
   int kernel;
   int64_t expanded, out;

@@ -1,4 +1,4 @@
-// What the function of a model is asked for, and how each begins and ends. A model is a function from options
+// These are the options of a model, and how each model begins and ends. A model is a function from options
 // to a Graph; every one here has two inputs, "images" (N x 3 x H x W) and "labels" (N, or soft: N x
 // classes), and ends in a node "loss".
 #pragma once
@@ -31,11 +31,11 @@ struct UsualOptions {
   double dropout = 0.5, stochastic_depth = 0;
 };
 
-// The options with every 0, and all that is empty, replaced by what is usual: how each model's function
-// begins.
+// Returns the options with what is usual in the place of every 0 and of all that is empty. Each model's
+// function begins with this.
 ModelOptions completed(ModelOptions, const UsualOptions& usual = {});
 
-// What all models share: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss
+// All models share these: their inputs, and the loss of their logits (N x classes). An auxiliary head's loss
 // has less than the full weight in the training objective.
 struct ModelInputs {
   NodeId images, labels;

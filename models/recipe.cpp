@@ -5,9 +5,9 @@
 namespace antichain {
 namespace {
 
-// One row a model. The features of all but ResNet-20, 32 and 56 are means of 512 to 2048 channels, and the
-// more channels there are, the steeper is the loss. So their rates are low and rise slowly (Goyal et al.
-// 2017, section 2.2). All but ConvNeXt train by SGD with momentum 0.9 by Nesterov's rule and weight decay
+// A row is a model's recipe. The features of all but ResNet-20, 32 and 56 are means of 512 to 2048 channels,
+// and the more channels there are, the steeper is the loss. So their rates are low and rise slowly (Goyal et
+// al. 2017, section 2.2). All but ConvNeXt train by SGD with momentum 0.9 by Nesterov's rule and weight decay
 // 0.0005, as is usual on CIFAR-10 (Zagoruyko and Komodakis, "Wide Residual Networks", BMVC 2016). ConvNeXt's
 // authors train it by AdamW (Liu et al., "A ConvNet for the 2020s", CVPR 2022): its blocks begin near 0, as
 // LayerScale has it, and SGD moves them slowly.

@@ -1,5 +1,5 @@
 #!/bin/bash
-# A folder for a GPU node that has nothing but a driver, a toolkit and PyTorch: program and tests as
+# Makes a folder for a GPU node that has nothing but a driver, a toolkit and PyTorch: program and tests as
 # scripts/bundle.sh gathers them, the GPU suite, and the sources of the CUDA module, which can be changed and
 # built there without CMake.
 #
@@ -19,7 +19,7 @@ mkdir -p "$out/src/include"
 tar -C "$root" --exclude='__pycache__' -cf - framework layers data pipeline partition models cmake/once tests/gpu tests/gpu.sh tests/golden \
   tests/benchmarks/gpu_models.py scripts/gpu_profiles.sh | tar -C "$out/src" -xf -
 cp -rL /usr/include/fmt "$out/src/include/"
-# cuDNN's and cuBLASLt's headers, which a node may lack: those that the build found.
+# A node may lack the headers of cuDNN and cuBLASLt, so those that the build found are taken along.
 python3 - "$build" "$out" <<'PYTHON'
 import json, os, re, shutil, sys
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Builds the CUDA module of a folder that scripts/gpu_bundle.sh made from the sources in it, on the node: by
-# nvcc and g++, without CMake or packages. The module of before is kept as libantichain_cuda.so.before.
+# nvcc and g++, without CMake or packages. The earlier module is kept as libantichain_cuda.so.before.
 # Compilers' options are those of framework/cuda/CMakeLists.txt and CMakeLists.txt.
 #
 #   FOLDER/rebuild.sh                    ARCHITECTURE=90 (compute capability 9.0) and JOBS (all cores), unless

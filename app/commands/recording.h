@@ -26,8 +26,8 @@ class Recording {
   double error_of_float32(const std::string& of, size_t i = 0) const;
 
   // Returns the network for the recorded batch, without dropout and stochastic depth, and with the kind of
-  // labels that the batch has. Throws Error when a tensor is missing, is of another shape than the network
-  // has, or is of nothing in it, and when a label is no class.
+  // labels that the batch has. Throws Error when a tensor is missing, has another shape than in the network,
+  // or belongs to nothing in it, and when a label is no class.
   Graph network(const GraphFile&) const;
 
  private:

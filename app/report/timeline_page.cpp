@@ -48,7 +48,7 @@ std::string wait_of(const Event& recv, const Profile& profile) {
       printable(profile.nodes[size_t(message.tensor)].name), recv.action.microbatch, recv.action.peer);
 }
 
-// An event as [rank, letter, stage, micro-batch, begin, end, what it waited for].
+// Returns each event as [rank, letter, stage, micro-batch, begin, end, what it waited for].
 Json events_of(const ShownSchedule& shown, const Profile& profile) {
   Json events = Json::array();
   std::string waits;
@@ -64,7 +64,7 @@ Json events_of(const ShownSchedule& shown, const Profile& profile) {
   return events;
 }
 
-// For each rank, moments and the bytes from then on.
+// Returns for each rank a list of moments, and of the bytes from each moment on.
 Json memory_of(const ShownSchedule& shown, const Profile& profile) {
   std::vector<int64_t> kept, held(size_t(shown.plan.ranks()), 0);
   for (const PlanStage& stage : shown.plan.stages) {
@@ -102,7 +102,7 @@ Json memory_of(const ShownSchedule& shown, const Profile& profile) {
 
 std::string timeline_page(const Profile& profile, const std::string& title, const std::string& about,
                           const std::vector<ShownSchedule>& schedules) {
-  constexpr int steps_that_overlap = 3;  // shown: the one in the middle is as all others are
+  constexpr int steps_that_overlap = 3;  // the one in the middle is the steady state
   Json data = {{"title", title}, {"about", about}, {"schedules", Json::array()}};
   for (ShownSchedule shown : schedules) {
     if (shown.timeline.period_s < shown.timeline.step_s)

@@ -4,8 +4,8 @@
 //   auto at(const StepNumbers&, bool matrix) const       what it is for a parameter in this step
 //   void operator()(float& w, float dw, float (&slots)[n]) const
 //
-// The second is of what the first returns, for one number and its slots. It has the same operations in the
-// same order as on the CPU; neither contracts a · b + c.
+// What `at` returns has the second function, which updates one number and its slots. It has the same
+// operations in the same order as on the CPU; neither contracts a · b + c.
 #pragma once
 
 #include "framework/cuda/arrays.h"

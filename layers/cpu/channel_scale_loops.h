@@ -16,7 +16,7 @@ template <class T>
 struct alignas(64) Factors {
   float lanes[16] = {};
 
-  // Of `count` channels; the others are padding, and get 0.
+  // Takes the factors of `count` channels; the others are padding, and get 0.
   Factors(const T* of_channels, int64_t count, int64_t block) {
     for (int64_t c = 0; c < count; ++c)
       for (int64_t l = c; l < 16; l += block) lanes[l] = of_channels[c];

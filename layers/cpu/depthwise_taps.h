@@ -11,8 +11,8 @@
 
 namespace antichain::cpu {
 
-// Results first, first + step, …, `count` of them. The k-th reads `taps` pixels of the source from
-// start + k · stride on, of which those outside the source are zero, and multiplies them by the weights
+// Taps are those of `count` results: first, first + step, … The k-th result reads `taps` pixels of the source
+// from start + k · stride on, of which those outside the source are zero, and multiplies them by the weights
 // weight, weight + weight_step, …
 struct Taps {
   int64_t first, step, count;

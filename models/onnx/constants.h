@@ -1,5 +1,4 @@
-// The constants of an ONNX file: its initializers, and what follows from them without the network's input.
-// Exporters compute shapes with nodes, and transpose weights with others.
+// The constants of an ONNX file are its initializers, and what follows from them without the network's input.
 #pragma once
 
 #include <memory>
@@ -24,8 +23,8 @@ class Constants {
   Constant find(const std::string& name);
   void add(const std::string& name, NamedTensor);
 
-  // Returns the output of a node that computes with constants only, or nothing where this is not such a node,
-  // or an operator that isn't computed here. The result of moving numbers about keeps its name.
+  // Returns the output of a node that computes with constants only (models/onnx/fold.h), or nothing where
+  // this is not such a node.
   std::optional<NamedTensor> fold(const Node&);
 
   // Counts numbers that are made of the file's. Throws Error when they are many times as many.
@@ -40,11 +39,18 @@ class Constants {
   std::unordered_map<std::string, Constant> made_;
 };
 
+constexpr size_t most_integers = 1 << 16;  // of a constant that is computed with
+
+const std::vector<int64_t>* as_integers(const NamedTensor&);  // nullptr for floats
 // Returns the integers of a constant. Throws Error when it has fractions or too many numbers.
 std::vector<int64_t> integers_of(const NamedTensor&, const std::string& origin);
 // Returns the one number that a constant has, or nothing where it has several.
 std::optional<double> number_of(const NamedTensor&);
+bool is_number(const Constant&, double value);  // false for no constant
 // Returns an axis that may count from the end, or −1 where there is no such axis.
 int64_t axis_in(int64_t axis, int64_t rank);
+// Returns where a slice of an axis begins or ends, by a place that may count from the axis's end and is moved
+// to the nearest that there is. These are `least` to extent + least; `least` is −1 for steps backwards.
+int64_t place_in(int64_t place, int64_t extent, int64_t least = 0);
 
 }  // namespace antichain::onnx

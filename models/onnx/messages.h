@@ -27,8 +27,12 @@ struct Tensor {
   int64_t offset = 0, length = -1;  // −1: to the end of that file
 };
 
+// The types of attributes that are written, by the format's numbers.
+enum AttributeType : int64_t { type_real = 1, type_integer = 2, type_text = 3, type_integers = 7 };
+
 struct Attribute {
   std::string name;
+  int64_t type = type_integer;
   float real = 0;
   int64_t integer = 0;
   std::string text;

@@ -1,131 +1,15 @@
 #include "models/onnx/simplify.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
 #include <unordered_set>
 
-#include "framework/error.h"
+#include "models/onnx/pattern.h"
 
 namespace antichain::onnx {
 namespace {
-
-// A Pattern is a tree of operators, written as "Mul(x, Sigmoid(x))". A small letter stands for any tensor, a
-// capital one for a constant, and a number for a constant of that value; a letter means the same wherever it
-// stands. "d=Sub(x, y)" gives a name to what matches. Factors and terms may stand in any order, and
-// Mul(a, b, c) is any product of the three.
-struct Pattern {
-  std::string op;  // "" for a letter or a number
-  char letter = 0;
-  std::optional<double> number;
-  std::vector<Pattern> inputs;
-};
-
-class PatternText {
- public:
-  explicit PatternText(std::string_view text) : left_(text) {}
-
-  Pattern read() {
-    Pattern p;
-    if (left_.size() > 1 && left_[1] == '=') p.letter = left_[0], left_.remove_prefix(2);
-    const size_t end = std::min(left_.find_first_of("(),"), left_.size());
-    const std::string word(left_.substr(0, end));
-    left_.remove_prefix(end);
-    if (word.find_first_of("0123456789") == 0)
-      p.number = std::stod(word);
-    else if (word.size() == 1)
-      p.letter = word[0];
-    else
-      p.op = word;
-    if (left_.starts_with('(')) {
-      do {
-        left_.remove_prefix(1);
-        while (left_.starts_with(' ')) left_.remove_prefix(1);
-        p.inputs.push_back(read());
-      } while (left_.starts_with(','));
-      left_.remove_prefix(1);
-    }
-    return p;
-  }
-
- private:
-  std::string_view left_;
-};
-
-// What the letters stand for, and the nodes that matched.
-struct Match {
-  std::map<char, std::string> letters;
-  std::vector<const Node*> nodes;
-
-  const Node& node(std::string_view op) const {
-    return **std::ranges::find_if(nodes, [&](const Node* n) { return n->op == op; });
-  }
-  std::vector<const Node*> all(std::string_view op) const {
-    std::vector<const Node*> found;
-    std::ranges::copy_if(nodes, std::back_inserter(found), [&](const Node* n) { return n->op == op; });
-    return found;
-  }
-};
-
-class Matcher {
- public:
-  Matcher(const std::unordered_map<std::string, const Node*>& makers, Constants& constants)
-      : makers_(makers), constants_(constants) {}
-
-  bool matches(const Pattern& p, const std::string& value, Match& match) const {
-    if (p.number) {
-      if (!constants_.has(value)) return false;
-      const auto number = number_of(*constants_.find(value));
-      // Constants that were rounded to float16 are read, too.
-      return number && std::abs(*number - *p.number) <= 1e-3 * std::abs(*p.number);
-    }
-    if (p.op.empty()) {
-      if ((p.letter >= 'A' && p.letter <= 'Z') != constants_.has(value)) return false;
-      return match.letters.try_emplace(p.letter, value).first->second == value;
-    }
-    const auto maker = makers_.find(value);
-    if (maker == makers_.end() || !matches(p, *maker->second, match)) return false;
-    return p.letter == 0 || match.letters.try_emplace(p.letter, value).first->second == value;
-  }
-
-  bool matches(const Pattern& p, const Node& node, Match& match) const {
-    if (node.op != p.op || !node.domain.empty()) return false;
-    match.nodes.push_back(&node);
-    if ((p.op == "Add" || p.op == "Mul") && node.inputs.size() == 2)
-      return in_any_order(p, (1u << p.inputs.size()) - 1, node, match);
-    // The axes of a mean may be an input.
-    if (p.inputs.size() != (p.op == "ReduceMean" ? 1 : node.inputs.size())) return false;
-    for (size_t i = 0; i < p.inputs.size(); ++i)
-      if (!matches(p.inputs[i], node.inputs[i], match)) return false;
-    return true;
-  }
-
- private:
-  // Divides the pattern's inputs in all ways among the two of the node; `which` has a bit for each.
-  bool in_any_order(const Pattern& p, unsigned which, const Node& node, Match& match) const {
-    for (unsigned first = (which - 1) & which; first != 0; first = (first - 1) & which) {
-      Match attempt = match;
-      if (matches_some(p, first, node.inputs[0], attempt) &&
-          matches_some(p, which & ~first, node.inputs[1], attempt)) {
-        match = std::move(attempt);
-        return true;
-      }
-    }
-    return false;
-  }
-  bool matches_some(const Pattern& p, unsigned which, const std::string& value, Match& match) const {
-    if (std::popcount(which) == 1) return matches(p.inputs[size_t(std::countr_zero(which))], value, match);
-    const auto maker = makers_.find(value);
-    return maker != makers_.end() && maker->second->op == p.op && maker->second->inputs.size() == 2 &&
-           in_any_order(p, which, *maker->second, match);
-  }
-
-  const std::unordered_map<std::string, const Node*>& makers_;
-  Constants& constants_;
-};
 
 // A Rule says what a pattern becomes: an operator, the letters that are its inputs, and a function that sets
 // its attributes, or returns false where the pattern means something else.
@@ -180,10 +64,10 @@ auto extends(std::string op) {
 }
 
 bool plain(const Match&, Constants&, Node&) { return true; }
-// Whether the constant C is this number, so that the node changes nothing.
+// Says whether the constant C is this number, so that the node changes nothing.
 auto neutral(double number) {
   return [number](const Match& m, Constants& constants, Node&) {
-    return number_of(*constants.find(m.letters.at('C'))) == number;
+    return is_number(constants.find(m.letters.at('C')), number);
   };
 }
 bool tanh_form(const Match&, Constants&, Node& into) {
@@ -230,12 +114,12 @@ const std::vector<Rule>& rules() {
   return table;
 }
 
-// Rules by the operator of their last node.
+// Returns the rules by the operator of their last node.
 const std::multimap<std::string, std::pair<Pattern, const Rule*>>& rules_by_op() {
   static const auto by_op = [] {
     std::multimap<std::string, std::pair<Pattern, const Rule*>> all;
     for (const Rule& rule : rules()) {
-      Pattern pattern = PatternText(rule.pattern).read();
+      const Pattern pattern = pattern_of(rule.pattern);
       all.emplace(pattern.op, std::pair(pattern, &rule));
     }
     return all;

@@ -1,7 +1,6 @@
 #include "models/onnx/translation.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -25,12 +24,29 @@ std::string as_node_name(std::string name) {
   return name.empty() ? "node" : name;
 }
 
+template <class T>
+void require(const char* what, const T& value, const T& supported) {
+  if (value != supported) throw Unsupported{fmt::format("{} {}", what, value)};
+}
+
 }  // namespace
+
+void only(const char* what, const std::string& value, const std::string& supported) {
+  require(what, value, supported);
+}
+void only(const char* what, int64_t value, int64_t supported) { require(what, value, supported); }
+void only(const char* what, float value, float supported) { require(what, value, supported); }
 
 std::vector<int> natural(int rank) {
   std::vector<int> order(static_cast<size_t>(rank));
   std::iota(order.begin(), order.end(), 0);
   return order;
+}
+
+std::vector<Part> weight_and_bias(Constant weight, Constant bias) {
+  std::vector<Part> parts = {{"weight", std::move(weight)}};
+  if (bias) parts.push_back({"bias", std::move(bias)});
+  return parts;
 }
 
 bool Value::is_plain() const { return order == natural(int(order.size())); }
@@ -56,25 +72,19 @@ const Value* Translation::find(const std::string& name) const {
   return found == values_.end() ? nullptr : &found->second;
 }
 
-Value Translation::padded_input() {
-  const std::string& name = node_->input(0);
-  const Value* value = find(name);
-  if (value) return *value;
+Value Translation::computed(size_t i) const {
+  const std::string& name = node_->input(i);
+  if (const Value* value = find(name)) return *value;
   if (constants.has(name)) throw Unsupported{fmt::format("'{}' of a constant", node_->op)};
   throw Unsupported{
       fmt::format("'{}' of '{}', which no earlier node gives,", node_->op, name.substr(0, 256))};
 }
 
-Value Translation::input(size_t i) {
-  const std::string& name = node_->input(i);
-  const Value* value = find(name);
-  if (!value && constants.has(name)) throw Unsupported{fmt::format("'{}' of a constant", node_->op)};
-  if (!value)
-    throw Unsupported{
-        fmt::format("'{}' of '{}', which no earlier node gives,", node_->op, name.substr(0, 256))};
-  if (value->is_padded())
+Value Translation::input(size_t i) const {
+  Value value = computed(i);
+  if (value.is_padded())
     throw Unsupported{"padding by zeros for anything but a convolution and average pooling"};
-  return *value;
+  return value;
 }
 
 Constant Translation::constant(size_t i) { return has(i) ? constants.find(node_->input(i)) : nullptr; }

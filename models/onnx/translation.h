@@ -1,4 +1,4 @@
-// A Translation makes our nodes of ONNX's; the table of operators is read_operators.cpp.
+// A Translation makes our nodes of ONNX's. The table of operators is in read_operators.cpp.
 //
 // A Value is a tensor as the file sees it: a node's output, and the order in which its axes are read. So a
 // Transpose costs nothing until an operator needs the axes in their order: a LayerNorm or a MatMul over the
@@ -18,7 +18,7 @@
 
 namespace antichain::onnx {
 
-// What can't be translated: "a mean over the samples". The caller says where it is.
+// Unsupported says what can't be translated: "a mean over the samples". The caller says where it is.
 struct Unsupported {
   std::string what;
 };
@@ -31,25 +31,31 @@ struct Value {
   bool is_padded() const { return !(zeros == Padding(0)); }
 };
 
-// A parameter or buffer of a node that is made, and the constant that it is.
+// Throw Unsupported unless an attribute has the one value that is supported.
+void only(const char* what, const std::string& value, const std::string& supported);
+void only(const char* what, int64_t value, int64_t supported);
+void only(const char* what, float value, float supported);
+
+// A Part is a parameter or buffer of a node that is made, and the constant that it is.
 struct Part {
   std::string name;  // "weight"
   Constant of;
 };
+std::vector<Part> weight_and_bias(Constant weight, Constant bias);  // nullptr for none
 
 class Translation {
  public:
-  // Samples in every tensor while translating. It is a prime, so that it is no other extent by chance.
+  // Every tensor has so many samples while translating. It is a prime, so no other extent is equal by chance.
   static constexpr int64_t samples = 251;
 
   Translation(std::string model, Constants& constants) : graph(std::move(model)), constants(constants) {}
 
-  // What a row of the table asks for: the node at hand
+  // These say what the node at hand is and has.
   const Node& node() const { return *node_; }
-  Value input(size_t i = 0);                    // computed, and nothing is pending of it
-  Value padded_input();                         // the first, of which a padding may be pending
-  Constant constant(size_t i);                  // nullptr where it is computed or left out
-  Constant weight(size_t i, const char* what);  // Unsupported unless it is a float constant
+  Value input(size_t i = 0) const;                    // computed, and nothing is pending of it
+  Value padded_input() const { return computed(0); }  // the first, of which a padding may be pending
+  Constant constant(size_t i);                        // nullptr where it is computed or left out
+  Constant weight(size_t i, const char* what);        // Unsupported unless it is a float constant
   bool has(size_t i) const { return !node_->input(i).empty(); }
   // Returns the integers of an attribute, or of a constant input, as later opsets have it.
   std::vector<int64_t> integers(const char* attribute, size_t input, std::vector<int64_t> otherwise = {});
@@ -58,10 +64,10 @@ class Translation {
   int rank(const Value& x) const { return int(x.order.size()); }
   int axis(const Value&, int64_t axis) const;  // that may count from the end
 
-  // What a row makes
+  // These make nodes of ours, and say what the node at hand gives.
   Value emit(std::shared_ptr<const Op>, const std::vector<Value>&, std::vector<int> order = {},
              const std::vector<Part>& parts = {});
-  // Of an operator that works on every number by itself.
+  // Makes a node of an operator that works on every number by itself.
   Value same(std::shared_ptr<const Op>, const Value&);
   Value plain(const Value&);                    // its axes stored in their order
   Value image(const Value&, const char* what);  // plain, of rank 4
@@ -84,6 +90,7 @@ class Translation {
   int64_t opset = 0, file_samples = -1;  // −1: the file leaves it open
 
  private:
+  Value computed(size_t input) const;
   std::string name_of(const std::vector<Part>&);
   void take_whole(const Constant&);
 

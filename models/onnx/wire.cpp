@@ -37,7 +37,7 @@ std::string_view take_bytes(std::string_view& left, uint64_t count, const WireBu
   return taken;
 }
 
-// Files are little-endian, as the machines are that this is for.
+// Files are little-endian, and so are the machines that this is for.
 template <class T>
 T fixed(std::string_view bytes) {
   static_assert(std::endian::native == std::endian::little);

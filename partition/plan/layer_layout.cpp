@@ -16,7 +16,7 @@
 namespace antichain {
 namespace {
 
-// The nodes of the modules LIST.0, LIST.1, … as indices into the profile, ascending.
+// These are the nodes of the modules LIST.0, LIST.1, … as indices into the profile, ascending.
 using Blocks = std::vector<std::vector<int>>;
 
 std::optional<int> number_of(std::string_view text) {

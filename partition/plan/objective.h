@@ -1,4 +1,4 @@
-// An objective is what a plan makes small. The names are read and printed here; everything else speaks of the
+// An objective is what a plan minimises. The names are read and printed here; everything else speaks of the
 // enum.
 #pragma once
 

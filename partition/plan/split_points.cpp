@@ -44,8 +44,8 @@ bool has_a_part_in(const ProfileNode& node, std::string_view module) {
 // Inputs and losses are in no module.
 bool is_of_a_module(const ProfileNode& node) { return node.role == Role::compute; }
 
-// Networks of more nodes are not searched for places to split, which takes a time in proportion to their
-// square.
+// The search for places to split takes time in proportion to the square of the nodes, so larger networks are
+// not searched.
 constexpr size_t most_nodes_to_search = 3000;
 
 // A ModuleCut is the cut before stage s.

@@ -25,7 +25,7 @@ struct CutAndOrder {
   PlannedOrder order;
 };
 
-// Makes the step small, or the period where options.steps says that steps overlap. Each rank has one
+// Minimises the step, or the period where options.steps says that steps overlap. Each rank has one
 // stage and no replicas, and must have the memory that the policy would need. Throws a usage Error where no
 // plan fits.
 CutAndOrder cut_and_order(const Profile&, const PlanOptions&, const Policy&, const StageLimits&);

@@ -1,6 +1,6 @@
-// A GreedyOrder plays a step through. Of all stages the one that can begin first does something next, by a
-// dispatching rule (Panwalkar and Iskander, "A Survey of Scheduling Rules", Operations Research 1977). Orders
-// that are made so are where searches start.
+// A greedy order comes from playing a step through. The stage that can begin first of all does something
+// next, by a dispatching rule (Panwalkar and Iskander, "A Survey of Scheduling Rules", Operations Research
+// 1977). Orders that are made so are where searches start.
 #pragma once
 
 #include <optional>

@@ -43,8 +43,8 @@ class OrderBounds {
   }
 
  private:
-  // By stage. fill: the earliest begin. tail: from the end of its last gradient to the end of what is
-  // bounded.
+  // Ways are times by stage: `fill` is the earliest begin, and `tail` is the time from the end of the stage's
+  // last gradient to the end of what is bounded.
   struct Ways {
     std::vector<double> fill, tail;
   };
@@ -81,7 +81,7 @@ class OrderBounds {
     return ways;
   }
 
-  // From the root's first forward, and back to the end of its update.
+  // Returns the ways from the root's first forward, and back to the end of its update.
   Ways ways_from(int root) const {
     Ways ways{std::vector<double>(size_t(clock_.stages()), no_way_s),
               std::vector<double>(size_t(clock_.stages()), no_way_s)};
@@ -91,7 +91,7 @@ class OrderBounds {
     return ways;
   }
 
-  // Longer ways to the stage and from it, by the stages before.
+  // Makes the ways to the stage and from it longer where those by an earlier stage are.
   void follow(Ways& ways, int s) const {
     for (const Wire& w : clock_.tensors())
       if (w.to == s)

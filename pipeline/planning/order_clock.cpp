@@ -106,7 +106,7 @@ double OrderClock::period_s(const RankOrders& orders) {
   return std::numeric_limits<double>::infinity();
 }
 
-// One step, on the clocks as they are. Returns whether all stages come to its end.
+// Plays one step on the clocks as they are. Returns whether all stages come to its end.
 bool OrderClock::play(const RankOrders& orders) {
   const size_t stages = pipeline_.stages.size(), M = size_t(microbatches());
   done_.resize(stages);

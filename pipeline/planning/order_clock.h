@@ -16,14 +16,15 @@
 
 namespace antichain {
 
-// The costs of a stage, in seconds on its device.
+// StageTimes are the costs of a stage, in seconds on its device.
 struct StageTimes {
   double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0, update_s = 0;
   double of(Verb) const;  // of an action that computes
   bool operator==(const StageTimes&) const = default;
 };
 
-// All tensors of a micro-batch that one stage sends to another, or their gradients on the way back.
+// A Wire has all tensors of a micro-batch that one stage sends to another, or their gradients on the way
+// back.
 struct Wire {
   int from = 0, to = 0;
   double seconds = 0;
@@ -43,7 +44,7 @@ PipelineTimes pipeline_times(const Profile&, const Plan&, const Cluster&, int mi
 PipelineTimes pipeline_times(const StageSums&, const Cluster&, const std::vector<int>& device,
                              double overhead_s, int microbatches);
 
-// A RankOrder is what one rank computes: F, B, I and W of its own stage.
+// A Computing is an F, B, I or W of a rank's own stage. A RankOrder has all that one rank computes.
 struct Computing {
   Verb verb = Verb::forward;
   int microbatch = 0;
@@ -71,9 +72,9 @@ class OrderClock {
   // Returns how many actions were timed so far: the work that budgets are counted in.
   int64_t timed() const { return timed_; }
 
-  // After step_s: the actions that the step's length hangs on, from its end to its begin. Each begins when
-  // the next one in this list, or a message of it, ends. After period_s: the circle of actions, through one
-  // step or several, that the period hangs on.
+  // Returns, after step_s, the actions that the step's length hangs on, from its end to its begin. Each
+  // begins when the next one in this list, or a message of it, ends. After period_s it returns the circle of
+  // actions, through one step or several, that the period hangs on.
   struct At {
     int stage = 0, index = 0;
     bool operator==(const At&) const = default;

@@ -64,7 +64,7 @@ struct OrderRequest {
 // is never more than all.
 std::vector<int> default_in_flight(const Profile&, const Plan&, const Cluster&, int microbatches);
 
-// The same for one rank, by what its stage holds of weights and keeps of a micro-batch.
+// Does the same for one rank, by what its stage holds of weights and keeps of a micro-batch.
 int default_in_flight(int stages, int microbatches, int64_t memory_bytes, int64_t held_bytes,
                       int64_t kept_bytes);
 

@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-// Of the bound, as a share: where down-sets are few, and where they are many.
+// The bound is found to these shares of it: where down-sets are few, and where they are many.
 constexpr double fine = 5e-4, coarse = 4e-3;
 constexpr int few_down_sets = 20'000;
 constexpr int64_t most_visits = 40'000'000;  // of down-sets, by all tests together
@@ -64,24 +64,25 @@ class RoundTrips {
   int64_t in_one_stage_ns() const { return load_[size_t(dag_.full())] + 2 * M_ * overhead_ns_; }
 
  private:
-  // First stages with about the same weight halves and updates, which follow the last way back.
+  // A Class has the first stages with about the same weight halves and updates, which follow the last way
+  // back.
   struct Class {
     int64_t least = 0, below = 0;
   };
-  // The best for each bound over the down-sets at which a stage may begin.
+  // Best has the best for each bound over the down-sets at which a stage may begin.
   struct Best {
     int64_t load = nothing_ns, idle = nothing_ns, way = nothing_ns;
-    // The most that can be missing on the way to where a stage begins, of all that is before it: the stages
-    // without a waist. `beside` is the same less all that is before.
+    // `missing` is the most of all that is before a stage that can be missing on the way to where it begins:
+    // the stages without a waist. `beside` is the same less all that is before.
     int64_t missing = nothing_ns, beside = nothing_ns;
     void take(const Best& other) {
       load = std::max(load, other.load), idle = std::max(idle, other.idle), way = std::max(way, other.way);
       missing = std::max(missing, other.missing), beside = std::max(beside, other.beside);
     }
   };
-  // One layer of a test: where stages so far may end, and the best beginnings inside each state.
+  // A Layer of a test says where stages so far may end, and has the best beginnings inside each state.
   struct Layer {
-    // What is missing, as in Best, of the states where a stage ends; nothing_ns at all others.
+    // These are what is missing, as in Best, at the states where a stage ends, and nothing_ns at all others.
     std::vector<int64_t> reached, now;
     std::vector<Best> within_module;
     Best before_waist;

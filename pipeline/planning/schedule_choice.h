@@ -21,8 +21,8 @@ std::vector<std::string> schedule_names();
 
 struct ScheduleChoice {
   std::string name{Policy::one_f_one_b.name};
-  // For `auto`: the most micro-batches in flight, one number for all ranks or one for each. Empty: the
-  // default (default_in_flight).
+  // With `auto` this is the most micro-batches in flight, one number for all ranks or one for each. Where it
+  // is empty, default_in_flight says it.
   std::vector<int> in_flight = {};
   // The orders that were found so far, for all copies of this choice.
   std::shared_ptr<OrderMemo> memo = std::make_shared<OrderMemo>();
@@ -32,7 +32,7 @@ struct ScheduleChoice {
   // and allows every rank the same memory.
   const Policy& policy() const;
 
-  // Returns what is made small. Where steps overlap, `auto` orders a step for its period, so it cuts for the
+  // Returns what is minimised. Where steps overlap, `auto` orders a step for its period, so it cuts for the
   // period, too, where the makespan was asked for.
   Objective objective(const PlanOptions&) const;
 
@@ -43,7 +43,7 @@ struct ScheduleChoice {
   Plan plan(const Profile&, const PlanOptions&, Method) const;
   // For `auto` it searches the order where `plan` has not, as options.steps counts.
   Schedule schedule(const Profile&, const Plan&, const PlanOptions&) const;
-  // For `auto`: returns the limits by rank. Throws a usage Error when there is another number of them.
+  // Returns the limits of `auto` by rank. Throws a usage Error when there is another number of them.
   std::vector<int> limits(const Profile&, const Plan&, const PlanOptions&) const;
 
  private:

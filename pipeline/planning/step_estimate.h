@@ -1,6 +1,6 @@
-// An estimate of how long a step takes, from the sums of its stages: the simulator's answer but for the last
-// bits, at a small part of its price. It is for searches, which compare thousands of cuts; what they find is
-// then simulated.
+// A StepEstimate says how long a step takes, from the sums of its stages: it is the simulator's answer but
+// for the last bits, at a small part of its price. It is for searches, which compare thousands of cuts; what
+// they find is then simulated.
 //
 // All messages of a micro-batch from one stage to another are posted at the same moment, so they are one
 // message here. Where a rank has several stages, messages to two of them may be posted in turn; then the
@@ -29,8 +29,8 @@
 
 namespace antichain {
 
-// Who is where: the ranks of each stage, and the device of each rank. A stage with replicas has several
-// ranks; then each of them has this stage only.
+// Ranks says who is where: the ranks of each stage, and the device of each rank. A stage with replicas has
+// several ranks; then each of them has this stage only.
 struct Ranks {
   std::vector<std::vector<int>> of_stage;
   std::vector<int> device;
@@ -38,15 +38,15 @@ struct Ranks {
 
 class StepEstimate {
  public:
-  // `overhead_s` is the profile's. At least as many micro-batches as any stage has ranks. Error where the
-  // policy's orders deadlock when every stage needs the one before it.
+  // `overhead_s` is the profile's. There are at least as many micro-batches as any stage has ranks. Throws
+  // Error where the policy's orders deadlock when every stage needs the one before it.
   StepEstimate(const Policy&, int microbatches, const Cluster&, const Ranks&, double overhead_s);
 
-  // What the calls below are about.
+  // Sets the cut that the calls below are about.
   void set(const StageSums&);
   double step_s();
   int actions() const { return int(turns_.size()); }  // what one call of step_s costs
-  // Per stage, as above: no step is shorter than the largest.
+  // Returns the bounds above, per stage: no step is shorter than the largest.
   const std::vector<double>& at_least_s();
 
  private:
@@ -76,8 +76,8 @@ class StepEstimate {
     int first_seat = 0, replicas = 1;
     double fastest = 1;
     const Link* reduce_link = nullptr;
-    // On the fastest of its devices; the all-reduce is the same on any. gradient_s: B, or I where there is
-    // any. last_reduce_s: of the last bucket, which no backward hides.
+    // These are times on the fastest of its devices; the all-reduce is the same on any. gradient_s is that of
+    // B, or of I where there is any, and last_reduce_s that of the last bucket, which no backward hides.
     double forward_s = 0, backward_s = 0, gradient_s = 0, last_reduce_s = 0, update_s = 0;
     double reduce_s = 0;
     std::vector<GradientBucket> buckets;

@@ -11,7 +11,7 @@
 
 namespace antichain {
 
-// The sums of the squares of the parameters' gradients, by full name.
+// These are the sums of the squares of the parameters' gradients, by full name.
 using SquaresByName = std::map<std::string, double>;
 
 // A GradientClip hears the squares of a rank right before a training step's update, and returns the factor

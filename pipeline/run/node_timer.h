@@ -11,7 +11,7 @@ namespace antichain {
 
 // The profiler hears the duration of one kernel, or of one node's update. The verb is forward,
 // backward_input, backward_weight, update, or backward where one call computes both halves. On a device it
-// hears when the step is done, and may hear of a node and verb several times (all of them count). Of
+// hears when the step is done, and may hear of a node and verb several times (all of them count). As
 // `no_node` it hears what an action does besides its nodes, by the action's verb.
 using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 constexpr NodeId no_node = -1;

@@ -1,4 +1,4 @@
-// What a policy decides: in which order each rank computes. Everything else of a schedule follows from it.
+// A policy decides in which order each rank computes. Everything else of a schedule follows from that order.
 #pragma once
 
 #include <cstddef>
@@ -23,18 +23,18 @@ struct Seat {
 using RankSeats = std::vector<Seat>;   // of one rank, ascending by stage
 using Seats = std::vector<RankSeats>;  // per rank
 
-// The seats of every rank. `ranks` are those of every stage.
+// Returns the seats of every rank. `ranks` are those of every stage.
 Seats seats(const std::vector<std::vector<int>>& ranks, int microbatches);
-// The seats of a rank. Error when the plan gives it none.
+// Returns the seats of a rank. Throws Error when the plan gives it none.
 RankSeats seats_of(const Plan&, int rank, int microbatches);
-// The only seat of a rank. Error when the plan gives it none, or several.
+// Returns the only seat of a rank. Throws Error when the plan gives it none, or several.
 Seat seat_of(const Plan&, int rank, int microbatches);
 
-// The forwards and backwards of one rank.
+// A ComputeOrder has the forwards and backwards of one rank.
 struct ComputeOrder {
   std::vector<Action> actions;
-  // The indices of forwards that begin a fused pair. A fused pair is a forward of one stage and, right after
-  // it, the backward of another one. It begins when the inputs of both are there.
+  // `pairs` has the indices of forwards that begin a fused pair. A fused pair is a forward of one stage and,
+  // right after it, the backward of another one. It begins when the inputs of both are there.
   std::vector<size_t> pairs;
 };
 using ComputeOrders = std::vector<ComputeOrder>;  // per rank

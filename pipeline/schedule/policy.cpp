@@ -1,4 +1,4 @@
-// The table of policies. The orders are in pipeline/schedule/orders/.
+// This is the table of policies. The orders are in pipeline/schedule/orders/.
 #include "pipeline/schedule/policy.h"
 
 #include <fmt/format.h>

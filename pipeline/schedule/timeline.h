@@ -15,7 +15,7 @@ struct Event {
   double delivered_s = 0;  // of a simulated recv: when the message arrived, waited for or not
 };
 
-// When a rank first computes, and when its last action, an update or a computation, ends.
+// A Span says when a rank first computes, and when its last action, an update or a computation, ends.
 struct Span {
   double first_begin_s = 0, last_end_s = 0;
   double seconds() const { return last_end_s - first_begin_s; }

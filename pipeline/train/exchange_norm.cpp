@@ -8,7 +8,7 @@
 namespace antichain {
 namespace {
 
-// One line for each parameter: its sum in hexadecimal, which is exact, and its name.
+// Writes a line for each parameter: its sum in hexadecimal, which is exact, and its name.
 std::string to_text(const SquaresByName& squares) {
   std::string text;
   for (const auto& [name, sum] : squares) text += fmt::format("{:a} {}\n", sum, name);

@@ -18,7 +18,7 @@ class Job {
   virtual int local_size() const = 0;  // ranks on this host
   virtual std::string host() const = 0;
 
-  // The control plane: these calls are small and blocking, and every rank makes them in the same order. A
+  // These calls are the control plane: they are small and blocking, and every rank makes them in one order. A
   // rank that has sent tensors flushes its transport first, because some transports move tensors only while
   // they are called.
   virtual void barrier() = 0;

@@ -1,6 +1,6 @@
-// Answers augmentation.py: how many training images a second of one core's time the loader makes.
+// Tells augmentation.py how many training images the loader makes in a second of one core's time.
 //
-//   augment_times FOLDER      of CIFAR-10's binary files
+//   augment_times FOLDER      the folder has CIFAR-10's binary files
 //
 // Each line of the standard input is "crop flip trivial erase mixup cutmix batches", as in "reflect 1 0
 // 0.25 0 0 200". The answer counts the processor time of the whole process, the loader's thread included.

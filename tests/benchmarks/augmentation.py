@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Training images made a second, with each augmentation, beside torchvision's transforms on one pinned core.
+"""Counts the training images that we and torchvision's transforms make in a second, on one pinned core.
 
     tests/benchmarks/augmentation.py build/tests/benchmarks/augment_times FOLDER [--rounds 5] [--batches 40]
 
 FOLDER has CIFAR-10's binary files. Both sides take bytes and make normalised float32 batches of 128 images
 with their labels. torchvision's transforms run image by image on uint8 tensors, as the workers of a
 DataLoader do, without the cost of the workers; mixup and cutmix are those of its references, on the batch.
-Per augmentation the two take turns, and a ratio is that of the medians. Times are the processor's, of the
-whole process. Needs python3-torchvision.
+For each augmentation the two take turns, and a ratio is that of the medians. Times are the processor's, of
+the whole process. The script needs python3-torchvision.
 """
 import argparse, math, os, statistics, subprocess, sys, time
 

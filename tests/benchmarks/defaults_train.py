@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Whether the defaults train: each model by its own recipe, told nothing but the data.
+"""Tries whether the defaults train: each model by its own recipe, told nothing but the data.
 
     tests/benchmarks/defaults_train.py PROGRAM FOLDER [--data-dir D | --dataset synthetic]
         [--models resnet20 vgg16 …] [--steps 200] [--anew]
@@ -19,7 +19,7 @@ MOST_OVER_FIRST = 1.5
 
 
 def losses(metrics):
-    """By step, or as many as there are."""
+    """Returns the losses by step, or as many as there are."""
     if not os.path.exists(metrics):
         return []
     with open(metrics) as file:
@@ -28,7 +28,7 @@ def losses(metrics):
 
 
 def train(args, model, metrics):
-    """Seconds that it took, or None where it had been trained before."""
+    """Returns the seconds that it took, or None where it had been trained before."""
     if len(losses(metrics)) == args.steps and not args.anew:
         return None
     data = ["--dataset", args.dataset] if args.dataset else ["--data-dir", args.data_dir] if args.data_dir else []

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
-"""Depthwise convolutions beside PyTorch, on one pinned core: how many times as fast each pass is.
+"""Compares depthwise convolutions with PyTorch on one pinned core: how many times as fast each pass is.
 
     tests/benchmarks/depthwise.py build/tests/benchmarks/convolution_times [--rounds 3] [--seconds 0.1] [--bf16]
     [--networks mobilenet_v2 efficientnet_b0 convnext_tiny] [--forms cifar imagenet]
 
-The shapes are those of the networks' depthwise convolutions at batch 32. Per shape and round the two take turns
-(A B A B …), each in a process of its own. A time is the thread's own processor time of the fastest of a turn's
-calls, and a ratio is that of the medians of the rounds. PyTorch's tensors are N x C x H x W, as its networks have them; ours have the engine's
-layout, in which they flow from operator to operator. --bf16 stores both sides' activations in bf16. Denormal
-numbers are computed as such on both sides. Needs python3-torch.
+The shapes are those of the networks' depthwise convolutions at batch 32. For each shape and round the two
+take turns (A B A B …), each in a process of its own. A time is the thread's own processor time of the fastest
+of a turn's calls, and a ratio is that of the medians of the rounds. PyTorch's tensors are N x C x H x W, as
+its networks have them; ours have the engine's layout, in which they flow from operator to operator. --bf16
+stores both sides' activations in bf16. Denormal numbers are computed as such on both sides. The script needs
+python3-torch.
 """
 import argparse, math, os, statistics, subprocess, sys, time
 

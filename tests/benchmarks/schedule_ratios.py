@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Measured beside predicted on two CPU ranks: a step under each schedule as a ratio to 1f1b's.
+"""Compares measured with predicted steps on two CPU ranks, each as a ratio of a schedule's step to 1f1b's.
 
     tests/benchmarks/schedule_ratios.py PROGRAM [--models resnet18 vgg16 …] [--schedules zb-v …]
     [--rounds 5] [--batch 128] [--microbatches 8] [--steps 8]
 
-Per model one profile, which both ranks measure at the same time, serves all plans. A schedule and 1f1b take
-turns, a new job each time, because machines are noisy and only the ratio counts. A job's figure is the median
-of its steps without the first two; a schedule's measured ratio is the median of its turns. Exits with 1 where
-a measured ratio is more than 5 % off the predicted one.
+For each model one profile, which both ranks measure at the same time, serves all plans. A schedule and 1f1b
+take turns, a new job each time, because machines are noisy and only the ratio counts. A job's figure is the
+median of its steps without the first two; a schedule's measured ratio is the median of its turns. The exit
+code is 1 where a measured ratio is more than 5 % off the predicted one.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 

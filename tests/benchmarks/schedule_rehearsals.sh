@@ -1,7 +1,7 @@
 #!/bin/bash
-# Rehearsed beside predicted: a step under every schedule on 4 and 8 real ranks, which wait for profiled
+# Compares rehearsed with predicted steps under every schedule, on 4 and 8 real ranks, which wait for profiled
 # times. Messages have their true sizes. A step's figure is its period, because steps overlap where that
-# helps. Fails where any is more than 3 % off.
+# helps. The script fails where any step is more than 3 % off.
 #
 #   tests/benchmarks/schedule_rehearsals.sh PROGRAM docs/profiles/cpu/resnet101.json [rehearse option …]
 #

@@ -1,4 +1,4 @@
-// graph.json: any bytes; and the network survives being written and read again.
+// Any bytes may be a graph.json. A network that is read survives being written and read again.
 #include "models/graph_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// ONNX files: any bytes; and a network that is read can be written, and is then read again.
+// Any bytes may be an ONNX file. A network that is read can be written, and is then read again.
 #include "models/onnx/onnx_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,4 +1,4 @@
-// A schedule's CSV: any bytes.
+// Any bytes may be a schedule's CSV.
 #include "pipeline/schedule/schedule_csv.h"
 #include "tests/fuzz/fuzz.h"
 

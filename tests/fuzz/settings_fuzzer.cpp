@@ -1,4 +1,4 @@
-// A settings file: any bytes.
+// Any bytes may be a settings file.
 #include "app/cli/settings_file.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -29,7 +29,7 @@ def groups(net, decay, all_of_them):
 
 
 def muon(net):
-    """Muon for both matrices, AdamW for the biases; PyTorch would orthogonalise in bfloat16."""
+    """Updates both matrices by Muon and the biases by AdamW; PyTorch would orthogonalise in bfloat16."""
     def orthogonal(u, coefficients, steps, eps):
         a, b, c = coefficients
         x = u.T if u.size(0) > u.size(1) else u
@@ -45,7 +45,7 @@ def muon(net):
             torch.optim.AdamW([b1, b2], 0.01, weight_decay=0)]
 
 
-# By name: how it is made of the parameters, and the largest norm of the gradients or None.
+# Each name has how the optimiser is made of the parameters, and the largest norm of the gradients or None.
 RUNS = {
     "sgd": (lambda net: torch.optim.SGD(groups(net, 0.01, True), 0.1, momentum=0.9, nesterov=True), None),
     "sgd_plain_weights": (lambda net: torch.optim.SGD(groups(net, 0.01, False), 0.1, momentum=0.9), None),

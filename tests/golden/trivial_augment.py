@@ -18,7 +18,7 @@ from torchvision.transforms.autoaugment import TrivialAugmentWide, _apply_op
 
 
 def noise(height, width):
-    """Bytes from 20 to 209, so that AutoContrast has something to do."""
+    """Has bytes from 20 to 209, so that AutoContrast has something to do."""
     i = numpy.arange(3 * height * width, dtype=numpy.uint64)
     h = (i * 2654435761 % 2**32) >> 24
     return (20 + h * 190 // 256).astype(numpy.uint8).reshape(3, height, width)
@@ -34,7 +34,7 @@ def uneven(height, width):
 
 
 def evenly(first, last, bins=31):
-    """torch.linspace's rule, whose last bit there depends on the processor's vectors."""
+    """Follows the rule of torch.linspace, whose own last bit depends on the processor's vectors."""
     first, last = numpy.float32(first), numpy.float32(last)
     step = (last - first) / numpy.float32(bins - 1)
     return [first + step * numpy.float32(i) if i < bins // 2 else last - step * numpy.float32(bins - 1 - i)

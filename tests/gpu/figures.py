@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""All figures that the parts of tests/gpu.sh have written, as one JSON object: by part, and what the machine
-is.
+"""Prints all figures that the parts of tests/gpu.sh have written as one JSON object: by part, and what the
+machine is.
 
     tests/gpu/figures.py RESULTS
 """

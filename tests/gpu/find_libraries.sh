@@ -1,5 +1,5 @@
-# Where a node has CUDA's and cuDNN's libraries and tools: in the toolkit's folder, or in Python packages,
-# where the loader does not look. Sourced by tests/gpu.sh and tests/gpu/rebuild.sh.
+# A node has CUDA's and cuDNN's libraries and tools in the toolkit's folder, or in Python packages, where the
+# loader does not look. tests/gpu.sh and scripts/rebuild_cuda_module.sh source this file to find them.
 toolkit="${CUDA_HOME:-/usr/local/cuda}"
 gpu_packages() {
   python3 -c 'import glob, site; print("\n".join(f for p in site.getsitepackages() for f in glob.glob(p + "/nvidia/*/lib")))' 2>/dev/null

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times of a training step's parts beside estimates of them, for ResNet-18 and ResNet-50 in bf16.
+"""Compares the times of a training step's parts with estimates, for ResNet-18 and ResNet-50 in bf16.
 
     tests/gpu/kernels.py PROGRAM [--ncu NCU] [--json FILE] [--models resnet18 resnet50] [--batch 128]
 
@@ -34,7 +34,7 @@ def estimate_us(node, of_input, flops_per_s, bytes_per_s):
 
 
 def nodes(args, runs, model, folder):
-    """Rows by type of operator: nodes, measured us, estimated us, the same of backward."""
+    """Returns rows by type of operator: nodes, measured us, estimated us, and the same of backward."""
     file = os.path.join(folder, "profile.json")
     code, said = runs.run([args.program, "profile", *network(model, args.batch), "--seconds", "2", "--json", file])
     if code != 0:
@@ -66,7 +66,7 @@ def number(text):
 
 
 def kernels(args, runs, model):
-    """By name: launches, us, GB/s. Two steps or so from the fourth on, kernel by kernel."""
+    """Returns launches, us and GB/s by name, of two steps or so from the fourth on, kernel by kernel."""
     launches = {"resnet18": 260, "resnet50": 650}.get(model, 500)
     code, said = runs.run([args.ncu, "--clock-control", "none", "--cache-control", "none", "--csv", "--print-units", "base", "--metrics", ",".join(METRICS),
                            "--launch-skip", str(4 * launches), "--launch-count", str(launches), args.program, "train", *network(model, args.batch),

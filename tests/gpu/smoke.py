@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""A minute that tells whether the rest is worth its time: versions, cuDNN's engines beside those expected for
+"""Tells in a minute whether the rest is worth its time: versions, cuDNN's engines beside those expected for
 an H200, an operator of each type in three precisions, and 40 steps of ResNet-18 recorded as graphs and not,
 which must have the same bits.
 
     tests/gpu/smoke.py PROGRAM --tests TEST_GPU --plans LIST [--json FILE]
 
-Exit code 0 where all is right, 77 where there is no device. Engines other than expected are told, and are no
-failure: the list is of a device that was only described.
+The exit code is 0 where all is right, and 77 where there is no device. Engines other than expected are told,
+and are no failure: the list is of a device that was only described.
 """
 import argparse, json, os, re, statistics, sys, tempfile
 
 sys.dont_write_bytecode = True
 from diagnosis.runs import Runs, last_line
 
-# One of each type of operator, by the names in tests/layers/op_cases.cpp.
+# There is one of each type of operator, by the names in tests/layers/op_cases.cpp.
 OPERATORS = ("conv_3x3_wide conv_1x1_stride_2 conv_groups_32_of_4 conv_relu_odd batch_norm_add_relu_odd relu_16 max_pool_3_pad average_pool_same "
              "global_pool_32 adaptive_pool_uneven linear_relu_odd add_16 concat_uneven flatten_image dropout_image loss_smoothed").split()
 TRAININGS = [("resnet18", 128, 40, {}), ("resnet18", 128, 40, {"ANTICHAIN_CUDA_GRAPHS": "0"}), ("resnet18", 32, 3, {}), ("resnet50", 128, 3, {}),
@@ -21,7 +21,7 @@ TRAININGS = [("resnet18", 128, 40, {}), ("resnet18", 128, 40, {"ANTICHAIN_CUDA_G
 
 
 def train(runs, program, folder, model, batch, steps, environment):
-    """What it said, and (hash of the weights, images/s); the latter None where it failed."""
+    """Returns what it said, and (hash of the weights, images/s), which is None where it failed."""
     whole, metrics = os.path.join(folder, "run.json"), os.path.join(folder, "metrics")
     code, said = runs.run([program, "train", "--device", "cuda", "--precision", "bf16", "--local", "1", "--method", "uniform", "--model", model,
                            "--batch", str(batch), "--microbatches", "1", "--steps", str(steps), "--lr", "0.01", "--lr-schedule", "constant",
@@ -37,7 +37,7 @@ def train(runs, program, folder, model, batch, steps, environment):
 
 
 def plans_in(said):
-    """Lines of ANTICHAIN_CUDA_PLANS=1, without the engines' notes."""
+    """Returns the lines of ANTICHAIN_CUDA_PLANS=1, without the engines' notes."""
     return {m.group(1) for m in re.finditer(r"^antichain: plan (.* is (?:engine \d+|not to be had))", said, re.M)}
 
 

@@ -1,6 +1,7 @@
 #!/bin/bash
-# tests/gpu.sh on a bundle of stubs, with no device: it goes on where a part fails, stops behind a smoke that
-# fails, keeps to its time, starts the diagnosis where it should and nowhere else, and packs what there is.
+# Tests tests/gpu.sh on a bundle of stubs, with no device: it goes on where a part fails, stops behind a smoke
+# that fails, keeps to its time, starts the diagnosis where it should and nowhere else, and packs what there
+# is.
 #
 #   tests/gpu/suite_test.sh
 set -uo pipefail

@@ -1,6 +1,6 @@
 #!/bin/bash
-# What the rule for engines costs: every engine of each convolution beside the rule's, in bf16 and once in
-# float32.
+# Tells what the rule for engines costs: it times every engine of each convolution beside the rule's, in bf16
+# and once in float32.
 #
 #   tests/gpu/tune.sh PROGRAM
 set -uo pipefail

@@ -24,7 +24,7 @@ Values wide(const OpCase& c, Precision precision) {
   return precision == Precision::bf16 ? rounded_to_bf16(values) : values;
 }
 
-// Norm and function apart: the results of both, as of one operator.
+// Computes norm and function apart, and returns the results of both as of one operator.
 Results apart(const Shape& x, ActivationFunction function, const Values& values, const Ask& ask) {
   const OpCase norm = norm_case(x, {}), activate{"activate", std::make_shared<Activate>(function), {x}};
   Ask fresh = ask;

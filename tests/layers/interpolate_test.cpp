@@ -25,7 +25,7 @@ void expect_pytorchs(const InterpolateOptions& options, const Numbers& y, const 
   for (size_t i = 1; i <= y.size(); ++i) values.dy.push_back(double(i));
   for (const Layout offered : {Layout::plain, Layout::nChw8c, Layout::nChw16c}) {
     const harness::Results ours = harness::run(cpu_engine(), c, values, {.offered = offered});
-    // PyTorch may round a product and a sum at once: a few roundings of float32 (6e-8) apart.
+    // PyTorch may round a product and a sum at once, so the two are a few roundings of float32 (6e-8) apart.
     EXPECT_LE(harness::difference(ours.y, y), 3e-7);
     EXPECT_LE(harness::difference(ours.dx[0], dx), 3e-7);
   }
@@ -57,7 +57,7 @@ TEST(Interpolate, HasPyTorchsNumbers) {
                   {0.375, 0.375, 0.75, 0.375, 0.375, 0.75});
 }
 
-// A row of 49 numbers, their own positions, to 41: PyTorch takes these.
+// The row has 49 numbers, which are their own positions, and becomes one of 41. PyTorch takes these.
 TEST(Interpolate, TakesTheColumnsThatPyTorchTakes) {
   const int expected[] = {0,  1,  2,  3,  4,  5,  7,  8,  9,  10, 11, 13, 14, 15, 16, 17, 19, 20, 21, 22, 23,
                           25, 26, 27, 28, 29, 31, 32, 33, 34, 35, 37, 38, 39, 40, 41, 43, 44, 45, 46, 47};

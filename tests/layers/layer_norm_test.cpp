@@ -42,7 +42,7 @@ TEST(LayerNorm, ConstantRowsBecomeTheBias) {
   for (size_t i = 0; i < ours.y.size(); ++i) EXPECT_EQ(ours.y[i], values.params[1][i % 100]);
 }
 
-// Everything that the loops compute, from random rows.
+// Returns everything that the loops compute from random rows.
 template <class T>
 std::vector<double> everything(const cpu::LayerNormLoops<T>& loops, const cpu::Rows& rows, int64_t count) {
   const size_t all = size_t(2 * rows.half + (rows.length / 16 + 1) * rows.vector + count * rows.row);

@@ -1,4 +1,4 @@
-// The awkward cases of layer and group normalisation.
+// These are the awkward cases of layer and group normalisation.
 #include "layers/group_norm.h"
 #include "layers/layer_norm.h"
 #include "tests/layers/op_cases.h"
@@ -6,7 +6,7 @@
 namespace antichain::harness {
 namespace {
 
-// As batch norm, these subtract near-equal sums.
+// Like batch norm, these subtract near-equal sums.
 constexpr double cancelling_rows = 2e-5;
 
 OpCase rows(std::string name, Shape x, LayerNormOptions options = {}) {

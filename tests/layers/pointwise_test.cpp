@@ -174,7 +174,7 @@ TEST(ChannelScale, EveryInstructionSetGivesTheSameBits) {
   expect_same_bits(cpu::every_channel_scale_loops<Bf16>());
 }
 
-// 12,544 terms: one float chain would be off by some 100 units.
+// One float chain of 12,544 terms would be off by some 100 units.
 TEST(Multiply, TheGradientOfAGateIsNearlyCorrectlyRounded) {
   const OpCase c{"gate", std::make_shared<Multiply>(), {{2, 16, 112, 112}, {2, 16, 1, 1}}};
   const Values values = draw(c);
@@ -182,7 +182,7 @@ TEST(Multiply, TheGradientOfAGateIsNearlyCorrectlyRounded) {
   for (const Layout layout : {Layout::plain, Layout::nChw16c}) {
     const Results ours = run(cpu_engine(), c, values, {.offered = layout});
     for (size_t i = 0; i < 32; ++i)
-      // Every product of up to 1 is rounded once, at random: √12544 roundings; and the sum is, once.
+      // Every product of up to 1 is rounded once, at random, which makes √12544 roundings, and so is the sum.
       EXPECT_NEAR(ours.dx[1][i], exact.dx[1][i], 0x1p-24 * (112 + std::abs(exact.dx[1][i])));
   }
 }
@@ -196,7 +196,7 @@ TEST(Softmax, LargeNumbersDoNotOverflow) {
   EXPECT_EQ(ours.dx[0], (Numbers{0.25, -0.25, 0}));
 }
 
-// torchvision's name and shape, so that its state_dict fits.
+// The parameter has torchvision's name and shape, so that its state_dict fits.
 TEST(LayerScale, HasTheNodesNameForItsParameter) {
   Graph graph;
   const NodeId x = input_images(graph, "images", {2, 16, 4, 4});
@@ -226,7 +226,7 @@ TEST(StochasticDepth, DependsOnThePositionInTheBatchNotOnTheMicroBatch) {
 
 TEST(StochasticDepth, DropsTheRightShareOfSamples) {
   const auto all = kept(Drop::row, 0, 0, 10'000);
-  // 10,000 draws: the standard deviation is 46; five of them.
+  // The standard deviation of 10,000 draws is 46, and the tolerance is five of them.
   EXPECT_NEAR(double(std::count(all.begin(), all.end(), true)), 7000, 230);
 }
 

@@ -49,7 +49,7 @@ TEST(GraphFile, EveryShippedModelSurvivesARoundTrip) {
                       {.microbatch = 2, .soft_labels = true});
 }
 
-// A network that has every operator, with options that are not the defaults.
+// This network has every operator, with options that are not the defaults.
 struct Everything {
   Graph graph{"everything"};
   NodeId x;

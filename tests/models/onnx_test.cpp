@@ -137,12 +137,27 @@ TEST(Onnx, EveryOperatorSurvivesARoundTrip) {
   std::vector<float> images(2 * 3 * 16 * 12);
   for (size_t i = 0; i < images.size(); ++i) images[i] = float(std::sin(double(i)));
   const OnnxNetwork network = again(g, weights);
-  // The same operators in another order of their sums: GroupNorm over a reshaped tensor, permuted LayerNorms.
+  // Sums have another order: GroupNorm is over a reshaped tensor, and LayerNorms over permuted ones.
   expect_near(logits_of(network.graph.graph({.microbatch = 2}), network.weights, images),
               logits_of(g, weights, images), 1e-5);
 }
 
-// What a test changes of a small file, before it is written.
+// A reader takes attributes by their type, and 0 may be a number of either.
+TEST(Onnx, AttributesOfZeroKeepTheirType) {
+  Graph g("forgets");
+  const NodeId images = input_images(g, "images", {2, 3, 8, 8});
+  const NodeId labels = input_labels(g, "labels", 2);
+  const NodeId x = batch_norm(g, "bn", images, {.momentum = 1});
+  softmax_cross_entropy(g, "loss", flatten(g, "flat", global_average_pool(g, "pool", x)), labels);
+  const std::string bytes = to_onnx(g, initial_weights(g, 1), "the test");
+  const onnx::Model model = onnx::parse(bytes, "forgets.onnx");
+  const onnx::Attribute* momentum = model.graph.nodes[0].find("momentum");
+  ASSERT_NE(momentum, nullptr);
+  EXPECT_EQ(momentum->real, 0);
+  EXPECT_EQ(momentum->type, onnx::type_real);
+}
+
+// These are the parts of a small file, which a test changes before it is written.
 struct Parts {
   onnx::Model model;
   std::vector<float> numbers = std::vector<float>(64, 0.5f);

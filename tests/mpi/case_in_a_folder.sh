@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2034
-# What the scripts of this folder share that play cases in a folder of their own. They are started as SCRIPT
+# The scripts of this folder that play cases in a folder of their own share this. They are started as SCRIPT
 # PROGRAM CASE and source this file; it sets program, case, folder and mpirun, and enters the folder, which is
 # gone when the script ends.
 set -uo pipefail

@@ -8,7 +8,7 @@ network=(--model resnet20 --batch 16 --microbatches 4)
 train=("$program" train "${network[@]}" --dataset synthetic --profile p.json --lr-schedule constant)
 
 expect_once() { [ "$(grep -cE "$1" err)" = 1 ] || fail "not once in standard error: $1"; }
-# Of the steps of a run that lasts until it is told to end.
+# These are the steps of a run that lasts until it is told to end.
 wait_for_steps() {
   until [ "$(cat m 2>/dev/null | wc -l)" -ge 3 ] || ! kill -0 "$1" 2>/dev/null; do sleep 0.05; done
 }

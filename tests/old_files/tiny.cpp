@@ -1,5 +1,5 @@
-// The program with a network so small that files of it can be kept: max pooling, batch norm and two linear
-// layers. No layout in it depends on the processor, so its graph is the same everywhere.
+// This is the program with a network so small that files of it can be kept: max pooling, batch norm and two
+// linear layers. No layout in it depends on the processor, so its graph is the same everywhere.
 #include "app/run.h"
 #include "layers/batch_norm.h"
 #include "layers/flatten.h"

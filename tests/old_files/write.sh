@@ -1,5 +1,6 @@
 #!/bin/bash
-# Wrote the kept files: profile, plan, schedule, weights, metrics and a checkpoint after 2 of 4 steps.
+# Writes the files that are kept: profile, plan, schedule, weights, metrics and a checkpoint after 2 of 4
+# steps.
 #
 #   tests/old_files/write.sh TINY FOLDER
 set -euo pipefail

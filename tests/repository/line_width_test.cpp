@@ -17,7 +17,7 @@ namespace {
 const fs::path root = ANTICHAIN_SOURCE_DIR;
 constexpr size_t limit = 110;
 
-// Characters: bytes of UTF-8 that continue one do not count.
+// Counts characters: bytes of UTF-8 that continue one do not count.
 size_t columns(const std::string& line) {
   return size_t(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -38,7 +38,7 @@ Kind kind_of(const fs::path& file) {
   return end == ".md" ? Kind::document : Kind::other;
 }
 
-// The first line that is too wide, as FILE:NUMBER: and its text; "" where there is none.
+// Returns the first line that is too wide, as FILE:NUMBER: and its text, or "".
 std::string too_wide(const fs::path& file) {
   const Kind kind = kind_of(file);
   std::ifstream in(file);

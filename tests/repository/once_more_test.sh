@@ -1,5 +1,5 @@
 #!/bin/bash
-# What tests/scripts/once_more.sh makes of tests that fail once, and of one that always fails.
+# Tests what tests/scripts/once_more.sh makes of tests that fail once, and of one that always fails.
 set -uo pipefail
 once_more=$(cd "$(dirname "$0")/../scripts" && pwd)/once_more.sh
 folder=$(mktemp -d)

@@ -16,10 +16,10 @@ namespace {
 
 const fs::path root = ANTICHAIN_SOURCE_DIR;
 
-// Line without its comment.
+// Returns the line without its comment.
 std::string code_of(const std::string& line) { return line.substr(0, line.find("//")); }
 
-// The files below a folder whose code has one of these strings, but for those in folders called `except`.
+// Returns the files below a folder whose code has one of these strings, but none in folders called `except`.
 std::vector<std::string> files_that_say(const std::string& folder, const std::vector<std::string>& literals,
                                         const std::string& except = "") {
   std::vector<std::string> found;

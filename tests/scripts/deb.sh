@@ -1,25 +1,16 @@
 #!/bin/bash
 # Makes the Debian package (cmake/package.cmake) of a build, installs it by dpkg below a folder, so that
-# nothing needs root and the system stays as it is, and tries the program there. Ends with 77 where dpkg is
+# nothing needs root and the system stays as it is, and tries the program there. It ends with 77 where dpkg is
 # absent.
 #
 #   tests/scripts/deb.sh build
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 build=$(realpath "$1")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed() { echo "FAILED: $*"; exit 1; }
 for tool in dpkg dpkg-deb dpkg-shlibdeps; do
-  command -v "$tool" >/dev/null || { echo "skipped: needs $tool"; exit 77; }
+  command -v "$tool" >/dev/null || skipped "needs $tool"
 done
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 run "cpack" cpack --config "$build/CPackConfig.cmake" -B "$folder/made"
 package=$(echo "$folder"/made/antichain_*.deb)
@@ -35,7 +26,7 @@ while read -r name; do
   dpkg-query -W -f '${Status}' "$name" 2>/dev/null | grep -q "ok installed" || failed "$name is not installed"
 done <"$folder/depends"
 
-# 2. Installed below a folder; what it depends on is the system's.
+# 2. It is installed below a folder; what it depends on is the system's.
 root=$folder/root
 mkdir -p "$root/var/lib/dpkg/"{info,updates,triggers}
 touch "$root/var/lib/dpkg/status"
@@ -59,7 +50,7 @@ for file in include/antichain/app/run.h share/antichain/examples share/doc/antic
 done
 if find "$root" -name 'libantichain_cuda*' -o -name 'libantichain_nccl*' | grep .; then failed "it has a module for GPUs"; fi
 
-# 3. And removed.
+# 3. It is removed.
 run "remove" dpkg_below --remove antichain
 [ ! -e "$program" ] || failed "the program is still there"
 echo "$(basename "$package"): $(($(stat -c %s "$package") >> 10)) KiB"

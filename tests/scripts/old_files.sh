@@ -4,20 +4,11 @@
 #
 #   tests/scripts/old_files.sh TINY FOLDER
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 tiny=$1
 old=$(realpath "$2")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-failed() { echo "FAILED: $*"; exit 1; }
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 run "plan from the profile" "$tiny" plan --profile "$old/profile.json" --stages 2 --microbatches 4
 run "the plan read" "$tiny" compare "$old/plan.json" "$old/plan.json"
@@ -33,7 +24,7 @@ run "train by profile, plan and schedule" "$tiny" "${train[@]}" --steps 1 --prof
 run "evaluate the weights" "$tiny" evaluate "${data[@]}" --weights "$old/weights.h5"
 run "evaluate the checkpoint" "$tiny" evaluate "${data[@]}" --weights "$old/checkpoint"
 
-# Resumed with its own options: the losses are those of then, but for other processors' rounding.
+# It goes on with its own options, and the losses are those of then, but for other processors' rounding.
 cp -r "$old/checkpoint" .
 run "resume" "$tiny" "${train[@]}" --steps 4 --profile "$old/profile.json" --plan "$old/plan.json" \
   --checkpoint checkpoint --resume auto --metrics metrics.jsonl

@@ -51,7 +51,7 @@ HAS_ONNXRUNTIME = importlib.util.find_spec("onnxruntime") is not None
 
 
 class Evaluation(graph_run.GraphRun):
-    """A folder NAME.antichain, carried out in evaluation mode."""
+    """Runs a folder NAME.antichain in evaluation mode."""
 
     def __init__(self, folder):
         folder = pathlib.Path(folder)

@@ -5,20 +5,11 @@
 #
 #   tests/scripts/own_model.sh build
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 build=$(realpath "$1")
 source=$(realpath "$(dirname "$0")/../..")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 export OMPI_MCA_rmaps_base_oversubscribe=1
-failed() { echo "FAILED: $*"; exit 1; }
-
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
 
 # 1. Installed to one place, used in another.
 run "install" cmake --install "$build" --prefix "$folder/first"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Promise 1 for schedules, as a table: every model, in both precisions, under every schedule, on 1 to 4 ranks,
-# processes (mpi) and threads (local). Each row has the hash of weights and statistics after 3 steps of 24
-# images in 12 micro-batches; it must be that of one rank.
+# Makes the table of promise 1 for schedules: every model, in both precisions, under every schedule, on 1 to 4
+# ranks, processes (mpi) and threads (local). Each row has the hash of weights and statistics after 3 steps of
+# 24 images in 12 micro-batches; it must be that of one rank.
 #
 #   tests/scripts/same_numbers_schedules.sh build/antichain table.csv              all models: some hours
 #   tests/scripts/same_numbers_schedules.sh build/antichain table.csv resnet20     some of them

@@ -1,29 +1,19 @@
 #!/bin/bash
 # Makes the wheel (pyproject.toml) of the build without MPI that tests/scripts/without_mpi.sh kept, installs
 # it into a fresh virtual environment, and tries the program and the Python package there. Nothing needs root.
-# Ends with 77 where scikit-build-core or numpy can't be had from PyPI.
+# It ends with 77 where scikit-build-core or numpy can't be had from PyPI.
 #
 #   tests/scripts/wheel.sh build kept
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 full=$(realpath "$1")
 build=$(realpath "$2")
 scripts=$(realpath "$(dirname "$0")")
 source=$(realpath "$scripts/../..")
 python=${PYTHON:-python3}
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed() { echo "FAILED: $*"; exit 1; }
-skipped() { echo "skipped: $*"; exit 77; }
 
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
-
-# 1. The wheel. The build is alike but for how the program is linked.
+# 1. The wheel is made. Its build is like the other but for how the program is linked.
 "$python" -c 'import ensurepip, venv' 2>/dev/null || skipped "needs Python's venv"
 "$python" -m venv "$folder/tools"
 pip() { timeout 300 "$folder/$1/bin/pip" --quiet --disable-pip-version-check --retries 1 --timeout 10 "${@:2}"; }
@@ -38,7 +28,7 @@ run "the wheel" pip tools wheel "$source" --no-build-isolation --no-deps --wheel
 wheel=$(echo "$folder"/antichain-*.whl)
 case $wheel in *-py3-none-linux_*.whl) ;; *) failed "its name is $wheel" ;; esac
 
-# 2. Installed where there is nothing of this source, and no library's folder is named.
+# 2. It is installed where there is nothing of this source, and no library's folder is named.
 "$python" -m venv "$folder/user"
 pip user install "$wheel" >"$folder/out" 2>&1 || {
   grep -qi "numpy" "$folder/out" && skipped "needs numpy, of PyPI"
@@ -58,7 +48,7 @@ if grep "=> /" libraries | grep -vE "$package/|/lib(c|m|dl|rt|pthread|resolv)[.]
   failed "libraries of the system"
 fi
 
-# 3. What it gives.
+# 3. The program and the package work.
 run "doctor" user antichain doctor
 grep -q "no MPI" out || failed "doctor does not say that there is no MPI"
 run "train" user antichain train --local 2 --model resnet20 --dataset synthetic --batch 8 --microbatches 2 \

@@ -6,22 +6,13 @@
 #
 #   tests/scripts/without_mpi.sh build [kept]
 set -euo pipefail
+# shellcheck source=tests/scripts/steps_in_a_folder.sh
+. "$(dirname "$0")/steps_in_a_folder.sh"
 full=$(realpath "$1")
 scripts=$(realpath "$(dirname "$0")")
 source=$(realpath "$scripts/../..")
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-failed() { echo "FAILED: $*"; exit 1; }
 
-# run NAME COMMAND…: what it says goes into a file, and is shown when it fails.
-run() {
-  local name=$1
-  shift
-  "$@" >"$folder/out" 2>&1 || { tail -n 20 "$folder/out"; failed "$name"; }
-  echo "$name: ok"
-}
-
-# 1. The build: alike but for the option.
+# 1. The build is like the other but for the option.
 build=${2:-$folder/build}
 rm -rf "$build"  # what was taken from the other build has no list of its headers
 mkdir -p "$build"
@@ -47,7 +38,7 @@ export ANTICHAIN_ALIKE=$build/alike ANTICHAIN_OBJECTS=$full
 run "build" cmake --build "$build" --target antichain_program --parallel "$(nproc)"
 if ldd "$build/antichain" "$build/libantichain.so" | grep libmpi; then failed "it links MPI"; fi
 
-# 2. Its commands on ranks that are threads.
+# 2. Its commands run on ranks that are threads.
 cd "$folder"
 antichain=$build/antichain
 run "doctor" "$antichain" doctor
@@ -63,7 +54,7 @@ run "train with MPI" "$full/antichain" $train --local 1 --results one
 run "the same bits" "$antichain" compare one two
 run "evaluate" "$antichain" evaluate --local 2 --model resnet20 --dataset synthetic --weights two/weights.h5
 
-# 3. One of several processes.
+# 3. It refuses to be one of several processes.
 code=0
 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 "$antichain" profile --model resnet20 >said 2>&1 || code=$?
 [ "$code" = 2 ] || { cat said; failed "one of several processes ended with code $code, not 2"; }

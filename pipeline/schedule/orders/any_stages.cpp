@@ -1,6 +1,6 @@
-// Orders for one stage a rank or several, placed in any way.
+// These orders are for one stage a rank or several, placed in any way.
 //
-//   GPipe, S = 3, M = 4: every stage
+//   GPipe, S = 3, M = 4, on every stage
 //   F0 F1 F2 F3 B0 B1 B2 B3
 #include <algorithm>
 
@@ -14,7 +14,8 @@ void add_all(std::vector<Action>& order, Verb verb, const Seat& seat) {
   for (int n = 0; n < seat.count(); ++n) order.push_back({verb, seat.stage, seat.microbatch(n)});
 }
 
-// GPipe, but with the backwards of a stage ascending. Stages come one after the other, and back in reverse.
+// This is GPipe with the backwards of a stage ascending. Stages come one after the other, and back in
+// reverse.
 std::vector<Action> all_forwards_first_of(const RankSeats& of_rank) {
   std::vector<Action> order;
   for (const Seat& seat : of_rank) add_all(order, Verb::forward, seat);
@@ -23,7 +24,7 @@ std::vector<Action> all_forwards_first_of(const RankSeats& of_rank) {
 }
 
 // Groups of one micro-batch a rank go through all stages of the rank before the next group begins. So the
-// outputs of few micro-batches are held, and no rank waits but in the beginning.
+// outputs of few micro-batches are held, and ranks wait only in the beginning.
 std::vector<Action> only_forwards_of(const RankSeats& of_rank) {
   std::vector<Action> order;
   for (const Seat& seat : of_rank) add_all(order, Verb::forward, seat);

@@ -1,4 +1,4 @@
-// V-Half and V-Min: schedules that hold about a half and a third of the micro-batches that 1F1B holds.
+// V-Half and V-Min hold about a half and a third of the micro-batches that 1F1B holds.
 //
 // Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024. A building block says when one
 // micro-batch is at which rank, in units of one F, I or W. The block is repeated every 6 units, which is what
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int period = 6;
 
-// When a micro-batch begins F0, F1, I1 and I0 on rank r.
+// A Block says when a micro-batch begins F0, F1, I1 and I0 on rank r.
 using Block = std::array<int, 4>;
 constexpr std::array<std::pair<Verb, int>, 4> passes = {
     {{Verb::forward, 0}, {Verb::forward, 1}, {Verb::backward_input, 1}, {Verb::backward_input, 0}}};
@@ -42,7 +42,7 @@ Block min_block(int p, int r) {
   return {r, 2 * p - 1 - r, 2 * p + k + r, 4 * p + k - r - 1};
 }
 
-// The order of F and I, of a rank with these seats.
+// Returns the order of F and I, of a rank with these seats.
 std::vector<Action> repeated(const Block& block, const RankSeats& of_rank) {
   std::vector<std::pair<int, Action>> timed;
   for (size_t i = 0; i < passes.size(); ++i)

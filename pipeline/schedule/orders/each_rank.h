@@ -1,4 +1,4 @@
-// Orders in which what a rank does follows from its own seats.
+// In these orders what a rank does follows from its own seats.
 #pragma once
 
 #include "pipeline/schedule/compute_order.h"

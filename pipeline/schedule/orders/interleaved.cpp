@@ -1,6 +1,6 @@
-// Interleaved 1F1B. A rank has v stages (chunks), p stages apart. Micro-batches go in groups of p: a group
-// passes all chunks of a rank, forwards from the first to the last, backwards from the last to the first.
-// The order is 1F1B's in these units: a rank begins 2 (p − r − 1) + (v − 1) p forwards ahead.
+// This is interleaved 1F1B. A rank has v stages (chunks), p stages apart. Micro-batches go in groups of p: a
+// group passes all chunks of a rank, forwards from the first to the last, backwards from the last to the
+// first. The order is 1F1B's in these units: a rank begins 2 (p − r − 1) + (v − 1) p forwards ahead.
 //
 // Narayanan et al., "Efficient Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", SC
 // 2021.

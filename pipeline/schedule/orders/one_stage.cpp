@@ -1,11 +1,11 @@
-// Orders for one stage a rank. S stages, stage s, M micro-batches.
+// These orders are for one stage a rank. There are S stages, of which s is one, and M micro-batches.
 //
 //   1F1B, S = 3, M = 4
 //   stage 0  F0 F1 F2 B0 F3 B1 B2 B3
 //   stage 1  F0 F1 B0 F2 B1 F3 B2 B3
 //   stage 2  F0 B0 F1 B1 F2 B2 F3 B3
 //
-// Replicas do the same with their part. The first stage on two devices, the second on one, 1F1B, M = 5:
+// Replicas do the same with their part. Here the first stage is on two devices, the second on one, and M = 5:
 //
 //   stage 0  F0 F2 B0 F4 B2 B4          2 of each in flight: 3 devices from here on, shared by 2 replicas
 //            F1 F3 B1 B3
@@ -18,7 +18,7 @@
 namespace antichain::orders {
 namespace {
 
-// `lead` forwards first, then backwards and forwards in turn: never more than `lead` micro-batches in flight.
+// Does `lead` forwards, then backwards and forwards in turn, with at most `lead` micro-batches in flight.
 std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
   std::vector<Action> order;
   const int count = seat.count();
@@ -32,17 +32,18 @@ std::vector<Action> forwards_ahead(const Seat& seat, int lead) {
   return order;
 }
 
-// Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP 2019, made
-// synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as there are
-// devices left: each begins one more than all the next stage may ask for, so that nobody waits forever.
+// This is the order of Narayanan et al., "PipeDream: Generalized Pipeline Parallelism for DNN Training", SOSP
+// 2019, made synchronous by a flush. The replicas of a stage together begin at least as many micro-batches as
+// there are devices left: each begins one more than all the next stage may ask for, so that nobody waits
+// forever.
 std::vector<Action> one_f_one_b_of(const RankSeats& of_rank) {
   const Seat& seat = of_rank.front();
   const int lead = one_f_one_b_in_flight({seat.microbatches, seat.devices, seat.devices_left, seat.replicas});
   return forwards_ahead(seat, std::min(seat.count(), lead));
 }
 
-// Forwards as 1F1B with a warm-up of its own, and input halves in place of backwards. A weight half follows
-// each input half as soon as `held` micro-batches are held for theirs; the others come at the end.
+// Does forwards as 1F1B with a warm-up of its own, and input halves in place of backwards. A weight half
+// follows each input half as soon as `held` micro-batches are held for theirs; the others come at the end.
 //
 //   ZB-H1, S = 3, M = 4
 //   stage 0  F0 F1 F2 I0 W0 F3 I1 W1 I2 W2 I3 W3
@@ -63,14 +64,14 @@ std::vector<Action> weights_later(const Seat& seat, int warm_up, int held) {
   return order;
 }
 
-// As many micro-batches in flight as 1F1B has on its fullest rank, but on every rank.
+// Every rank has as many micro-batches in flight as 1F1B has on its fullest.
 std::vector<Action> zero_bubble_h1_of(const RankSeats& of_rank) {
   const Seat& seat = of_rank.front();
   return weights_later(seat, seat.devices_left - 1, seat.devices - 1);
 }
 
-// About twice as many: then no rank waits from its first forward to its last weight half, where forwards,
-// input halves and weight halves take equal times.
+// Ranks have about twice as many. Then none waits from its first forward to its last weight half, where
+// forwards, input halves and weight halves take equal times.
 std::vector<Action> zero_bubble_h2_of(const RankSeats& of_rank) {
   const Seat& seat = of_rank.front();
   return weights_later(seat, 2 * (seat.devices_left - 1), 2 * (seat.devices - 1));

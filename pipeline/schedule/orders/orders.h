@@ -1,4 +1,4 @@
-// The orders of computing that the table in pipeline/schedule/policy.cpp gives names to.
+// These are the orders of computing that the table in pipeline/schedule/policy.cpp gives names to.
 //
 // Backwards ascend in every order, because weight gradients accumulate in micro-batch order. In the comments
 // p is the number of ranks, r a rank's position among them, m the number of micro-batches. F, I, W and B are

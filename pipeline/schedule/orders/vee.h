@@ -1,5 +1,5 @@
-// A list of what a rank with two stages computes, in the order of calls. Each call takes the next micro-batch
-// that the chunk has not done yet. Chunk 0 is the rank's first stage, chunk 1 its second.
+// This list has what a rank with two stages computes, in the order of calls. Each call takes the next
+// micro-batch that the chunk has not done yet. Chunk 0 is the rank's first stage, chunk 1 its second.
 #pragma once
 
 #include <array>

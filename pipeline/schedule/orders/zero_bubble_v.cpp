@@ -1,4 +1,4 @@
-// A schedule without bubble in the memory of 1F1B: stages go along the ranks and back, so that a rank's two
+// This schedule has no bubble in the memory of 1F1B: stages go along the ranks and back, so that a rank's two
 // stages together keep as much as any other rank's two, and the first rank has the loss near at hand.
 //
 // Qi et al., "Pipeline Parallelism with Controllable Memory", NeurIPS 2024, search such an order; this one is
@@ -43,7 +43,7 @@ ComputeOrder phases(const RankSeats& of_rank, int p, int m) {
 
 }  // namespace
 
-// An order for fewer micro-batches is that for 2 p − 1 without the others.
+// The order for fewer micro-batches is that for 2 p − 1 without the others.
 ComputeOrders zero_bubble_v(const Seats& seats) {
   const int p = int(seats.size()), m = seats.front().front().microbatches;
   ComputeOrders all;

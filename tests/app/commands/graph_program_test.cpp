@@ -1,5 +1,5 @@
-// Networks from a folder, as a user meets them: --graph in every command that builds a network gives what
-// --model gives, and antichain check agrees with PyTorch's recording or names the first node that differs.
+// Networks come from a folder: --graph in every command that builds a network gives what --model gives, and
+// antichain check agrees with PyTorch's recording or names the first node that differs.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,19 +8,16 @@
 #include <cmath>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "framework/files/safetensors.h"
 #include "framework/files/weights.h"
 #include "framework/json.h"
-#include "tests/app/program.h"
-#include "tests/data/temporary_folder.h"
+#include "tests/app/small_job.h"
 
 namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
@@ -28,41 +25,29 @@ using ::testing::HasSubstr;
 constexpr const char* train_two =
     "--batch 16 --microbatches 4 --data-dir data --seed 3 --lr 0.05 --lr-schedule constant --steps 2";
 
-class GraphProgram : public ::testing::Test {
+class GraphProgram : public SmallJob {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TemporaryFolder;
-    write_bytes(folder_->path() / "data/data_batch_1.bin", records(48));
-    write_bytes(folder_->path() / "data/test_batch.bin", records(23));
     ran("export --model resnet20 --seed 3 --out w.h5");
     ran("export --model resnet20 --seed 3 --out net.antichain");
-    ran("profile --model resnet20 --batch 16 --microbatches 4 --local 2 --json p.json");
     fs::copy(ANTICHAIN_SOURCE_DIR "/tests/golden/small.antichain", path("small.antichain"),
              fs::copy_options::recursive);
   }
-  static void TearDownTestSuite() { delete folder_; }
 
-  static std::string path(const std::string& name) { return folder_->str() + "/" + name; }
-  static ProgramRun run(const std::string& words) { return run_program(folder_->str(), words); }
-  static std::string ran(const std::string& words) {
-    const ProgramRun result = run(words);
-    EXPECT_EQ(result.code, 0) << words << ": " << result.err;
-    return result.out;
-  }
   static void refused(const std::string& words, int code, const std::string& part) {
-    expect_refused(run(words), code, part, words);
+    antichain::expect_refused(run(words), code, part, words);
   }
   // Returns the hash of all weights and statistics behind the last step.
   static std::string trained(const std::string& words) {
     ran(fmt::format("train {} {} --profile p.json --json t.json", words, train_two));
-    return Json::parse(read_file(path("t.json"))).at("state");
+    return read_json("t.json").at("state");
   }
 
   // Makes small.antichain anew as NAME, with another graph.json.
   static void write_changed(const std::string& name, const std::function<void(Json&)>& change) {
     fs::remove_all(path(name));
     fs::copy(path("small.antichain"), path(name), fs::copy_options::recursive);
-    Json graph = Json::parse(read_file(path(name + "/graph.json")));
+    Json graph = read_json(name + "/graph.json");
     change(graph);
     write_file(path(name + "/graph.json"), graph.dump());
   }
@@ -72,23 +57,19 @@ class GraphProgram : public ::testing::Test {
     EXPECT_NE(found, graph["nodes"].end()) << name;
     return *found;
   }
-
-  static TemporaryFolder* folder_;
 };
-TemporaryFolder* GraphProgram::folder_ = nullptr;
 
 TEST_F(GraphProgram, AnOnnxFileTrainsToTheBitsOfTheNetworkByName) {
   const std::string by_name = trained("--model resnet20 --init w.h5");
   ran("export --model resnet20 --init w.h5 --out net.onnx");
   // ONNX has no initial distributions, so the profile of the network by name is not this one's.
   ran(fmt::format("train --graph net.onnx {} --json t.json", train_two));
-  EXPECT_EQ(Json::parse(read_file(path("t.json"))).at("state"), by_name);
+  EXPECT_EQ(read_json("t.json").at("state"), by_name);
   EXPECT_THAT(ran("info --graph net.onnx"), HasSubstr("layer3.2.bn2"));
   const std::string data = " --data-dir data --batch 16 --weights ";
   ran("evaluate --graph net.antichain" + data + "w.h5 --json a.json");
   ran("evaluate --graph net.onnx" + data + "net.onnx --json b.json");
-  EXPECT_EQ(Json::parse(read_file(path("a.json"))).at("loss"),
-            Json::parse(read_file(path("b.json"))).at("loss"));
+  EXPECT_EQ(read_json("a.json").at("loss"), read_json("b.json").at("loss"));
   ran("export --graph net.onnx --out again.h5");
   EXPECT_EQ(read_file(path("again.h5")), read_file(path("w.h5")));
   refused("check --graph net.onnx", 2, "net.onnx has no recording to compare with");
@@ -108,11 +89,10 @@ TEST_F(GraphProgram, TrainsToTheBitsOfTheNetworkByName) {
 
 TEST_F(GraphProgram, MpiTrainsToTheSameBits) {
   const std::string here = trained("--graph net.antichain");
-  const ProgramRun result = run_under_mpi(
-      folder_->str(), 2,
-      fmt::format("train --graph net.antichain {} --profile p.json --json mpi.json", train_two));
+  const ProgramRun result =
+      run_mpi(2, fmt::format("train --graph net.antichain {} --profile p.json --json mpi.json", train_two));
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(Json::parse(read_file(path("mpi.json"))).at("state"), here);
+  EXPECT_EQ(read_json("mpi.json").at("state"), here);
 }
 
 TEST_F(GraphProgram, ARunGoesOnAndIsEvaluated) {
@@ -137,8 +117,7 @@ TEST_F(GraphProgram, ARunGoesOnAndIsEvaluated) {
 
 TEST_F(GraphProgram, IsTheSameNetworkInEveryCommand) {
   ran("profile --graph net.antichain --batch 16 --microbatches 4 --local 2 --json q.json");
-  const Json by_name = Json::parse(read_file(path("p.json"))),
-             profile = Json::parse(read_file(path("q.json")));
+  const Json by_name = read_json("p.json"), profile = read_json("q.json");
   for (const char* same : {"model", "graph_hash"}) EXPECT_EQ(profile.at(same), by_name.at(same));
   ran("plan --profile q.json --stages 2 --json plan.json");
   ran("plan --graph net.antichain --batch 16 --microbatches 4 --stages 2");
@@ -179,7 +158,7 @@ TEST_F(GraphProgram, AStudyTakesIt) {
 TEST_F(GraphProgram, CheckAgreesWithWhatPyTorchRecorded) {
   const std::string out = ran("check --graph small.antichain --json check.json");
   EXPECT_THAT(out, AllOf(HasSubstr("small on 4 samples, recorded by torch"), HasSubstr("gradients")));
-  const Json errors = Json::parse(read_file(path("check.json")));
+  const Json errors = read_json("check.json");
   EXPECT_EQ(errors.at("gradients").size(), 13u);
   EXPECT_EQ(errors.at("losses").size(), 4u);
   for (const char* node : {"act1", "depth", "gated", "aux", "norm", "fc"})

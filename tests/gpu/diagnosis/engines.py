@@ -1,12 +1,12 @@
-"""Which of cuDNN's engines is at fault, where a network is right without cuDNN: one at a time is left out
-(ANTICHAIN_CUDA_SKIP)."""
+"""Finds which of cuDNN's engines is at fault, where a network is right without cuDNN, by leaving out one at a
+time (ANTICHAIN_CUDA_SKIP)."""
 import re
 
 from diagnosis.variants import AS_IT_IS, Variant
 
 
 def engines(trainings, network, right):
-    """Prints a row for each engine. Sentences about those without which the network is right."""
+    """Prints a row for each engine, and returns sentences about those without which the network is right."""
     said = trainings.run(network, AS_IT_IS, "cuda", {"ANTICHAIN_CUDA_PLANS": "1"})[1]
     numbers = sorted(set(re.findall(r"plan .* is engine (\d+)", said)), key=int)
     blamed = []

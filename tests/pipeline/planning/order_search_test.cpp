@@ -1,5 +1,5 @@
-// RankOrders planned for the plan at hand: proved smallest steps, the published settings, an exact search on
-// small random cases, and never worse than a named schedule.
+// Orders are searched for the plan at hand. They are compared with steps that are proved smallest, with the
+// published settings, with an exact search on small random cases, and with the named schedules.
 #include "pipeline/planning/order_search.h"
 
 #include <gtest/gtest.h>
@@ -108,7 +108,7 @@ TEST(OrderSearch, IsAsGoodAsThePublishedSearch) {
   }
 }
 
-// Calls visit(order) for every order of one rank: three counters that no limit forbids.
+// Calls visit(order) for every order of one rank that keeps the limits.
 void each_order(int microbatches, int in_flight, RankOrder& order, int f, int i, int w,
                 const std::function<void(const RankOrder&)>& visit) {
   if (w == microbatches) return visit(order);

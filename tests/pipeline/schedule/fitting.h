@@ -8,8 +8,8 @@ namespace antichain::test {
 
 inline int chunks_of(const Policy& policy) { return default_chunks(policy.placement); }
 
-// The same stages, each on the rank that the policy's placement gives it; so many of them as there are ranks
-// times chunks.
+// Returns the plan with each stage on the rank that the policy's placement gives it. It has as many stages as
+// there are ranks times chunks.
 inline Plan on_ranks_of(const Policy& policy, Plan plan) {
   const int stages = int(plan.stages.size()), ranks = stages / chunks_of(policy);
   for (int s = 0; s < stages && chunks_of(policy) > 1; ++s)
@@ -17,12 +17,12 @@ inline Plan on_ranks_of(const Policy& policy, Plan plan) {
   return plan;
 }
 
-// The least number that the policy takes, from this one on.
+// Returns the least number of micro-batches that the policy takes, from this one on.
 inline int fitting(const Policy& policy, int microbatches, int ranks) {
   return policy.next_microbatches ? policy.next_microbatches(microbatches, ranks) : microbatches;
 }
 
-// A random cut into as many stages as so many ranks have under the policy, each on its rank.
+// Returns a random cut into as many stages as so many ranks have under the policy, each on its rank.
 inline auto for_policy(const Policy& policy, unsigned seed) {
   return [&policy, seed](const Profile& profile, int ranks) {
     std::mt19937 random(seed);
@@ -30,7 +30,7 @@ inline auto for_policy(const Policy& policy, unsigned seed) {
   };
 }
 
-// A chain with one node for each stage of so many ranks.
+// Returns a chain with one node for each stage of so many ranks.
 struct ChainOfRanks {
   ChainOfRanks(const Policy& policy, int ranks,
                NodeCost cost = {.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1})

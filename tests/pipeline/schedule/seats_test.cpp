@@ -1,4 +1,4 @@
-// A rank has several stages: these tests are about plans that say so, the schedules made for them, what is
+// These tests are about plans in which a rank has several stages: the schedules made for them, what is
 // refused, and what the slots and the simulator make of them.
 #include <gtest/gtest.h>
 
@@ -23,8 +23,8 @@ namespace {
 // chain(4) in a V: rank 0 has stages 0 and 3, rank 1 has stages 1 and 2.
 Plan vee(const Profile& profile) { return plan_of(profile, {{2}, {3}, {4}, {5}}, {0, 1, 1, 0}); }
 
-// As many ranks as stages or fewer: each stage goes to a random one, and now and then to a second one as
-// well.
+// There are as many ranks as stages or fewer. Each stage goes to a random rank, and now and then to a second
+// one as well.
 Plan folded(std::mt19937& random, Plan plan) {
   const int stages = int(plan.stages.size()), ranks = 1 + int(random() % unsigned(stages));
   std::vector<int> of_stage(size_t(stages), 0);
@@ -39,8 +39,8 @@ Plan folded(std::mt19937& random, Plan plan) {
   return plan;
 }
 
-// The schedule of ZB-V's shape: each rank's stages in the order of a depth-first walk, micro-batch after
-// micro-batch, with halves apart.
+// Returns a schedule of ZB-V's shape: each rank's stages come in the order of a depth-first walk, micro-batch
+// after micro-batch, with halves apart.
 constexpr const char* vee_text =
     "microbatches 2\n"
     "rank 0: 0L0 0F0 0S0:a2>1 0L1 0F1 0S1:a2>1 3L0 3R0:a4<1 3F0 3I0 3S0:g4.5>1 3L1 3R1:a4<1 3F1 3I1 "
@@ -85,7 +85,7 @@ TEST(Seats, OneForwardOneBackwardIsForOneStageARank) {
                {"1f1b is an order for one stage a rank", "2 stages", "choose another schedule"});
 }
 
-// Nothing is sent between stages 1 and 2, which rank 1 has both.
+// Nothing is sent between stages 1 and 2, because rank 1 has both.
 TEST(Seats, NoMessageStaysOnItsRank) {
   const Profile profile = chain(4);
   const Schedule schedule = make_schedule(profile, vee(profile), Policy::gpipe, 3);
@@ -132,7 +132,7 @@ TEST(Seats, AStageMayNotComeBeforeAnotherOfItsRankThatItUses) {
   expect_refused(good, "rank 0", "3U", "", {"rank 0", "3U is missing"});
 }
 
-// A schedule that waits in a circle: rank 1 wants stage 3's gradient before it sends what stage 3 needs.
+// This schedule waits in a circle: rank 1 wants stage 3's gradient before it sends what stage 3 needs.
 TEST(Seats, ADeadlockNamesRankAndAction) {
   const Profile profile = chain(4);
   const Plan plan = vee(profile);
@@ -152,7 +152,7 @@ TEST(Seats, SlotsAreThoseOfAStage) {
   const Profile profile = chain(4);
   const Schedule schedule = parse_schedule(vee_text, "text");
   const std::vector<RankSlots> all = slots(schedule);
-  // In flight, held, received gradients, sent activations, sent gradients.
+  // The numbers are micro-batches in flight, held, received gradients, sent activations and sent gradients.
   EXPECT_EQ(all[0], (RankSlots{{0, {2, 0, 1, 2, 0}}, {3, {2, 2, 0, 0, 2}}}));
   EXPECT_EQ(all[1], (RankSlots{{1, {2, 0, 0, 0, 2}}, {2, {2, 0, 1, 2, 0}}}));
   // Stage 2 of rank 1 uses what stage 1 outputs.

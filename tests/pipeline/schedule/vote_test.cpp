@@ -1,4 +1,4 @@
-// Votes: all ranks agree before any of them updates. They are parsed, validated, simulated and drawn.
+// In a vote all ranks agree before any of them updates. Votes are parsed, validated, simulated and drawn.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Simulated times may differ by so much, as a share.
+// Simulated times may differ by this share.
 #pragma once
 
 namespace antichain::test {

@@ -1,4 +1,4 @@
-// Steps that overlap: their period is compared with steps played one after the other, and with figures worked
+// The period of steps that overlap is compared with steps played one after the other, and with figures worked
 // out by hand.
 #include "pipeline/simulate/steady_step.h"
 
@@ -32,7 +32,7 @@ TEST(SteadyStep, ClocksThatAdvanceAlike) {
                    3);
 }
 
-// Clocks that repeat only every third step: 1, 2 and 6 seconds long, in turn.
+// These clocks repeat only every third step. Steps are 1, 2 and 6 seconds long, in turn.
 TEST(SteadyStep, ACycleOfSteps) {
   double now_s = 0;
   int step = 0;
@@ -109,7 +109,7 @@ double period_of_a_long_schedule_s(const Profile& profile, const Plan& plan, con
     });
     ends_s.push_back(*std::max_element(now_s.begin(), now_s.end()));
   }
-  // A cycle of up to twelve steps, many times over.
+  // The cycle has up to twelve steps and comes many times over.
   return (ends_s.back() - ends_s[ends_s.size() - 1 - 120]) / 120;
 }
 

@@ -1,5 +1,5 @@
-// Steps that overlap change no bit: a network without branches between blocks and three with, on one to four
-// ranks, through evaluations, checkpoints, stops and runs that go on.
+// Steps that overlap change no bit. One network has no branches between blocks and three have some. They run
+// on one to four ranks, through evaluations, checkpoints, stops and resumed runs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using namespace test;
 
 class Overlap : public ::testing::TestWithParam<const char*> {
  protected:
-  // Two epochs of three steps, each evaluated, with a checkpoint in between.
+  // The run has two epochs of three steps, each evaluated, with a checkpoint in between.
   TrainingCase two_epochs(const std::string& name) {
     const std::string folder = temporary_.str() + "/" + name;
     std::filesystem::create_directory(folder);

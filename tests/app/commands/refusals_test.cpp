@@ -1,0 +1,106 @@
+// Every mistake is answered by one sentence and a documented code, before any work is done.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "tests/app/small_job.h"
+
+namespace antichain {
+namespace {
+
+using Refusals = SmallJob;
+
+TEST_F(Refusals, AnswersMistypedWordsWithTheNearest) {
+  expect_refused("", 2, "a command is missing");
+  expect_refused("trian", 2, "did you mean 'train'");
+  expect_refused("train --modle resnet18", 2, "did you mean --model?");
+  expect_refused("train --model resnet19", 2, "did you mean 'resnet18'");
+  expect_refused("info --model vgg17", 2, "did you mean 'vgg16'");
+  expect_refused("train --dataset cifar11", 2, "did you mean 'cifar10'");
+  expect_refused("train --device gpu", 2, "there is no device 'gpu': did you mean 'cuda'?");
+  expect_refused("train --augment device", 2, "the ranks compute on the CPU");
+  expect_refused("plan --method uniforn --profile p.json", 2, "did you mean 'uniform'");
+  expect_refused("plan --objective fast --profile p.json", 2, "compute-or-transfer");
+  expect_refused("train --lr-schedule cosin", 2, "did you mean 'cosine'");
+  expect_refused(std::string("train --schedule 1f2b") + given, 2, "did you mean '1f1b'");
+  expect_refused(std::string("train --schedule forward-only") + given, 2, "forward-only");
+}
+
+TEST_F(Refusals, RefusesNumbersThatMakeNoSense) {
+  const char* cases[] = {"--steps 0",
+                         "--steps -1",
+                         "--epochs 0",
+                         "--lr nan",
+                         "--lr 0",
+                         "--lr inf",
+                         "--momentum nan",
+                         "--momentum -1",
+                         "--microbatches 0",
+                         "--batch 0",
+                         "--batch 1000000000",
+                         "--weight-decay nan",
+                         "--threads 0",
+                         "--label-smoothing 1",
+                         "--local 0",
+                         "--local 100000",
+                         "--watchdog nan",
+                         "--seed -1",
+                         "--stages 0",
+                         "--link-latency-s -1"};
+  for (const std::string words : cases)
+    expect_refused("train " + words, 2, words.substr(0, words.find(' ')) + " takes a");
+  expect_refused("train --batch 10 --microbatches 4", 2, "4 micro-batches of equal size");
+  expect_refused("simulate --profile p.json --stages 2 --microbatches 100000", 2, "--microbatches takes");
+}
+
+TEST_F(Refusals, RefusesFilesThatCantBeUsed) {
+  const std::string with = std::string("train --local 2") + given;
+  expect_refused(with + "--plan nowhere.json", 3, "nowhere.json");
+  expect_refused(with + "--plan malformed.json", 3, "malformed.json:2");
+  expect_refused(with + "--plan twice.json", 3, "\"model\" stands twice");
+  expect_refused(with + "--plan other.json", 3, "for the model vgg16");
+  expect_refused(with + "--plan cyclic.json", 3, "cycle");
+  expect_refused(with + "--plan empty.json", 3, "empty");
+  expect_refused("train --local 3 --plan plan.json" + std::string(given), 2, "the plan is for 2 ranks");
+  expect_refused(with + "--stages 3", 2, "the plan is for 3 ranks");
+  expect_refused(with + "--plan plan.json --stages 3", 2, "plan.json is a plan of 2 stages, but --stages 3");
+  expect_refused("simulate --profile p.json --plan plan.json --stages 3", 2, "but --stages 3 is asked for");
+  expect_refused("plan --profile p.json --stages 1000", 2, "1000 stages");
+  expect_refused("plan --profile malformed.json", 3, "malformed.json:2");
+  expect_refused("train --config nowhere.toml", 3, "nowhere.toml");
+  std::filesystem::create_symlink("loop", path("loop"));
+  const std::string long_name(300, 'n');
+  for (const std::string& file :
+       {std::string("loop"), long_name, std::string("/dev/zero"), std::string("/proc/self/mem")})
+    for (const char* option : {"--config ", "--plan ", "--cluster ", "--init ", "--profile "})
+      expect_refused(
+          "train " + std::string(option == std::string("--profile ") ? network : given) + " " + option + file,
+          3, file == long_name ? "File name too long" : file);
+  expect_refused("train --model vgg16 --batch 16 --microbatches 4 --data-dir data --profile p.json", 3,
+                 "the profile of resnet20");
+  expect_refused("simulate --profile p.json --plan plan.json --schedule p.json", 3, "p.json");
+}
+
+TEST_F(Refusals, RefusesDataThatCantBeUsed) {
+  const std::string with = std::string("train --profile p.json") + network;
+  expect_refused(with + "--data-dir nowhere", 3, "no such data folder");
+  expect_refused(with + "--data-dir nothing", 3, "data_batch_1.bin");
+  expect_refused(with + "--data-dir truncated", 3, "truncated");
+  expect_refused(with + "--data-dir label", 3, "record 5 has label 10");
+  expect_refused("train --batch 64 --microbatches 4 --data-dir data", 3, "larger than the training set");
+  // The sentence has a table below it, so it is not the only line.
+  antichain::expect_refused(run("profile --batch 1000000 --microbatches 1"), 5,
+                            "measuring this network needs", "profile");
+}
+
+TEST_F(Refusals, FindsOutBeforeTheWorkThatAResultCantBeWritten) {
+  for (const std::string option : {"--metrics", "--trace", "--json"})
+    expect_refused("train " + option + " no/x" + given, 3, "there is no folder no");
+  expect_refused(std::string("train --metrics /proc/x") + given, 3, "/proc/x");
+  expect_refused("profile --json no/p.json", 3, "there is no folder no");
+  expect_refused("simulate --profile p.json --stages 2 --trace no/x", 3, "there is no folder no");
+  expect_refused("info --json no/x", 3, "there is no folder no");
+}
+
+}  // namespace
+}  // namespace antichain

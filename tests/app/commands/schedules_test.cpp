@@ -1,0 +1,122 @@
+// Plans and schedules that one command writes are simulated, rehearsed and trained by others.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "framework/json.h"
+#include "tests/app/small_job.h"
+
+namespace antichain {
+namespace {
+
+using ::testing::HasSubstr;
+using SchedulesOfCommands = SmallJob;
+
+TEST_F(SchedulesOfCommands, PlansAndSchedulesGoRoundAsFiles) {
+  ASSERT_EQ(
+      run("simulate --profile p.json --plan plan.json --microbatches 4 --schedule gpipe --json sim.json "
+          "--trace predicted.json --write-schedule s.txt --width 80")
+          .code,
+      0);
+  EXPECT_EQ(
+      run("simulate --profile p.json --plan plan.json --microbatches 4 --schedule s.txt --json again.json")
+          .code,
+      0);
+  EXPECT_EQ(read_file(path("sim.json")), read_file(path("again.json")));
+  const Json prediction = read_json("sim.json");
+  EXPECT_GT(prediction["step_s"], 0);
+  EXPECT_EQ(prediction["peak_memory_bytes"].size(), 2u);
+
+  const std::string train = std::string("train --local 2 --steps 2") + given;
+  ASSERT_EQ(run(train + "--plan plan.json --schedule s.txt --json a.json --trace measured.json").code, 0);
+  ASSERT_EQ(run(train + "--plan moved.json --json b.json").code, 0) << "an edited plan";
+  const Json a = read_json("a.json"), b = read_json("b.json");
+  EXPECT_NE(a["plan_hash"], b["plan_hash"]);
+  EXPECT_EQ(a["state"], b["state"]) << "the same bits whatever the cut and the schedule";
+
+  // Both have the same labels on the same ranks, so that one can be laid over the other.
+  const auto labels = [](const Json& trace) {
+    std::vector<std::pair<int, std::string>> all;
+    for (const Json& event : trace["traceEvents"])
+      if (event["ph"] == "X") all.emplace_back(event["tid"], event["name"]);
+    std::ranges::sort(all);
+    return all;
+  };
+  EXPECT_EQ(labels(read_json("predicted.json")), labels(read_json("measured.json")));
+}
+
+// One rank plans the order and the others take it, so training has the bits of one rank.
+TEST_F(SchedulesOfCommands, AnOrderIsPlannedSimulatedRehearsedAndTrained) {
+  const ProgramRun simulated =
+      run("simulate --profile p.json --stages 2 --microbatches 4 --schedule auto --write-schedule auto.txt");
+  EXPECT_EQ(simulated.code, 0) << simulated.err;
+  const auto in_one_line = [](const ProgramRun& run) {
+    return std::regex_replace(run.out, std::regex("\\s+"), " ");
+  };
+  EXPECT_THAT(in_one_line(simulated), HasSubstr("under auto (stages cut for zb-h1)"));
+  EXPECT_THAT(in_one_line(simulated), HasSubstr("Order searched"));
+  EXPECT_THAT(in_one_line(simulated), HasSubstr("at most 2 micro-batches in flight"));
+  const ProgramRun limited =
+      run("plan --profile p.json --stages 2 --microbatches 4 --schedule auto --in-flight 3,1");
+  EXPECT_EQ(limited.code, 0) << limited.err;
+  EXPECT_THAT(in_one_line(limited), HasSubstr("at most 3, 1 micro-batches in flight"));
+  EXPECT_EQ(run("rehearse --profile p.json --stages 2 --microbatches 4 --schedule auto").code, 0);
+  const std::string train =
+      "train --model resnet20 --dataset synthetic --batch 16 --microbatches 4 --steps 2 "
+      "--lr-schedule constant --profile p.json --json r.json ";
+  const auto state = [&](const std::string& options) {
+    const ProgramRun trained = run(train + options);
+    EXPECT_EQ(trained.code, 0) << trained.err;
+    return read_json("r.json").at("state");
+  };
+  EXPECT_EQ(state("--local 2 --schedule auto"), state("--local 1"));
+  const auto refused = [](const std::string& words, const std::string& part) {
+    antichain::expect_refused(run(words), 2, part, words);
+  };
+  const std::string plan = "plan --profile p.json --stages 2 --microbatches 4 ";
+  refused(plan + "--in-flight 2", "--in-flight limits the orders of --schedule auto");
+  refused(plan + "--schedule auto --in-flight 0", "takes numbers from 1");
+  refused(plan + "--schedule auto --in-flight 1,2,3", "has 3 numbers, but the plan has 2 ranks");
+  refused(plan + "--schedule auto --replicas 2,1", "one stage a rank without replicas");
+}
+
+TEST_F(SchedulesOfCommands, SchedulesOfSeveralStagesARankAreComparedTradedAndTrained) {
+  const auto refused = [](const std::string& words, int code, const std::string& part) {
+    antichain::expect_refused(run(words), code, part, words);
+  };
+  const ProgramRun compared =
+      run("simulate --profile p.json --stages 2 --microbatches 5 --compare-schedules --width 80");
+  EXPECT_EQ(compared.code, 0) << compared.err;
+  for (const char* name :
+       {"1f1b", "gpipe", "zb-h1", "zb-h2", "zb-v", "v-half", "v-min", "dualpipe-v", "auto"})
+    EXPECT_THAT(compared.out, HasSubstr(name));
+  EXPECT_THAT(compared.out, HasSubstr("interleaved can't be run with 5 micro-batches on 2 ranks"));
+  refused("simulate --profile p.json --plan plan.json --compare-schedules", 2, "--compare-schedules plans");
+  refused("plan --profile p.json --stages 2 --schedule zb-v --chunks 3", 2, "zb-v has 2 stages a rank");
+  refused("plan --profile p.json --stages 2 --schedule interleaved --microbatches 5", 2, "--microbatches 6");
+
+  const ProgramRun planned =
+      run("plan --profile p.json --stages 2 --schedule dualpipe-v --microbatches 4 --json v.json");
+  EXPECT_THAT(planned.out, HasSubstr("Uneven stages"));
+  ASSERT_EQ(
+      run("simulate --profile p.json --plan v.json --schedule dualpipe-v --microbatches 4 --json a.json "
+          "--write-schedule v.csv")
+          .code,
+      0);
+  EXPECT_THAT(read_file(path("v.csv")), HasSubstr(")OVERLAP_F_B"));
+  ASSERT_EQ(
+      run("simulate --profile p.json --plan v.json --schedule v.csv --microbatches 4 --json b.json").code, 0);
+  EXPECT_EQ(read_file(path("a.json")), read_file(path("b.json")));
+  write_file(path("bad.csv"), "0F0,0SEND_F0\n1F0\n");
+  refused("simulate --profile p.json --plan v.json --schedule bad.csv --microbatches 1", 3, "bad.csv:1:5");
+
+  const std::string train = std::string("train --local 2 --steps 2") + given;
+  ASSERT_EQ(run(train + "--plan v.json --schedule v.csv --json c.json").code, 0);
+  ASSERT_EQ(run(train + "--schedule 1f1b --json d.json").code, 0);
+  EXPECT_EQ(read_json("c.json")["state"], read_json("d.json")["state"]);
+}
+
+}  // namespace
+}  // namespace antichain
