@@ -24,9 +24,10 @@ install_missing $build_packages
 build "$folder" "$target" "${options[@]}"
 log="$folder/Testing/Temporary/LastTest.log"
 rm -f "$log"
+# Three tests on two cores: many of them wait for timers, signals and other processes half of their time.
 # -R .: or with -E ctest numbers the tests that are left anew, and by these numbers --rerun-failed would run
 # others.
-ctest --test-dir "$folder" --output-on-failure -j "$(nproc)" -R . "${select[@]}" "$@" || code=$?
+ctest --test-dir "$folder" --output-on-failure -j "$((($(nproc) * 3 + 1) / 2))" -R . "${select[@]}" "$@" || code=$?
 if [ -f "$log" ]; then tests/scripts/skipped.sh "$log"; fi
 [ "${code:-0}" -eq 8 ] || exit "${code:-0}"  # 8: tests failed
 tests/scripts/once_more.sh "$folder"

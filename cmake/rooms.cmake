@@ -5,8 +5,8 @@ function(antichain_room room)  # antichain_room(pipeline/schedule SOURCES … LI
   string(REPLACE / _ name ${room})
   add_library(antichain_${name} STATIC ${ARG_SOURCES})
   target_link_libraries(antichain_${name} PUBLIC ${ARG_LINK})
-  # Eight files are compiled together, because most of their compile time is spent on the headers they share.
-  set_target_properties(antichain_${name} PROPERTIES UNITY_BUILD ON)
+  # Files are compiled together, because most of their compile time is spent on the headers they share.
+  set_target_properties(antichain_${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   set_property(GLOBAL APPEND PROPERTY ANTICHAIN_ROOMS antichain_${name})
 endfunction()
 

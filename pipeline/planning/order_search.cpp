@@ -21,10 +21,10 @@
 namespace antichain {
 namespace {
 
-constexpr int64_t most_actions = 8'000'000, most_orders = 200'000;  // that are timed, in all
+constexpr int64_t most_actions = 8'000'000, most_orders_timed = 200'000;  // that are timed, in all
 constexpr int most_starts = 3;
 constexpr double hot = 0.01, cold = 1e-5;  // shares of a step that an exchange may lose, at first and at last
-constexpr double rounding = 1e-12;
+constexpr double rounding_of_paces = 1e-12;
 constexpr double infinite_s = std::numeric_limits<double>::infinity();
 
 bool begins_gradient(Verb verb) { return verb == Verb::backward || verb == Verb::backward_input; }
@@ -60,7 +60,7 @@ class OrderSearch {
       in_flight_.push_back(in_flight.at(size_t(stage.ranks.front())));
     asked_.in_flight = in_flight_;
     bound_s_ = order_bound_s(clock_, in_flight_, steps_);
-    const int64_t orders = 3 * most_orders * int64_t(clock_.stages()) * clock_.microbatches();
+    const int64_t orders = 3 * most_orders_timed * int64_t(clock_.stages()) * clock_.microbatches();
     budget_ = int64_t(double(std::min(most_actions, orders)) * request.effort);
     if (request.start) add(*request.start);
   }
@@ -88,7 +88,7 @@ class OrderSearch {
     return best;
   }
 
-  bool proved(double pace_s) const { return pace_s <= bound_s_ * (1 + rounding); }
+  bool proved(double pace_s) const { return pace_s <= bound_s_ * (1 + rounding_of_paces); }
 
   void start() {
     for (const Policy& policy : policies())
@@ -147,7 +147,7 @@ class OrderSearch {
         if (clock_.timed() > budget_ / 3) return;
         RankOrders joined = candidate.orders;
         join(joined[s], i);
-        if (const double pace_s = time(joined); pace_s <= candidate.pace_s * (1 + rounding))
+        if (const double pace_s = time(joined); pace_s <= candidate.pace_s * (1 + rounding_of_paces))
           candidate.orders = std::move(joined), candidate.pace_s = pace_s;
       }
   }
@@ -224,7 +224,7 @@ class OrderSearch {
       if (pace_s > now.pace_s && !(unit(random_) < std::exp((now.pace_s - pace_s) / heat_s))) continue;
       now.orders = std::move(changed), now.pace_s = pace_s;
       path = clock_.critical_path();
-      if (pace_s < best.pace_s * (1 - rounding)) best = now;
+      if (pace_s < best.pace_s * (1 - rounding_of_paces)) best = now;
     }
     return best;
   }

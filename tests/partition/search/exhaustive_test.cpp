@@ -17,7 +17,7 @@ namespace {
 
 using namespace test;
 using Mask = uint32_t;
-constexpr int64_t never = std::numeric_limits<int64_t>::max();
+constexpr int64_t no_plan = std::numeric_limits<int64_t>::max();
 
 class Exhaustive {
  public:
@@ -33,9 +33,9 @@ class Exhaustive {
     }
   }
 
-  // The smallest bottleneck of any plan that fits; `never` when none does.
+  // The smallest bottleneck of any plan that fits; `no_plan` when none does.
   int64_t best() {
-    int64_t best = never;
+    int64_t best = no_plan;
     for (int devices = options_.at_most ? 1 : wanted(); devices <= wanted(); ++devices) {
       devices_ = devices;
       known_.clear();
@@ -45,7 +45,7 @@ class Exhaustive {
   }
   // The smallest memory per device with which something fits.
   int64_t least_memory() {
-    int64_t best = never;
+    int64_t best = no_plan;
     memory_ = true;
     for (int devices = options_.at_most ? 1 : wanted(); devices <= wanted(); ++devices) {
       devices_ = devices;
@@ -80,10 +80,10 @@ class Exhaustive {
   // `done` nodes on `used` devices, the last stage's of which are `last`.
   int64_t from(Mask done, Mask used, Mask last, int stage) {
     const int taken = __builtin_popcount(used);
-    if (taken == devices_) return done == all_ ? 0 : never;
-    const auto [known, fresh] = known_.try_emplace({done, used, last}, never);
+    if (taken == devices_) return done == all_ ? 0 : no_plan;
+    const auto [known, fresh] = known_.try_emplace({done, used, last}, no_plan);
     if (!fresh) return known->second;
-    int64_t best = never;
+    int64_t best = no_plan;
     for (Mask set : sets_) {
       if ((set & done) != done || set == done) continue;
       for (Mask crew = all_devices_ & ~used; crew; crew = (crew - 1) & all_devices_ & ~used) {
@@ -92,10 +92,10 @@ class Exhaustive {
         // Equal devices: the first that are free.
         if (options_.cluster.devices.empty() && crew != (((Mask(1) << (taken + r)) - 1) & ~used)) continue;
         int64_t cost = stage_cost(set & ~done, crew, devices_ - taken);
-        if (done != 0 && cost != never && !memory_) cost = std::max(cost, boundary_cost(done, last | crew));
+        if (done != 0 && cost != no_plan && !memory_) cost = std::max(cost, boundary_cost(done, last | crew));
         if (cost >= best) continue;
         const int64_t rest = from(set, used | crew, crew, stage + 1);
-        best = std::min(best, rest == never ? never : std::max(cost, rest));
+        best = std::min(best, rest == no_plan ? no_plan : std::max(cost, rest));
       }
     }
     return known_[{done, used, last}] = best;
@@ -126,7 +126,7 @@ class Exhaustive {
     const int64_t bytes = all + (weights * (r - 1) + r - 1) / r;  // rounded up
     if (memory_) return bytes;
     for (int d : devices)
-      if (int64_t limit = options_.cluster.device(d).memory_bytes; limit > 0 && bytes > limit) return never;
+      if (int64_t limit = options_.cluster.device(d).memory_bytes; limit > 0 && bytes > limit) return no_plan;
     return stage_ns(work, gradient, r);
   }
 
@@ -174,10 +174,10 @@ struct Counts {
 void compare(const Profile& profile, const PlanOptions& options, Counts& counts) {
   Exhaustive exhaustive(profile, options);
   const int64_t best = exhaustive.best();
-  if (best == never) {
-    const int64_t bytes = exhaustive.least_memory();  // `never`: more devices than nodes x micro-batches
+  if (best == no_plan) {
+    const int64_t bytes = exhaustive.least_memory();  // `no_plan`: more devices than nodes x micro-batches
     expect_has(error_of([&] { plan_antichain(profile, options); }),
-               bytes == never ? "each on at most" : "would do is " + std::to_string(bytes) + " bytes");
+               bytes == no_plan ? "each on at most" : "would do is " + std::to_string(bytes) + " bytes");
     ++counts.refused;
     return;
   }

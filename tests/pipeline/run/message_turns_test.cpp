@@ -60,8 +60,8 @@ TEST(MessageTurns, AreSafeForAllSmallNumbersOfReplicas) {
             }
 }
 
-struct RandomCase {
-  explicit RandomCase(int seed)
+struct RandomTurns {
+  explicit RandomTurns(int seed)
       : random(unsigned(seed)),
         profile(weighted(random_network(random, 1 + seed % 4 + 2 + int(random() % 8)), seed)),
         plan(randomly_replicated(random, random_plan(random, profile, 1 + seed % 4), 4)),
@@ -104,7 +104,7 @@ TEST(MessageTurns, AreSafeForRandomNetworksWithSkips) {
   int skips = 0, sums = 0;
   for (int seed = 0; seed < 300; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
-    const RandomCase c(seed);
+    const RandomTurns c(seed);
     expect_safe(c.schedule, c.turns);
     skips += c.skips();
     sums += int(match_messages(c.schedule).meetings.size());
@@ -117,7 +117,7 @@ TEST(MessageTurns, AreSafeForRandomNetworksWithSkips) {
 TEST(MessageTurns, WithoutGroupsDeadlock) {
   int trials = 0;
   for (int seed = 0; seed < 60; ++seed) {
-    const RandomCase c(seed);
+    const RandomTurns c(seed);
     if (c.replica().first < 0) continue;
     Turns wrong = c.turns;
     for (auto& turns : wrong)
@@ -132,7 +132,7 @@ TEST(MessageTurns, WithoutGroupsDeadlock) {
 TEST(MessageTurns, InAnotherOrderOnOneReplicaAreFound) {
   int trials = 0, early = 0;
   for (int seed = 0; seed < 60; ++seed) {
-    const RandomCase c(seed);
+    const RandomTurns c(seed);
     const auto [r, first] = c.replica();
     if (r < 0) continue;
     Turns swapped = c.turns, sooner = c.turns;
