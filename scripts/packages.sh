@@ -2,10 +2,10 @@
 # how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
-# Of .ci/run only: format, fuzzing, the benchmarks, Graphviz to judge the pictures, a script in Python, and a
-# Slurm of two emulated nodes.
+# Of .ci/run only: format, fuzzing, the benchmarks, Graphviz to judge the pictures, PyTorch whose models are
+# imported and compared with, and a Slurm of two emulated nodes.
 check_packages="clang-format git clang libclang-rt-dev libbenchmark-dev graphviz gnuplot-nox
-  python3 slurm-wlm munge iproute2 procps shellcheck"
+  python3 python3-torch python3-torchvision slurm-wlm munge iproute2 procps shellcheck"
 
 # Open MPI refuses root unless told otherwise; in a container there is nobody else.
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

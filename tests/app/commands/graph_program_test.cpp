@@ -315,7 +315,7 @@ TEST_F(GraphProgram, RefusesInOneSentence) {
                       {{"name", "loss"}, {"op", "softmax_cross_entropy"}, {"inputs", {"fc", "labels"}}}};
   });
   const ProgramRun named = run("train --graph named.antichain/graph.json --data-dir data --batch 16");
-  expect_refused(named, 3, "an input 'pixels' that no data set fills", "named.antichain");
+  antichain::expect_refused(named, 3, "an input 'pixels' that no data set fills", "named.antichain");
   EXPECT_EQ(named.out, "");
 
   fs::create_directory(path("huge.antichain"));
