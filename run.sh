@@ -7,7 +7,8 @@ cd "$(dirname "$0")"
 . scripts/packages.sh
 install_missing $build_packages
 device=()
-if gpu_seen; then export CUDAARCHS="${CUDAARCHS:-$(gpu_architectures)}"; fi  # the CUDA module is built for this machine's GPU
+# The CUDA module is built for this machine's GPU.
+if gpu_seen; then export CUDAARCHS="${CUDAARCHS:-$(gpu_architectures)}"; fi
 build build antichain_program
 if gpu_seen && grep -q "CUDA module: toolkit" build/configure.log; then
   ninja -C build antichain_modules

@@ -24,7 +24,7 @@ install_missing $build_packages
 build "$folder" "$target" "${options[@]}"
 log="$folder/Testing/Temporary/LastTest.log"
 rm -f "$log"
-# Three tests on two cores: many of them wait for timers, signals and other processes half of their time.
+# Three tests run on two cores, because many of them mostly wait for timers, signals and other processes.
 # -R .: or with -E ctest numbers the tests that are left anew, and by these numbers --rerun-failed would run
 # others.
 ctest --test-dir "$folder" --output-on-failure -j "$((($(nproc) * 3 + 1) / 2))" -R . "${select[@]}" "$@" || code=$?

@@ -2,8 +2,8 @@
 # how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
-# Of .ci/run only: format, fuzzing, the benchmarks, Graphviz to judge the pictures, PyTorch whose models are
-# imported and compared with, and a Slurm of two emulated nodes.
+# .ci/run needs these as well: for the format, fuzzing and benchmarks, Graphviz to judge the pictures, PyTorch
+# to import its models, and a Slurm of two emulated nodes.
 check_packages="clang-format git clang libclang-rt-dev libbenchmark-dev graphviz gnuplot-nox
   python3 python3-torch python3-torchvision slurm-wlm munge iproute2 procps shellcheck"
 
@@ -32,8 +32,8 @@ gpu_seen() {
   compgen -G "/proc/driver/nvidia/gpus/*" >/dev/null || nvidia-smi -L 2>/dev/null | grep -q "^GPU"
 }
 
-# The architectures of this machine's GPUs for CUDAARCHS, such as 80-real;90-real, or native where nvidia-smi
-# does not say. CMake knows native only in a folder that it configured first on a machine with a GPU.
+# Prints the architectures of this machine's GPUs for CUDAARCHS, such as 80-real;90-real, or native where
+# nvidia-smi does not say. CMake knows native only in a folder that it configured first on a machine with a GPU.
 gpu_architectures() {
   local found
   found="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -E '^[0-9]+\.[0-9]+$' | sort -u |

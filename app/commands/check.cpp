@@ -18,17 +18,17 @@
 // such a case, as small images and two samples give it. Two further limits allow for that, and the largest
 // counts:
 //
-//   roundings'  The network runs twice, once with its inputs and weights changed by roundings. The limit is
-//               20 times what this change makes of a tensor, because every node rounds and the change rounds
-//               only once. There is none where the tensor changes by more than 2.5 %, nor for a loss that
-//               follows a step with such a gradient.
-//   PyTorch's   A recording has how far PyTorch's own float32 was from its float64, for gradients and losses.
-//               The limit is the multiple of it to which the model zoo is held (layers/exactness.h): the
-//               larger of the two, because PyTorch's CPU is not known, and our error is of one batch. What
-//               the change by roundings makes of the tensor counts as one more such error. There is none
-//               above 50 %.
+//   by roundings  The network runs twice, once with its inputs and weights changed by roundings. The limit is
+//                 20 times what this change makes of a tensor, because every node rounds and the change
+//                 rounds only once. A loss that follows a step with a gradient without this limit has none
+//                 either.
+//   by PyTorch    A recording says how far PyTorch's float32 was from its float64, for gradients and losses.
+//                 The limit is the multiple of this error to which the model zoo is held
+//                 (layers/exactness.h). It is the larger multiple, because PyTorch's CPU is not known. What
+//                 the change by roundings makes of the tensor counts as one more such error.
 //
-// A tensor that has neither can't be compared.
+// Neither limit may exceed 50 %, because a tensor that is off by more than half of its norm shows no
+// agreement. A tensor that has neither can't be compared.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -103,8 +103,8 @@ class RecordedBatch : public BatchSource {
   Rounding rounding_;
 };
 
-// Compared is one tensor's error relative to what was recorded, what roundings change of it, and the error of
-// PyTorch's float32.
+// Compared has three numbers of one tensor, relative to what was recorded: our error, what roundings change,
+// and the error of PyTorch's float32.
 struct Compared {
   std::string what, name;  // "the output of node", "conv1"
   double error = 0, moved = 0, least = 0, theirs = HUGE_VAL;

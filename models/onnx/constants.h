@@ -49,8 +49,8 @@ std::optional<double> number_of(const NamedTensor&);
 bool is_number(const Constant&, double value);  // false for no constant
 // Returns an axis that may count from the end, or −1 where there is no such axis.
 int64_t axis_in(int64_t axis, int64_t rank);
-// Returns where a slice of an axis begins or ends, by a place that may count from the axis's end and is moved
-// to the nearest that there is. These are `least` to extent + least; `least` is −1 for steps backwards.
+// Returns where a slice of an axis begins or ends. A negative place counts from the axis's end. The result is
+// the nearest place within `least` to extent + least, where `least` is −1 for steps backwards.
 int64_t place_in(int64_t place, int64_t extent, int64_t least = 0);
 
 }  // namespace antichain::onnx
