@@ -33,7 +33,8 @@ gpu_seen() {
 }
 
 # Prints the architectures of this machine's GPUs for CUDAARCHS, such as 80-real;90-real, or native where
-# nvidia-smi does not say. CMake knows native only in a folder that it configured first on a machine with a GPU.
+# nvidia-smi does not say. CMake knows native only in a folder that it configured first on a machine with a
+# GPU.
 gpu_architectures() {
   local found
   found="$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | grep -E '^[0-9]+\.[0-9]+$' | sort -u |
