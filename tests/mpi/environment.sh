@@ -11,7 +11,6 @@ expect_once() { [ "$(grep -c "$1" err)" = 1 ] || fail "not once in standard erro
 expect_quiet() { grep -vE 'share .* core|had no core' err | grep -q . && fail "something was said"; return 0; }
 state_of() { sed -n 's/.*"state": "\([0-9a-f]*\)".*/\1/p' "$1"; }
 expect_same_results() { [ -n "$(state_of a.json)" ] && [ "$(state_of a.json)" = "$(state_of b.json)" ] || fail "other results"; }
-shared_memory() { ls /dev/shm | sort; }
 
 "$program" profile "${network[@]}" --json p.json >out 2>err || fail "no profile"
 case $case in
@@ -90,11 +89,10 @@ case $case in
     expect_code 2; expect_once "srun --mpi=pmix -n 4"
     SLURM_JOB_ID=1 SLURM_NTASKS=4 "${train[@]}" --local 2 >out 2>err; code=$?; expect_code 0 ;;
   nan)  # the sentence once, the code through mpirun, nothing left behind
-    before=$(shared_memory)
     ANTICHAIN_FAULT=nan:rank=1:step=1:microbatch=2:activation:layer3.2.conv2 \
       "${mpirun[@]}" -n 2 "${train[@]}" >out 2>err; code=$?
     expect_code 6; expect_once "step 2, micro-batch 2: the output of node layer3.2.conv2 (rank 1) is not finite"
-    [ "$(shared_memory)" = "$before" ] || fail "files are left in /dev/shm: $(shared_memory)" ;;
+    expect_no_shared_memory_left ;;
   doctor)
     "$program" doctor --checkpoint . --json d.json >out 2>err; code=$?; expect_code 0
     "${mpirun[@]}" -n 3 "$program" doctor --checkpoint /proc/nowhere --json d.json >out 2>err; code=$?

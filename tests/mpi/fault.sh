@@ -6,35 +6,15 @@
 #   fault.sh build/antichain
 #   hang|hang_local|hang_crowded|hang_replica|starved|stop|continue|suspend|exit|throw|
 #            throw_local|loader|rewind|alike
-set -uo pipefail
-program=$1 case=$2
-folder=$(mktemp -d) || exit 1
-trap 'rm -rf "$folder"' EXIT
+. "$(dirname "$0")/case_in_a_folder.sh"
 limit_s=3 ranks=2 rank=1 step=3 options=() network=(--dataset synthetic --steps 6)
 case $case in *_crowded) ranks=4 rank=2 ;; *_local) ranks=3 ;; esac
-
-fail() {
-  echo "FAILED ($case): $*"
-  echo "--- standard error:"; cat "$folder/err"
-  exit 1
-}
-
-# What a job that is gone left in shared memory: files that were not there before and that no process has
-# open.
-shared_memory() { ls /dev/shm | sort; }
-before=$(shared_memory)
-expect_no_shared_memory_left() {
-  local f
-  for f in $(comm -13 <(echo "$before") <(shared_memory)); do
-    grep -sqF "/dev/shm/$f" /proc/[0-9]*/maps || [ ! -e "/dev/shm/$f" ] || fail "left in shared memory: $f"
-  done
-}
 
 now_ms() { date +%s%3N; }
 
 # train NAME FAULT: $folder/NAME.json grows a line per step; sets code and end_ms.
 train() {
-  local launch=("${MPIRUN:-mpirun}" -n "$ranks" "$program" train)
+  local launch=("${mpirun[@]}" -n "$ranks" "$program" train)
   [[ $case == *_local ]] && launch=("$program" train --local "$ranks")
   ANTICHAIN_FAULT=$2 "${launch[@]}" --model resnet20 "${network[@]}" --batch 16 --microbatches 4 \
     --watchdog $limit_s --metrics "$folder/$1.json" \
@@ -47,7 +27,6 @@ train() {
 # Time from the last step's line in the metrics to the end of the job: start-up does not count.
 after_last_step_ms() { echo $((end_ms - $(date -r "$folder/faulty.json" +%s%3N))); }
 
-expect_code() { [ "$code" = "$1" ] || fail "exit code $code instead of $1"; }
 # Rank 0 hears of a step while the next one runs, and may lose its last line when another rank ends the job.
 expect_steps() {
   local steps; steps=$(wc -l <"$folder/faulty.json")
