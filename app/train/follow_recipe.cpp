@@ -34,9 +34,10 @@ void follow_recipe(const CLI::App& train, TrainCommandOptions& o) {
   if (open("--lr-schedule")) {
     o.rate.schedule = recipe.rate.schedule;
     if (open("--warmup-steps") && open("--warmup-epochs")) o.recipe_warmup_steps = recipe.rate.warmup_steps;
-    if (open("--epochs")) o.course_epochs = recipe.epochs;
+    o.course_epochs = recipe.epochs;
   }
   if (open("--epochs") && open("--steps")) o.epochs = recipe.epochs;
+  if (o.epochs > 0) o.course_epochs = o.epochs;
   for (const char* option : filled)
     if (!open(option)) o.departures.emplace_back(option);
 }

@@ -45,7 +45,8 @@ void add_peak_and_schedule(CLI::App& app, LearningRateOptions& rate) {
                   fmt::join(learning_rate_names(), ", ")));
   check_name(shape, "learning-rate schedule", learning_rate_names())
       ->type_name("NAME")
-      ->default_str("the recipe's; with --steps alone it is as long as the recipe's epochs at least")
+      ->default_str(
+          "the recipe's; its course is as long as the epochs, also where --steps ends the run before")
       ->group(group);
 }
 

@@ -157,10 +157,10 @@ void check_belongs(const Manifest& m, const RunFacts& run, const Graph& graph, c
                 "resume with the options it was trained with");
   check_position(m.position, run, checkpoint);
   if (check_length(m, run))
-    warn(
-        fmt::format("the run was to have {} steps and now has {}: the learning rate follows the new length "
-                    "from step {} on, so the result is neither run's",
-                    m.recipe.at(length), run.recipe.at(length), m.position.step + 1));
+    warn(fmt::format(
+        "the learning rate's course was to have {} steps and now has {}: it follows the new length "
+        "from step {} on, so the result is neither run's",
+        course_of(m.recipe), course_of(run.recipe), m.position.step + 1));
   for (const std::string& name : kept_by_same_bits)
     for (const std::string& sentence : differences(
              {{name, m.setting.contains(name) ? m.setting.at(name) : "?"}}, {{name, run.setting.at(name)}}))

@@ -36,7 +36,7 @@ struct TrainCommandOptions {
   LearningRateOptions rate;
   double warmup_epochs = 0;
   int64_t recipe_warmup_steps = 0;  // fewer where the schedule is short
-  int course_epochs = 0;            // length of the rate's schedule where the run is shorter
+  int course_epochs = 0;            // length of the rate's schedule where --steps ends the run before
   OptimiserOptions optimiser;
   std::vector<std::string> departures;  // given options that the recipe also has values for
   EvaluationOptions evaluation;

@@ -23,7 +23,7 @@ case $case in
     longer=("$program" train "${network[@]}" --dataset synthetic --profile p.json --local 2 --lr-schedule cosine --steps)
     "${longer[@]}" 3 --checkpoint ck >out 2>err || fail "no checkpoint"
     "${longer[@]}" 5 --resume ck --json a.json >out 2>err || fail "the undisturbed run failed"
-    expect_once "warning: the run was to have 3 steps"
+    expect_once "warning: the learning rate's course was to have 3 steps"
     "${longer[@]}" 5 --resume ck --json b.json >out 2>/dev/full; code=$?; expect_code 0; expect_same_results; rm b.json
     "${longer[@]}" 5 --resume ck --json b.json >out 2>&-; code=$?; expect_code 0; expect_same_results; rm b.json
     { "${longer[@]}" 5 --resume ck --json b.json 2>&1 >out; echo $? >code; } | true

@@ -102,7 +102,7 @@ TEST_F(Checkpoints, GoOnWithoutAGapOnOtherStages) {
   }
 }
 
-// By --steps alone, the learning rate's course is the recipe's, wherever the run ends.
+// The learning rate's course is as long as the epochs, wherever --steps ends the run.
 TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
   const auto trained = [](const std::string& words) {
     const ProgramRun result = run(std::string(train_small) + words);
@@ -113,6 +113,9 @@ TEST_F(Checkpoints, FewStepsGoOnToTheBitsOfMore) {
   trained("--steps 2 --metrics in_two --checkpoint two");
   trained("--steps 4 --metrics in_two --checkpoint two --resume auto");
   EXPECT_EQ(metrics(path("in_two")), metrics(path("at_once")));
+  trained("--epochs 2 --steps 2 --metrics cut --checkpoint cut_off");
+  trained("--epochs 2 --metrics cut --checkpoint cut_off --resume auto");
+  EXPECT_EQ(metrics(path("cut")), metrics(path("whole")));
 }
 
 TEST_F(Checkpoints, MpiGoOnOnTwoProcesses) {
@@ -275,7 +278,7 @@ TEST_F(Checkpoints, WhatContradictsItselfIsRefusedHoweverItIsSealed) {
 TEST_F(Checkpoints, ALongerRunSaysWhatItDoesToTheRate) {
   const ProgramRun longer = run(words_with("--epochs 2", "--epochs 3"));
   EXPECT_EQ(longer.code, 0) << longer.err;
-  EXPECT_THAT(longer.err, HasSubstr("the run was to have 6 steps and now has 9"));
+  EXPECT_THAT(longer.err, HasSubstr("course was to have 6 steps and now has 9"));
 }
 
 TEST_F(Checkpoints, AFolderOfAnotherRunIsNotMixed) {

@@ -89,7 +89,15 @@ TEST(FollowRecipe, AShortRunDoesNotSqueezeTheCourse) {
   EXPECT_EQ(rate_course(told({"--steps", "2000"}), batches).steps, 2000) << "longer than the recipe's epochs";
 }
 
-// Said by the user, the schedule goes over the run as it always did.
+TEST(FollowRecipe, StepsCutTheCourseOfGivenEpochs) {
+  const TrainCommandOptions cut = told({"--epochs", "3", "--steps", "20"}), whole = told({"--epochs", "3"});
+  EXPECT_EQ(rate_course(cut, batches).steps, 3 * batches);
+  for (const int64_t step : {0, 10, 19}) EXPECT_EQ(rate_at(cut, step), rate_at(whole, step));
+  const TrainCommandOptions cosine = told({"--epochs", "3", "--steps", "20", "--lr-schedule", "cosine"});
+  EXPECT_EQ(rate_course(cosine, batches).steps, 3 * batches);
+}
+
+// Where the user names the schedule and no epochs, its course is that of the run.
 TEST(FollowRecipe, AGivenScheduleEndsWithTheRun) {
   const TrainCommandOptions o = told({"--model", "resnet18", "--steps", "20", "--lr-schedule", "one-cycle"});
   const RateCourse course = rate_course(o, batches);
