@@ -35,6 +35,45 @@ void check_equal_replicas(const Plan& plan, const RuntimeFormat& runtime) {
           "plan with --replicas off");
 }
 
+// Returns an input of the node that the node changes and that lies in another part, or -1. PyTorch can't train
+// a stage that changes its own input. Which of several inputs is changed is not known, so each counts.
+int changed_in_another_part(const Profile& profile, int node, const std::vector<int>& part_of) {
+  if (!profile.nodes[node].in_place) return -1;
+  for (const int input : profile.nodes[node].inputs)
+    if (profile.nodes[input].role == Role::compute && part_of[input] != part_of[node]) return input;
+  return -1;
+}
+
+void check_nothing_is_changed_across_a_cut(const Plan& plan, const Profile& profile) {
+  const std::vector<int> stage_of = plan.stage_of(int(profile.nodes.size()));
+  for (int n = 0; n < int(profile.nodes.size()); ++n)
+    if (const int input = changed_in_another_part(profile, n, stage_of); input >= 0)
+      throw Error(
+          fmt::format("{} works in place on the output of {}, but stage {} begins between them, and "
+                      "PyTorch can't train a stage that changes its own input",
+                      profile.nodes[n].name, profile.nodes[input].name, stage_of[n]),
+          "set inplace=False in the model, or plan by the method antichain, which then cuts elsewhere");
+}
+
+// Makes one layer of two and all between them where the second changes an output of the first.
+Layers without_cuts_before_changes(Layers layers, const Profile& profile) {
+  std::vector<int> layer_of(profile.nodes.size(), -1);
+  Layers joined;
+  for (std::vector<int>& layer : layers) {
+    for (const int n : layer) layer_of[n] = int(joined.size());
+    int first = int(joined.size());
+    for (const int n : layer)
+      if (const int input = changed_in_another_part(profile, n, layer_of); input >= 0)
+        first = std::min(first, layer_of[input]);
+    joined.push_back(std::move(layer));
+    for (; int(joined.size()) > first + 1; joined.pop_back())
+      joined[joined.size() - 2].insert(joined[joined.size() - 2].end(), joined.back().begin(),
+                                       joined.back().end());
+    for (const int n : joined.back()) layer_of[n] = first;
+  }
+  return joined;
+}
+
 }  // namespace
 
 std::span<const RuntimeFormat> runtime_formats() { return runtimes; }
@@ -46,7 +85,7 @@ std::vector<std::string> runtime_names() {
 }
 
 Layers layers_for(const std::string& name, const Profile& profile) {
-  Layers layers = format_for(name).layers(profile);
+  Layers layers = without_cuts_before_changes(format_for(name).layers(profile), profile);
   std::vector<int> layer_of(profile.nodes.size(), -1);
   for (size_t l = 0; l < layers.size(); ++l)
     for (const int n : layers[l]) layer_of[n] = int(l);
@@ -60,6 +99,7 @@ std::string plan_for(const std::string& name, const Plan& plan, const Profile& p
   validate(plan, profile);
   const RuntimeFormat& runtime = format_for(name);
   check_equal_replicas(plan, runtime);
+  check_nothing_is_changed_across_a_cut(plan, profile);
   return runtime.text(plan, profile);
 }
 

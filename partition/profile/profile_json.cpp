@@ -49,14 +49,14 @@ std::string line(int id, const ProfileNode& node) {
   std::vector<std::string> absorbed;
   for (const std::string& name : node.absorbed) absorbed.push_back(quoted(name));
   return fmt::format(
-      R"({{"id": {}, "name": {}, {}"op": {}, "role": "{}", "inputs": [{}], "needs_gradient": {}, )"
+      R"({{"id": {}, "name": {}, {}"op": {}, "role": "{}", "inputs": [{}], {}"needs_gradient": {}, )"
       R"("forward_us": {}, "backward_input_us": {}, "backward_weight_us": {}, {}"update_us": {}, )"
       R"("output_bytes": {}, "param_bytes": {}, {}{}"stash_bytes": {}, "keeps_output": {}, "flops": {}}})",
       id, quoted(node.name),
       absorbed.empty() ? "" : fmt::format(R"("absorbed": [{}], )", fmt::join(absorbed, ", ")),
-      quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "), node.needs_gradient,
-      json_microseconds(cost.forward_s), json_microseconds(cost.backward_input_s),
-      json_microseconds(cost.backward_weight_s),
+      quoted(node.op), role_name(node.role), fmt::join(node.inputs, ", "),
+      node.in_place ? R"("in_place": true, )" : "", node.needs_gradient, json_microseconds(cost.forward_s),
+      json_microseconds(cost.backward_input_s), json_microseconds(cost.backward_weight_s),
       cost.backward_parted_s > 0
           ? fmt::format(R"("backward_parted_us": {}, )", json_microseconds(cost.backward_parted_s))
           : "",
@@ -106,6 +106,7 @@ ProfileNode node_of(JsonReader field, int id) {
   node.op = field.at("op").string();
   node.role = role_of(field.at("role"));
   node.inputs = inputs_of(field.at("inputs"), id);
+  if (field.has("in_place")) node.in_place = field.at("in_place").boolean();
   if (node.name.empty()) field.fail("the name is empty");
   if (node.role == Role::input && !node.inputs.empty()) field.fail("a node of role input has no inputs");
   node.needs_gradient = field.at("needs_gradient").boolean();

@@ -30,6 +30,11 @@ class Attention(nn.Module):
         return self.fc((x + self.attention(x, x, x)[0]).mean(1))
 
 
+class Shifted(nn.Module):
+    def forward(self, x):
+        return x.mul(2).add_(1).flatten(1)
+
+
 class Terminal(io.StringIO):
     def isatty(self):
         return True
@@ -69,6 +74,11 @@ class ProfileTorch(unittest.TestCase):
         self.assertTrue(nodes["b.1"]["keeps_output"])  # the convolution behind reads it again
         self.assertEqual(profile.data["microbatch"], 4)
         self.assertEqual(profile.data["link"], {"bytes_per_s": 1e9, "latency_us": 20.0})
+
+    def test_it_says_what_works_in_place(self):
+        net = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(inplace=True), nn.Conv2d(4, 4, 3), nn.ReLU(), Shifted())
+        nodes = self.profile(net).data["nodes"]
+        self.assertEqual([n["name"] for n in nodes if n.get("in_place")], ["1", "4.add"])
 
     def test_a_slow_node_runs_once(self):
         runs = []

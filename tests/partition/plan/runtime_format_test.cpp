@@ -80,6 +80,19 @@ ModuleNet residual_net() {
   return net;
 }
 
+// A list of modules of which every second one works in place.
+ModuleNet net_in_place() {
+  ModuleNet net;
+  int x = net.layer("0", {net.images});
+  for (const int i : {1, 3, 5}) {
+    x = net.node(std::to_string(i), {x});
+    net.profile.nodes[x].in_place = true;
+    x = net.layer(std::to_string(i + 1), {x});
+  }
+  net.loss(x);
+  return net;
+}
+
 // An embedding, transformer layers, a norm and a head.
 ModuleNet transformer(int layers) {
   ModuleNet net;
@@ -127,6 +140,17 @@ TEST(RuntimeFormat, APlaceThatNoModuleHasIsRefused) {
   x = scaled.layer("gamma", {scaled.node("act", {x})});
   scaled.profile.nodes[x].op = "layer_scale";
   expect_has(scaled.refused("torch", {"gamma"}), "between act and gamma");
+}
+
+TEST(RuntimeFormat, NothingIsChangedAcrossACut) {
+  const ModuleNet net = net_in_place();
+  for (const char* runtime : {"torch", "deepspeed"}) {
+    expect_has(net.refused(runtime, {"1"}),
+               "1 works in place on the output of 0, but stage 1 begins between them");
+    EXPECT_NE(net.text(runtime, {"2", "4"}), "");
+    for (const std::vector<int>& layer : layers_for(runtime, net.profile))
+      EXPECT_FALSE(net.profile.nodes[layer[0]].in_place) << runtime;
+  }
 }
 
 TEST(RuntimeFormat, DeepSpeedsLayersPassOneTensor) {
@@ -212,7 +236,10 @@ TEST(RuntimeFormat, ThePlannerCutsBestOfAllCutsThatARuntimeCanRead) {
     }
   };
   for (const std::string& runtime : runtime_names()) expect_best(transformer(5), runtime);
-  for (const char* runtime : {"torch", "deepspeed"}) expect_best(residual_net(), runtime);
+  for (const char* runtime : {"torch", "deepspeed"}) {
+    expect_best(residual_net(), runtime);
+    expect_best(net_in_place(), runtime);
+  }
 }
 
 TEST(RuntimeFormat, EveryStageHasAsManyReplicas) {

@@ -33,6 +33,7 @@ Profile sample_profile() {
   profile.nodes[a].cost.stash_bytes = 4;
   profile.nodes[a].cost.keeps_output = true;
   profile.nodes[a].cost.flops = 0.1;
+  profile.nodes[a].in_place = true;
   profile.nodes[add(profile, {a, a, image})].role = Role::loss;
   return profile;
 }
@@ -106,6 +107,7 @@ TEST(ProfileJson, ComesBackEqualInEveryField) {
     EXPECT_EQ(a.role, b.role);
     EXPECT_EQ(a.inputs, b.inputs);
     EXPECT_EQ(a.needs_gradient, b.needs_gradient);
+    EXPECT_EQ(a.in_place, b.in_place);
     EXPECT_EQ(a.cost.output_bytes, b.cost.output_bytes);
     EXPECT_EQ(a.cost.param_bytes, b.cost.param_bytes);
     EXPECT_EQ(a.cost.prepared_bytes, b.cost.prepared_bytes);
@@ -200,7 +202,7 @@ TEST(ProfileJson, RefusesAFileCutOffAnywhere) {
 
 TEST(ProfileJson, RefusesMissingFields) {
   json whole = json::parse(to_json(sample_profile()));
-  whole["nodes"][1].erase("prepared_bytes");  // none, where it is not said
+  for (const char* unsaid : {"prepared_bytes", "in_place"}) whole["nodes"][1].erase(unsaid);  // none
   for (const auto& [field, value] : whole.items())
     expect_has(profile_refusal([&, name = field](json& f) { f.erase(name); }), field);
   for (const auto& [field, value] : whole["nodes"][1].items())

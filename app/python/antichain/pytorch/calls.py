@@ -53,6 +53,7 @@ class Call:
     kwargs: dict
     where: Where
     shape: tuple = None  # of the result, where that is one tensor
+    in_place: bool = False  # whether the user's code changes the first argument; the function does not
     name: str = ""  # unique among the calls
 
 

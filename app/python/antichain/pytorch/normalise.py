@@ -131,7 +131,7 @@ def normalise(graph, tensors, made_by):
         if key == "view":  # of a tensor of which a copy was left out
             function = torch.Tensor.reshape
             args, kwargs = (*args, *kwargs.values()), {}
-        call = Call(key, function, args, kwargs, where, shape)
+        call = Call(key, function, args, kwargs, where, shape, in_place)
         calls.append(call)
         stands_for(node, call)
         if in_place:

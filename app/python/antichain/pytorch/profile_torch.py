@@ -197,7 +197,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
     images = images.to(device)
     meter.home[images.data_ptr()] = "images"
 
-    def node(name, op, role, inputs, value, params=(), flops=0.0):
+    def node(name, op, role, inputs, value, params=(), flops=0.0, in_place=False):
         figures = meter.figures.get(name, {})
         return {
             "id": len(nodes),
@@ -205,6 +205,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
             "op": op,
             "role": role,
             "inputs": inputs,
+            **({"in_place": True} if in_place else {}),
             "needs_gradient": role == "compute" and name in meter.learns,
             "forward_us": round(figures.get("forward", 0) * 1e6, 3),
             "backward_input_us": round(figures.get("backward_input", 0) * 1e6, 3),
@@ -238,6 +239,7 @@ def measure_module(module, example_inputs, file, seconds, device, loss, link_byt
                 value,
                 parameters(call),
                 _flops(call, value, tensors),
+                call.in_place,
             )
         )
         if call is output:
