@@ -134,7 +134,7 @@ TEST(MessageOrder, IsSafeForAllSmallChains) {
 TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
   std::mt19937 random(21);
   int skips = 0;
-  for (int trial = 0; trial < 240; ++trial) {
+  for (int trial = 0; trial < 120; ++trial) {
     SCOPED_TRACE(fmt::format("trial {}", trial));
     const int S = 1 + trial % 8;
     Profile profile = random_network(random, S + 2 + int(random() % 12));
@@ -147,7 +147,7 @@ TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
         skips += stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1;
     expect_all_safe(profile, plan, 1 + int(random() % 11), links[size_t(trial) % std::size(links)]);
   }
-  EXPECT_GT(skips, 200);  // the sample does contain the hard case
+  EXPECT_GT(skips, 100);  // the sample does contain the hard case
 }
 
 TEST(MessageOrder, IsSafeWithReplicasAndAllReduces) {
