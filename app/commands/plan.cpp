@@ -18,8 +18,10 @@
 #include "app/options/options.h"
 #include "app/report/compare.h"
 #include "app/report/plan_report.h"
+#include "app/train/optimiser_options.h"
 #include "framework/error.h"
 #include "framework/json.h"
+#include "models/model.h"
 #include "partition/plan/runtime_format.h"
 #include "partition/profile/read_profile.h"
 #include "partition/search/dot.h"
@@ -35,6 +37,7 @@ constexpr int drawn_antichains = 1000;  // Graphviz takes minutes for more, and 
 struct PlanCommandOptions {
   NetworkOptions network;
   MachineOptions machine;
+  OptimiserOptions optimiser;
   PlanningOptions planning;
   ScheduleOptions schedule;
   bool compare = false;
@@ -134,8 +137,8 @@ void run(const PlanCommandOptions& options) {
     // 2. Measure what the nodes cost here.
     warn_of_crowding(rank);
     const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
-    const Profile profile =
-        obtain_profile(given, options.planning, options.network, graph, default_optimiser(), rank, tensors);
+    const Profile profile = obtain_profile(given, options.planning, options.network, graph,
+                                           make_optimiser(options.optimiser), rank, tensors);
     // 3. Make the plan.
     const ComputingBeats beats(rank.job.activity());
     if (rank.prints()) make_plan(options, given, profile, rank.job.size());
@@ -157,6 +160,9 @@ void add_plan(CLI::App& app) {
   add_schedule_option(command, options->schedule)
       ->description("what a step is predicted for: " + training_policies_in_words());
   add_network_options(command, options->network);
+  add_measured_optimiser_options(command, options->optimiser);
+  for (const char* option : {"--optimiser", "--ema"})  // a profile has the bytes and times of one optimiser
+    command.get_option(option)->excludes("--profile");
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);
   add_output_option(command, "--json", options->json_file, "write the plan, for --plan");
@@ -173,8 +179,9 @@ void add_plan(CLI::App& app) {
       ->type_name("NAME")
       ->group("Output");
   add_output_option(command, "--out", options->runtime_file, "the file for --for");
-  command.callback([options] {
+  command.callback([options, &command] {
     settle_batch(options->network);
+    settle_optimiser(command, recipe_of(options->network.model), options->optimiser);
     run(*options);
   });
 }

@@ -20,8 +20,10 @@
 #include "app/obtain/profile.h"
 #include "app/options/options.h"
 #include "app/report/engines_report.h"
+#include "app/train/optimiser_options.h"
 #include "framework/backend.h"
 #include "framework/json.h"
+#include "models/model.h"
 #include "pipeline/measure/compare_engines.h"
 
 namespace antichain {
@@ -30,6 +32,7 @@ namespace {
 struct ProfileOptions {
   NetworkOptions network;
   MachineOptions machine;
+  OptimiserOptions optimiser;
   PlanningOptions planning;  // only the profile cache of these
   std::string json_file;
   bool tune = false;
@@ -66,6 +69,7 @@ NodeCost sum_of(const Profile& profile) {
     sum.backward_weight_s += node.cost.backward_weight_s;
     sum.update_s += node.cost.update_s;
     sum.param_bytes += node.cost.param_bytes;
+    sum.optimiser_bytes = sum.optimiser_bytes.value_or(0) + node.cost.slot_bytes();
     sum.flops += node.cost.flops;
   }
   return sum;
@@ -80,9 +84,11 @@ void print(const Profile& profile) {
   fmt::print(
       "All nodes, one micro-batch\n  forward          {:>9} ms   ({:.0f} GFLOP/s)\n  input gradients  {:>9} "
       "ms\n"
-      "  weight gradients {:>9} ms\nUpdate, once a step {:>8} ms\nWeights            {:>9} MiB\n",
+      "  weight gradients {:>9} ms\nUpdate, once a step {:>8} ms\nWeights            {:>9} MiB\n"
+      "Optimiser's state  {:>9} MiB\n",
       milliseconds(sum.forward_s), sum.flops / sum.forward_s * 1e-9, milliseconds(sum.backward_input_s),
-      milliseconds(sum.backward_weight_s), milliseconds(sum.update_s), mebibytes(sum.param_bytes));
+      milliseconds(sum.backward_weight_s), milliseconds(sum.update_s), mebibytes(sum.param_bytes),
+      mebibytes(sum.slot_bytes()));
   if (profile.link.bytes_per_s > 0) {
     fmt::print("Link between ranks  {:>8.2f} GB/s, latency {:.1f} us{}\n", profile.link.bytes_per_s * 1e-9,
                profile.link.latency_s * 1e6,
@@ -100,8 +106,9 @@ void run(const ProfileOptions& options) {
     warn_of_crowding(rank);
     // 2. Measure.
     const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
-    const Profile profile = measured_profile(options.planning, options.network, graph, default_optimiser(),
-                                             rank, tensors, options.seconds);
+    const Profile profile =
+        measured_profile(options.planning, options.network, graph, make_optimiser(options.optimiser), rank,
+                         tensors, options.seconds);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = compare_engines(graph, rank.context, rank.job.activity());
     // 3. Report.
@@ -120,6 +127,7 @@ void add_profile(CLI::App& app) {
       app, "profile", "measure every node of a model and the link between ranks",
       "mpirun -n 4 antichain profile --model resnet18 --batch 128 --microbatches 8 --json profile.json");
   add_network_options(command, options->network);
+  add_measured_optimiser_options(command, options->optimiser);
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);
   add_profile_cache_option(command, options->planning);
@@ -134,8 +142,9 @@ void add_profile(CLI::App& app) {
       ->type_name("X")
       ->group("Planning");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
-  command.callback([options] {
+  command.callback([options, &command] {
     settle_batch(options->network);
+    settle_optimiser(command, recipe_of(options->network.model), options->optimiser);
     run(*options);
   });
 }

@@ -110,9 +110,7 @@ void add_decay_options(CLI::App& app, OptimiserOptions& o) {
       ->group(training);
 }
 
-}  // namespace
-
-void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
+void add_name_option(CLI::App& app, OptimiserOptions& o) {
   std::vector<std::string> names;
   for (const Choice& choice : choices()) names.emplace_back(choice.name);
   CLI::Option* name =
@@ -121,6 +119,19 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
                      "decoupled weight decay; muon: orthogonal steps for convolutions' kernels, "
                      "AdamW for all else");
   check_name(name, "optimiser", names)->type_name("NAME")->default_str("the recipe's")->group(training);
+}
+
+void add_average_option(CLI::App& app, OptimiserOptions& o, const char* purpose) {
+  check_number(app.add_option("--ema", o.ema, purpose), 0, std::nextafter(1., 0.))
+      ->type_name("X")
+      ->default_str("0: there is none")
+      ->group(training);
+}
+
+}  // namespace
+
+void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
+  add_name_option(app, o);
   CLI::Option* momentum =
       app.add_option("--momentum", o.momentum, "sgd, muon: the mean gradient's decay a step");
   check_number(momentum, 0, 1)->type_name("X")->default_str("the recipe's; muon: 0.95")->group(training);
@@ -134,14 +145,20 @@ void add_optimiser_options(CLI::App& app, OptimiserOptions& o) {
       "scale the gradients of a step where the norm of all of them is larger; all ranks agree on it before "
       "they update, so steps do not overlap");
   check_number(clip, 0, 1e30)->type_name("X")->default_str("0: they stay as they are")->group(training);
-  CLI::Option* ema =
-      app.add_option("--ema", o.ema,
+  add_average_option(app, o,
                      "keep an average of the weights, with this decay a step: it is what is evaluated, and "
                      "--results has it as weights-ema.h5");
-  check_number(ema, 0, std::nextafter(1., 0.))
-      ->type_name("X")
-      ->default_str("0: there is none")
-      ->group(training);
+}
+
+void add_measured_optimiser_options(CLI::App& app, OptimiserOptions& o) {
+  add_name_option(app, o);
+  add_average_option(app, o, "train with an average of the weights, which takes memory and time as well");
+}
+
+void settle_optimiser(const CLI::App& command, const Recipe& recipe, OptimiserOptions& o) {
+  const double ema = o.ema;
+  o = usual_options(command.count("--optimiser") > 0 ? o.name : recipe.optimiser, recipe);
+  o.ema = ema;
 }
 
 OptimiserOptions usual_options(const std::string& name, const Recipe& recipe) {

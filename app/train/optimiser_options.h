@@ -1,5 +1,4 @@
-// These options of `antichain train` describe the optimiser: its name, its own settings, and which parameters
-// weight decay is for.
+// These options describe the optimiser: its name, its own settings, and which parameters weight decay is for.
 #pragma once
 
 #include <memory>
@@ -23,6 +22,11 @@ struct OptimiserOptions {
 };
 
 void add_optimiser_options(CLI::App&, OptimiserOptions&);
+
+// These add and settle the options of commands that measure a network but do not train it: those on which the
+// time of an update and the bytes of its state depend. An optimiser that is not named is the recipe's.
+void add_measured_optimiser_options(CLI::App&, OptimiserOptions&);
+void settle_optimiser(const CLI::App& command, const Recipe&, OptimiserOptions&);
 
 // Returns the optimiser of that name with its usual values, which for SGD are those of the recipe.
 OptimiserOptions usual_options(const std::string& name, const Recipe&);

@@ -70,6 +70,21 @@ TEST_F(Training, MetricsCountStepsAndEpochsFromOne) {
   EXPECT_THAT(result.out, HasSubstr("predicted"));
 }
 
+// What is measured is what `train` would do: by the recipe's optimiser, or by the one that is named.
+TEST_F(Training, AProfileHasTheBytesOfItsOptimiser) {
+  const auto bytes = [&](const std::string& words) {
+    const ProgramRun result = run("profile --seconds 0.01 --json o.json " + words + network);
+    EXPECT_EQ(result.code, 0) << result.err;
+    const Json node = read_json("o.json")["nodes"][2];
+    const int64_t weights = node["param_bytes"];
+    return double(node.value("optimiser_bytes", weights)) / double(weights);
+  };
+  EXPECT_EQ(bytes(""), 1) << "momentum";
+  EXPECT_EQ(bytes("--optimiser adamw"), 2) << "two moments";
+  EXPECT_EQ(bytes("--optimiser adamw --ema 0.9"), 3) << "and the average";
+  expect_refused("plan --profile p.json --optimiser adamw", 2, "--profile excludes --optimiser");
+}
+
 TEST_F(Training, GeneratedDataIsNamedInEveryOutput) {
   write_bytes(path("made/data_batch_1.bin"), records(48));
   write_bytes(path("made/test_batch.bin"), records(23));
