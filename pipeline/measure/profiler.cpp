@@ -12,6 +12,7 @@
 #include "pipeline/host/seconds.h"
 #include "pipeline/host/starved_time.h"
 #include "pipeline/measure/device_times.h"
+#include "pipeline/measure/host_times.h"
 #include "pipeline/measure/link_probe.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/policy.h"
@@ -133,17 +134,12 @@ double largest(Job& job, double mine) {
   return most;
 }
 
-// What was measured of calls in host memory, where a node takes as long as its call.
+// What was measured in steps of one kind, in host memory.
 struct Calls {
-  std::map<std::pair<NodeId, Verb>, double> node_s;  // medians
-  double overhead_s = 0;                             // of an action, besides its nodes
-  double seconds = 0, starved_s = 0;                 // of all measured steps
+  HostTimes times;
+  double overhead_s = 0;              // of an action, besides its nodes
+  double seconds = 0, starved_s = 0;  // of all measured steps
   int steps = 0;
-
-  double operator()(NodeId id, Verb verb) const {
-    const auto found = node_s.find({id, verb});
-    return found == node_s.end() ? 0 : found->second;
-  }
 };
 
 // Times the calls of a policy's steps: of as many as `steps` says, or, where it is 0, as half of the budget
@@ -183,39 +179,18 @@ Calls time_calls(const Graph& graph, Context& context, const Profile& profile, J
   }
   calls.starved_s = starved.seconds();
   calls.overhead_s = median(overhead);
-  for (const auto& [key, seconds] : samples) calls.node_s[key] = median(seconds);
+  for (const auto& [key, seconds] : samples) calls.times.node_s[key] = median(seconds);
   return calls;
 }
 
-// A whole backward often takes less than its halves, because one call reads the operands once, or finds them
-// in a cache.
-NodeCost priced(NodeCost cost, NodeId id, const Calls& whole, const Calls& parted) {
-  cost.forward_s = whole(id, Verb::forward);
-  cost.update_s = whole(id, Verb::update);
-  const double both_s = whole(id, Verb::backward), late_s = parted(id, Verb::backward_weight);
-  if (both_s > 0) {
-    const double input_s = parted(id, Verb::backward_input);
-    cost.backward_input_s = std::min(input_s, both_s);
-    cost.backward_weight_s = both_s - cost.backward_input_s;
-    cost.backward_parted_s = std::max(0.0, input_s + late_s - both_s);
-  } else {
-    cost.backward_input_s = whole(id, Verb::backward_input);
-    cost.backward_weight_s = whole(id, Verb::backward_weight);
-    cost.backward_parted_s = std::max(0.0, late_s - cost.backward_weight_s);
-  }
-  return cost;
-}
-
-// Steps with whole backwards are followed by as many in which all weight halves of a micro-batch come after
-// all its input halves, as in schedules that part them.
+// Steps with whole backwards are followed by as many with parted ones.
 void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
                    const MeasureOptions& options) {
   Telling telling(options);
   const Calls whole = time_calls(graph, context, profile, job, options, Policy::one_f_one_b, telling, 0, 0);
   const Calls parted = time_calls(graph, context, profile, job, options, policy("zb-h1"), telling,
                                   1 + whole.steps, whole.steps);
-  for (size_t id = 0; id < profile.nodes.size(); ++id)
-    profile.nodes[id].cost = priced(profile.nodes[id].cost, int(id), whole, parted);
+  price(profile, whole.times, parted.times);
   profile.overhead_s = whole.overhead_s;
   const double share = largest(job, (whole.starved_s + parted.starved_s) / (whole.seconds + parted.seconds));
   if (options.starved_share) *options.starved_share = share;

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Exports classification models of torchvision to ONNX, imports them by `antichain export --graph`, and
 compares the logits with PyTorch's: those of the imported graph, carried out in float64, and where onnxruntime
-is installed those of the ONNX file that Antichain writes of it. Prints a table.
+is installed those of the ONNX file that Antichain writes of it. Prints a table, and fails where an error is above 1e-5 of the
+largest logit.
 
   tests/scripts/onnx_models.py [--program build/antichain] [--opsets 11 13 17] [MODEL …]
 """
@@ -36,7 +37,12 @@ MODELS = [
     "densenet121",
     "squeezenet1_1",
     "shufflenet_v2_x0_5",
+    "googlenet",
+    "mnasnet0_5",
+    "regnet_y_400mf",
+    "resnext50_32x4d",
 ]
+ALLOWED = 1e-5  # of the largest logit
 # Files leave options out that have the defaults of layers/*.h.
 DEFAULTS = {
     "conv2d": {"kernel": 3},
@@ -132,6 +138,7 @@ def main():
     parser.add_argument("--opsets", type=int, nargs="+", default=[11, 13, 17])
     options = parser.parse_args()
     warnings.simplefilter("ignore")
+    failed = 0
     for name in options.models or MODELS:
         for opset in options.opsets:
             with tempfile.TemporaryDirectory() as folder:
@@ -139,10 +146,13 @@ def main():
                     ours, again = attempt(name, opset, folder, options.program)
                 except Exception as problem:
                     print(f"{name:20} opset {opset}  {str(problem)[:200]}", flush=True)
+                    failed += 1
                     continue
+            failed += max(ours, again or 0) > ALLOWED
             text = "no onnxruntime" if again is None else f"onnxruntime {again:.1e}"
             print(f"{name:20} opset {opset}  imported {ours:.1e}  {text}", flush=True)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
