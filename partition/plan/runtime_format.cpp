@@ -35,8 +35,8 @@ void check_equal_replicas(const Plan& plan, const RuntimeFormat& runtime) {
           "plan with --replicas off");
 }
 
-// Returns an input of the node that the node changes and that lies in another part, or -1. PyTorch can't train
-// a stage that changes its own input. Which of several inputs is changed is not known, so each counts.
+// Returns an input of the node that the node changes and that lies in another part, or -1. PyTorch can't
+// train a stage that changes its own input. Which of several inputs is changed is not known, so each counts.
 int changed_in_another_part(const Profile& profile, int node, const std::vector<int>& part_of) {
   if (!profile.nodes[node].in_place) return -1;
   for (const int input : profile.nodes[node].inputs)

@@ -47,7 +47,7 @@ struct ProfileNode {
   std::vector<int> inputs;      // indices of earlier nodes
   bool needs_gradient = false;  // whether a gradient of the output is ever sent back
   NodeCost cost;
-  bool in_place = false;        // whether it changes an input, as PyTorch's ReLU(inplace=True) does
+  bool in_place = false;  // whether it changes an input, as PyTorch's ReLU(inplace=True) does
   std::vector<std::string> absorbed = {};  // names of the nodes fused into this one; they refer to it
 
   bool called(std::string_view) const;  // whether this is its own name or that of an absorbed node

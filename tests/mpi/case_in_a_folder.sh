@@ -5,8 +5,8 @@
 set -uo pipefail
 program=$(realpath "$1") case=$2
 folder=$(mktemp -d) || exit 1
-# Open MPI's shared memory has a folder of its own, because other jobs of this host come and go in /dev/shm. The
-# two names are those of Open MPI 4 and 5.
+# Open MPI's shared memory has a folder of its own, because other jobs of this host come and go in /dev/shm.
+# The two names are those of Open MPI 4 and 5.
 shared_memory=$(mktemp -d /dev/shm/antichain-test-XXXXXX) || exit 1
 export OMPI_MCA_btl_vader_backing_directory=$shared_memory OMPI_MCA_btl_sm_backing_directory=$shared_memory
 trap 'rm -rf "$folder" "$shared_memory"' EXIT
