@@ -40,7 +40,7 @@ void check_equal_replicas(const Plan& plan, const RuntimeFormat& runtime) {
 int changed_in_another_part(const Profile& profile, int node, const std::vector<int>& part_of) {
   if (!profile.nodes[node].in_place) return -1;
   for (const int input : profile.nodes[node].inputs)
-    if (profile.nodes[input].role == Role::compute && part_of[input] != part_of[node]) return input;
+    if (part_of[input] >= 0 && part_of[input] != part_of[node]) return input;  // images are in no part
   return -1;
 }
 
