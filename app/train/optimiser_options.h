@@ -23,8 +23,9 @@ struct OptimiserOptions {
 
 void add_optimiser_options(CLI::App&, OptimiserOptions&);
 
-// These add and settle the options of commands that measure a network but do not train it: those on which the
-// time of an update and the bytes of its state depend. An optimiser that is not named is the recipe's.
+// These two functions are for commands that measure a network but do not train it. They add and settle the
+// options on which the time of an update and the bytes of its state depend. An optimiser that is not named is
+// the recipe's.
 void add_measured_optimiser_options(CLI::App&, OptimiserOptions&);
 void settle_optimiser(const CLI::App& command, const Recipe&, OptimiserOptions&);
 

@@ -2,8 +2,8 @@
 // of a table here.
 //
 // Each of these formats says less than a plan: it cuts a sequence of modules or layers, and all stages have
-// equally many replicas. A plan that it can't say is refused. So is one by which a stage would change its own
-// input in place, because all these runtimes are PyTorch's.
+// equally many replicas. A plan that it can't say is refused. All these runtimes are PyTorch's, so a plan by
+// which a stage would change its own input in place is refused as well.
 #pragma once
 
 #include <span>

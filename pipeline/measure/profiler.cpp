@@ -134,7 +134,7 @@ double largest(Job& job, double mine) {
   return most;
 }
 
-// What was measured in steps of one kind, in host memory.
+// Calls are the figures of steps of one kind, measured in host memory.
 struct Calls {
   HostTimes times;
   double overhead_s = 0;              // of an action, besides its nodes
