@@ -26,8 +26,8 @@ NodeCost priced(NodeCost cost, NodeId id, const HostTimes& whole, const HostTime
   return cost;
 }
 
-// Raises the nodes below 0 to 0 and lowers the others, so that the sum of what halves take longer apart stays.
-// If each node were cut at 0 by itself, noise would add to the sum.
+// Raises the nodes below 0 to 0 and lowers the others, so that the sum of what halves take longer apart
+// stays. If each node were cut at 0 by itself, noise would add to the sum.
 void settle_parted(std::vector<ProfileNode>& nodes) {
   double sum = 0, positive = 0;
   for (const ProfileNode& node : nodes) {
