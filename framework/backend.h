@@ -35,6 +35,20 @@ struct KernelEntry {
   std::function<bool(const Op& fused)> fuses = {};
 };
 
+// Absorbed is what Kernel::absorb is called with, for one node.
+struct Absorbed {
+  const Kernel* kernel;
+  std::vector<std::vector<Tensor>> statistics;  // of each micro-batch
+  std::vector<Tensor> buffers;
+};
+
+// An Absorption does what Kernel::absorb does, for several nodes at once.
+class Absorption {
+ public:
+  virtual ~Absorption() = default;
+  virtual void run(Context&) const = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -63,6 +77,12 @@ class Backend {
   virtual std::optional<bool> all_finite(const Context&, const Tensor&) const { return std::nullopt; }
   // y += x, same spec. Gradients from all consumers of a tensor are added up this way.
   virtual void add(Context&, const Tensor& x, const Tensor& y) const = 0;
+
+  // Returns what absorbs for these nodes, with the bits of one absorb each. Returns nullptr where the device
+  // gains nothing by it.
+  virtual std::unique_ptr<Absorption> make_absorption(const Context&, std::vector<Absorbed>) const {
+    return nullptr;
+  }
 
   // Throws Error naming the operator, the backend and the operators it has.
   const KernelEntry& entry(std::string_view op_type) const;

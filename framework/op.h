@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -116,6 +117,13 @@ struct Backward {
   Into into_dx(size_t input) const { return dx_into.empty() ? Into::overwrite : dx_into[input]; }
 };
 
+// RunningAverages is the rule of a kernel whose statistics are a mean and a variance per channel, and whose
+// buffers are their running averages and the number of micro-batches:
+// running = (1 − momentum) · running + momentum · statistic, where the variance is times `unbias`.
+struct RunningAverages {
+  float momentum = 0, unbias = 1;
+};
+
 class Kernel {
  public:
   virtual ~Kernel() = default;
@@ -129,6 +137,9 @@ class Kernel {
   // micro-batch m.
   virtual void absorb(Context&, std::span<const std::vector<Tensor>> /*statistics*/,
                       std::span<const Tensor> /*buffers*/) const {}
+  // Returns the rule by which `absorb` works, where it is that of running averages. An engine may then absorb
+  // for several kernels at once.
+  virtual std::optional<RunningAverages> running_averages() const { return std::nullopt; }
   // Returns true where dx and dw come out of one computation (batch norm): asking for dx then computes dw
   // too, and both must be requested together.
   virtual bool inseparable() const { return false; }

@@ -34,6 +34,7 @@ void add_form_options(CLI::App& app, NetworkForm& o) {
 void add_one_rank_options(CLI::App& app, MachineOptions& o) {
   add_device_option(app, o);
   add_cpu_isa_option(app, o);
+  add_weight_gradients_option(app, o);
   CLI::Option* threads = app.add_option("--threads", o.threads, "threads; equal counts give equal bits");
   check_whole(threads, 1, 1024)->type_name("N")->capture_default_str()->group("Machine");
 }

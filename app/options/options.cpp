@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdlib>
 #include <functional>
 
 #include "app/cli/checks.h"
@@ -219,10 +220,24 @@ void add_cpu_isa_option(CLI::App& app, MachineOptions& o) {
       ->group("Machine");
 }
 
+void add_weight_gradients_option(CLI::App& app, MachineOptions& o) {
+  CLI::Option* option = app.add_option(
+      "--weight-gradients", o.weight_gradients,
+      "those of bf16 convolutions on a GPU: rounded, which sums a micro-batch's in float32 and "
+      "rounds it to bf16 once, as PyTorch does; or exact, which keeps float32, slower; a CPU's "
+      "are exact");
+  check_name(option, "way", {"rounded", "exact"})
+      ->each([](const std::string& way) { ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", way.c_str(), 1); })
+      ->type_name("WAY")
+      ->capture_default_str()
+      ->group("Machine");
+}
+
 void add_machine_options(CLI::App& app, MachineOptions& o) {
   add_local_option(app, o);
   add_device_option(app, o);
   add_cpu_isa_option(app, o);
+  add_weight_gradients_option(app, o);
   add_threads_option(app, o);
   add_watchdog_option(app, o);
 }

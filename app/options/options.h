@@ -38,6 +38,7 @@ struct MachineOptions {  // where it runs
   std::string transport = "auto";      // of tensors between ranks: pipeline/transport/choose_transport.h
   int threads = 1;                     // per rank; with 1 the bits do not depend on how ranks share a machine
   std::string cpu_isa = "auto";        // the most that the cpu engine may use: layers/cpu/cpu_isa.h
+  std::string weight_gradients = "rounded";  // of bf16 on a GPU: layers/cuda/convolution.h
   double watchdog_s = 120;
 };
 
@@ -65,6 +66,8 @@ void add_threads_option(CLI::App&, MachineOptions&);
 // This option takes effect as soon as it is read, before oneDNN chooses its instruction set.
 void add_cpu_isa_option(CLI::App&, MachineOptions&);
 CLI::Option* add_precision_option(CLI::App&, std::string& precision);
+// This option takes effect as soon as it is read, before a GPU's module plans its convolutions.
+void add_weight_gradients_option(CLI::App&, MachineOptions&);
 void add_machine_options(CLI::App&, MachineOptions&);
 void add_watchdog_option(CLI::App&, MachineOptions&);
 void add_transport_option(CLI::App&, MachineOptions&);

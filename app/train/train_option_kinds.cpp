@@ -133,6 +133,7 @@ const auto options = std::to_array<TrainOption>({
     {"local", speed},
     {"device", last_bits},
     {"cpu-isa", last_bits},
+    {"weight-gradients", last_bits},
     {"threads", last_bits},
     {"watchdog", speed},
     {"transport", speed},

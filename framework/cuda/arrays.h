@@ -6,6 +6,7 @@
 //   update(y)    both                  into(y, b)   both if b, else y is written
 //   channel(x)   a number per channel, read once by each thread
 //   row(x, n)    a number for each n elements, such as a pixel's channels
+//   write<Rounding::in_pairs>(y)   y is written, and rounded to Bf16 by the device's own instruction
 //
 // Numbers are float in registers, float or Bf16 in memory. An array that is not read, or is nullptr, reads as
 // 0; a nullptr is not written. Two arrays are the same or do not overlap: a thread reads its pack of all of
@@ -23,10 +24,17 @@ namespace antichain::cuda {
 
 enum class Per { element, channel, row };
 
-template <class T, bool is_read, bool is_written, Per per = Per::element>
+// Says how floats are rounded to Bf16: one by one as on the CPU, in 8 to 10 instructions, or two by one
+// instruction of compute capability 8.0. The bits are the same, except that the instruction makes any NaN
+// 0x7FFF.
+enum class Rounding { as_on_the_cpu, in_pairs };
+
+template <class T, bool is_read, bool is_written, Per per = Per::element,
+          Rounding rounds = Rounding::as_on_the_cpu>
 struct Array {
   using Number = T;
   static constexpr bool reads = is_read, writes = is_written;
+  static constexpr Rounding rounding = rounds;
   static constexpr bool channels = per == Per::channel, rows = per == Per::row, packs = per == Per::element;
   T* at;
   bool loads = true;
@@ -37,8 +45,8 @@ template <class T>
 Array<const T, true, false> read(const T* x) {
   return {x};
 }
-template <class T>
-Array<T, false, true> write(T* y) {
+template <Rounding rounding = Rounding::as_on_the_cpu, class T>
+Array<T, false, true, Per::element, rounding> write(T* y) {
   return {y};
 }
 template <class T>
@@ -92,11 +100,27 @@ ANTICHAIN_DEVICE void load_pack(const T* from, float* to) {
   for (int j = 0; j < width; ++j) to[j] = float(pack.numbers[j]);
 }
 
-template <int width, class T>
+ANTICHAIN_DEVICE inline void round_pair(const float* from, Bf16* to) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  uint32_t both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(from[1]), "f"(from[0]));
+  to[0].bits = uint16_t(both), to[1].bits = uint16_t(both >> 16);
+#else
+  constexpr uint16_t nan = 0x7FFF;
+  for (int j = 0; j < 2; ++j) to[j].bits = from[j] == from[j] ? Bf16(from[j]).bits : nan;
+#endif
+}
+
+template <int width, Rounding rounding = Rounding::as_on_the_cpu, class T>
 ANTICHAIN_DEVICE void store_pack(const float* from, T* to) {
   Pack<width, T> pack;
-  ANTICHAIN_UNROLL
-  for (int j = 0; j < width; ++j) pack.numbers[j] = T(from[j]);
+  if constexpr (rounding == Rounding::in_pairs && std::is_same_v<T, Bf16> && width % 2 == 0) {
+    ANTICHAIN_UNROLL
+    for (int j = 0; j < width; j += 2) round_pair(from + j, pack.numbers + j);
+  } else {
+    ANTICHAIN_UNROLL
+    for (int j = 0; j < width; ++j) pack.numbers[j] = T(from[j]);
+  }
   *reinterpret_cast<Pack<width, T>*>(to) = pack;
 }
 
@@ -145,7 +169,7 @@ struct Packs {
   template <class Any>
   ANTICHAIN_DEVICE static void store_one(Index first, const Any& array, const float* from) {
     if constexpr (Any::writes)
-      if (array.at) store_pack<width>(from, array.at + first);
+      if (array.at) store_pack<width, Any::rounding>(from, array.at + first);
   }
   template <class F, size_t... a, class... Before>
   ANTICHAIN_DEVICE void apply(int j, const Packs& constant, const F& f, std::index_sequence<a...>,

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "framework/cuda/absorb.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
+#include "framework/cuda/fast.h"
 #include "framework/cuda/update.h"
 
 namespace antichain::cuda {
@@ -19,6 +21,7 @@ void close(Resources* r) {
   r->cublas.reset();
   if (r->stream) cudaStreamDestroy(r->stream);
   if (r->flag) cudaFree(r->flag);
+  if (r->tickets) cudaFree(r->tickets);
   delete r;
 }
 
@@ -99,6 +102,9 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(set);
     ANTICHAIN_CUDA(cudaStreamCreateWithFlags(&opened->stream, cudaStreamNonBlocking));
     ANTICHAIN_CUDA(cudaMalloc(&opened->flag, sizeof(int)));
+    constexpr size_t tickets = most_tickets * sizeof(unsigned);
+    ANTICHAIN_CUDA(cudaMalloc(reinterpret_cast<void**>(&opened->tickets), tickets));
+    ANTICHAIN_CUDA(cudaMemsetAsync(opened->tickets, 0, tickets, opened->stream));
     return opened;
   }
 
@@ -122,6 +128,11 @@ class CudaBackend : public Backend {
     ANTICHAIN_CUDA(cudaMemcpyAsync(&found, flag, sizeof found, cudaMemcpyDeviceToHost, stream));
     ANTICHAIN_CUDA(cudaStreamSynchronize(stream));
     return found == 0;
+  }
+
+  std::unique_ptr<Absorption> make_absorption(const Context& context,
+                                              std::vector<Absorbed> nodes) const override {
+    return is_fast(Fast::statistics) ? absorb_in_one_launch(context, std::move(nodes)) : nullptr;
   }
 
   void add(Context& context, const Tensor& x, const Tensor& y) const override {

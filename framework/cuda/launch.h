@@ -6,10 +6,10 @@
 // Passes that read and write whole arrays use framework/cuda/passes.h; sums over pixels use
 // layers/cuda/sums.h.
 //
-// There are no atomics and no order that depends on scheduling, so equal inputs give equal bits. Compiled by
-// nvcc, the calls launch on a stream. Compiled by a host compiler, the same calls are loops with the same
-// order of arithmetic: tests run every kernel of layers/cuda that way on machines without a device. Tests
-// also run launches on an emulated device (tests/layers/emulated).
+// There are no atomics on numbers and no order that depends on scheduling, so equal inputs give equal bits.
+// Compiled by nvcc, the calls launch on a stream. Compiled by a host compiler, the same calls are loops with
+// the same order of arithmetic: tests run every kernel of layers/cuda that way on machines without a device.
+// Tests also run launches on an emulated device (tests/layers/emulated).
 #pragma once
 
 #include <algorithm>
@@ -46,6 +46,33 @@ inline Index index_of(int64_t count) {
 constexpr int lanes =
     32;  // of a fold: parts are shared among so many; each merges a run of them in order, then pairs merge
 
+// Says which parts a lane of a fold merges: a run of them, in order.
+struct LaneParts {
+  Index parts, length;
+
+  ANTICHAIN_ANYWHERE explicit LaneParts(Index all) : parts(all), length((all + lanes - 1) / lanes) {}
+
+  ANTICHAIN_ANYWHERE bool used(Index lane) const { return lane * length < parts; }
+  // load(part, channel) returns a Value.
+  template <class Value, class Load>
+  ANTICHAIN_DEVICE Value merged(Index lane, Index channel, const Load& load) const {
+    const Index begin = lane * length, end = begin + length < parts ? begin + length : parts;
+    Value value = load(begin, channel);
+    for (Index part = begin + 1; part < end; ++part) value.merge(load(part, channel));
+    return value;
+  }
+};
+
+// Every kernel calls this first. With ANTICHAIN_CUDA_FAST=s7 a kernel's blocks may be there before the kernel
+// in front of it has ended (framework/cuda/start_kernel.h): they wait here until all it wrote can be read. In
+// turn they let the next kernel's blocks come.
+ANTICHAIN_DEVICE inline void wait_for_earlier_kernels() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 #ifdef __CUDACC__
 #define ANTICHAIN_LAUNCHES
 #elif defined(ANTICHAIN_EMULATED_DEVICE)
@@ -63,6 +90,7 @@ using std::min;
 
 template <class F, class... A>
 __global__ void run_for_each(Index count, F f, A... arguments) {
+  wait_for_earlier_kernels();
   const Index i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < count) f(i, arguments...);
 }
@@ -71,17 +99,15 @@ template <class Value, class Load, class Finish>
 __global__ void __launch_bounds__(lanes* lanes)
     run_fold(Index parts, Index channels, const Load load, const Finish finish) {
   __shared__ Value of_lane[lanes][lanes];
-  const Index channel = blockIdx.x * lanes + threadIdx.x, per_lane = (parts + lanes - 1) / lanes;
-  const Index begin = threadIdx.y * per_lane, end = min(parts, begin + per_lane);
-  if (channel < channels && begin < end) {
-    Value value = load(begin, channel);
-    for (Index part = begin + 1; part < end; ++part) value.merge(load(part, channel));
-    of_lane[threadIdx.y][threadIdx.x] = value;
-  }
+  wait_for_earlier_kernels();
+  const Index channel = blockIdx.x * lanes + threadIdx.x;
+  const LaneParts of(parts);
+  if (channel < channels && of.used(threadIdx.y))
+    of_lane[threadIdx.y][threadIdx.x] = of.template merged<Value>(threadIdx.y, channel, load);
   for (Index half = lanes / 2; half > 0; half /= 2) {
     __syncthreads();
     const Index other = threadIdx.y + half;
-    if (channel < channels && threadIdx.y < half && other * per_lane < parts)
+    if (channel < channels && threadIdx.y < half && of.used(other))
       of_lane[threadIdx.y][threadIdx.x].merge(of_lane[other][threadIdx.x]);
   }
   if (channel < channels && threadIdx.y == 0) finish(channel, of_lane[0][threadIdx.x]);
@@ -113,16 +139,13 @@ void for_each(Stream, int64_t count, const F& f, const A&... arguments) {
 
 template <class Value, class Load, class Finish>
 void fold(Stream, int64_t count, int64_t channels, const Load& load, const Finish& finish) {
-  const Index parts = index_of(count), per_lane = (parts + lanes - 1) / lanes;
+  const LaneParts of(index_of(count));
   for (Index channel = 0; channel < index_of(channels); ++channel) {
     Value of_lane[lanes] = {};
-    for (Index begin = 0; begin < parts; begin += per_lane) {
-      Value& value = of_lane[begin / per_lane] = load(begin, channel);
-      for (Index part = begin + 1; part < std::min(parts, begin + per_lane); ++part)
-        value.merge(load(part, channel));
-    }
+    for (Index lane = 0; lane < lanes && of.used(lane); ++lane)
+      of_lane[lane] = of.template merged<Value>(lane, channel, load);
     for (Index half = lanes / 2; half > 0; half /= 2)
-      for (Index lane = 0; lane < half && (lane + half) * per_lane < parts; ++lane)
+      for (Index lane = 0; lane < half && of.used(lane + half); ++lane)
         of_lane[lane].merge(of_lane[lane + half]);
     finish(channel, of_lane[0]);
   }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "framework/cuda/arrays.h"
+#include "framework/cuda/fast.h"
 
 namespace antichain::cuda {
 
@@ -67,8 +68,9 @@ struct ChannelPass {
 
 template <int width, class F, class... A>
 void for_channel_packs(Stream stream, int64_t pixels, int64_t channels, const F& f, const A&... arrays) {
-  constexpr int64_t most =
-      1 << 17;  // threads: enough to fill a device; a further one would only read its constants again
+  // There are enough threads to fill a device; a further one would only read its constants again. 1 << 17 are
+  // half of what an H200 holds of threads with few registers.
+  const int64_t most = is_fast(Fast::special_passes) ? 1 << 18 : 1 << 17;
   const int64_t groups = channels / width, threads = groups * std::clamp<int64_t>(most / groups, 1, pixels);
   const Index packs = index_of(pixels * groups);
   for_each(stream, threads, ChannelPass<width, F>{packs, index_of(threads), index_of(groups), f}, arrays...);

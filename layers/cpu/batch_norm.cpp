@@ -78,11 +78,15 @@ class BatchNormKernel : public Kernel {
     for_each_plane(x_.blocks, context.threads(), [&](int64_t block) { backward(block, b); });
   }
 
+  std::optional<RunningAverages> running_averages() const override {
+    const double n = double(planes_.per_channel());
+    return RunningAverages{options_.momentum, float(n / (n - 1))};
+  }
+
   // The running variance is the unbiased one, as PyTorch has it.
   void absorb(Context&, std::span<const std::vector<Tensor>> statistics,
               std::span<const Tensor> buffers) const override {
-    const double n = double(planes_.per_channel());
-    const float momentum = options_.momentum, unbias = float(n / (n - 1));
+    const auto [momentum, unbias] = *running_averages();
     float *running_mean = buffers[0].data<float>(), *running_var = buffers[1].data<float>();
     for (const std::vector<Tensor>& of_microbatch : statistics) {
       const float *mean = of_microbatch[0].data<float>(), *variance = of_microbatch[1].data<float>();

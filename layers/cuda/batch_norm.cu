@@ -12,6 +12,7 @@
 
 #include <cmath>
 
+#include "framework/cuda/absorb.h"
 #include "framework/cuda/passes.h"
 #include "layers/cuda/moments.h"
 #include "layers/cuda/operators.h"
@@ -50,8 +51,8 @@ struct Kept {
 };
 
 template <class T>
-void take_moments(Stream stream, const PixelParts& parts, const T* x, Moments* partials, const Params& params,
-                  const Kept& kept, const Normal& normal) {
+void take_moments(Stream stream, const PixelParts& parts, const T* x, const Partials<Moments>& partials,
+                  const Params& params, const Kept& kept, const Normal& normal) {
   sum_channels<MomentsRun>(
       stream, parts, partials,
       [=] ANTICHAIN_DEVICE(MomentsRun & run, bool first, float number) { run.take(first, number); },
@@ -94,6 +95,45 @@ void normalise(Stream stream, const PixelParts& parts, const ForwardPass<T>& pas
       write(pass.y));
 }
 
+// Does the same with code of its own for each case (Fast::special_passes): nothing is decided, and nothing
+// loaded, that the case does not need.
+template <class T, bool relu>
+void normalise_alone(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass,
+                     const Normal& normal) {
+  for_channels(
+      stream, parts.pixels, parts.channels,
+      [=] ANTICHAIN_DEVICE(float mean, float scale, float shift, float x, float& y) {
+        y = (x - mean) * scale + shift;
+        if (relu) y = y < 0 ? 0.0f : y;
+      },
+      channel(normal.mean), channel(normal.scale), channel(normal.shift), read(pass.x),
+      write<Rounding::in_pairs>(pass.y));
+}
+
+template <class T, bool relu>
+void normalise_and_add(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass,
+                       const Normal& normal) {
+  for_channels(
+      stream, parts.pixels, parts.channels,
+      [=] ANTICHAIN_DEVICE(float mean, float scale, float shift, float x, float residual, float& y) {
+        y = (x - mean) * scale + shift + residual;
+        if (relu) y = y < 0 ? 0.0f : y;
+      },
+      channel(normal.mean), channel(normal.scale), channel(normal.shift), read(pass.x), read(pass.residual),
+      write<Rounding::in_pairs>(pass.y));
+}
+
+template <class T>
+void normalise_by_case(Stream stream, const PixelParts& parts, const ForwardPass<T>& pass,
+                       const Normal& normal) {
+  if (!is_fast(Fast::special_passes))
+    normalise(stream, parts, pass, normal);
+  else if (pass.residual)
+    (pass.relu ? normalise_and_add<T, true> : normalise_and_add<T, false>)(stream, parts, pass, normal);
+  else
+    (pass.relu ? normalise_alone<T, true> : normalise_alone<T, false>)(stream, parts, pass, normal);
+}
+
 // Says which elements' gradients pass the ReLU: those where y > 0. y is recomputed if that is cheaper than
 // reading it.
 enum class Mask { none, recompute, read };
@@ -130,8 +170,8 @@ struct Into2 {
 // others. A case that is decided at compile time has 600 to 1200 instructions on sm_90. One code that
 // decides for each number has 5000, more than an instruction cache holds.
 template <class T, class Finish>
-void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
-                  const Normal& normal, const Finish& finish) {
+void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                  const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
   sum_channels<PairRun>(
       stream, parts, partials,
       [=] ANTICHAIN_DEVICE(PairRun & run, bool, float m, float x, float dy) { run.take(dy, x - m); }, finish,
@@ -139,8 +179,8 @@ void sum_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>&
 }
 
 template <class T, class Finish>
-void sum_recomputed(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
-                    const Normal& normal, const Finish& finish) {
+void sum_recomputed(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                    const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
   sum_channels<PairRun>(
       stream, parts, partials,
       [=] ANTICHAIN_DEVICE(PairRun & run, bool, float m, float scale, float shift, float x, float dy) {
@@ -152,21 +192,22 @@ void sum_recomputed(Stream stream, const PixelParts& parts, const BackwardPass<T
 }
 
 // The residual's gradient is what passes the ReLU.
-template <class T, class Finish>
-void sum_read(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
-              const Normal& normal, const Finish& finish) {
+template <Rounding rounding, class T, class Finish>
+void sum_read(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+              const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
   sum_channels<PairRun>(
       stream, parts, partials,
       [=] ANTICHAIN_DEVICE(PairRun & run, bool, float m, float x, float dy, float y, float& dresidual) {
         dresidual = y > 0 ? dy : 0.0f;
         run.take(y > 0 ? dy : 0.0f, x - m);
       },
-      finish, channel(normal.mean), read(pass.x), read(pass.dy), read(pass.y), write(pass.dresidual));
+      finish, channel(normal.mean), read(pass.x), read(pass.dy), read(pass.y),
+      write<rounding>(pass.dresidual));
 }
 
 template <class T, class Finish>
-void sum_any(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
-             const Normal& normal, const Finish& finish) {
+void sum_any(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+             const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
   const Passed passed{pass.mask};
   const bool add_dresidual = pass.add_dresidual;
   sum_channels<PairRun>(
@@ -184,9 +225,9 @@ void sum_any(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass
 // Ioffe & Szegedy 2015, the chain rule of section 3, gathered: with x̂ = (x − mean) / sqrt(variance + eps),
 //   dx = weight / sqrt(variance + eps) · (dy − Σ dy / n − x̂ · Σ (dy · x̂) / n)
 template <class T>
-void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass, Pair* partials,
-               const Params& params, const double* mean, const double* variance, const Normal& normal,
-               const Gradient& gradient, const Into2& to) {
+void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+               const Partials<Pair>& partials, const Params& params, const double* mean,
+               const double* variance, const Normal& normal, const Gradient& gradient, const Into2& to) {
   const auto finish = [=] ANTICHAIN_DEVICE(Index c, const Pair& all) {
     const double inverse = 1 / sqrt(variance[c] + params.eps), off = double(float(mean[c])) - mean[c];
     const double normed = (all.product + off * all.sum) * inverse;  // Σ dy · x̂
@@ -203,7 +244,9 @@ void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pa
   else if (pass.mask == Mask::recompute && !pass.dresidual)
     sum_recomputed(stream, parts, pass, partials, normal, finish);
   else if (pass.mask == Mask::read && pass.dresidual && !pass.add_dresidual)
-    sum_read(stream, parts, pass, partials, normal, finish);
+    is_fast(Fast::special_passes)
+        ? sum_read<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
+        : sum_read<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
   else
     sum_any(stream, parts, pass, partials, normal, finish);
 }
@@ -227,22 +270,59 @@ void input_gradient(Stream stream, const PixelParts& parts, const BackwardPass<T
       channel(g.c), read(pass.x), read(pass.dy), read(pass.y), into(pass.dx, adds));
 }
 
+// Does the same with code of its own for each of the cases that most networks have (Fast::special_passes).
+template <class T>
+void input_gradient_unmasked(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                             const Normal& normal, const Gradient& g) {
+  for_channels(
+      stream, parts.pixels, parts.channels,
+      [=] ANTICHAIN_DEVICE(float mean, float a, float b, float c, float x, float dy, float& dx) {
+        dx = a * dy + (b * (x - mean) + c);
+      },
+      channel(normal.mean), channel(g.a), channel(g.b), channel(g.c), read(pass.x), read(pass.dy),
+      write<Rounding::in_pairs>(pass.dx));
+}
+
+template <class T>
+void input_gradient_recomputed(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                               const Normal& normal, const Gradient& g) {
+  for_channels(
+      stream, parts.pixels, parts.channels,
+      [=] ANTICHAIN_DEVICE(float mean, float scale, float shift, float a, float b, float c, float x, float dy,
+                           float& dx) {
+        const float centred = x - mean;
+        dx = a * (centred * scale + shift > 0 ? dy : 0.0f) + (b * centred + c);
+      },
+      channel(normal.mean), channel(normal.scale), channel(normal.shift), channel(g.a), channel(g.b),
+      channel(g.c), read(pass.x), read(pass.dy), write<Rounding::in_pairs>(pass.dx));
+}
+
+template <class T>
+void input_gradient_by_case(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                            const Normal& normal, const Gradient& g) {
+  const bool special = is_fast(Fast::special_passes) && !pass.add_dx;
+  if (special && pass.mask == Mask::none)
+    input_gradient_unmasked(stream, parts, pass, normal, g);
+  else if (special && pass.mask == Mask::recompute)
+    input_gradient_recomputed(stream, parts, pass, normal, g);
+  else
+    input_gradient(stream, parts, pass, normal, g);
+}
+
 // Absorbs the statistics of some micro-batches in their order, in one launch. The running variance is the
 // unbiased one, as in PyTorch.
-struct Absorbed {
+struct SomeStatistics {
   static constexpr int most = 32;
   const float *mean[most], *variance[most];
   int count;
 };
 
-void absorb_statistics(Stream stream, Index channels, float momentum, float unbias, const Absorbed& all,
+void absorb_statistics(Stream stream, Index channels, const RunningAverages& rule, const SomeStatistics& all,
                        float* running_mean, float* running_var, int32_t* batches) {
   for_each(stream, channels, [=] ANTICHAIN_DEVICE(Index c) {
     float mean = running_mean[c], variance = running_var[c];
-    for (int m = 0; m < all.count; ++m) {
-      mean = (1 - momentum) * mean + momentum * all.mean[m][c];
-      variance = (1 - momentum) * variance + momentum * (all.variance[m][c] * unbias);
-    }
+    for (int m = 0; m < all.count; ++m)
+      take_statistics(rule, all.mean[m][c], all.variance[m][c], mean, variance);
     running_mean[c] = mean;
     running_var[c] = variance;
     if (c == 0) *batches += all.count;
@@ -255,8 +335,7 @@ PixelParts parts_of(const Shape& x) {
 }
 
 int64_t workspace_bytes(const PixelParts& parts) {
-  return Scratch::rounded(parts.partials() * int64_t(sizeof(Moments))) +
-         6 * Scratch::rounded(parts.channels * int64_t(sizeof(float)));
+  return Partials<Moments>::bytes(parts) + 6 * Scratch::rounded(parts.channels * int64_t(sizeof(float)));
 }
 
 // The stash has mean and variance in double, and the three arrays of `Normal`.
@@ -276,15 +355,14 @@ class BatchNormKernel : public Kernel {
       double* exact = f.stash[0].data<double>();
       const Kept kept{f.statistics[0].data<float>(), f.statistics[1].data<float>(), exact,
                       exact + parts_.channels};
-      take_moments(stream, parts_, f.x[0].data<T>(), scratch.take<Moments>(parts_.partials()), params, kept,
-                   normal);
+      take_moments(stream, parts_, f.x[0].data<T>(), {context, scratch, parts_}, params, kept, normal);
     } else {
       set_normal(stream, parts_.channels, f.buffers[0].data<float>(), f.buffers[1].data<float>(), params,
                  normal);
     }
     const ForwardPass<T> pass{f.x[0].data<T>(), options_.add ? f.x[1].data<T>() : nullptr, f.y.data<T>(),
                               options_.relu};
-    normalise(stream, parts_, pass, normal);
+    normalise_by_case(stream, parts_, pass, normal);
   }
 
   void backward(Context& context, const Backward& b) const override {
@@ -296,28 +374,32 @@ class BatchNormKernel : public Kernel {
     const double *mean = b.stash[0].data<double>(), *variance = mean + parts_.channels;
     BackwardPass<T> pass = pass_of(b);
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
-    take_sums(stream, parts_, pass, scratch.take<Pair>(parts_.partials()), params_of(b.params), mean,
-              variance, normal, gradient, {dw(0), dw(1), b.into == Into::accumulate});
+    take_sums(stream, parts_, pass, {context, scratch, parts_}, params_of(b.params), mean, variance, normal,
+              gradient, {dw(0), dw(1), b.into == Into::accumulate});
     if (!pass.dx) return;
     if (pass.dresidual && !pass.add_dresidual) {  // it is the masked dy
       pass.dy = pass.dresidual;
       pass.mask = Mask::none;
     }
-    input_gradient(stream, parts_, pass, normal, gradient);
+    input_gradient_by_case(stream, parts_, pass, normal, gradient);
   }
 
   void absorb(Context& context, std::span<const std::vector<Tensor>> statistics,
               std::span<const Tensor> buffers) const override {
-    const double n = double(parts_.pixels);
-    Absorbed all{};
+    SomeStatistics all{};
     for (size_t m = 0; m < statistics.size(); ++m) {
       all.mean[all.count] = statistics[m][0].data<float>();
       all.variance[all.count++] = statistics[m][1].data<float>();
-      if (all.count < Absorbed::most && m + 1 < statistics.size()) continue;
-      absorb_statistics(stream_of(context), parts_.channels, options_.momentum, float(n / (n - 1)), all,
+      if (all.count < SomeStatistics::most && m + 1 < statistics.size()) continue;
+      absorb_statistics(stream_of(context), parts_.channels, *running_averages(), all,
                         buffers[0].data<float>(), buffers[1].data<float>(), buffers[2].data<int32_t>());
       all.count = 0;
     }
+  }
+
+  std::optional<RunningAverages> running_averages() const override {
+    const double n = double(parts_.pixels);
+    return RunningAverages{options_.momentum, float(n / (n - 1))};
   }
 
   bool inseparable() const override { return true; }

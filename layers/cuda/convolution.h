@@ -3,7 +3,8 @@
 //
 // Activations are in `layout`, nhwc or plain, and weights in the same order (K x R x S x C, or K x C x R x
 // S), so Layout::nhwc of their logical shape is what a kernel that works in nhwc wants. All have one type,
-// float32 or bf16, except the gradient of weights, which is always float32.
+// float32 or bf16, except the gradient of weights: it is float32, or has the type `gradient` where a plan
+// rounds it (plan_rounded_weight_gradient).
 #pragma once
 
 #include <memory>
@@ -23,7 +24,7 @@ struct Convolution {
   Extent stride, dilation;
   Padding pad;
   int groups;
-  DType dtype;
+  DType dtype, gradient = DType::f32;
 
   Convolution(const Conv2d& op, const Shape& input, Precision precision)
       : x(input),
@@ -60,9 +61,18 @@ std::shared_ptr<const ConvolutionPlan> plan_widened(const Convolution&,
 // Plans it by an engine from bf16 to float32 that cuDNN compiles for this shape, in nhwc, in about a second.
 // Returns nullptr where cuDNN has none.
 std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&);
+// Plans it by an engine from bf16 to bf16, in nhwc, whose result is then widened to float32: a micro-batch's
+// gradient is summed in float32 and rounded once, as PyTorch does it. Returns nullptr where cuDNN has none.
+std::shared_ptr<const ConvolutionPlan> plan_rounded_weight_gradient(const Convolution&);
+// Returns whether weight gradients of bf16 may be rounded: Fast::weight_gradients is on, and
+// ANTICHAIN_WEIGHT_GRADIENTS is not "exact", which `--weight-gradients exact` sets. Throws Error where the
+// variable has another value.
+bool rounds_weight_gradients();
 // Returns whether ANTICHAIN_CUDA_COMPILE=1 requests these engines where there is no matrix product. Throws
 // Error where the variable has another value.
 bool compiles_weight_gradients();
+// Returns ", weight gradients of bf16 compiled" or "exact"; "" where they are as by default.
+std::string weight_gradients_in_words();
 Convolution widened(Convolution);
 // cuBLASLt computes the convolution, in nhwc, where it is a matrix product.
 bool is_product(const Convolution&);

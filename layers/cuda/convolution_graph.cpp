@@ -72,7 +72,7 @@ Names names_of(Pass pass) {
 
 Descriptor describe(const Convolution& c, Pass pass, Layout layout) {
   const Names names = names_of(pass);
-  const DType weight = pass == Pass::weight_gradient ? DType::f32 : c.dtype;
+  const DType weight = pass == Pass::weight_gradient ? c.gradient : c.dtype;
   Descriptor d(names.type);
   d.set(names.convolution, describe(c))
       .set(names.x, describe(id_x, c.x, c.dtype, layout))
@@ -100,6 +100,7 @@ std::string in_words(const Convolution& c, Pass pass, Layout layout, const Engin
   std::string pad = both(c.pad.before);
   if (c.pad.before != c.pad.after) pad += " to " + both(c.pad.after);
   if (c.dilation != Extent(1)) pad += " dilation " + both(c.dilation);
+  if (pass == Pass::weight_gradient && c.gradient == DType::bf16) pad += " rounded to bf16";
   return fmt::format("{} {} {} {} x {} weights {} stride {} pad {}", name, how, type, name_of(layout),
                      c.x.str(), c.weight.str(), both(c.stride), pad);
 }

@@ -11,7 +11,7 @@ namespace antichain::cuda {
 
 enum TensorId : int64_t { id_x = 1, id_weight = 2, id_y = 3 };
 
-// Describes the operation; gradients of weights are float32, whatever the type of the others.
+// Describes the operation; gradients of weights have the type `Convolution::gradient`.
 Descriptor describe(const Convolution&, Pass, Layout);
 // Returns the rule, which excludes the engines that ANTICHAIN_CUDA_SKIP names.
 EngineRule rule_for(DType, Factors);

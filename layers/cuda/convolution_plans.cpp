@@ -13,9 +13,12 @@ std::vector<NamedPlan> all_plans(const Convolution& c, Pass pass, Factors factor
     const bool is_asked_for = compiles_weight_gradients();
     if (is_product(c)) all.push_back({"cuBLASLt", plan_bf16_weight_gradient(c)});
     if (compiled.plan && is_asked_for) all.push_back(compiled);
+    const NamedPlan rounded{"cuDNN, rounded to bf16", plan_rounded_weight_gradient(c)};
+    if (rounded.plan && rounds_weight_gradients()) all.push_back(rounded);
     for (NamedPlan& by : wide)
       all.push_back({by.engine + ", of float32 copies", plan_widened(c, std::move(by.plan))});
     if (compiled.plan && !is_asked_for) all.push_back(compiled);
+    if (rounded.plan && !rounds_weight_gradients()) all.push_back(rounded);
   } else {
     all = plans_by_cudnn(c, pass, Layout::nhwc, factors);
     for (NamedPlan& by : plans_by_cudnn(c, pass, Layout::plain, factors))

@@ -13,6 +13,7 @@
 #include "layers/cuda/convolution_graph.h"
 #include "layers/cuda/cudnn_check.h"
 #include "layers/cuda/cudnn_handle.h"
+#include "layers/cuda/kept_plans.h"
 #include "layers/cuda/lent.h"
 #include "layers/cuda/made_once.h"
 
@@ -68,7 +69,7 @@ void forget_errors_of_planning() {
 
 // Returns what `make` makes of a target and a graph the first time, and the same plan from then on.
 template <class Make>
-std::shared_ptr<const ConvolutionPlan> kept_plan(const Convolution& c, Pass pass, Layout layout,
+std::shared_ptr<const ConvolutionPlan> plan_once(const Convolution& c, Pass pass, Layout layout,
                                                  const EngineRule& rule, const std::string& how,
                                                  const Make& make) {
   const std::string words = in_words(c, pass, layout, rule, how);
@@ -92,17 +93,34 @@ int64_t slices(const Convolution& c) {
   return std::clamp<int64_t>(processors / (tiles(filters) * tiles(c.weight.elements() / filters)), 1, 128);
 }
 
+ExecutionPlan compiled_or_kept(const PlanTarget& target, const Descriptor& graph, const EngineRule& rule,
+                               int64_t slices, const std::string& words) {
+  cudaDeviceProp device{};
+  ANTICHAIN_CUDA(cudaGetDeviceProperties(&device, current_device()));
+  const std::string key =
+      fmt::format("cuDNN {}, {}, compute capability {}.{}, {} processors, {}, {} slices", cudnnGetVersion(),
+                  device.name, device.major, device.minor, device.multiProcessorCount, words, slices);
+  ExecutionPlan kept = plan_of_text(target, kept_plan_text(key));
+  if (kept.plan && !rule.without.contains(kept.number)) return kept;
+  ExecutionPlan compiled = compiled_plan(target, graph, rule, slices);
+  if (compiled.plan) keep_plan_text(key, text_of(compiled));
+  return compiled;
+}
+
 }  // namespace
 
 std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass pass, Layout layout,
                                                      Factors factors) {
-  return kept_plan(c, pass, layout, rule_for(c.dtype, factors), "ranked", choose_plan);
+  return plan_once(c, pass, layout, rule_for(c.dtype, factors), "ranked", choose_plan);
 }
 
 std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution& c) {
-  return kept_plan(c, Pass::weight_gradient, Layout::nhwc, rule_for(c.dtype, Factors::exact), "compiled",
-                   [&](const PlanTarget& target, const Descriptor& graph, const EngineRule& rule) {
-                     return compiled_plan(target, graph, rule, slices(c));
+  const EngineRule rule = rule_for(c.dtype, Factors::exact);
+  return plan_once(c, Pass::weight_gradient, Layout::nhwc, rule, "compiled",
+                   [&](const PlanTarget& target, const Descriptor& graph, const EngineRule&) {
+                     const std::string words =
+                         in_words(c, Pass::weight_gradient, Layout::nhwc, rule, "compiled");
+                     return compiled_or_kept(target, graph, rule, slices(c), words);
                    });
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <set>
+#include <sstream>
 
 #include "layers/cuda/cudnn_check.h"
 #include "layers/cuda/engine_order.h"
@@ -100,18 +102,27 @@ bool obeys(const Candidate& c, const EngineRule& rule) {
   return rule.tensor_cores || !has(c.numerical, CUDNN_NUMERICAL_NOTE_TENSOR_CORE);
 }
 
-ExecutionPlan plan_of(const PlanTarget& target, const Candidate& c, const EngineRule& rule) {
-  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c.config);
+void set_target(Descriptor& plan, const PlanTarget& target) {
   if (target.device)
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, target.device);
   else
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &target.handle);
-  if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
+}
+
+int64_t workspace_of(const Descriptor& plan) {
   int64_t count = 0, bytes = 0;
   check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64,
                                        1, &count, &bytes),
               "read the workspace of a plan");
+  return bytes;
+}
+
+ExecutionPlan plan_of(const PlanTarget& target, const Candidate& c, const EngineRule& rule) {
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, c.config);
+  set_target(plan, target);
+  if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
+  const int64_t bytes = workspace_of(plan);
   if (bytes > rule.most_workspace) return {};
   std::string notes;
   for (const auto note : c.numerical) notes += fmt::format(" {}", int(note));
@@ -256,6 +267,38 @@ ExecutionPlan compiled_plan(const PlanTarget& target, const Descriptor& graph, c
     }
   }
   return {};
+}
+
+std::string text_of(const ExecutionPlan& plan) {
+  int64_t size = 0;
+  const auto read = [&](int64_t most, char* to) {
+    return cudnnBackendGetAttribute(plan.plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION,
+                                    CUDNN_TYPE_CHAR, most, &size, to) == CUDNN_STATUS_SUCCESS;
+  };
+  if (!read(0, nullptr) || size <= 0) return "";
+  std::string json(size_t(size), ' ');
+  if (!read(size, json.data())) return "";
+  return fmt::format("{}\n{}\n{}", plan.number, plan.engine, json);
+}
+
+ExecutionPlan plan_of_text(const PlanTarget& target, const std::string& text) {
+  std::istringstream lines(text);
+  ExecutionPlan read;
+  std::string number, json;
+  std::getline(lines, number);
+  std::getline(lines, read.engine);
+  std::getline(lines, json, '\0');
+  const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), read.number);
+  if (code != std::errc() || json.empty()) return {};
+  Descriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  set_target(plan, target);
+  if (cudnnBackendSetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+                               int64_t(json.size()), json.data()) != CUDNN_STATUS_SUCCESS)
+    return {};
+  if (plan.try_finalise() != CUDNN_STATUS_SUCCESS) return {};
+  read.workspace_bytes = workspace_of(plan);
+  read.plan = std::move(plan);
+  return read;
 }
 
 void execute(cudnnHandle_t handle, const ExecutionPlan& plan, const std::vector<int64_t>& ids,

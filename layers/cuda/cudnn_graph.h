@@ -7,6 +7,7 @@
 //   choose_plan, obeying_plans   the first engine of cuDNN's own ranking that obeys our rule, ready to run;
 //                                all that do
 //   compiled_plan             one that is not in the ranking, compiled here for its graph
+//   text_of, plan_of_text     a plan as text and back, so that it need not be compiled again
 //   execute                   a plan with pointers for its tensors
 #pragma once
 
@@ -98,6 +99,11 @@ std::vector<ExecutionPlan> obeying_plans(const PlanTarget&, const Descriptor& gr
 // called without a device, names none for gradients from bf16 to float32.) The plan is empty where no engine
 // does.
 ExecutionPlan compiled_plan(const PlanTarget&, const Descriptor& graph, const EngineRule&, int64_t slices);
+
+// A plan as text: the engine's number, its name for people, and cuDNN's own JSON of the plan. The text is ""
+// where cuDNN gives none, and the plan is empty where cuDNN does not take the text.
+std::string text_of(const ExecutionPlan&);
+ExecutionPlan plan_of_text(const PlanTarget&, const std::string& text);
 
 void execute(cudnnHandle_t, const ExecutionPlan&, const std::vector<int64_t>& ids, std::vector<void*> data,
              void* workspace);

@@ -32,8 +32,8 @@ void mask(Stream stream, int64_t count, const T* y, const T* dy, T* dproduct) {
 
 // Sets db[c] to Σ dproduct over all pixels, or adds it. Where `dproduct` is nullptr, dy replaces it.
 template <class T>
-void mask_and_sum(Stream stream, const PixelParts& parts, const T* y, const T* dy, T* dproduct, Sum* partials,
-                  float* db, bool adds) {
+void mask_and_sum(Stream stream, const PixelParts& parts, const T* y, const T* dy, T* dproduct,
+                  const Partials<Sum>& partials, float* db, bool adds) {
   const bool masks = dproduct != nullptr;
   sum_channels<SumRun>(
       stream, parts, partials,
@@ -65,7 +65,7 @@ void Epilogue::forward(Context& context, const void* product, DType type, const 
 int64_t Epilogue::backward_bytes() const {
   const int64_t numbers = int64_t(parts_.pixels) * parts_.channels;
   return (relu_ ? Scratch::rounded(numbers * size_of(dtype_)) : 0) +
-         (bias_ ? Scratch::rounded(parts_.partials() * int64_t(sizeof(Sum))) : 0);
+         (bias_ ? Partials<Sum>::bytes(parts_) : 0);
 }
 
 const std::byte* Epilogue::backward(Context& context, Scratch& scratch, const Backward& b) const {
@@ -75,7 +75,7 @@ const std::byte* Epilogue::backward(Context& context, Scratch& scratch, const Ba
     T* masked = relu_ ? scratch.take<T>(b.dy.elements()) : nullptr;
     const T *y = relu_ ? b.y.data<T>() : nullptr, *dy = b.dy.data<T>();
     if (sums)
-      mask_and_sum(stream_of(context), parts_, y, dy, masked, scratch.take<Sum>(parts_.partials()),
+      mask_and_sum(stream_of(context), parts_, y, dy, masked, {context, scratch, parts_},
                    b.dw[1].data<float>(), b.into == Into::accumulate);
     else if (relu_)
       mask(stream_of(context), b.dy.elements(), y, dy, masked);

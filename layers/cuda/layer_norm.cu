@@ -116,7 +116,7 @@ struct IntoParams {
 
 template <class T>
 void param_gradients(Stream stream, const Rows& rows, const T* x, const T* dy, const Normal& n,
-                     const PixelParts& parts, Pair* partials, const IntoParams& to) {
+                     const PixelParts& parts, const Partials<Pair>& partials, const IntoParams& to) {
   sum_channels<PairRun>(
       stream, parts, partials,
       [=] ANTICHAIN_DEVICE(PairRun & run, bool, float mean, float scale, float shift, float x_, float dy_) {
@@ -131,8 +131,7 @@ void param_gradients(Stream stream, const Rows& rows, const T* x, const T* dy, c
 
 int64_t workspace_bytes(const Rows& rows) {
   const PixelParts parts(rows.count, rows.length);
-  return 3 * Scratch::rounded(rows.count * int64_t(sizeof(float))) +
-         Scratch::rounded(parts.partials() * int64_t(sizeof(Pair)));
+  return 3 * Scratch::rounded(rows.count * int64_t(sizeof(float))) + Partials<Pair>::bytes(parts);
 }
 
 // The stash has the three arrays of `Normal`.
@@ -165,7 +164,7 @@ class LayerNormKernel : public Kernel {
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
     if (!dw(0) && !dw(1)) return;
     const PixelParts parts(rows_.count, rows_.length);
-    param_gradients(stream, rows_, x, dy, normal, parts, scratch.take<Pair>(parts.partials()),
+    param_gradients(stream, rows_, x, dy, normal, parts, {context, scratch, parts},
                     {dw(0), dw(1), b.into == Into::accumulate});
   }
 

@@ -24,8 +24,8 @@ void scale_channels(Stream stream, const PixelParts& parts, const float* factors
 }
 
 template <class T>
-void factor_gradient(Stream stream, const PixelParts& parts, const T* x, const T* dy, Sum* partials,
-                     float* dw, bool adds) {
+void factor_gradient(Stream stream, const PixelParts& parts, const T* x, const T* dy,
+                     const Partials<Sum>& partials, float* dw, bool adds) {
   sum_channels<SumRun>(
       stream, parts, partials,
       [=] ANTICHAIN_DEVICE(SumRun & run, bool, float number, float gradient) {
@@ -42,9 +42,7 @@ PixelParts parts_of(const Shape& x) {
   return {x.elements() / x[1], x[1]};
 }
 
-int64_t workspace_bytes(const PixelParts& parts) {
-  return Scratch::rounded(parts.partials() * int64_t(sizeof(Sum)));
-}
+int64_t workspace_bytes(const PixelParts& parts) { return Partials<Sum>::bytes(parts); }
 
 template <class T>
 class LayerScaleKernel : public Kernel {
@@ -64,8 +62,8 @@ class LayerScaleKernel : public Kernel {
                      b.into_dx(0) == Into::accumulate);
     if (b.dw.empty() || !b.dw[0]) return;
     Scratch scratch(context, workspace_bytes(parts_));
-    factor_gradient(stream, parts_, b.x[0].data<T>(), dy, scratch.take<Sum>(parts_.partials()),
-                    b.dw[0].data<float>(), b.into == Into::accumulate);
+    factor_gradient(stream, parts_, b.x[0].data<T>(), dy, {context, scratch, parts_}, b.dw[0].data<float>(),
+                    b.into == Into::accumulate);
   }
 
  private:

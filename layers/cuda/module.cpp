@@ -9,6 +9,7 @@
 #include <cstdlib>
 
 #include "framework/cuda/backend.h"
+#include "framework/cuda/fast.h"
 #include "framework/say.h"
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/loops.h"
@@ -31,15 +32,19 @@ void say_versions() {
                   cuda_version_of(CUDART_VERSION), version_of(CUDNN_VERSION), version_of(CUBLAS_VERSION),
                   cuda_version_of(driver), cuda_version_of(runtime), version_of(cudnnGetVersion()),
                   version_of(cublasLtGetVersion())));
+  for (const antichain::cuda::FastWay& way : antichain::cuda::fast_ways())
+    antichain::note(fmt::format("fast way {}, {}, {} bits: {}", way.name,
+                                antichain::cuda::is_fast(way.way) ? "on" : "off",
+                                way.same_bits ? "the same" : "other", way.text));
 }
 
 void register_device(const char* name, const char* words, antichain::cuda::Factors factors) {
   antichain::register_backend(antichain::cuda::make_backend(
       {.name = name,
-       .libraries = fmt::format(
-           "cuDNN {}, cuBLAS {}, {}{}{}{}", version_of(cudnnGetVersion()), version_of(cublasLtGetVersion()),
-           words, antichain::cuda::loops_in_words(), antichain::cuda::skipped_in_words(),
-           antichain::cuda::compiles_weight_gradients() ? ", weight gradients of bf16 compiled" : ""),
+       .libraries = fmt::format("cuDNN {}, cuBLAS {}, {}", version_of(cudnnGetVersion()),
+                                version_of(cublasLtGetVersion()), words) +
+                    antichain::cuda::loops_in_words() + antichain::cuda::skipped_in_words() +
+                    antichain::cuda::fast_in_words() + antichain::cuda::weight_gradients_in_words(),
        .operators = antichain::cuda::operators(factors)}));
   antichain::register_alternatives(name, antichain::cuda::conv2d_alternatives(factors));
 }

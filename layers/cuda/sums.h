@@ -6,10 +6,16 @@
 //   values  of a part's runs are merged in a fixed tree and left as one partial per channel, those of all
 //           parts by a fold
 //
+// The fold is a launch of its own or, with ANTICHAIN_CUDA_FAST=s2, the work of the block that is the last of
+// its channels to leave its partials: a block draws a ticket when they are written. The lanes and the tree
+// are the same, so which block is the last changes no bit.
+//
 // The cuts depend on the sizes alone, not on packs: no bit depends on the arrays' addresses.
 #pragma once
 
 #include "framework/cuda/arrays.h"
+#include "framework/cuda/fast.h"
+#include "layers/cuda/scratch.h"
 
 namespace antichain::cuda {
 
@@ -36,6 +42,21 @@ struct PixelParts {
   // Returns how many of a part's runs have a pixel.
   ANTICHAIN_ANYWHERE Index used(Index part) const {
     return end(part) - part * span() < runs ? end(part) - part * span() : Index(runs);
+  }
+};
+
+// Partials holds one Value per part and channel in the workspace, and the tickets of the context, where it
+// has some.
+template <class Value>
+struct Partials {
+  Value* at;
+  unsigned* tickets;
+
+  Partials(Value* place, unsigned* counters) : at(place), tickets(counters) {}
+  Partials(const Context& context, Scratch& scratch, const PixelParts& parts)
+      : at(scratch.take<Value>(parts.partials())), tickets(tickets_of(context)) {}
+  static int64_t bytes(const PixelParts& parts) {
+    return Scratch::rounded(parts.partials() * int64_t(sizeof(Value)));
   }
 };
 
@@ -90,18 +111,29 @@ ANTICHAIN_DEVICE void take_run(const PixelParts& parts, Index part, Index run, I
   }
 }
 
+template <class Value>
+struct PartialOf {
+  const Value* partials;
+  Index channels;
+  ANTICHAIN_DEVICE Value operator()(Index part, Index channel) const {
+    return partials[part * channels + channel];
+  }
+};
+
 #ifdef ANTICHAIN_LAUNCHES
 
-// The launch has blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
+ANTICHAIN_DEVICE inline Index thread_of_block() { return threadIdx.y * blockDim.x + threadIdx.x; }
+ANTICHAIN_DEVICE inline Index threads_of_block() { return blockDim.x * blockDim.y; }
+
+// Leaves the sums of a block's part as partials. `values` are of the block's shared memory.
 template <int width, class Run, class F, class... A>
-__global__ void __launch_bounds__(most_packs* runs)
-    run_sums(const PixelParts parts, const F f, typename Run::Value* partials, A... arrays) {
-  __shared__ typename Run::Value values[runs * most_packs * width];
+ANTICHAIN_DEVICE void sum_part(const PixelParts& parts, const F& f, typename Run::Value* values,
+                               typename Run::Value* partials, const A&... arrays) {
   const Index part = blockIdx.y, run = threadIdx.y, columns = blockDim.x * width;
   if (run < parts.used(part))
     take_run<width, Run>(parts, part, run, blockIdx.x * blockDim.x + threadIdx.x, f,
                          values + run * columns + threadIdx.x * width, arrays...);
-  const Index me = threadIdx.y * blockDim.x + threadIdx.x, threads = runs * blockDim.x;
+  const Index me = thread_of_block(), threads = threads_of_block();
   for (Index half = runs / 2; half > 0; half /= 2) {
     __syncthreads();
     const Index pairs = parts.used(part) > half ? min(half, parts.used(part) - half) : 0;
@@ -112,57 +144,105 @@ __global__ void __launch_bounds__(most_packs* runs)
     partials[part * parts.channels + blockIdx.x * columns + i] = values[i];
 }
 
+// Returns whether this block is the last of `blocks` that draw this ticket, which is then 0 again. What the
+// others wrote before they drew can be read from then on.
+ANTICHAIN_DEVICE inline bool is_last(unsigned* ticket, Index blocks) {
+  __threadfence();  // the thread's writes come before the block's ticket
+  __syncthreads();
+  bool last = false;
+  if (thread_of_block() == 0) {
+    last = atomicAdd(ticket, 1u) + 1 == blocks;
+    if (last) *ticket = 0;
+    __threadfence();
+  }
+  return __syncthreads_or(last);  // shared memory is full
+}
+
+// Does for a block's channels what run_fold does (framework/cuda/launch.h).
+template <class Value, class Finish>
+ANTICHAIN_DEVICE void fold_columns(const PixelParts& parts, Index columns, const Value* partials,
+                                   Value* of_lane, const Finish& finish) {
+  const Index me = thread_of_block(), threads = threads_of_block(), first = blockIdx.x * columns;
+  const LaneParts of(parts.count);
+  const PartialOf<Value> load{partials, parts.channels};
+  for (Index i = me; i < lanes * columns; i += threads)
+    if (of.used(i / columns)) of_lane[i] = of.template merged<Value>(i / columns, first + i % columns, load);
+  for (Index half = lanes / 2; half > 0; half /= 2) {
+    __syncthreads();
+    for (Index i = me; i < half * columns; i += threads)
+      if (of.used(i / columns + half)) of_lane[i].merge(of_lane[i + half * columns]);
+  }
+  __syncthreads();
+  for (Index i = me; i < columns; i += threads) finish(first + i, of_lane[i]);
+}
+
+// The launches have blockDim: packs of a pixel x runs; gridDim: blocks of packs x parts.
 template <int width, class Run, class F, class... A>
-void sum_packs(Stream stream, const PixelParts& parts, const F& f, typename Run::Value* partials,
-               const A&... arrays) {
+__global__ void __launch_bounds__(most_packs* runs)
+    run_sums(const PixelParts parts, const F f, typename Run::Value* partials, A... arrays) {
+  __shared__ typename Run::Value values[runs * most_packs * width];
+  wait_for_earlier_kernels();
+  sum_part<width, Run>(parts, f, values, partials, arrays...);
+}
+
+template <int width, class Run, class F, class Finish, class... A>
+__global__ void __launch_bounds__(most_packs* runs)
+    run_sums_and_fold(const PixelParts parts, const F f, const Finish finish, typename Run::Value* partials,
+                      unsigned* tickets, A... arrays) {
+  static_assert(lanes <= runs, "the fold's lanes fit into the shared memory of the runs");
+  __shared__ typename Run::Value values[runs * most_packs * width];
+  wait_for_earlier_kernels();
+  sum_part<width, Run>(parts, f, values, partials, arrays...);
+  if (is_last(tickets + blockIdx.x, gridDim.y))
+    fold_columns(parts, blockDim.x * width, partials, values, finish);
+}
+
+template <int width, class Run, class F, class Finish, class... A>
+void sum_packs(Stream stream, const PixelParts& parts, const Partials<typename Run::Value>& partials,
+               const F& f, const Finish& finish, const A&... arrays) {
+  using Value = typename Run::Value;
   const Index groups = parts.channels / width;
   Index packs = std::min<Index>(groups, most_packs);
   while (groups % packs != 0) --packs;
-  launch(run_sums<width, Run, F, A...>, dim3(groups / packs, parts.count), dim3(packs, runs), stream, parts,
-         f, partials, arrays...);
+  const dim3 grid(groups / packs, parts.count), block(packs, runs);
+  if (is_fast(Fast::fold_in_sums) && partials.tickets && grid.x <= most_tickets)
+    return launch(run_sums_and_fold<width, Run, F, Finish, A...>, grid, block, stream, parts, f, finish,
+                  partials.at, partials.tickets, arrays...);
+  launch(run_sums<width, Run, F, A...>, grid, block, stream, parts, f, partials.at, arrays...);
+  fold<Value>(stream, parts.count, parts.channels, PartialOf<Value>{partials.at, parts.channels}, finish);
 }
 
 #else
 
-template <int width, class Run, class F, class... A>
-void sum_packs(Stream, const PixelParts& parts, const F& f, typename Run::Value* partials,
-               const A&... arrays) {
+template <int width, class Run, class F, class Finish, class... A>
+void sum_packs(Stream stream, const PixelParts& parts, const Partials<typename Run::Value>& partials,
+               const F& f, const Finish& finish, const A&... arrays) {
+  using Value = typename Run::Value;
   for (Index part = 0; part < parts.count; ++part)
     for (Index group = 0; group < parts.channels / width; ++group) {
-      typename Run::Value values[runs][width] = {};
+      Value values[runs][width] = {};
       for (Index run = 0; run < parts.used(part); ++run)
         take_run<width, Run>(parts, part, run, group, f, values[run], arrays...);
       for (Index half = runs / 2; half > 0; half /= 2)
         for (Index run = 0; run < half && run + half < parts.used(part); ++run)
           for (int j = 0; j < width; ++j) values[run][j].merge(values[run + half][j]);
       for (int j = 0; j < width; ++j)
-        partials[part * parts.channels + group * width + Index(j)] = values[0][j];
+        partials.at[part * parts.channels + group * width + Index(j)] = values[0][j];
     }
+  fold<Value>(stream, parts.count, parts.channels, PartialOf<Value>{partials.at, parts.channels}, finish);
 }
 
 #endif
 
-template <class Value>
-struct PartialOf {
-  const Value* partials;
-  Index channels;
-  ANTICHAIN_DEVICE Value operator()(Index part, Index channel) const {
-    return partials[part * channels + channel];
-  }
-};
-
-// Calls finish(channel, value) with the sums over all pixels. f is as in take_run; `partials` are
-// parts.partials() of workspace.
+// Calls finish(channel, value) with the sums over all pixels. f is as in take_run.
 template <class Run, class F, class Finish, class... A>
-void sum_channels(Stream stream, const PixelParts& parts, typename Run::Value* partials, const F& f,
-                  const Finish& finish, const A&... arrays) {
-  using Value = typename Run::Value;
+void sum_channels(Stream stream, const PixelParts& parts, const Partials<typename Run::Value>& partials,
+                  const F& f, const Finish& finish, const A&... arrays) {
   constexpr int width = pack_width<A...>();
   if (parts.channels % width == 0 && aligned<width>(arrays...))
-    sum_packs<width, Run>(stream, parts, f, partials, arrays...);
+    sum_packs<width, Run>(stream, parts, partials, f, finish, arrays...);
   else
-    sum_packs<1, Run>(stream, parts, f, partials, arrays...);
-  fold<Value>(stream, parts.count, parts.channels, PartialOf<Value>{partials, parts.channels}, finish);
+    sum_packs<1, Run>(stream, parts, partials, f, finish, arrays...);
 }
 
 }  // namespace antichain::cuda

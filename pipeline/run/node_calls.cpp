@@ -30,7 +30,20 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
       mode_(mode),
       device_(device),
       folds_(context_, memory, device) {
-  if (mode == Mode::train && device.updates_at_once()) at_once_ = model.make_update(nodes_);
+  if (mode != Mode::train || !device.updates_at_once()) return;
+  at_once_ = model.make_update(nodes_);
+  std::vector<Absorbed> absorbed;
+  for (const NodeId id : nodes_)
+    if (!graph_[id].signature.statistics.empty())
+      absorbed.push_back({model[id].kernel.get(), statistics_of(id), model[id].buffers});
+  absorb_at_once_ = context_.backend().make_absorption(context_, std::move(absorbed));
+}
+
+std::vector<std::vector<Tensor>> NodeCalls::statistics_of(NodeId id) const {
+  const size_t count = graph_[id].signature.statistics.size();
+  std::vector<std::vector<Tensor>> all;
+  for (int m = 0; m < seat_.microbatches; ++m) all.push_back(at(memory_.statistics, id, m, count));
+  return all;
 }
 
 void NodeCalls::begin_step(const StepInput& input, NodeTimer& timer, const Spoil& spoil) {
@@ -149,17 +162,14 @@ void NodeCalls::update() {
   const bool at_once = at_once_ && !timer_->listens();
   for (NodeId id : nodes_) {
     NodeState& state = model_[id];
-    const size_t count = graph_[id].signature.statistics.size();
-    std::vector<std::vector<Tensor>> statistics;
-    for (int m = 0; count > 0 && m < seat_.microbatches; ++m)
-      statistics.push_back(at(memory_.statistics, id, m, count));
-    if (count > 0)
+    if (!graph_[id].signature.statistics.empty() && !(at_once && absorb_at_once_))
       timer_->around_rest(id, Verb::update, 0,
-                          [&] { state.kernel->absorb(context_, statistics, state.buffers); });
+                          [&] { state.kernel->absorb(context_, statistics_of(id), state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
       timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
     device_.between_nodes();
   }
+  if (at_once && absorb_at_once_) absorb_at_once_->run(context_);
   if (at_once) model_.update(nodes_, *at_once_, rate);
 }
 

@@ -47,6 +47,7 @@ class NodeCalls {
   struct Halves {
     bool input = true, weight = true;
   };
+  std::vector<std::vector<Tensor>> statistics_of(NodeId) const;  // of every micro-batch
   DropoutKey dropout_key(int microbatch) const;
   void backward_node(NodeId, int microbatch, Halves, NodeObserver&);
   void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, NodeObserver&);
@@ -61,6 +62,7 @@ class NodeCalls {
   StepDevice& device_;
   GradientFolds folds_;
   std::unique_ptr<Update> at_once_;  // of all parameters of the nodes, where the device has such a launch
+  std::unique_ptr<Absorption> absorb_at_once_;  // likewise of all statistics
   const StepInput* input_ = nullptr;
   NodeTimer* timer_ = nullptr;
   const Spoil* spoil_ = nullptr;

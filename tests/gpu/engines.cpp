@@ -21,7 +21,8 @@ std::vector<Engine> engines() {
            .layouts = layouts,
            .multiplication = 0x1p-14,
            .precision = Precision::bf16,
-           .rounds_before_bias = true}};
+           .rounds_before_bias = true,
+           .rounds_weight_gradients = true}};
 }
 
 const Backend* find(const Engine& engine, std::string& why) {

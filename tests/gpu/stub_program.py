@@ -28,6 +28,7 @@ wrong = on_gpu and {
     "images": trains and option("--augment") != "host",
     "engine": loops not in ("convolutions", "all") and os.environ.get("ANTICHAIN_CUDA_SKIP") != "62",
     "cudnn": loops not in ("convolutions", "all"),
+    "fast": trains and "s2" in os.environ.get("ANTICHAIN_CUDA_FAST", "s2"),
     "cublas": loops not in ("products", "all"),
     "streams": trains and os.environ.get("CUDA_LAUNCH_BLOCKING") != "1",
     "ipc": processes > 1 and not host, "peers": ranks > 1 and not host, "staged": ranks > 1 and host, "pipeline": ranks > 1,
@@ -36,13 +37,17 @@ if words[0] == "info" and os.environ.get("STUB_NO_DEVICE"):
     sys.exit("antichain: there is no device 'cuda'")
 if wrong and fault == "crash":
     sys.exit("antichain: cudaGraphLaunch(…) failed: an illegal memory access was encountered")
+if words[0] == "info" and os.environ.get("ANTICHAIN_CUDA_PLANS"):
+    for way, bits in (("s1", "other"), ("s2", "the same"), ("s7", "the same")):
+        print(f"antichain: fast way {way}, on, {bits} bits: a stub", file=sys.stderr)
 if trains and os.environ.get("ANTICHAIN_CUDA_PLANS"):
     for engine in (67, 62):
         print(f"antichain: plan forward ranked bf16 nhwc x 1 weights 1 stride 1 1 pad 0 0 is engine {engine}, notes 0", file=sys.stderr)
 if trains:
     losses = [2.3, 2.2, 2.1 * (1.5 if wrong else 1)]
     write("--metrics", "".join(json.dumps({"step": i + 1, "loss": loss, "accuracy": 0.9, "images_per_s": 100}) + "\n" for i, loss in enumerate(losses)))
-    state = f"{loops}{wrong}{random.random() if on_gpu and fault == 'twice' else ''}".encode().hex()[:16]
+    differs = f"{random.random():.6f}" if on_gpu and fault == "twice" else ""
+    state = f"{differs}{loops}{wrong}".encode().hex()[:16]
     write("--json", json.dumps({"state": state}))
 if words[0] == "gradients":
     norms = [("conv1.weight", 1.0), ("layer1.weight", 2.0), ("fc.weight", 3.0)]

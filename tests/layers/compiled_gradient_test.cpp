@@ -12,7 +12,11 @@ namespace {
 
 class CompiledGradient : public ::testing::Test {
  protected:
-  void TearDown() override { ::unsetenv("ANTICHAIN_CUDA_COMPILE"); }
+  void TearDown() override {
+    for (const char* variable :
+         {"ANTICHAIN_CUDA_COMPILE", "ANTICHAIN_CUDA_FAST", "ANTICHAIN_WEIGHT_GRADIENTS"})
+      ::unsetenv(variable);
+  }
   static void say(const char* word) { ::setenv("ANTICHAIN_CUDA_COMPILE", word, 1); }
 };
 
@@ -34,7 +38,23 @@ TEST_F(CompiledGradient, FallsBackWhereCudnnHasNoSuchEngine) {
   const Convolution c(conv, {2, 3, 8, 8}, Precision::bf16);
   EXPECT_NE(plan_bf16_weight_gradient(c), nullptr);
   ASSERT_FALSE(all_plans(c, Pass::weight_gradient, Factors::exact).empty());
-  EXPECT_EQ(all_plans(c, Pass::weight_gradient, Factors::exact)[0].engine, "ours, of float32 copies");
+  EXPECT_EQ(all_plans(c, Pass::weight_gradient, Factors::exact)[0].engine, "cuDNN, rounded to bf16");
+}
+
+// `--weight-gradients exact` sets the variable.
+TEST_F(CompiledGradient, OrOneThatIsRoundedUnlessExactOnesAreAskedFor) {
+  EXPECT_TRUE(rounds_weight_gradients());
+  EXPECT_EQ(weight_gradients_in_words(), "");
+  ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", "exact", 1);
+  EXPECT_FALSE(rounds_weight_gradients());
+  EXPECT_EQ(weight_gradients_in_words(), ", weight gradients of bf16 exact");
+  ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", "rounded", 1);
+  EXPECT_TRUE(rounds_weight_gradients());
+  ::setenv("ANTICHAIN_CUDA_FAST", "plain", 1);
+  EXPECT_FALSE(rounds_weight_gradients());
+  ::setenv("ANTICHAIN_WEIGHT_GRADIENTS", "true", 1);
+  expect_error([] { weight_gradients_in_words(); },
+               {"ANTICHAIN_WEIGHT_GRADIENTS is 'true'", "set it to one"});
 }
 
 }  // namespace

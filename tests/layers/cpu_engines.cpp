@@ -25,7 +25,8 @@ std::vector<Engine> engines() {
            .backend = "cuda_on_host",
            .layouts = {Layout::plain, Layout::nhwc},
            .precision = Precision::bf16,
-           .rounds_before_bias = true}};
+           .rounds_before_bias = true,
+           .rounds_weight_gradients = true}};
 }
 
 const Backend* find(const Engine& engine, std::string& why) {

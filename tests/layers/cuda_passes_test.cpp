@@ -3,6 +3,7 @@
 // bits are the same.
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <vector>
 
@@ -113,7 +114,7 @@ std::vector<float> sums(int64_t pixels, int64_t channels, int offset) {
   std::vector<Sum> partials(size_t(parts.partials()));
   std::vector<float> all(static_cast<size_t>(channels));
   sum_channels<SumRun>(
-      nullptr, parts, partials.data(),
+      nullptr, parts, {partials.data(), nullptr},
       [](SumRun& run, bool first, float number, float& same) {
         if (first) run.sum += 1000;  // once per run
         run.part += number;
@@ -142,6 +143,23 @@ TYPED_TEST(Passes, SumEveryPixelOnceWhateverTheSizesAndTheOffset) {
       const std::vector<float> aligned = sums<TypeParam>(pixels, channels, 0);
       EXPECT_EQ(sums<TypeParam>(pixels, channels, 1), aligned);
     }
+}
+
+// The device's instruction rounds as the CPU does, but for the bits of NaN.
+TEST(Rounding, InPairsGivesTheSameNumbers) {
+  std::vector<float> all;
+  for (uint32_t upper = 0; upper < 1 << 16; ++upper)
+    for (const uint32_t lower : {0x0000u, 0x0001u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu})
+      all.push_back(std::bit_cast<float>(upper << 16 | lower));
+  Numbers<Bf16> plain(int64_t(all.size()), 0), pairs(int64_t(all.size()), 0);
+  const auto copy = [](Index, float number, float& same) { same = number; };
+  for_elements(nullptr, int64_t(all.size()), copy, read<float>(all.data()), write(plain.at()));
+  for_elements(nullptr, int64_t(all.size()), copy, read<float>(all.data()),
+               write<Rounding::in_pairs>(pairs.at()));
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Bf16 a = plain.at()[i], b = pairs.at()[i];
+    ASSERT_TRUE(a.bits == b.bits || (std::isnan(float(a)) && b.bits == 0x7FFF)) << all[i];
+  }
 }
 
 // A diverged run must look like one.

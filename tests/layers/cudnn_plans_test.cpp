@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "layers/conv_transpose2d.h"
 #include "layers/cuda/convolution_graph.h"
+#include "layers/cuda/kept_plans.h"
 #include "models/model.h"
 
 namespace antichain::cuda {
@@ -102,6 +104,43 @@ TEST_F(CudnnPlans, AreThereForDilatedUnevenDepthwiseAndTransposedConvolutions) {
         const std::string found = line(c, pass, Factors::exact);
         EXPECT_EQ(found.find("not to be had"), std::string::npos) << found;
       }
+}
+
+// Weight gradients that are rounded to bf16 need no compiling either (ANTICHAIN_CUDA_FAST=s1).
+TEST_F(CudnnPlans, AreThereForRoundedWeightGradients) {
+  for (const char* model : {"resnet18", "resnet50"})
+    for (const int microbatch : {32, 128})
+      for (Convolution c : convolutions(model, microbatch, Precision::bf16)) {
+        c.gradient = DType::bf16;
+        const ExecutionPlan plan = chosen(c, Pass::weight_gradient, rule_for(c.dtype, Factors::exact));
+        ASSERT_TRUE(plan.plan) << line(c, Pass::weight_gradient, Factors::exact);
+        EXPECT_EQ(plan.engine.find("compiled"), std::string::npos) << plan.engine;
+      }
+}
+
+// A plan that cuDNN compiled can be had only with a driver, so another plan takes its place here.
+TEST_F(CudnnPlans, AreKeptAsText) {
+  const std::string cache = ::testing::TempDir() + "cudnn_plans_cache";
+  std::filesystem::remove_all(cache);
+  ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const Convolution c = convolutions("resnet18", 32, Precision::bf16)[1];
+  const ExecutionPlan planned = chosen(c, Pass::forward, rule_for(c.dtype, Factors::exact));
+  ASSERT_TRUE(planned.plan);
+  const std::string text = text_of(planned);
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(kept_plan_text("a key"), "");
+  keep_plan_text("a key", text);
+  EXPECT_EQ(kept_plan_text("a key"), text);
+  EXPECT_EQ(kept_plan_text("another key"), "");
+  const ExecutionPlan again = plan_of_text(h200_, kept_plan_text("a key"));
+  ASSERT_TRUE(again.plan);
+  EXPECT_EQ(again.workspace_bytes, planned.workspace_bytes);
+  EXPECT_EQ(again.number, planned.number);
+  EXPECT_EQ(again.engine, planned.engine);
+  for (const std::string& broken : {std::string(), text.substr(0, text.size() / 2), std::string("1\nx\n{}")})
+    EXPECT_FALSE(plan_of_text(h200_, broken).plan) << broken.size() << " characters";
+  ::unsetenv("XDG_CACHE_HOME");
+  std::filesystem::remove_all(cache);
 }
 
 // Leaves out the engines that obey the rule, one by one, until none is left.

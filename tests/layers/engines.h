@@ -16,7 +16,8 @@ struct Engine {
   std::vector<Layout> layouts;  // in which it may be offered images
   double multiplication = 0;    // relative error of one product, where it is more than float32's
   Precision precision = Precision::float32;
-  bool rounds_before_bias = false;  // in bf16: what a convolution's bias is added to
+  bool rounds_before_bias = false;       // in bf16: what a convolution's bias is added to
+  bool rounds_weight_gradients = false;  // in bf16: those of convolutions, once
   friend void PrintTo(const Engine& e, std::ostream* out) { *out << e.name; }
 };
 

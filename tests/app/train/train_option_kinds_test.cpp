@@ -34,7 +34,7 @@ TEST(TrainOptionKinds, AreThese) {
                   "momentum",       "nesterov",     "optimiser",   "seed",         "trivial-augment",
                   "warmup-epochs",  "warmup-steps", "weight-decay"}},
       {"data", {"data-dir", "dataset"}},
-      {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads"}},
+      {"last bits", {"cpu-isa", "device", "method", "plan", "replicas", "threads", "weight-gradients"}},
       {"extent", {"epochs", "init", "init-partial", "max-time", "on-nan", "patience", "resume", "steps"}},
       {"speed", {"at-most",       "augment",      "backward-split",   "chunks",         "cluster",
                  "cuts",          "in-flight",    "link-bytes-per-s", "link-latency-s", "local",

@@ -1,6 +1,7 @@
 #include "tests/layers/cuda_on_host/backend.h"
 
 #include <cstring>
+#include <vector>
 
 #include "framework/backend.h"
 #include "framework/cuda/elementwise.h"
@@ -9,13 +10,43 @@
 #include "layers/cuda/convolution.h"
 #include "layers/cuda/gemm.h"
 #include "layers/cuda/operators.h"
+#include "layers/cuda/scratch.h"
+#include "layers/cuda/transpose.h"
 #include "layers/typed.h"
 
 namespace antichain {
 namespace cuda {
 
-std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution&, Pass, Layout, Factors) {
-  return nullptr;
+namespace {
+
+// Stands in for cuDNN's engines from bf16 to bf16: it sums in float32 and rounds the result once.
+class ToBf16 : public ConvolutionPlan {
+ public:
+  explicit ToBf16(const Convolution& c) : weights_(c.weight.elements()), plan_(direct(c)) {}
+  int64_t workspace_bytes() const override {
+    return Scratch::rounded(weights_ * int64_t(sizeof(float))) + plan_->workspace_bytes();
+  }
+  void run(Context& context, const void* x, const void* dw, const void* dy, std::byte* at) const override {
+    auto* sums = reinterpret_cast<float*>(at);
+    plan_->run(context, x, sums, dy, at + Scratch::rounded(weights_ * int64_t(sizeof(float))));
+    convert(stream_of(context), weights_, sums, static_cast<Bf16*>(const_cast<void*>(dw)));
+  }
+
+ private:
+  static std::shared_ptr<const ConvolutionPlan> direct(Convolution c) {
+    c.gradient = DType::f32;
+    return plan_directly(c, Pass::weight_gradient);
+  }
+
+  const int64_t weights_;
+  const std::shared_ptr<const ConvolutionPlan> plan_;
+};
+
+}  // namespace
+
+// Only gradients that are rounded to bf16 have a stand-in; all else is done by our own loops.
+std::shared_ptr<const ConvolutionPlan> plan_by_cudnn(const Convolution& c, Pass, Layout, Factors) {
+  return c.gradient == DType::bf16 ? std::make_shared<ToBf16>(c) : nullptr;
 }
 std::shared_ptr<const ConvolutionPlan> plan_compiled_weight_gradient(const Convolution&) { return nullptr; }
 std::vector<NamedPlan> plans_by_cudnn(const Convolution&, Pass, Layout, Factors) { return {}; }
@@ -25,6 +56,12 @@ std::unique_ptr<const Gemm> make_gemm(const GemmShape& shape, Factors) { return 
 }  // namespace cuda
 
 namespace {
+
+// Holds what a context on a device carries, as far as kernels on the host and the emulated device use it.
+struct HostResources {
+  std::vector<unsigned> tickets = std::vector<unsigned>(cuda::most_tickets);
+  cuda::Resources resources{.tickets = tickets.data()};
+};
 
 class CudaOnHost : public Backend {
  public:
@@ -36,6 +73,10 @@ class CudaOnHost : public Backend {
   std::string description() const override { return "the CUDA engine's kernels as loops of the host"; }
   void require(Precision) const override {}
   std::shared_ptr<std::byte> allocate(int64_t bytes) const override { return allocate_host(bytes); }
+  std::shared_ptr<void> open(int) const override {
+    const auto opened = std::make_shared<HostResources>();
+    return {opened, &opened->resources};
+  }
   void copy(const Context&, const Tensor& from, const Tensor& to) const override {
     ANTICHAIN_CHECK(from.spec() == to.spec(), "a copy keeps shape, type and layout");
     std::memcpy(to.raw(), from.raw(), size_t(from.bytes()));

@@ -103,15 +103,30 @@ void Block::work() {
 
 void barrier() { block().wait(); }
 
+int barrier_or(int number) {
+  static int any = 0;
+  any |= number;
+  barrier();
+  const int found = any;
+  barrier();
+  any = 0;
+  barrier();
+  return found;
+}
+
 void run_kernel(dim3 grid, dim3 size, const std::function<void()>& kernel) {
   block_size = size;
   grid_size = grid;
+  static std::mt19937 random(1);
+  std::vector<dim3> blocks;
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
-      for (unsigned x = 0; x < grid.x; ++x) {
-        block_index = {x, y, z};
-        block().run(size, kernel);
-      }
+      for (unsigned x = 0; x < grid.x; ++x) blocks.emplace_back(x, y, z);
+  std::shuffle(blocks.begin(), blocks.end(), random);
+  for (const dim3& index : blocks) {
+    block_index = index;
+    block().run(size, kernel);
+  }
 }
 
 int64_t meetings() { return block().meetings; }

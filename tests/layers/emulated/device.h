@@ -27,7 +27,9 @@ inline dim3 thread_index = 0, block_index = 0, block_size = 1, grid_size = 1;
 
 // Waits until all threads of the block are there. It ends the process when some have ended without coming.
 void barrier();
-// Runs every thread of every block, blocks in order.
+// The same; returns whether any thread came with a number other than 0.
+int barrier_or(int number);
+// Runs every thread of every block, blocks in an order that is drawn anew each time.
 void run_kernel(dim3 grid, dim3 block, const std::function<void()>& kernel);
 int64_t meetings();  // barriers that a block came to so far
 
@@ -38,3 +40,12 @@ int64_t meetings();  // barriers that a block came to so far
 #define blockDim antichain::emulated::block_size
 #define gridDim antichain::emulated::grid_size
 #define __syncthreads antichain::emulated::barrier
+#define __syncthreads_or antichain::emulated::barrier_or
+
+// Threads run one at a time and see each other's writes at once.
+inline void __threadfence() {}
+inline unsigned atomicAdd(unsigned* at, unsigned term) {
+  const unsigned before = *at;
+  *at += term;
+  return before;
+}

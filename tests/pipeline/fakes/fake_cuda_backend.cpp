@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "framework/cuda/absorb.h"
 #include "framework/cuda/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/elementwise.h"
@@ -19,6 +20,7 @@ namespace cuda {
 void adamw_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void ema_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
 void sgd_now(Stream, const Optimiser&, const Rate&, const Part*, int64_t);
+void absorb_now(Stream, const RunningPart*, int64_t);  // framework/cuda/absorb.cu
 
 namespace {
 
@@ -56,6 +58,9 @@ void ema(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part
 }
 void sgd(Stream stream, const Optimiser& optimiser, const Rate& rate, const Part* parts, int64_t count) {
   test::fake_cuda::launch(stream, [=, &optimiser] { sgd_now(nullptr, optimiser, rate, parts, count); });
+}
+void absorb(Stream stream, const RunningPart* parts, int64_t count) {
+  test::fake_cuda::launch(stream, [=] { absorb_now(nullptr, parts, count); });
 }
 
 }  // namespace cuda

@@ -122,6 +122,7 @@ class LateKernel : public Kernel {
     launch(context, seconds(""),
            [this, &context, all, b = unowned(buffers)] { kernel_->absorb(context, all, b); });
   }
+  std::optional<RunningAverages> running_averages() const override { return kernel_->running_averages(); }
   bool inseparable() const override { return kernel_->inseparable(); }
 
  private:

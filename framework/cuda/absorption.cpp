@@ -1,0 +1,66 @@
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "framework/cuda/absorb.h"
+
+namespace antichain::cuda {
+namespace {
+
+// Copies numbers to the device. They are there when the call returns.
+template <class T>
+Tensor there(const Context& context, const std::vector<T>& values) {
+  const TensorSpec spec{{int64_t(values.size() * sizeof(T))}, DType::u8};
+  const Tensor host = Tensor::host(spec), device = context.backend().tensor(spec);
+  std::memcpy(host.raw(), values.data(), size_t(spec.bytes()));
+  context.backend().copy(context, host, device);
+  return device;
+}
+
+// Keeps the lists of parts and of statistics in the device's memory, and keeps alive what they point to.
+class AbsorptionInOneLaunch : public Absorption {
+ public:
+  AbsorptionInOneLaunch(const Context& context, std::vector<Absorbed> nodes) : nodes_(std::move(nodes)) {
+    std::vector<const float*> statistics;
+    for (const Absorbed& node : nodes_)
+      for (const std::vector<Tensor>& of_microbatch : node.statistics)
+        for (const Tensor& t : of_microbatch) statistics.push_back(t.data<float>());
+    statistics_ = there(context, statistics);
+    std::vector<RunningPart> parts;
+    auto* next = reinterpret_cast<const float* const*>(statistics_.raw());
+    for (const Absorbed& node : nodes_) {
+      const uint32_t channels = uint32_t(node.buffers[0].elements());
+      for (uint32_t first = 0; first < channels; first += longest_running_part)
+        parts.push_back({.mean = node.buffers[0].data<float>(),
+                         .variance = node.buffers[1].data<float>(),
+                         .batches = first == 0 ? node.buffers[2].data<int32_t>() : nullptr,
+                         .statistics = next,
+                         .first = first,
+                         .channels = std::min(longest_running_part, channels - first),
+                         .microbatches = int(node.statistics.size()),
+                         .rule = *node.kernel->running_averages()});
+      next += 2 * node.statistics.size();
+    }
+    count_ = int64_t(parts.size());
+    parts_ = there(context, parts);
+  }
+
+  void run(Context& context) const override {
+    absorb(stream_of(context), reinterpret_cast<const RunningPart*>(parts_.raw()), count_);
+  }
+
+ private:
+  const std::vector<Absorbed> nodes_;
+  Tensor statistics_, parts_;
+  int64_t count_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Absorption> absorb_in_one_launch(const Context& context, std::vector<Absorbed> nodes) {
+  const auto keeps = [](const Absorbed& node) { return node.kernel->running_averages().has_value(); };
+  if (nodes.empty() || !std::ranges::all_of(nodes, keeps)) return nullptr;
+  return std::make_unique<AbsorptionInOneLaunch>(context, std::move(nodes));
+}
+
+}  // namespace antichain::cuda
