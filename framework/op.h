@@ -74,6 +74,7 @@ struct Lowering {
   bool keeps_x = false, keeps_y = false;     // whether backward re-reads the inputs, the output
   int kept_inputs = 1 << 30;                 // of keeps_x: only the first so many inputs
   bool adds_dx = false;                      // whether backward obeys Backward::dx_into
+  bool adds_dy = false;                      // whether backward takes a second term of dy (Backward::dy_term)
   int64_t workspace_bytes = 0;               // the scratch that one call needs
   int64_t code_bytes = 0;  // of host memory, for code that the engine generates for the node
 
@@ -106,6 +107,9 @@ enum class Into { overwrite, accumulate };
 struct Backward {
   std::span<const Tensor> x, params, prepared;
   Tensor y, dy;  // dy is empty for a loss node
+  // A second term of dy, of a lowering that adds_dy; may be empty. The kernel adds it to dy and rounds the sum
+  // for storage, as Backend::add would have, and may leave the sum in dy.
+  Tensor dy_term;
   std::span<const Tensor> stash, statistics;
   std::span<const Tensor> dx;       // overwritten, or as dx_into says; no two of them the same tensor
   std::span<const Tensor> dw;       // overwritten by a step's first micro-batch, then accumulated

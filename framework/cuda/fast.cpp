@@ -18,6 +18,7 @@ constexpr FastWay table[] = {
      false},
     {Fast::fold_in_sums, "s2", "the last block of a sum over pixels folds its parts", false},
     {Fast::special_passes, "s3", "batch norm's passes have code for each case, and round in pairs", true},
+    {Fast::residual_sums, "s4", "batch norm's backward adds the residual's gradient as it reads it", true},
     {Fast::statistics, "s5", "one launch absorbs the statistics of all batch norms", true},
     {Fast::dependent_launch, "s7", "a kernel of ours starts while the one before it ends", false},
 };

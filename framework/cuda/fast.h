@@ -13,7 +13,14 @@
 
 namespace antichain::cuda {
 
-enum class Fast { weight_gradients, fold_in_sums, special_passes, statistics, dependent_launch };
+enum class Fast {
+  weight_gradients,
+  fold_in_sums,
+  special_passes,
+  residual_sums,
+  statistics,
+  dependent_launch
+};
 
 struct FastWay {
   Fast way;

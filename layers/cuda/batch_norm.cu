@@ -15,6 +15,7 @@
 #include "framework/cuda/absorb.h"
 #include "framework/cuda/passes.h"
 #include "layers/cuda/moments.h"
+#include "layers/cuda/move.h"
 #include "layers/cuda/operators.h"
 #include "layers/cuda/scratch.h"
 #include "layers/cuda/sums.h"
@@ -141,10 +142,17 @@ enum class Mask { none, recompute, read };
 template <class T>
 struct BackwardPass {
   const T *x, *dy, *y;         // y: with Mask::read
+  const T* dy_term;            // a second term of dy, or nullptr
   T *dx, *dresidual;           // nullptr: not wanted
   bool add_dx, add_dresidual;  // to what is there
   Mask mask;
 };
+
+// Returns whether the sums write the residual's gradient, which is the masked dy, where nothing was before.
+template <class T>
+bool leaves_dresidual(const BackwardPass<T>& pass) {
+  return pass.mask == Mask::read && pass.dresidual && !pass.add_dresidual;
+}
 
 struct Passed {
   Mask mask;
@@ -205,6 +213,21 @@ void sum_read(Stream stream, const PixelParts& parts, const BackwardPass<T>& pas
       write<rounding>(pass.dresidual));
 }
 
+// Does the same where dy is still a sum of two terms. It is rounded for storage, as where it is stored.
+template <Rounding rounding, class T, class Finish>
+void sum_read_terms(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
+                    const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
+  sum_channels<PairRun>(
+      stream, parts, partials,
+      [=] ANTICHAIN_DEVICE(PairRun & run, bool, float m, float x, float dy, float term, float y,
+                           float& dresidual) {
+        dresidual = y > 0 ? float(T(dy + term)) : 0.0f;
+        run.take(dresidual, x - m);
+      },
+      finish, channel(normal.mean), read(pass.x), read(pass.dy), read(pass.dy_term), read(pass.y),
+      write<rounding>(pass.dresidual));
+}
+
 template <class T, class Finish>
 void sum_any(Stream stream, const PixelParts& parts, const BackwardPass<T>& pass,
              const Partials<Pair>& partials, const Normal& normal, const Finish& finish) {
@@ -243,7 +266,11 @@ void take_sums(Stream stream, const PixelParts& parts, const BackwardPass<T>& pa
     sum_unmasked(stream, parts, pass, partials, normal, finish);
   else if (pass.mask == Mask::recompute && !pass.dresidual)
     sum_recomputed(stream, parts, pass, partials, normal, finish);
-  else if (pass.mask == Mask::read && pass.dresidual && !pass.add_dresidual)
+  else if (leaves_dresidual(pass) && pass.dy_term)
+    is_fast(Fast::special_passes)
+        ? sum_read_terms<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
+        : sum_read_terms<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
+  else if (leaves_dresidual(pass))
     is_fast(Fast::special_passes)
         ? sum_read<Rounding::in_pairs>(stream, parts, pass, partials, normal, finish)
         : sum_read<Rounding::as_on_the_cpu>(stream, parts, pass, partials, normal, finish);
@@ -373,6 +400,10 @@ class BatchNormKernel : public Kernel {
     const Gradient gradient{take_floats(), take_floats(), take_floats()};
     const double *mean = b.stash[0].data<double>(), *variance = mean + parts_.channels;
     BackwardPass<T> pass = pass_of(b);
+    if (pass.dy_term && !leaves_dresidual(pass)) {
+      move_elements(stream, b.dy.elements(), pass.dy_term, b.dy.data<T>(), Into::accumulate);
+      pass.dy_term = nullptr;
+    }
     const auto dw = [&](size_t i) { return i < b.dw.size() && b.dw[i] ? b.dw[i].data<float>() : nullptr; };
     take_sums(stream, parts_, pass, {context, scratch, parts_}, params_of(b.params), mean, variance, normal,
               gradient, {dw(0), dw(1), b.into == Into::accumulate});
@@ -413,6 +444,7 @@ class BatchNormKernel : public Kernel {
     BackwardPass<T> pass{};
     pass.x = b.x[0].data<T>();
     pass.dy = b.dy.data<T>();
+    pass.dy_term = b.dy_term ? b.dy_term.data<T>() : nullptr;
     if (!b.dx.empty()) {
       pass.dx = b.dx[0].data<T>();
       pass.add_dx = b.into_dx(0) == Into::accumulate;
@@ -446,6 +478,7 @@ KernelEntry batch_norm_entry() {
                                 .keeps_y = options.add && options.relu,
                                 .kept_inputs = 1,
                                 .adds_dx = true,
+                                .adds_dy = is_fast(Fast::residual_sums),
                                 .workspace_bytes = workspace_bytes(parts_of(x[0]))};
               },
           .make =

@@ -18,7 +18,7 @@ std::vector<Tensor> GradientFolds::begin(NodeId id, int m) {
 void GradientFolds::end(NodeId id, int m, const std::vector<Tensor>& dx) {
   const auto& contributions = memory_.contributions.at(id);
   for (size_t i = 0; i < dx.size(); ++i)
-    if (dx[i] && !contributions[i].written_directly())
+    if (dx[i] && !contributions[i].written_directly() && !contributions[i].left)
       context_.backend().add(context_, dx[i], contributions[i].sum[m]);
 }
 
@@ -38,6 +38,11 @@ Tensor GradientFolds::output_gradient(NodeId id, int m, bool finish) {
   if (g.sum.size() == 0) return memory_.received.at(g.received_after.front())[m];
   if (finish) add_received(g.received_after, m, g.sum[m], g.starts);
   return g.sum[m];
+}
+
+Tensor GradientFolds::output_term(NodeId id, int m) const {
+  const Ring& term = memory_.gradient.at(id).term;
+  return term.size() == 0 ? Tensor() : term[m];
 }
 
 }  // namespace antichain

@@ -25,6 +25,8 @@ class GradientFolds {
   // Returns the gradient of a node's output. With `finish` the terms that arrived are added first; the weight
   // half, when it comes later, finds the fold finished.
   Tensor output_gradient(NodeId, int microbatch, bool finish);
+  // Returns the fold's last term, which the node's kernel is to add; empty where the sum has it already.
+  Tensor output_term(NodeId, int microbatch) const;
 
  private:
   void add_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);

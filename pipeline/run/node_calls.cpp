@@ -119,7 +119,10 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& obs
                 .loss_scale = float(node.signature.loss_weight / input_->batch),
                 .dropout = dropout_key(m)};
   if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
-  if (node.role() != Role::loss) call.dy = folds_.output_gradient(id, m, halves.input);
+  if (node.role() != Role::loss) {
+    call.dy = folds_.output_gradient(id, m, halves.input);
+    call.dy_term = folds_.output_term(id, m);
+  }
 
   std::vector<Tensor> elsewhere;
   if (again_ && halves.weight) {

@@ -224,9 +224,8 @@ class RankMemory::StageBuilder {
         out.received_after.push_back(term.message);
       }
     }
-    const bool outlives = split_ && !graph_[id].signature.params.empty();  // the weight half comes later
-    if (terms.size() == 1 && out.starts && !outlives) return;              // dy is the received tensor itself
-    if (outlives)
+    if (terms.size() == 1 && out.starts && !outlives(id)) return;  // dy is the received tensor itself
+    if (outlives(id))
       out.sum = own_ring(graph_[id].output(), slots_.held_gradients + 1);
     else
       in_arena(out.sum, graph_[id].output(), first, backward_at(id));
@@ -243,9 +242,10 @@ class RankMemory::StageBuilder {
         continue;
       }
       if (local(tensor)) {
-        contribute(term.message.consumer, tensor, memory_.gradient[tensor].sum, std::exchange(waiting, {}),
-                   starts);
+        OutputGradient& out = memory_.gradient[tensor];
+        contribute(term.message.consumer, tensor, out.sum, std::exchange(waiting, {}), starts);
         starts = false;
+        if (&term == &terms.back()) leave_last_term(term.message.consumer, tensor, out);
       } else {  // one message per term; only the first term can be a run of several consumers
         starts = true;
         const auto& consumers = graph_.consumers(tensor);
@@ -255,6 +255,24 @@ class RankMemory::StageBuilder {
             contribute(*c, tensor, memory_.sent.at(term.message), {}, std::exchange(starts, false));
       }
     }
+  }
+
+  // Leaves the last consumer's term beside the sum where the kernel that reads the sum can add it. A sum that
+  // outlives this backward is kept whole.
+  void leave_last_term(NodeId consumer, NodeId tensor, OutputGradient& out) {
+    const std::vector<NodeId>& inputs = graph_[consumer].inputs;
+    if (!graph_[tensor].lowering.adds_dy || std::ranges::count(inputs, tensor) > 1 || outlives(tensor))
+      return;
+    Contribution& c =
+        memory_.contributions[consumer][size_t(std::ranges::find(inputs, tensor) - inputs.begin())];
+    if (c.written_directly()) return;
+    c.left = true;
+    lifetimes_.back().last = backward_at(tensor);  // the term's, which was asked for last
+    sums_.push_back({&out.term, &c.term});
+  }
+
+  bool outlives(NodeId id) const {  // the weight half comes later
+    return split_ && !graph_[id].signature.params.empty();
   }
 
   // A consumer that uses the tensor twice contributes twice, in input order.

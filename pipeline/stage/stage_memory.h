@@ -48,6 +48,7 @@ struct Contribution {
   std::vector<Message> received_before;  // remote terms between the previous local one and this one
   Ring sum;                              // where the fold accumulates
   Ring term;                             // where the kernel writes when it does not start the fold
+  bool left = false;                     // the term is left there: OutputGradient::term
 
   bool first() const { return starts && received_before.empty(); }
   bool written_directly() const { return adds || first(); }
@@ -59,6 +60,9 @@ struct OutputGradient {
   Ring sum;                             // empty where the only term is a message: dy is the received tensor
   std::vector<Message> received_after;  // remote terms after the last local one
   bool starts = false;                  // the sum is still empty: no consumer is local
+  // The fold's last term, where the node's own kernel adds it as it reads the sum (Lowering::adds_dy), which
+  // saves a pass over both; else empty. The bits are the same.
+  Ring term;
 };
 
 // StageMemory has the tensors of one stage of a rank. What another stage of the same rank uses is the same

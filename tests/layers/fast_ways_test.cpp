@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "framework/bf16.h"
 #include "tests/layers/engines.h"
 #include "tests/layers/op_cases.h"
 #include "tests/layers/op_harness.h"
@@ -53,6 +54,33 @@ TEST_P(FastWays, GiveTheBitsOfThePlainOnes) {
     ++compared;
   }
   EXPECT_GT(compared, 20);
+}
+
+// A gradient that comes in two terms gives the bits of their stored sum (s4).
+TEST_P(FastWays, AddTheTermsOfAGradientAsAPassOfItsOwnWould) {
+  const bool bf16 = GetParam().precision == Precision::bf16;
+  ::setenv(variable, "all", 1);
+  int compared = 0;
+  for (const OpCase& c : cases()) {
+    if (c.op->type() != "batch_norm" || !carries_out(*engine_, c)) continue;
+    SCOPED_TRACE(c.name);
+    ASSERT_TRUE(adds_dy(*engine_, c));
+    Values values = draw(c), other = draw(c, 2);
+    if (bf16) values = rounded_to_bf16(values), other = rounded_to_bf16(other);
+    Values whole = values;
+    for (size_t i = 0; i < whole.dy.size(); ++i) {
+      const float sum = float(values.dy[i]) + float(other.dy[i]);
+      whole.dy[i] = double(bf16 ? float(Bf16(sum)) : sum);
+    }
+    for (const Into into : {Into::overwrite, Into::accumulate}) {
+      const Ask ask{.offered = Layout::nhwc, .into = into, .dw_before = 3, .dx_into = into, .dx_before = 2};
+      Ask in_terms = ask;
+      in_terms.dy_term = other.dy;
+      EXPECT_EQ(with("all", c, values, in_terms), with("all", c, whole, ask));
+    }
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, FastWays, ::testing::ValuesIn(engines()),

@@ -81,6 +81,7 @@ class OpRun {
 
   bool inseparable() const { return kernel_->inseparable(); }
   bool adds_dx() const { return lowering_.adds_dx; }
+  bool adds_dy() const { return lowering_.adds_dy; }
 
   Results run() {
     Results results;
@@ -95,7 +96,7 @@ class OpRun {
       for (const Guarded& g : bank->guarded)
         if (g.tensor()) g.check_padding();
     for (const Bank* bank :
-         {&x_, &params_, &prepared_, &buffers_, &statistics_, &stash_, &y_, &dy_, &dx_, &dw_})
+         {&x_, &params_, &prepared_, &buffers_, &statistics_, &stash_, &y_, &dy_, &dy_term_, &dx_, &dw_})
       for (const Guarded& g : bank->guarded) g.check_guards();
     results.statistics = statistics_.read();
     results.buffers = buffers_.read();
@@ -132,6 +133,7 @@ class OpRun {
     y.dtype = storage(lowering_.precision);
     y_.add("y", spec(y, lowering_.y));
     dy_.add("dy", spec(y, lowering_.y));
+    if (!ask_.dy_term.empty()) dy_term_.add("second term of dy", spec(y, lowering_.y));
   }
 
   void load(const Values& values) {
@@ -139,6 +141,7 @@ class OpRun {
     params_.load(values.params);
     buffers_.load(values.buffers);
     dy_.load({values.dy});
+    if (!ask_.dy_term.empty()) dy_term_.load({ask_.dy_term});
     if (ask_.into == Into::accumulate)
       for (const Guarded& g : dw_.guarded)
         g.load(Numbers(size_t(g.tensor().shape().elements()), ask_.dw_before));
@@ -178,6 +181,7 @@ class OpRun {
     Backward b{.x = x, .params = params_.tensors, .prepared = prepared_.tensors};
     if (lowering_.keeps_y) b.y = y_.tensors[0];
     if (case_.op->role() != Role::loss) b.dy = dy_.tensors[0];
+    if (!ask_.dy_term.empty()) b.dy_term = dy_term_.tensors[0];
     b.stash = stash_.tensors;
     b.statistics = statistics_.tensors;
     b.into = ask_.into;
@@ -206,7 +210,7 @@ class OpRun {
   std::unique_ptr<Kernel> kernel_;
   const Bank bank_;  // empty
   Bank x_{bank_}, params_{bank_}, prepared_{bank_}, buffers_{bank_}, statistics_{bank_}, stash_{bank_},
-      y_{bank_}, dy_{bank_}, dx_{bank_}, dw_{bank_};
+      y_{bank_}, dy_{bank_}, dy_term_{bank_}, dx_{bank_}, dw_{bank_};
   const DropoutKey key_{.seed = 7, .step = 3, .first_sample = 5};
 };
 
@@ -271,6 +275,7 @@ bool inseparable(const Backend& backend, const OpCase& c) {
 }
 
 bool adds_dx(const Backend& backend, const OpCase& c) { return OpRun(backend, c, draw(c), {}).adds_dx(); }
+bool adds_dy(const Backend& backend, const OpCase& c) { return OpRun(backend, c, draw(c), {}).adds_dy(); }
 
 bool carries_out(const Backend& backend, const OpCase& c) {
   const KernelEntry& entry = backend.entry(c.op->type());

@@ -62,6 +62,7 @@ struct Ask {
   int threads = 1;
   Into dx_into = Into::overwrite;  // of a lowering that adds_dx
   double dx_before = 0;
+  Numbers dy_term = {};  // a second term of dy, of a lowering that adds_dy
   Precision precision = Precision::float32;
 };
 
@@ -69,6 +70,7 @@ struct Ask {
 Results run(const Backend&, const OpCase&, const Values&, const Ask& = {});
 bool inseparable(const Backend&, const OpCase&);
 bool adds_dx(const Backend&, const OpCase&);
+bool adds_dy(const Backend&, const OpCase&);
 // Returns false where the operator has others fused into it and the engine cannot do that.
 bool carries_out(const Backend&, const OpCase&);
 OpCase without_relu(OpCase);  // of a convolution or linear layer

@@ -17,8 +17,17 @@ steps=60
 [ "$case" = limit ] && steps=1200
 train=("${network[@]}" --steps "$steps" --profile "$PWD/p.json")
 
+ulimit -c unlimited  # Slurm hands this on to its jobs
+
+# The stacks of what crashed, where there is a debugger.
+stacks() {
+  command -v gdb >/dev/null || return
+  find . -type f -name 'core*' -exec gdb -batch -ex 'thread apply all bt' "$TEST_PROGRAM" {} \; 2>/dev/null |
+    tail -n 80
+}
 fail() {
   echo "FAILED ($case): $*"
+  stacks
   squeue
   tail -n 60 ./*.log
   find . -path "*/logs/*.log" -exec tail -n 8 {} +

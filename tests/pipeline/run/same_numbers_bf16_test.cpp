@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "layers/cpu/backend.h"
@@ -57,6 +58,22 @@ TEST(SameNumbersInBf16OnCudaKernels, WhateverTheCut) {
   const TrainingRun one = train_on_threads(c, 1, by_antichains, by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses.at(0), one.losses.at(1));
   expect_same(one, train_on_threads(c, 4, at_random(5), by_policy(Policy::gpipe)), "random cuts");
+}
+
+// A gradient's terms may be added by a pass or by the kernel that reads them, sums folded by a launch or by
+// their last block, and so on. Only s1 rounds otherwise.
+TEST(SameNumbersInBf16OnCudaKernels, WhateverTheFastWays) {
+  register_cuda_on_host();
+  TrainingCase c{.model = "resnet20", .microbatch = 2, .microbatches = 2, .steps = 2};
+  c.precision = Precision::bf16;
+  c.device = "cuda_on_host";
+  const MakeSchedule order = by_policy(Policy::one_f_one_b);
+  ::setenv("ANTICHAIN_CUDA_FAST", "plain", 1);
+  const TrainingRun plain = train_on_threads(c, 1, by_antichains, order);
+  ::setenv("ANTICHAIN_CUDA_FAST", "s2,s3,s4,s5", 1);
+  expect_same(plain, train_on_threads(c, 1, by_antichains, order), "one stage");
+  expect_same(plain, train_on_threads(c, 4, at_random(5), order), "random cuts");
+  ::unsetenv("ANTICHAIN_CUDA_FAST");
 }
 
 class Bf16Training : public SameNumbersInBf16 {};
