@@ -107,7 +107,7 @@ enum class Into { overwrite, accumulate };
 struct Backward {
   std::span<const Tensor> x, params, prepared;
   Tensor y, dy;  // dy is empty for a loss node
-  // A second term of dy, of a lowering that adds_dy; may be empty. The kernel adds it to dy and rounds the sum
+  // A second term of dy, of a lowering that adds_dy; may be empty. The kernel adds it to dy, rounds the sum
   // for storage, as Backend::add would have, and may leave the sum in dy.
   Tensor dy_term;
   std::span<const Tensor> stash, statistics;

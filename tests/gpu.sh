@@ -8,8 +8,8 @@
 #                                            build/tests/pipeline/test_gpu_transport
 #   PARTS="smoke operators" tests/gpu.sh …      only some
 #
-#   smoke      a minute: versions, engines beside those expected, an operator of each type, 40 steps with
-#              graphs and without
+#   smoke      two minutes: versions, engines beside those expected, an operator of each type, 40 steps with
+#              graphs and without, 3 steps with each fast way alone
 #   operators  all operators in float32, TF32 and bf16 against double precision
 #   models     the ten models against the CPU and float64
 #   transport  messages; steps: captures, looks, images; timing: what measures time, and may fail on a machine
@@ -101,7 +101,7 @@ if ! "$program" info --model resnet20 --device cuda >"$results/device.log" 2>&1;
   echo "every part is skipped: it needs a CUDA device"
 fi
 timed='GpuStep.Stamps*:GpuStep.ATraceHas*:GpuStep.NodesHave*:GpuStep.TheProfilePredicts*'
-part 120 smoke "$here/gpu/smoke.py" "$program" --tests "$tests" --plans "$here/golden/cudnn_plans/nvidia-h200-bf16.txt" \
+part 150 smoke "$here/gpu/smoke.py" "$program" --tests "$tests" --plans "$here/golden/cudnn_plans/nvidia-h200-bf16.txt" \
   --json "$results/smoke.json"
 part 300 operators "$here/gpu/sharded.sh" "$tests" '*Operator*:*SameBits*:*UpdateAtOnce*:Device.*'
 part 400 models "$here/gpu/sharded.sh" "$tests" '*Agreement*:*Exactness*:*FiveSteps*'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tells in a minute whether the rest is worth its time: versions, cuDNN's engines beside those expected for
+"""Tells in two minutes whether the rest is worth its time: versions, cuDNN's engines beside those expected for
 an H200, an operator of each type in three precisions, 40 steps of ResNet-18 recorded as graphs and not, which
 must have the same bits, and 3 steps the plain way and with each fast way (ANTICHAIN_CUDA_FAST) alone.
 
