@@ -1,3 +1,4 @@
+// The launch has a worker for each channel of each part.
 #include "framework/cuda/absorb.h"
 
 namespace antichain::cuda {

@@ -1,3 +1,4 @@
+// Lists the running statistics of a stage in the device's memory, once, for the launch that absorbs them.
 #include <algorithm>
 #include <cstring>
 #include <utility>

@@ -63,9 +63,9 @@ struct LaneParts {
   }
 };
 
-// Every kernel calls this first. With ANTICHAIN_CUDA_FAST=s7 a kernel's blocks may be there before the kernel
-// in front of it has ended (framework/cuda/start_kernel.h): they wait here until all it wrote can be read. In
-// turn they let the next kernel's blocks come.
+// Every kernel calls this first. With ANTICHAIN_CUDA_FAST=s7 a kernel's blocks may start before the kernel in
+// front of it has ended (framework/cuda/start_kernel.h). They wait here until everything that it wrote can be
+// read. Then they allow the next kernel's blocks to start.
 ANTICHAIN_DEVICE inline void wait_for_earlier_kernels() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();

@@ -1,6 +1,6 @@
 // Keeps the plans that cuDNN compiled as texts in the user's cache folder ($XDG_CACHE_HOME/antichain, else
-// ~/.cache/antichain), so that the next process need not compile them again: a second each. A text is cuDNN's
-// own (CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION).
+// ~/.cache/antichain). So the next process need not compile them again, which takes a second for each plan.
+// cuDNN itself writes and reads the texts (CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION).
 #pragma once
 
 #include <string>
