@@ -20,6 +20,7 @@ constexpr FastWay table[] = {
     {Fast::special_passes, "s3", "batch norm's passes have code for each case, and round in pairs", true},
     {Fast::residual_sums, "s4", "batch norm's backward adds the residual's gradient as it reads it", true},
     {Fast::statistics, "s5", "one launch absorbs the statistics of all batch norms", true},
+    {Fast::next_step, "s6", "the host starts a step before it waits for the one in front", true},
     {Fast::dependent_launch, "s7", "a kernel of ours starts while the one before it ends", false},
 };
 

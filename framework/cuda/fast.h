@@ -19,6 +19,7 @@ enum class Fast {
   special_passes,
   residual_sums,
   statistics,
+  next_step,
   dependent_launch
 };
 

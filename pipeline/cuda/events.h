@@ -1,5 +1,5 @@
-// This file implements moments in a CUDA stream by events from a pool, so that a step creates none. A moment
-// may be released before it occurs.
+// This file implements moments and stamps in a CUDA stream by events from a pool, so that a step creates none.
+// Either may be released before it occurs.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,6 +16,8 @@ namespace antichain::cuda {
 
 class Events : public std::enable_shared_from_this<Events> {
  public:
+  // With cudaEventDefault its events keep the time at which the device reached them.
+  explicit Events(unsigned flags = cudaEventDisableTiming) : flags_(flags) {}
   ~Events() {
     for (cudaEvent_t event : free_) cudaEventDestroy(event);
   }
@@ -36,7 +38,7 @@ class Events : public std::enable_shared_from_this<Events> {
       return event;
     }
     cudaEvent_t event = nullptr;
-    ANTICHAIN_CUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    ANTICHAIN_CUDA(cudaEventCreateWithFlags(&event, flags_));
     return event;
   }
   void give_back(cudaEvent_t event) {
@@ -44,6 +46,7 @@ class Events : public std::enable_shared_from_this<Events> {
     free_.push_back(event);
   }
 
+  const unsigned flags_;
   std::mutex mutex_;
   std::vector<cudaEvent_t> free_;
 };

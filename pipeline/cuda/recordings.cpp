@@ -88,6 +88,7 @@ void Recordings::leave_out(size_t nodes) {
 }
 
 void Recordings::forget() {
+  if (nodes_ > 0) ANTICHAIN_CUDA(cudaStreamSynchronize(stream_));  // a step in front may still run them
   graphs_.clear();
   nodes_ = 0;
 }

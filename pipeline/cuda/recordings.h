@@ -29,7 +29,7 @@ class Recordings {
   // `work` must start operations in the stream and nowhere else, allocate nothing and wait for nothing. Where
   // two recordings fail, one line on stderr says why, and `work` is called every time.
   void repeat(int key, const std::function<void()>& work);
-  void forget();  // forgets all recordings
+  void forget();  // waits until none of the recordings runs, and drops them
 
  private:
   struct Graph {

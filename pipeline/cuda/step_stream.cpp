@@ -6,7 +6,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "data/cuda/make_images.h"
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
+#include "framework/cuda/fast.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/step_numbers.h"
 #include "pipeline/cuda/events.h"
@@ -27,18 +27,6 @@ namespace {
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
-
-// A TimedEvent keeps the time at which its stream reached it.
-class TimedEvent {
- public:
-  TimedEvent() { ANTICHAIN_CUDA(cudaEventCreate(&event_)); }
-  ~TimedEvent() { cudaEventDestroy(event_); }
-  TimedEvent(const TimedEvent&) = delete;
-  operator cudaEvent_t() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
 
 // A Gate stops a stream until the host opens it, or for a limited time. A host function must not wait for
 // anything that may depend on CUDA's work: a full queue (at a launch) or an allocation may block the thread
@@ -92,37 +80,31 @@ class CudaStep : public DeviceStep {
   void begin_range(const std::string& label) override { nvtxRangePushA(label.c_str()); }
   void end_range() override { nvtxRangePop(); }
 
-  // The stream is empty, so it reaches the event within microseconds of the call. Waiting shows the round
-  // trip. Half of it counts for each way, and the quickest of some tries is taken.
+  // Nothing else is in the tie's stream, so the device reaches the tie within microseconds of the call,
+  // whatever it computes. Waiting shows the round trip. Half of it counts for each way, and the quickest of
+  // some tries is taken.
   void tie_clocks(bool exactly) override {
-    used_ = 0;
     double shortest_s = 0;
     for (int i = 0; i < (exactly ? 4 : 1); ++i) {
       const double before_s = now_s();
-      ANTICHAIN_CUDA(cudaEventRecord(ties_[i], stream_));
-      if (exactly) ANTICHAIN_CUDA(cudaEventSynchronize(ties_[i]));
+      const Stamp tie = stamps_->in(of_ties_);
+      if (exactly) wait(tie);
       const double took_s = exactly ? now_s() - before_s : 0;
       if (i > 0 && took_s >= shortest_s) continue;
       shortest_s = took_s;
-      tie_ = i;
+      tie_ = tie;
       tied_s_ = before_s + took_s / 2;
     }
   }
 
-  size_t stamp() override {
-    if (used_ == stamps_.size()) stamps_.emplace_back();
-    ANTICHAIN_CUDA(cudaEventRecord(stamps_[used_], stream_));
-    return used_++;
-  }
+  Stamp stamp() override { return stamps_->in(stream_); }
 
-  std::vector<double> stamps_s() override {
-    std::vector<double> all_s;
-    for (size_t i = 0; i < used_; ++i) {
-      float ms = 0;  // since the tie: a step's length, for which 24 bits are enough
-      ANTICHAIN_CUDA(cudaEventElapsedTime(&ms, ties_[tie_], stamps_[i]));
-      all_s.push_back(tied_s_ + double(ms) / 1e3);
-    }
-    return all_s;
+  double at_s(const Stamp& stamp) override {
+    ANTICHAIN_CHECK(tie_, "the clocks are tied before a stamp is read");
+    wait(tie_);
+    float ms = 0;  // since the tie: a step's length or so, for which 24 bits are enough
+    ANTICHAIN_CUDA(cudaEventElapsedTime(&ms, cudaEvent_t(tie_.get()), cudaEvent_t(stamp.get())));
+    return tied_s_ + double(ms) / 1e3;
   }
 
   void hold() override {
@@ -180,6 +162,10 @@ class CudaStep : public DeviceStep {
   void rejoin() override { wait_for(stream_, events_->in(beside_)); }
 
   void wait() override { ANTICHAIN_CUDA(cudaStreamSynchronize(stream_)); }
+  void wait(const Moment& moment) override {
+    ANTICHAIN_CUDA(cudaEventSynchronize(cudaEvent_t(moment.get())));
+  }
+  int steps_at_once() const override { return steps_at_once_; }
 
  private:
   // While it lives, whoever asks the context for its stream gets another one.
@@ -196,15 +182,14 @@ class CudaStep : public DeviceStep {
   };
   const Context& context_;
   const cudaStream_t stream_;
-  SideStream beside_;
+  const int steps_at_once_ = is_fast(Fast::next_step) ? 2 : 1;
+  SideStream beside_, of_ties_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
+  std::shared_ptr<Events> stamps_ = std::make_shared<Events>(cudaEventDefault);
   const Tensor numbers_;
   Recordings recordings_;
-  TimedEvent ties_[4];
-  int tie_ = 0;
+  Stamp tie_;
   double tied_s_ = 0;
-  std::deque<TimedEvent> stamps_;
-  size_t used_ = 0;
   Gate gate_;
 };
 

@@ -1,6 +1,7 @@
 // A DeviceStep is what a rank's step needs from a device with its own memory, besides kernels and the copies
 // of pipeline/device/device_streams.h. Every call enqueues work into the one stream in which the rank
 // computes, and this work runs when the work before it is done. The host waits only in `wait`, once a step.
+// Where `steps_at_once` allows it, the host starts a step before it waits for the one in front.
 #pragma once
 
 #include <functional>
@@ -17,6 +18,9 @@ namespace antichain {
 // A handle to tensors that are checked together: their addresses, in the device's memory.
 using LookedAt = std::shared_ptr<void>;
 
+// A Stamp keeps the time at which the device reached a point in its work.
+using Stamp = std::shared_ptr<void>;
+
 class DeviceStep {
  public:
   virtual ~DeviceStep() = default;
@@ -25,12 +29,13 @@ class DeviceStep {
   virtual void begin_range(const std::string& label) = 0;
   virtual void end_range() = 0;
 
-  // A stamp records when the device reaches this point, on std::chrono::steady_clock in seconds. Stamps are
-  // read after `wait`, all since `tie_clocks`. That call needs an idle device; with `exactly` it waits for
-  // the device, which ties the clocks to within some microseconds.
+  // `at_s` says when the device reached a stamp, on std::chrono::steady_clock in seconds. It is called when the
+  // host has waited for something behind the stamp, and after `tie_clocks`, whose last call counts. With
+  // `exactly` that call waits for the device, which ties the clocks to within some microseconds. Without, it
+  // supposes that the device answers at once.
   virtual void tie_clocks(bool exactly) = 0;
-  virtual size_t stamp() = 0;  // returns its index in stamps_s()
-  virtual std::vector<double> stamps_s() = 0;
+  virtual Stamp stamp() = 0;
+  virtual double at_s(const Stamp&) = 0;
 
   // Work enqueued after `hold` starts at `let_go`, so that the device then runs it without gaps, however slow
   // the host is. The hold lasts at most 20 ms. Holds do not nest, and the work must fit the device's queue
@@ -68,7 +73,11 @@ class DeviceStep {
   virtual void beside(const Moment& after, const std::function<void()>& work) = 0;
   virtual void rejoin() = 0;
 
-  virtual void wait() = 0;  // until all of this, and all computing before it, is done
+  virtual void wait() = 0;               // until all of this, and all computing before it, is done
+  virtual void wait(const Moment&) = 0;  // until this moment of computing has come
+
+  // Returns how many steps may be under way, the oldest of which the host waits for.
+  virtual int steps_at_once() const { return 1; }
 };
 
 }  // namespace antichain

@@ -34,12 +34,22 @@ class DeviceNumbers::Gathering {
 
 DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, RankModel& model, WatchedRank rank)
     : device_(step), copies_(copies), model_(model), place_(std::move(rank)) {
-  for (const NodeId id : model.nodes()) {
-    if (model.graph()[id].role() != Role::loss) continue;
-    const TensorSpec spec = model.graph()[id].output();
-    for (int m = 0; m < place_.microbatches; ++m)
-      losses_[id].push_back(Tensor(spec, copies_.page_locked(spec.bytes())));
+  gather_losses();
+}
+
+void DeviceNumbers::gather_losses() {
+  int64_t bytes = 0;
+  for (const NodeId id : model_.nodes()) {
+    if (model_.graph()[id].role() != Role::loss) continue;
+    for (int m = 0; m < place_.microbatches; ++m) {
+      loss_at_[id].push_back(bytes);
+      bytes += model_.graph()[id].output().bytes();
+    }
   }
+  if (bytes == 0) return;
+  const TensorSpec spec{{bytes / int64_t(sizeof(float))}};
+  losses_ = model_.context().backend().tensor(spec);
+  for (Outcome& outcome : outcomes_) outcome.losses = Tensor(spec, copies_.page_locked(bytes));
 }
 
 DeviceNumbers::Look DeviceNumbers::at_statistics(const WatchedStage& own, int m, int& marks) {
@@ -102,27 +112,31 @@ void DeviceNumbers::prepare_looks() {
 
   const TensorSpec spec{{std::max(marks, 1)}, DType::i32};
   marks_ = model_.context().backend().tensor(spec);
-  marks_here_ = Tensor(spec, copies_.page_locked(spec.bytes()));
+  for (Outcome& outcome : outcomes_) outcome.marks = Tensor(spec, copies_.page_locked(spec.bytes()));
 }
 
 void DeviceNumbers::begin_step() {
-  loss_ = correct_ = 0;
-  report_ = {};
+  ANTICHAIN_CHECK(steps_begun_ - steps_finished_ < 2, "two steps are under way at most");
+  ++steps_begun_;
+  Outcome& outcome = begun();
+  outcome.noted.clear();
+  outcome.is_read = false;
+  outcome.loss = outcome.correct = 0;
+  outcome.report = {};
   forget();
-  read_ = false;
-  noted_.clear();
   if (!judged()) return;
   if (!marks_) prepare_looks();
   device_.clear(marks_);  // a check that does not run leaves no mark
 }
 
 void DeviceNumbers::add_loss(NodeId id, int m, const Tensor& y) {
-  device_.copy(y, losses_.at(id)[size_t(m)]);
+  const std::shared_ptr<std::byte>& all = losses_.storage();
+  device_.copy(y, Tensor(y.spec(), {all, all.get() + loss_at_.at(id)[size_t(m)]}));
 }
 
 void DeviceNumbers::forward_started(int stage, int m) {
-  for (const auto& [id, losses] : losses_)
-    if (std::ranges::binary_search(place_.stages.at(stage).nodes, id)) noted_.push_back({id, m});
+  for (const auto& [id, at] : loss_at_)
+    if (std::ranges::binary_search(place_.stages.at(stage).nodes, id)) begun().noted.push_back({id, m});
 }
 
 void DeviceNumbers::take(const Look& look) {
@@ -143,53 +157,66 @@ void DeviceNumbers::look_at_backward(int stage, int m, Verb half) {
 
 void DeviceNumbers::look_at_gradients() { take(gradients_); }
 
+// Waits for the device before the update.
 bool DeviceNumbers::ask() {
-  read();
-  return judge_(report_);
+  Outcome& outcome = begun();
+  copy_out(outcome);
+  device_.wait(device_.computed());
+  read(outcome);
+  return judge_(outcome.report);
+}
+
+void DeviceNumbers::end_step() {
+  if (!begun().is_read) copy_out(begun());
+  begun().ended = device_.computed();
 }
 
 // The one wait of a step, unless the judge had to know before the update.
 void DeviceNumbers::finish(StepResult& result) {
-  if (read_)
-    device_.wait();
-  else if (judged())
-    updated_ = ask();
-  else
-    read();
-  result.loss = loss_;
-  result.correct = correct_;
-  result.numbers = report_;
-  result.updated = updated_;
+  ANTICHAIN_CHECK(steps_finished_ < steps_begun_, "a step is begun before it is finished");
+  Outcome& outcome = outcomes_[size_t(steps_finished_++ % 2)];
+  device_.wait(outcome.ended);
+  const bool is_asked = outcome.is_read;
+  if (!is_asked) read(outcome);
+  result.loss = outcome.loss;
+  result.correct = outcome.correct;
+  result.numbers = outcome.report;
+  result.updated = is_asked || !judged() ? updated_ : judge_(outcome.report);
 }
 
-void DeviceNumbers::read() {
-  ANTICHAIN_CHECK(!read_, "a step is read once");
-  if (judged()) device_.copy(marks_, marks_here_);
-  device_.wait();
-  read_ = true;
-  read_losses();
-  if (judged()) read_marks();
+void DeviceNumbers::copy_out(Outcome& outcome) {
+  if (losses_) device_.copy(losses_, outcome.losses);
+  if (judged()) device_.copy(marks_, outcome.marks);
 }
 
-void DeviceNumbers::read_losses() {
-  for (const auto& [id, m] : noted_) {
-    const Tensor& y = losses_.at(id)[size_t(m)];
-    for (int64_t n = 0; n < y.shape()[0]; ++n) {
-      loss_ += weighted_loss(model_.graph()[id], y.data<float>()[2 * n]);
-      correct_ += y.data<float>()[2 * n + 1];
+void DeviceNumbers::read(Outcome& outcome) {
+  ANTICHAIN_CHECK(!outcome.is_read, "a step is read once");
+  outcome.is_read = true;
+  read_losses(outcome);
+  if (judged()) read_marks(outcome);
+}
+
+// Losses are added up in the order in which they were computed.
+void DeviceNumbers::read_losses(Outcome& outcome) const {
+  for (const auto& [id, m] : outcome.noted) {
+    const Node& node = model_.graph()[id];
+    const float* y = outcome.losses.data<float>() + loss_at_.at(id)[size_t(m)] / int64_t(sizeof(float));
+    for (int64_t n = 0; n < node.output().shape[0]; ++n) {
+      outcome.loss += weighted_loss(node, y[2 * n]);
+      outcome.correct += y[2 * n + 1];
     }
-    if (!judged() || std::isfinite(loss_)) continue;
-    report_.bad = true;
-    report_.note({.microbatch = m, .node = id, .what = NonFinite::What::output, .rank = place_.rank});
+    if (!judged() || std::isfinite(outcome.loss)) continue;
+    outcome.report.bad = true;
+    outcome.report.note({.microbatch = m, .node = id, .what = NonFinite::What::output, .rank = place_.rank});
   }
 }
 
-void DeviceNumbers::read_marks() {
+void DeviceNumbers::read_marks(Outcome& outcome) const {
   const auto find = [&](const Look& look) {
     for (size_t i = 0; i < look.places.size(); ++i) {
-      if (marks_here_.data<int32_t>()[look.first + int(i)] == 0) continue;
-      report_.bad = report_.bad || look.bad;
-      report_.note(look.places[i]);
+      if (outcome.marks.data<int32_t>()[look.first + int(i)] == 0) continue;
+      outcome.report.bad = outcome.report.bad || look.bad;
+      outcome.report.note(look.places[i]);
     }
   };
   for (const auto& [stage, looks] : looks_)

@@ -1,11 +1,13 @@
-// DeviceNumbers watches the numbers of a stage on a device without waiting for it. Losses are copied to
-// page-locked memory, and checks leave marks (flags) on the device, all in the order of computing. The host
-// reads both once, at the step's end.
+// DeviceNumbers watches the numbers of a stage on a device without waiting for it. Losses are gathered on the
+// device, and checks leave marks (flags) there, all in the order of computing. At the step's end both are
+// copied to page-locked memory, where the host reads them when it finishes the step. A next step may be under
+// way by then: two steps take turns with that memory.
 //
 // By then the buffers are in use again, so a micro-batch can't be run once more to find where a bad number
 // came from. The first checked tensor that holds one is reported.
 #pragma once
 
+#include <array>
 #include <map>
 #include <vector>
 
@@ -26,6 +28,7 @@ class DeviceNumbers final : public NumberWatch {
   // This only starts work on the device, so that it can be recorded; the same holds for the checks.
   void add_loss(NodeId, int microbatch, const Tensor& y) override;
   void forward_started(int stage, int microbatch) override;
+  void end_step() override;
   // Waits for the device.
   void finish(StepResult&) override;
 
@@ -40,16 +43,27 @@ class DeviceNumbers final : public NumberWatch {
     NodeId id = 0;
     int microbatch = 0;
   };
+  // What came out of a step.
+  struct Outcome {
+    Tensor losses, marks;      // page-locked
+    std::vector<Noted> noted;  // losses, in the order in which they are computed
+    Moment ended;              // all of the step
+    bool is_read = false;
+    double loss = 0, correct = 0;
+    NumberReport report;
+  };
   class Gathering;
   void look_at_forward(int stage, int microbatch) override;
   void look_at_backward(int stage, int microbatch, Verb half) override;
   void look_at_gradients() override;
   bool is_asked_before_update() const override { return decides_; }
   bool ask() override;
-  // Waits for the device, once a step. Losses are added up in the order in which they were computed.
-  void read();
-  void read_losses();
-  void read_marks();
+  Outcome& begun() { return outcomes_[size_t((steps_begun_ - 1) % 2)]; }  // of the step begun last
+  void copy_out(Outcome&);
+  void read(Outcome&);  // when the copies are there
+  void read_losses(Outcome&) const;
+  void read_marks(Outcome&) const;
+  void gather_losses();
   void prepare_looks();
   Look at_statistics(const WatchedStage&, int microbatch, int& marks);
   Look at_outputs(const WatchedStage&, int microbatch, int& marks);
@@ -62,17 +76,17 @@ class DeviceNumbers final : public NumberWatch {
   CopyStream& copies_;
   RankModel& model_;
   const WatchedRank place_;
-  std::map<NodeId, std::vector<Tensor>> losses_;  // page-locked, by micro-batch
-  std::vector<Noted> noted_;
-  struct Looks {  // at one stage, by micro-batch
+  Tensor losses_;                                   // all of a step, on the device
+  std::map<NodeId, std::vector<int64_t>> loss_at_;  // by micro-batch: where its bytes are in there
+  // At one stage, by micro-batch.
+  struct Looks {
     std::vector<Look> statistics, outputs, sent, vectors;
   };
   std::map<int, Looks> looks_;  // by stage; empty until they are wanted
   Look gradients_;
-  Tensor marks_, marks_here_;  // on the device, page-locked
-  double loss_ = 0, correct_ = 0;
-  NumberReport report_;
-  bool read_ = false;
+  Tensor marks_;  // on the device
+  std::array<Outcome, 2> outcomes_;
+  int64_t steps_begun_ = 0, steps_finished_ = 0;
 };
 
 }  // namespace antichain

@@ -17,10 +17,10 @@ void NodeStamps::begin(NodeId id, Verb verb, int microbatch) {
     device_.hold();
     holds_ = true;
     held_ = 0;
-    const size_t first = device_.stamp();
+    const Stamp first = device_.stamp();
     empty_.push_back({first, device_.stamp()});
   }
-  stamped_.push_back({id, verb, microbatch, device_.stamp()});
+  stamped_.push_back({id, verb, microbatch, device_.stamp(), nullptr});
 }
 
 void NodeStamps::end() {
@@ -36,12 +36,14 @@ void NodeStamps::let_go() {
 
 void NodeStamps::finish() {
   if (stamped_.empty()) return;
-  const std::vector<double> at_s = device_.stamps_s();
+  const auto seconds = [&](const Stamp& begin, const Stamp& end) {
+    return device_.at_s(end) - device_.at_s(begin);
+  };
   std::vector<double> nothing_s;
-  for (const auto& [begin, end] : empty_) nothing_s.push_back(at_s[end] - at_s[begin]);
+  for (const auto& [begin, end] : empty_) nothing_s.push_back(seconds(begin, end));
   const double stamp_s = median(nothing_s);
   for (const Stamped& s : stamped_)
-    clock_(s.id, s.verb, s.microbatch, std::max(0.0, at_s[s.end] - at_s[s.begin] - stamp_s));
+    clock_(s.id, s.verb, s.microbatch, std::max(0.0, seconds(s.begin, s.end) - stamp_s));
 }
 
 }  // namespace antichain

@@ -31,7 +31,7 @@ class NodeStamps final : public NodeTimer {
     NodeId id;
     Verb verb;
     int microbatch;
-    size_t begin, end = 0;
+    Stamp begin, end;
   };
   void begin(NodeId, Verb, int microbatch) override;
   void end() override;
@@ -40,8 +40,8 @@ class NodeStamps final : public NodeTimer {
   DeviceStep& device_;
   const NodeClock clock_;
   std::vector<Stamped> stamped_;
-  std::vector<std::pair<size_t, size_t>> empty_;  // stamps with nothing between
-  int held_ = 0;                                  // nodes, of those that the device is held for
+  std::vector<std::pair<Stamp, Stamp>> empty_;  // stamps with nothing between
+  int held_ = 0;                                // nodes, of those that the device is held for
   bool holds_ = false;
 };
 

@@ -74,7 +74,9 @@ class NumberWatch {
     asks();
     return updated_ = ask();
   }
-  // Ends the step, when all messages are delivered.
+  // Call this when all of the step is started and all messages are delivered.
+  virtual void end_step() {}
+  // Says what came out of the oldest step that has ended and was not finished.
   virtual void finish(StepResult&) = 0;
 
  protected:

@@ -53,18 +53,32 @@ StageRunner::StageRunner(RankModel& model, const Profile& profile, const Plan& p
 }
 
 StepResult StageRunner::run(const StepInput& input, BatchSource& source) {
-  try {
-    return take_step(input, source);
-  } catch (...) {
-    transport_.give_up();
-    throw;
-  }
+  begin(input, source);
+  return finish();
 }
 
-StepResult StageRunner::take_step(const StepInput& input, BatchSource& source) {
+void StageRunner::begin(const StepInput& input, BatchSource& source) try {
   begin_step(input, source);
   for (size_t i = 0; i < own_actions().size(); ++i) act(i, source);
-  return end_step(source);
+  end_step(source);
+} catch (...) {
+  if (!under_way_.empty()) timer().let_go();
+  transport_.give_up();
+  throw;
+}
+
+StepResult StageRunner::finish() try {
+  ANTICHAIN_CHECK(!under_way_.empty(), "a step is begun before it is finished");
+  StepResult result;
+  device_->before_end();
+  numbers_->finish(result);
+  under_way_.front().timer->finish();
+  result.events = under_way_.front().times.finish();
+  under_way_.pop_front();
+  return result;
+} catch (...) {
+  transport_.give_up();
+  throw;
 }
 
 void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
@@ -74,25 +88,20 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   messages_.begin_step();
   clipped_ = false;
   if (sum_) sum_->begin_step();
-  times_.emplace(transport_.rank(), input.traced, device_->stamps(), sheet_);
-  timer_.reset();  // that of a step that failed
-  timer_ = clock_ ? device_->make_timer(clock_, input.traced || sheet_) : std::make_unique<NodeTimer>();
+  StepTimes times(transport_.rank(), input.traced, device_->stamps(), sheet_);
+  under_way_.push_back({std::move(times), clock_ ? device_->make_timer(clock_, input.traced || sheet_)
+                                                 : std::make_unique<NodeTimer>()});
   device_->begin_step(input, numbers_->judged());
-  for (auto& [stage, calls] : calls_) calls.begin_step(input, *timer_, spoil_);
+  for (auto& [stage, calls] : calls_) calls.begin_step(input, timer(), spoil_);
 }
 
-StepResult StageRunner::end_step(BatchSource& source) {
-  StepResult result;
+void StageRunner::end_step(BatchSource& source) {
   for (const auto& [stage, feed] : feeds_) feed->load_next(source);
   transport_.job().activity().doing("delivering the last tensors of the step");
-  times_->spend(Spent::transfer);
+  times().spend(Spent::transfer);
   transport_.flush();
-  device_->before_end();
-  numbers_->finish(result);
-  timer_->finish();
-  result.events = times_->finish();
-  times_.reset();
-  return result;
+  times().end_step();
+  numbers_->end_step();  // notes the end, which comes after all stamps
 }
 
 // One action, with all that watches, times and feeds it.
@@ -101,14 +110,14 @@ void StageRunner::act(size_t index, BatchSource& source) {
   InputFeed& feed = *feeds_.at(action.stage);
   transport_.job().activity().doing(labels_[index]);
   device_->begin_action(action);
-  times_->start(action);
+  times().start(action);
   if (action.verb == Verb::update) feed.end_use();
   execute(index, source);
-  timer_->let_go();
-  times_->end();
+  timer().let_go();
+  times().end();
   device_->end_action();
   if (feed.loads_ahead() && action.verb == Verb::forward) {
-    times_->spend(Spent::data);
+    times().spend(Spent::data);
     feed.load_ahead(source);
   }
 }
@@ -143,7 +152,7 @@ void StageRunner::start(const Action& action, const std::function<void()>& nodes
                         const std::function<void()>& check) {
   device_->start(action, by_node(), [&] {
     nodes();
-    if (check) timer_->around_rest(no_node, action.verb, action.microbatch, check);
+    if (check) timer().around_rest(no_node, action.verb, action.microbatch, check);
   });
 }
 
@@ -179,13 +188,13 @@ void StageRunner::backward(const Action& action, size_t index) {
 bool StageRunner::may_update() {
   if (clip_ && !std::exchange(clipped_, true)) clip_gradients();
   return numbers_->allows_update([&] {
-    times_->spend(Spent::waiting);  // the judge may ask the other ranks
+    times().spend(Spent::waiting);  // the judge may ask the other ranks
     device_->before_reading();
   });
 }
 
 void StageRunner::clip_gradients() {
-  times_->spend(Spent::waiting);
+  times().spend(Spent::waiting);
   device_->before_reading();
   const float factor = clip_(squares_of_gradients(model_));
   if (factor < 1) scale_gradients(model_, factor);
@@ -193,7 +202,7 @@ void StageRunner::clip_gradients() {
 
 void StageRunner::update(const Action& action) {
   if (mode_ == Mode::evaluate || !may_update()) return;
-  times_->spend(Spent::update);
+  times().spend(Spent::update);
   device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
 }
 
@@ -204,7 +213,7 @@ void StageRunner::after_backward(NodeId, int, std::span<const Tensor>, std::span
 void StageRunner::after_forward(NodeId id, int m, const Tensor& y) {
   if (watch_) watch_(id, m, y);
   if (graph_[id].role() == Role::loss)
-    timer_->around_rest(id, Verb::forward, m, [&] { numbers_->add_loss(id, m, y); });
+    timer().around_rest(id, Verb::forward, m, [&] { numbers_->add_loss(id, m, y); });
 }
 
 }  // namespace antichain

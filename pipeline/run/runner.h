@@ -7,6 +7,7 @@
 // and one for devices; StepDevice makes them.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -46,8 +47,14 @@ class StageRunner : private NodeObserver {
 
   // Runs one step. Collective over the ranks of the schedule. Throws Error when samples can't be had, when a
   // message has the wrong size, when another rank has ended the job, and whatever the judge throws. Then the
-  // step is lost, and the runner's transport can't be used any more.
+  // step is lost, and neither the runner nor its transport can be used any more.
   StepResult run(const StepInput&, BatchSource&);
+
+  // The same in two parts: `begin` starts all that a device does in a step, and `finish` waits for the oldest
+  // step that was begun. In host memory `begin` does all of it. So many steps may be begun and not finished.
+  void begin(const StepInput&, BatchSource&);
+  StepResult finish();
+  int steps_at_once() const { return device_->steps_at_once(); }
 
   // With a clock, backward asks for its halves one after the other, so that each is timed (same bits).
   void set_clock(NodeClock clock) { clock_ = std::move(clock); }
@@ -67,9 +74,14 @@ class StageRunner : private NodeObserver {
 
  private:
   const std::vector<Action>& own_actions() const { return schedule_.ranks[size_t(transport_.rank())]; }
-  StepResult take_step(const StepInput&, BatchSource&);
+  struct StepUnderWay {
+    StepTimes times;
+    std::unique_ptr<NodeTimer> timer;
+  };
+  StepTimes& times() { return under_way_.back().times; }  // of the step that is begun
+  NodeTimer& timer() { return *under_way_.back().timer; }
   void begin_step(const StepInput&, BatchSource&);
-  StepResult end_step(BatchSource&);
+  void end_step(BatchSource&);
   void act(size_t index, BatchSource&);
   void execute(size_t index, BatchSource&);
   void forward(const Action&);
@@ -79,7 +91,7 @@ class StageRunner : private NodeObserver {
   void update(const Action&);
   // Runs the nodes of an action, then checks their numbers, if `check` is not empty.
   void start(const Action&, const std::function<void()>& nodes, const std::function<void()>& check);
-  bool by_node() const { return timer_->listens() || watch_ || spoil_.active(); }
+  bool by_node() { return timer().listens() || watch_ || spoil_.active(); }
   void after_forward(NodeId, int microbatch, const Tensor& y) override;
   void after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) override;
 
@@ -97,9 +109,8 @@ class StageRunner : private NodeObserver {
   bool clipped_ = false;  // the gradients of this step
   Spoil spoil_;           // a fault on demand
   TimeSheet* sheet_ = nullptr;
-  std::optional<StepTimes> times_;  // of the step under way
 
-  // The device is destroyed before what its work reads, and the timer, which uses it, before the device.
+  // The device is destroyed before what its work reads, and the timers, which use it, before the device.
   std::map<int, std::unique_ptr<InputFeed>> feeds_;  // by stage
   std::map<int, NodeCalls> calls_;                   // by stage
   // Where the stage has replicas:
@@ -108,7 +119,7 @@ class StageRunner : private NodeObserver {
   int last_gradient_ = -1;  // index of the action that completes the gradients
   std::unique_ptr<NumberWatch> numbers_;
   std::unique_ptr<StepDevice> device_;
-  std::unique_ptr<NodeTimer> timer_;
+  std::deque<StepUnderWay> under_way_;  // steps, the oldest first
 };
 
 }  // namespace antichain

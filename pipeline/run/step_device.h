@@ -1,6 +1,6 @@
 // A StepDevice does what depends on where the stage's tensors are, besides kernels. In host memory work is
 // done when its call returns, and messages move between nodes. On a device with its own memory calls only
-// start work, and the host waits for it once, at the step's end.
+// start work, and the host waits for it once, at the step's end or while the next step is under way.
 #pragma once
 
 #include <functional>
@@ -33,6 +33,8 @@ class StepDevice {
   // Returns what stamps the device's time, or nullptr in host memory, where the host's clock is used.
   virtual DeviceStep* stamps() { return nullptr; }
 
+  // Returns how many steps may be under way: begun, and not finished.
+  virtual int steps_at_once() const { return 1; }
   virtual void begin_step(const StepInput&, bool /*judged*/) {}
   virtual void begin_action(const Action&) {}
   virtual void end_action() {}

@@ -48,15 +48,11 @@ void StepTimes::spend(Spent kind) {
 }
 
 std::vector<Event> StepTimes::finish() {
-  if (device_ && (!starts_.empty() || !spent_.empty())) {
-    const std::vector<double> at_s = device_->stamps_s();
-    for (const auto& [kind, stamp] : spent_) sheet_->enter(kind, moment(at_s[stamp]));
-    for (size_t i = 0; i < events_.size(); ++i) {
-      events_[i].start_s = at_s[starts_[i]] - begin_s_;
-      events_[i].end_s = at_s[ends_[i]] - begin_s_;
-    }
+  for (const auto& [kind, stamp] : spent_) sheet_->enter(kind, moment(device_->at_s(stamp)));
+  for (size_t i = 0; i < starts_.size(); ++i) {
+    events_[i].start_s = device_->at_s(starts_[i]) - begin_s_;
+    events_[i].end_s = device_->at_s(ends_[i]) - begin_s_;
   }
-  if (sheet_) sheet_->enter(Spent::other);
   return std::move(events_);
 }
 

@@ -19,14 +19,17 @@ class StepTimes {
   void start(const Action&);
   void end();
   void spend(Spent);  // within an action, or after the last
-  // To be called when the device is done. The sheet is up to date and runs on as `other`. Returns events in
-  // seconds since the step's begin, where traced.
+  // Ends the step: from here on time is `other`, until a next step begins or the sheet's owner says something
+  // else.
+  void end_step() { spend(Spent::other); }
+  // To be called when the device is done. The sheet is then up to date. Returns events in seconds since the
+  // step's begin, where traced.
   std::vector<Event> finish();
 
  private:
   struct Stamped {
     Spent kind;
-    size_t stamp;
+    Stamp stamp;
   };
   const int rank_;
   const bool traced_;
@@ -34,8 +37,8 @@ class StepTimes {
   TimeSheet* const sheet_;
   double begin_s_ = 0;
   std::vector<Event> events_;
-  std::vector<size_t> starts_, ends_;  // stamps of the events
-  std::vector<Stamped> spent_;         // changes
+  std::vector<Stamp> starts_, ends_;  // of the events
+  std::vector<Stamped> spent_;        // changes
 };
 
 }  // namespace antichain

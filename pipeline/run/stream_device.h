@@ -19,6 +19,7 @@ class StreamDevice final : public StepDevice {
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
   DeviceStep* stamps() override { return step_.get(); }
 
+  int steps_at_once() const override { return step_->steps_at_once(); }
   void begin_step(const StepInput&, bool judged) override;
   void begin_action(const Action&) override;
   void end_action() override;

@@ -67,7 +67,7 @@ class Trainer {
     ANTICHAIN_CHECK(!agree_before_update(options.on_nan, options.clip_norm) || lag() == 0,
                     "steps are apart where ranks agree before an update");
     training_.set_judge(
-        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, position_.step); },
+        [this](const NumberReport& mine) { return nan_policy_.may_update(mine, begun_.front().step); },
         agree_before_update(options.on_nan, options.clip_norm));
     if (options.clip_norm > 0)
       training_.set_clip(
@@ -77,7 +77,6 @@ class Trainer {
 
   TrainResult run() {
     TrainResult result{.memory_bytes = training_.bytes()};
-    std::vector<double> step_seconds;
     StopRequests::training_begins();
     time_.enter(Spent::other);
     if (position_.step > 0 && ends_period()) end_period();  // it was saved before its evaluation
@@ -85,15 +84,16 @@ class Trainer {
       if (ends_period()) begin_period();
       const bool traced = position_.step == traced_step();
       if (traced) begin_together();
-      const StepResult mine = train_step(traced, step_seconds);
-      if (traced) result.events = gather_events(job_, schedule_, mine.events);
+      begin_step(traced);
+      while (int(begun_.size()) >= (traced ? 1 : steps_at_once())) end_step();
+      if (traced) result.events = gather_events(job_, schedule_, events_);
       pass_boundary();
       if (ends_period()) end_period();
     }
-    settle();
+    drain();
     if (ends_early()) boundary_.end_early();
     if (checkpointer_.on() && !checkpointer_.has(position_.step)) save();
-    if (checkpointer_.on()) time_.enter(Spent::checkpoint);
+    if (checkpointer_.on()) spend(Spent::checkpoint);
     result.unsaved = checkpointer_.finish();
     if (!result.unsaved.empty() && !checkpointer_.newest().empty())
       result.unsaved += "; the newest complete checkpoint is " + checkpointer_.newest();
@@ -103,7 +103,7 @@ class Trainer {
     if (ends_early())
       result.ended_early = fmt::format("{} evaluations after that of step {} were not better",
                                        result.best.since, result.best.step);
-    result.step_s = median_after_first(std::move(step_seconds));
+    result.step_s = median_after_first(std::move(step_seconds_));
     result.loss = position_.loss;
     result.accuracy = accuracy_;
     result.bad_test = bad_test_;
@@ -142,47 +142,65 @@ class Trainer {
   // By so many steps rank 0 may be behind with results. A rank alone has them at once.
   int lag() const { return options_.between_ranks == Steps::overlapped && job_.size() > 1 ? 1 : 0; }
 
-  // A step that this rank has ended, until its results are known.
-  struct EndedStep {
+  // So many steps of this rank may be under way, where its device allows that. Ranks that agree before an
+  // update, or do not overlap steps, have one.
+  int steps_at_once() const {
+    const bool apart = agree_before_update(options_.on_nan, options_.clip_norm) ||
+                       (job_.size() > 1 && options_.between_ranks == Steps::apart);
+    return apart ? 1 : training_.steps_at_once();
+  }
+
+  // A step that this rank has begun, until its results are known.
+  struct BegunStep {
     int64_t step = 0, epoch = 0;
     float rate = 0;
+    Clock::time_point start;
     double seconds = 0;
   };
 
-  StepResult train_step(bool traced, std::vector<double>& step_seconds) {
-    EndedStep ended{.step = position_.step, .epoch = position_.epoch};
-    job_.activity().doing(fmt::format("begin of step {}", ended.step));
-    fault_point(job_.rank(), ended.step);
+  void begin_step(bool traced) {
+    BegunStep begun{.step = position_.step, .epoch = position_.epoch};
+    job_.activity().doing(fmt::format("begin of step {}", begun.step));
+    fault_point(job_.rank(), begun.step);
     place_source();
-    ended.rate = options_.rate(ended.step, total_);
-    const auto start = Clock::now();
-    StepResult mine = training_.run({.step = uint64_t(ended.step),
-                                     .seed = options_.seed,
-                                     .batch = options_.batch,
-                                     .rate = ended.rate,
-                                     .traced = traced},
-                                    train_samples_);
+    begun.rate = options_.rate(begun.step, total_);
+    begun.start = Clock::now();
+    begun_.push_back(begun);
+    training_.begin({.step = uint64_t(begun.step),
+                     .seed = options_.seed,
+                     .batch = options_.batch,
+                     .rate = begun.rate,
+                     .traced = traced},
+                    train_samples_);
+    ++position_.step;
+    if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
+  }
+
+  // Ends the oldest step that was begun. It took the time since it was begun, or since the one in front ended.
+  void end_step() {
+    StepResult mine = training_.finish();
+    BegunStep ended = begun_.front();
+    begun_.pop_front();
+    events_ = std::move(mine.events);
     results_.tell(mine);
     if (lag() == 0) wait_for_all();
     if (lag() > 0) settle(lag() - 1);
-    ended.seconds = seconds_since(start);
-    step_seconds.push_back(ended.seconds);
+    ended.seconds = seconds_since(std::max(ended.start, last_end_));
+    last_end_ = Clock::now();
+    step_seconds_.push_back(ended.seconds);
     ended_.push_back(ended);
     settle(lag());
     if (options_.on_nan == OnNan::rewind && !nan_policy_.skipped_because().empty()) rewind();
-    ++position_.step;
-    if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
-    return mine;
   }
 
   // Takes the results of steps that have ended, the oldest first, until only the newest `behind` are left.
-  void settle(int behind = 0) {
+  void settle(int behind) {
     while (int(ended_.size()) > behind) {
       job_.activity().doing("waiting for the other ranks to end the step");
-      time_.enter(Spent::waiting);
+      spend(Spent::waiting);
       const auto [sum, numbers] = results_.take();
-      time_.enter(Spent::other);
-      const EndedStep ended = ended_.front();
+      spend(Spent::other);
+      const BegunStep ended = ended_.front();
       ended_.pop_front();
       nan_policy_.conclude(numbers, ended.step);
       count(sum);
@@ -190,16 +208,27 @@ class Trainer {
     }
   }
 
+  // Ends all steps, and takes their results.
+  void drain() {
+    while (!begun_.empty()) end_step();
+    settle(0);
+  }
+
+  // Enters what the host does from now on, unless its device has work: then the device's times count.
+  void spend(Spent kind) {
+    if (begun_.empty()) time_.enter(kind);
+  }
+
   // Until all ranks have ended the step.
   void wait_for_all() {
     job_.activity().doing("waiting for the other ranks to end the step");
-    time_.enter(Spent::waiting);
+    spend(Spent::waiting);
     job_.barrier();
-    time_.enter(Spent::other);
+    spend(Spent::other);
   }
 
   void begin_together() {
-    settle();
+    drain();
     wait_for_all();
   }
 
@@ -222,7 +251,7 @@ class Trainer {
     ++position_.epoch_steps;
   }
 
-  void report(const StepResult& sum, const EndedStep& ended) {
+  void report(const StepResult& sum, const BegunStep& ended) {
     observer_.on_step({.step = ended.step,
                        .total_steps = total_,
                        .epoch = ended.epoch,
@@ -238,7 +267,7 @@ class Trainer {
   // The state of the last checkpoint, and on with the next batch. All results are taken before, because what
   // ranks say of the checkpoint under way comes with them.
   void rewind() {
-    settle();
+    drain();
     job_.activity().doing("going back to the last checkpoint");
     if (!checkpointer_.rewind())
       throw Error(nan_policy_.skipped_because(),
@@ -247,9 +276,9 @@ class Trainer {
 
   // Between two steps: the place to save, and to stop.
   void pass_boundary() {
-    time_.enter(Spent::waiting);  // for rank 0's answer
+    spend(Spent::waiting);  // for rank 0's answer
     const StopVerdict verdict = boundary_.pass_step();
-    time_.enter(Spent::other);
+    spend(Spent::other);
     if (verdict.save || checkpointer_.due_at(position_.step) ||
         (checkpointer_.on() && position_.step == total_))
       save();
@@ -257,7 +286,7 @@ class Trainer {
   }
 
   void save(CheckpointKind kind = CheckpointKind::of_step) {
-    settle();
+    drain();
     position_.epoch_s = period_s();
     const Spent before = time_.enter(Spent::checkpoint);
     checkpointer_.begin(position_, kind);
@@ -265,7 +294,7 @@ class Trainer {
   }
 
   [[noreturn]] void stop(const StopVerdict& verdict) {
-    settle();
+    drain();
     const std::string what = fmt::format("stopped by {} after step {}", verdict.stop, position_.step);
     if (!checkpointer_.on()) {
       tell_times();
@@ -294,7 +323,7 @@ class Trainer {
   double period_s() const { return period_s_before_ + seconds_since(period_start_); }
 
   void end_period() {
-    settle();
+    drain();
     EvaluationReport report{.epoch = (position_.step - 1) / per_epoch_,
                             .step = position_.step,
                             .ends_epoch = position_.batch == 0,
@@ -335,16 +364,23 @@ class Trainer {
   StepResult evaluate() {
     StepResult sum;
     StopVerdict verdict;
+    int under_way = 0;
+    const auto end_oldest = [&] {
+      const StepResult part = testing_.finish();
+      sum.loss += part.loss;
+      sum.correct += part.correct;
+      --under_way;
+    };
     model_.swap_averages();
     for (int64_t batch = 0; batch < test_samples_.sampler().batches(); ++batch) {
       test_samples_.position = {.epoch = 0, .batch = batch};
       test_samples_.next.reset();
       if (batch + 1 < test_samples_.sampler().batches()) test_samples_.next = BatchPosition{0, batch + 1};
-      const StepResult part = testing_.run({.seed = options_.seed, .batch = options_.batch}, test_samples_);
-      sum.loss += part.loss;
-      sum.correct += part.correct;
+      testing_.begin({.seed = options_.seed, .batch = options_.batch}, test_samples_);
+      if (++under_way == testing_.steps_at_once()) end_oldest();
       if (verdict = boundary_.pass_batch(); !verdict.stop.empty()) break;
     }
+    while (under_way > 0) end_oldest();
     model_.swap_averages();
     if (!verdict.stop.empty()) stop(verdict);
     job_.activity().doing("waiting for the other ranks to end the evaluation");
@@ -371,7 +407,11 @@ class Trainer {
   Checkpointer checkpointer_;
   StepBoundary boundary_;
   StepResults results_;
-  std::deque<EndedStep> ended_;  // whose results are not known yet
+  std::deque<BegunStep> begun_;  // the oldest first
+  std::deque<BegunStep> ended_;  // whose results are not known yet
+  Clock::time_point last_end_;   // of a step
+  std::vector<double> step_seconds_;
+  std::vector<Event> events_;  // of the step that ended last, where it was traced
   Clock::time_point period_start_ = Clock::now();
   double period_s_before_;  // of the period, before this run
   TimeSheet time_;

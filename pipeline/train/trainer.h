@@ -3,8 +3,9 @@
 // each epoch, or every so many steps. The last checkpoint before it is a state in which it has not happened,
 // so a run that goes on from there evaluates first, with the same result.
 //
-// Where steps overlap, rank 0 hears of a step's results while the next one runs. The pipeline drains for a
-// checkpoint, an evaluation, a traced step, and at the end.
+// Where steps overlap, rank 0 hears of a step's results while the next one runs. A rank with a device begins
+// a step before it waits for the one in front, so that the device does not wait for the host. The pipeline
+// drains for a checkpoint, an evaluation, a traced step, and at the end.
 #pragma once
 
 #include <cstdint>

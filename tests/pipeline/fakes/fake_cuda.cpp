@@ -238,6 +238,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     if (it.shared && !std::exchange(it.used_elsewhere, false))
       antichain::test::fake_cuda::break_rule("an event is recorded again before the other process used it");
     reached = it.reached = std::make_shared<Reached>();
+    it.stream = stream;
   }
   Device::the().push(stream, {.record = reached});
   return cudaSuccess;
@@ -256,6 +257,11 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return has_come(event) ? cudaSuccess : failed(cudaErrorNotReady);
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  {
+    std::lock_guard lock(Device::the().mutex);
+    CUevent_st& it = original(event);
+    if (Device::the().streams.contains(it.stream)) ++it.stream->waits;
+  }
   while (!has_come(event)) std::this_thread::sleep_for(std::chrono::microseconds(20));
   return cudaSuccess;
 }

@@ -33,7 +33,7 @@ void drain(CUstream_st*);          // only this one
 void hold(CUstream_st*);           // the device does nothing of it until it is let go
 void let_go(CUstream_st*);
 int priority(CUstream_st*);  // the less the sooner
-int waits(CUstream_st*);     // how often the host waited for all of the stream, by CUDA's call
+int waits(CUstream_st*);     // how often the host waited for the stream or an event in it, by CUDA's calls
 int freed_in_use();          // page-locked memory, while a stream of the thread had work left
 
 // Graphs: what is launched into a stream that records is not done; a recording's work is done whenever it is

@@ -47,6 +47,7 @@ struct Reached {
 struct CUevent_st {
   bool timed = false;
   std::shared_ptr<antichain::test::fake_cuda::Reached> reached;
+  CUstream_st* stream = nullptr;  // of its last recording
   // These belong to interprocess events:
   bool shared = false, destroyed = false;
   int process = 0;                    // whose it is

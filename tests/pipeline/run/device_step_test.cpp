@@ -141,6 +141,27 @@ TEST(DeviceStep, WaitsForTheDeviceOnceAStep) {
   }
 }
 
+// When the results of a step are known, all of the next one is started, unless the way is off.
+TEST(DeviceStep, StartsAStepBeforeItWaitsForTheOneInFront) {
+  TrainingCase c{.model = "resnet20", .steps = 6, .epoch = true};
+  std::vector<int> started;
+  c.on_step = [&](const StepReport&) { started.push_back(fake_cuda::graph_launches()); };
+  const auto train = [&](const char* ways) {
+    ::setenv("ANTICHAIN_CUDA_FAST", ways, 1);
+    started.clear();
+    const TrainingRun run = on_fake_gpu(c, 1, Policy::one_f_one_b, 1);
+    ::unsetenv("ANTICHAIN_CUDA_FAST");
+    return std::pair(run, started);
+  };
+  const auto [plain, one_by_one] = train("plain");
+  const auto [fast, ahead] = train("s6");
+  expect_same(fast, plain, "s6");
+  for (size_t step = 2; step + 1 < 6; ++step) EXPECT_EQ(ahead[step], one_by_one[step + 1]) << step;
+  EXPECT_EQ(ahead[5], one_by_one[5]);
+  c.on_nan = OnNan::skip;
+  EXPECT_EQ(train("s6").second, one_by_one) << "the judge decides before the next step begins";
+}
+
 // The judge that decides has to know before the update.
 TEST(DeviceStep, WaitsOnceMoreWhereNumbersDecide) {
   const FakeGpu& gpu = FakeGpu::the();

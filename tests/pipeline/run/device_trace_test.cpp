@@ -7,6 +7,7 @@
 #include <cmath>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -86,20 +87,20 @@ TEST(Stamps, AreTheDevicesTimes) {
   const auto step = cuda::make_step_stream(context);
   const auto attempt = [&](bool exactly) {
     step->tie_clocks(exactly);
-    std::vector<double> real_s(6);
+    std::vector<double> real_s(6), stamps_s;
+    std::vector<Stamp> stamps;
     for (int i = 0; i < 3; ++i) {
-      step->stamp();
+      stamps.push_back(step->stamp());
       fake_cuda::launch(cuda::stream_of(context), [&real_s, i] {
         real_s[size_t(2 * i)] = now_s();
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         real_s[size_t(2 * i + 1)] = now_s();
       });
-      step->stamp();
+      stamps.push_back(step->stamp());
     }
     const double launched_s = now_s();
     step->wait();
-    const std::vector<double> stamps_s = step->stamps_s();
-    EXPECT_EQ(stamps_s.size(), 6u);
+    for (const Stamp& stamp : stamps) stamps_s.push_back(step->at_s(stamp));
     EXPECT_TRUE(std::ranges::is_sorted(stamps_s));
     bool near = launched_s < real_s[0] + 5e-3;  // the host did not wait
     for (size_t i = 0; i < 6; ++i) near = near && std::abs(stamps_s[i] - real_s[i]) < 2e-3;
@@ -175,6 +176,30 @@ TEST(DeviceStep, EvaluatesBeforeTheNextBatchComes) {
   EXPECT_LT(after[5], after[7]);
 }
 
+// A training of ResNet-20 on the fake device, which computes late.
+struct OneDevice {
+  FakeGpu& gpu = FakeGpu::the();
+  Context context{gpu};
+  Graph graph;
+  Profile profile;
+  Plan plan;
+  Schedule schedule;
+  SoloTransport alone;
+  std::optional<RankModel> model;
+  std::optional<StageRunner> runner;
+
+  OneDevice() {
+    fake_cuda::reset(2);
+    gpu.enter(context);
+    graph = lower(make_model("resnet20", {.microbatch = 4}), gpu);
+    profile = priced_by_flops(unpriced(graph, gpu.description()));
+    plan = some_plan(profile);
+    schedule = make_schedule(profile, plan, Policy::one_f_one_b, 3);
+    model.emplace(graph, plan.stages[0].nodes, context, 0);
+    runner.emplace(*model, profile, plan, schedule, Mode::train, alone);
+  }
+};
+
 struct Traced {
   StepResult result;
   TimeSheet sheet;
@@ -184,17 +209,9 @@ struct Traced {
 };
 
 Traced traced_step(Watched source = {}) {
-  FakeGpu& gpu = FakeGpu::the();
-  fake_cuda::reset(2);
-  Context context(gpu);
-  gpu.enter(context);
-  const Graph graph = lower(make_model("resnet20", {.microbatch = 4}), gpu);
-  const Profile profile = priced_by_flops(unpriced(graph, gpu.description()));
-  const Plan plan = some_plan(profile);
-  Traced traced{.schedule = make_schedule(profile, plan, Policy::one_f_one_b, 3)};
-  SoloTransport alone;
-  RankModel model(graph, plan.stages[0].nodes, context, 0);
-  StageRunner runner(model, profile, plan, traced.schedule, Mode::train, alone);
+  OneDevice device;
+  StageRunner& runner = *device.runner;
+  Traced traced{.schedule = device.schedule};
   runner.set_time_sheet(&traced.sheet);
   runner.run({.batch = 12}, source);
   {
@@ -232,6 +249,43 @@ TEST(DeviceTrace, HasTheDevicesTimes) {
     return first_s > -5e-3 && before_s < t.wall_s + 5e-3 && computing_s > 0.6 * (before_s - first_s) &&
            computing_s > 0.4 * t.wall_s && t.sheet.computing_s() > 0.4 * t.wall_s &&
            std::abs(t.sheet.total_s() - t.wall_s) < 0.1 * t.wall_s;
+  }));
+}
+
+// The losses of some steps, of which so many are under way; `begun` is called when one has begun.
+std::vector<double> losses_of(
+    StageRunner& runner, int at_once, const std::function<void()>& begun = [] {}) {
+  Watched source;
+  std::vector<double> losses;
+  for (int step = 0; step < 4 + at_once - 1; ++step) {
+    if (step < 4) runner.begin({.step = uint64_t(step), .batch = 12, .rate = 0.1f}, source);
+    begun();
+    if (step >= at_once - 1) losses.push_back(runner.finish().loss);
+  }
+  return losses;
+}
+
+// Also where the second has ended before anyone looks at the first.
+TEST(DeviceStep, OfTwoStepsUnderWayEachHasItsOwnLosses) {
+  OneDevice device, fast, slow_host;
+  const std::vector<double> one_by_one = losses_of(*device.runner, 1);
+  EXPECT_NE(one_by_one[0], one_by_one[1]);
+  EXPECT_EQ(losses_of(*fast.runner, 2), one_by_one);
+  EXPECT_EQ(losses_of(*slow_host.runner, 2, [] { fake_cuda::drain(); }), one_by_one);
+}
+
+TEST(DeviceTrace, OfTwoStepsUnderWayHasTheTimesOfBoth) {
+  EXPECT_TRUE(in_one_of_20([] {
+    OneDevice device;
+    EXPECT_EQ(device.runner->steps_at_once(), 2);
+    TimeSheet sheet;
+    device.runner->set_time_sheet(&sheet);
+    sheet.enter(Spent::other);
+    const double begin_s = now_s();
+    losses_of(*device.runner, 2);
+    const double wall_s = now_s() - begin_s;
+    sheet.stop();
+    return sheet.computing_s() > 0.4 * wall_s && std::abs(sheet.total_s() - wall_s) < 0.1 * wall_s;
   }));
 }
 
