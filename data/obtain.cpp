@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "data/command.h"
+#include "framework/cache_folder.h"
 #include "framework/error.h"
 
 namespace antichain {
@@ -22,9 +23,7 @@ std::string environment(std::string_view name) {
 
 fs::path cache_folder(const std::string& wanted) {
   if (!wanted.empty()) return wanted;
-  if (const std::string xdg = environment("XDG_CACHE_HOME"); !xdg.empty()) return fs::path(xdg) / "antichain";
-  if (const std::string home = environment("HOME"); !home.empty())
-    return fs::path(home) / ".cache" / "antichain";
+  if (const std::string cache = user_cache_folder(); !cache.empty()) return cache;
   return fs::temp_directory_path() / fmt::format("antichain-cache-{}", getuid());
 }
 

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "framework/backend.h"
+#include "framework/cache_folder.h"
 #include "framework/error.h"
 #include "framework/json.h"
 #include "framework/random.h"
@@ -21,14 +22,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// This is the folder for files that can be made again (freedesktop.org, "XDG Base Directory Specification").
 std::string usual_folder() {
   if (const char* folder = std::getenv("ANTICHAIN_PROFILE_CACHE"); folder && *folder) return folder;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return fs::path(cache) / "antichain" / "profiles";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return fs::path(home) / ".cache" / "antichain" / "profiles";
-  return "none";
+  const std::string cache = user_cache_folder();
+  return cache.empty() ? "none" : cache + "/profiles";
 }
 
 std::string folder_of(const std::string& option) {

@@ -1,22 +1,12 @@
 // Lists the running statistics of a stage in the device's memory, once, for the launch that absorbs them.
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "framework/cuda/absorb.h"
+#include "framework/cuda/list_on_device.h"
 
 namespace antichain::cuda {
 namespace {
-
-// Copies numbers to the device. They are there when the call returns.
-template <class T>
-Tensor there(const Context& context, const std::vector<T>& values) {
-  const TensorSpec spec{{int64_t(values.size() * sizeof(T))}, DType::u8};
-  const Tensor host = Tensor::host(spec), device = context.backend().tensor(spec);
-  std::memcpy(host.raw(), values.data(), size_t(spec.bytes()));
-  context.backend().copy(context, host, device);
-  return device;
-}
 
 // Keeps the lists of parts and of statistics in the device's memory, and keeps alive what they point to.
 class AbsorptionInOneLaunch : public Absorption {
@@ -26,7 +16,7 @@ class AbsorptionInOneLaunch : public Absorption {
     for (const Absorbed& node : nodes_)
       for (const std::vector<Tensor>& of_microbatch : node.statistics)
         for (const Tensor& t : of_microbatch) statistics.push_back(t.data<float>());
-    statistics_ = there(context, statistics);
+    statistics_ = list_on_device(context, statistics);
     std::vector<RunningPart> parts;
     auto* next = reinterpret_cast<const float* const*>(statistics_.raw());
     for (const Absorbed& node : nodes_) {
@@ -43,7 +33,7 @@ class AbsorptionInOneLaunch : public Absorption {
       next += 2 * node.statistics.size();
     }
     count_ = int64_t(parts.size());
-    parts_ = there(context, parts);
+    parts_ = list_on_device(context, parts);
   }
 
   void run(Context& context) const override {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "framework/backend.h"
+#include "framework/cuda/list_on_device.h"
 #include "framework/error.h"
 #include "framework/weight_decay.h"
 
@@ -33,11 +33,7 @@ class InOneLaunch : public Update {
               std::vector<Trained> trained)
       : update_(update), optimiser_(std::move(optimiser)), trained_(std::move(trained)) {
     const std::vector<Part> parts = parts_of(trained_);
-    const TensorSpec spec{{int64_t(parts.size() * sizeof(Part))}, DType::u8};
-    const Tensor host = Tensor::host(spec);
-    std::memcpy(host.raw(), parts.data(), size_t(spec.bytes()));
-    parts_ = context.backend().tensor(spec);
-    context.backend().copy(context, host, parts_);
+    parts_ = list_on_device(context, parts);
     count_ = int64_t(parts.size());
   }
 

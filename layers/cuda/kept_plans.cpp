@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 
+#include "framework/cache_folder.h"
 #include "framework/random.h"
 
 namespace antichain::cuda {
@@ -17,11 +17,8 @@ namespace fs = std::filesystem;
 
 // Returns "" where there is no folder for files that can be made again.
 fs::path folder() {
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return fs::path(cache) / "antichain" / "cudnn-plans";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return fs::path(home) / ".cache" / "antichain" / "cudnn-plans";
-  return "";
+  const std::string cache = user_cache_folder();
+  return cache.empty() ? fs::path() : fs::path(cache) / "cudnn-plans";
 }
 
 fs::path file_of(const std::string& key) {

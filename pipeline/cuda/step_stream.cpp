@@ -5,7 +5,6 @@
 
 #include <chrono>
 #include <condition_variable>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -14,6 +13,7 @@
 #include "framework/backend.h"
 #include "framework/cuda/check.h"
 #include "framework/cuda/fast.h"
+#include "framework/cuda/list_on_device.h"
 #include "framework/cuda/look.h"
 #include "framework/cuda/step_numbers.h"
 #include "pipeline/cuda/events.h"
@@ -131,10 +131,7 @@ class CudaStep : public DeviceStep {
     looked->tensors = tensors;
     looked->count = int64_t(pieces.size());
     if (pieces.empty()) return looked;
-    const Tensor host = Tensor::host({{looked->count * int64_t(sizeof(Piece))}, DType::u8});
-    std::memcpy(host.raw(), pieces.data(), size_t(host.bytes()));
-    looked->pieces = context_.backend().tensor(host.spec());
-    context_.backend().copy(context_, host, looked->pieces);
+    looked->pieces = list_on_device(context_, pieces);
     return looked;
   }
 

@@ -5,11 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
-#include <optional>
 
 #include "app/obtain/profile.h"
 #include "framework/json.h"
@@ -18,6 +16,7 @@
 #include "pipeline/transport/solo_transport.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
+#include "tests/variable.h"
 
 namespace antichain {
 namespace {
@@ -41,21 +40,6 @@ Profile profile_of(const ProfileSubject& s) {
   profile.nodes.push_back({.name = "image", .op = "input", .role = Role::input});
   return profile;
 }
-
-// It sets the environment as long as it lives.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() { before_ ? ::setenv(name_, before_->c_str(), 1) : ::unsetenv(name_); }
-  Variable(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
 
 class Caches : public ::testing::Test {
  protected:
