@@ -40,21 +40,28 @@ StepEstimate::StepEstimate(const Policy& policy, int microbatches, const Cluster
     : microbatches_(microbatches),
       overhead_s_(overhead_s),
       ranks_(ranks.device.size()),
+      within_node_(cluster.within_node),
+      between_nodes_(cluster.between_nodes),
       tensors_(ranks.of_stage.size()),
       gradients_(ranks.of_stage.size()) {
   for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].speed = cluster.device(ranks.device[r]).speed;
   for (int a : ranks.device)
-    for (int b : ranks.device) links_.push_back(cluster.link(a, b));
+    for (int b : ranks.device) apart_.push_back(&cluster.link(a, b) == &cluster.between_nodes);
   for (const std::vector<int>& of_stage : ranks.of_stage) add_stage(of_stage, ranks.device, cluster);
   for (const std::vector<int>& from : ranks.of_stage)
     for (const std::vector<int>& to : ranks.of_stage) {
-      const auto link = [&](int a, int b) { return links_[size_t(a) * ranks_.size() + size_t(b)]; };
+      const auto link = [&](int a, int b) {
+        return cluster.link(ranks.device[size_t(a)], ranks.device[size_t(b)]);
+      };
       Link best = link(from[0], to[0]);
       for (int a : from)
         for (int b : to) best = best_of(best, link(a, b));
       fastest_link_.push_back(from == to ? Link{} : best);
     }
+  for (const std::vector<int>& of_stage : ranks.of_stage)
+    for (int m = 0; m < microbatches; ++m) rank_at_.push_back(of_stage[size_t(m) % of_stage.size()]);
   list_turns(orders_of(policy, ranks.of_stage), policy);
+  list_round_trips();
 }
 
 void StepEstimate::add_stage(const std::vector<int>& ranks, const std::vector<int>& devices,
@@ -97,7 +104,6 @@ void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy)
   std::vector<std::vector<size_t>::const_iterator> pair;
   for (const ComputeOrder& order : orders) pair.push_back(order.pairs.begin());
   std::vector<char> forward(stages_.size() * size_t(microbatches_), 0), backward = forward;
-  const auto cell = [&](int s, int m) { return size_t(s) * size_t(microbatches_) + size_t(m); };
   const auto ready = [&](const Action& a) {
     if (a.verb == Verb::forward) return a.stage == 0 || forward[cell(a.stage - 1, a.microbatch)];
     if (a.verb == Verb::backward_weight) return true;  // its rank has done the input half before
@@ -109,11 +115,15 @@ void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy)
       const std::vector<Action>& actions = orders[r].actions;
       for (; done[r] < actions.size() && ready(actions[done[r]]); ++done[r], moved = true) {
         const Action& a = actions[done[r]];
-        Turn turn = {seat_of(a.stage, a.microbatch), a.stage, a.microbatch, a.verb};
+        Turn turn = {.seat = seat_of(a.stage, a.microbatch),
+                     .stage = a.stage,
+                     .microbatch = a.microbatch,
+                     .verb = a.verb,
+                     .cell = cell(a.stage, a.microbatch)};
         if (pair[r] != orders[r].pairs.end() && *pair[r] == done[r]) {
           const Action& partner = actions[done[r] + 1];
           if (!ready(partner)) break;
-          turn.pair_stage = partner.stage, turn.pair_microbatch = partner.microbatch;
+          turn.partner = cell(partner.stage, partner.microbatch);
           ++pair[r];
         }
         if (a.verb != Verb::backward_weight)
@@ -130,23 +140,39 @@ void StepEstimate::list_turns(const ComputeOrders& orders, const Policy& policy)
                   "choose " + training_policies_in_words());
 }
 
-void StepEstimate::lay(std::vector<Wires>& wires, int from, int to, int messages, int64_t bytes) {
-  if (messages == 0) return;
-  const double least_s = fastest_link_[size_t(from) * stages_.size() + size_t(to)].seconds(bytes, messages);
-  wires[size_t(from)].out.push_back({to, messages, bytes, arrivals_, least_s});
-  wires[size_t(to)].in.push_back({from, messages, bytes, arrivals_, least_s});
-  arrivals_ += size_t(microbatches_);
+// The list ends with the first stage that no round trips are known to.
+void StepEstimate::list_round_trips() {
+  for (size_t s = 0; s < stages_.size(); ++s) {
+    const Seat& seat = seats_[size_t(stages_[s].first_seat)];
+    const int M = seat.whole, w = seat.lead;
+    for (size_t e = s; e < stages_.size() && stages_[e].replicas == 1; ++e) {
+      const int v = seats_[size_t(stages_[e].first_seat)].lead, advance = w - v + 1;
+      if (w == 0 || v == 0 || advance < 1) break;
+      const int trips = M > w ? (M - 1 - w) / advance + 1 : 0;
+      stages_[s].round_trips.push_back({v - 1, trips + 1, M - 1 - trips * advance});
+    }
+  }
+}
+
+// Returns the least time of the messages, or no_way_s where there are none.
+double StepEstimate::lay(Wires& wires, int from, int to, int messages, int64_t bytes) {
+  if (messages == 0) return no_way_s;
+  const Link& fastest = fastest_link_[size_t(from) * stages_.size() + size_t(to)];
+  wires[size_t(from)].push_back({to, within_node_.seconds(bytes, messages),
+                                 between_nodes_.seconds(bytes, messages), fastest.seconds(bytes, messages)});
+  return wires[size_t(from)].back().least_s;
 }
 
 void StepEstimate::set(const StageSums& sums) {
-  for (std::vector<Wires>* wires : {&tensors_, &gradients_})
-    for (Wires& w : *wires) w.in.clear(), w.out.clear();
-  arrivals_ = 0;
+  for (Wires* wires : {&tensors_, &gradients_})
+    for (std::vector<Wire>& w : *wires) w.clear();
+  for (Stage& stage : stages_) stage.to_next_s = no_way_s;
   for (const Traffic& t : sums.traffic) {
-    lay(tensors_, t.from_stage, t.to_stage, t.tensors, t.tensor_bytes);
-    lay(gradients_, t.to_stage, t.from_stage, t.gradients, t.gradient_bytes);
+    const double there_s = lay(tensors_, t.from_stage, t.to_stage, t.tensors, t.tensor_bytes);
+    const double back_s = lay(gradients_, t.to_stage, t.from_stage, t.gradients, t.gradient_bytes);
+    if (t.to_stage == t.from_stage + 1 && there_s != no_way_s && back_s != no_way_s)
+      stages_[size_t(t.from_stage)].to_next_s = there_s + back_s;
   }
-  there_s_.resize(std::max(there_s_.size(), arrivals_));
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
     const StageSum& sum = sums.stages[s];
@@ -168,24 +194,6 @@ void StepEstimate::set(const StageSums& sums) {
   }
 }
 
-double StepEstimate::Seat::seconds(Verb verb) const {
-  if (verb == Verb::forward) return forward_s;
-  if (verb == Verb::backward) return backward_s;
-  return verb == Verb::backward_input ? input_s : weight_s;
-}
-
-double StepEstimate::Seat::busy_s(bool with_late_weights) const {
-  const double all_s = whole * (forward_s + backward_s) + halved * (forward_s + input_s + weight_s);
-  return all_s - (with_late_weights ? 0 : late_weights * weight_s);
-}
-
-double StepEstimate::arrived_s(const std::vector<Wires>& wires, int stage, int microbatch,
-                               double now_s) const {
-  for (const Wire& wire : wires[size_t(stage)].in)
-    now_s = std::max(now_s, there_s_[wire.arrivals + size_t(microbatch)]);
-  return now_s;
-}
-
 void StepEstimate::take(const Turn& turn) {
   Seat& seat = seats_[size_t(turn.seat)];
   Rank& rank = rank_of(seat);
@@ -194,20 +202,22 @@ void StepEstimate::take(const Turn& turn) {
     rank.now_s += seat.weight_s;
     return;
   }
-  const std::vector<Wires>& wires = turn.verb == Verb::forward ? tensors_ : gradients_;
-  double now_s = arrived_s(wires, turn.stage, turn.microbatch, rank.now_s);
-  if (turn.pair_stage >= 0) now_s = arrived_s(gradients_, turn.pair_stage, turn.pair_microbatch, now_s);
+  const bool forward = turn.verb == Verb::forward;
+  std::vector<double>& there_s = forward ? tensors_there_s_ : gradients_there_s_;
+  double now_s = std::max(rank.now_s, there_s[turn.cell]);
+  if (turn.partner) now_s = std::max(now_s, gradients_there_s_[*turn.partner]);
   if (turn.verb == Verb::backward) seat.last_begin_s = now_s, seat.last = turn.verb;
   now_s += seat.seconds(turn.verb);
   rank.now_s = now_s;
-  for (const Wire& wire : wires[size_t(turn.stage)].out) {
-    const int to = seats_[size_t(seat_of(wire.stage, turn.microbatch))].rank;
-    double& there_s = there_s_[wire.arrivals + size_t(turn.microbatch)];
-    there_s = now_s;
-    if (to == seat.rank) continue;  // nothing is sent
-    const size_t pair = size_t(seat.rank) * ranks_.size() + size_t(to);
-    free_s_[pair] = std::max(free_s_[pair], now_s) + links_[pair].seconds(wire.bytes, wire.messages);
-    there_s = free_s_[pair];
+  for (const Wire& wire : (forward ? tensors_ : gradients_)[size_t(turn.stage)]) {
+    const size_t at = cell(wire.stage, turn.microbatch);
+    double arrival_s = now_s;
+    if (const int to = rank_at_[at]; to != seat.rank) {  // otherwise nothing is sent
+      const size_t pair = size_t(seat.rank) * ranks_.size() + size_t(to);
+      arrival_s = std::max(free_s_[pair], now_s) + (apart_[pair] ? wire.between_nodes_s : wire.within_node_s);
+      free_s_[pair] = arrival_s;
+    }
+    there_s[at] = std::max(there_s[at], arrival_s);
   }
 }
 
@@ -243,6 +253,8 @@ double StepEstimate::finish() {
 
 double StepEstimate::step_s() {
   free_s_.assign(ranks_.size() * ranks_.size(), 0);
+  for (std::vector<double>* there_s : {&tensors_there_s_, &gradients_there_s_})
+    there_s->assign(rank_at_.size(), 0);
   for (Rank& rank : ranks_) rank.now_s = 0;
   for (const Turn& turn : turns_) take(turn);
   return finish();
@@ -269,45 +281,34 @@ double StepEstimate::rank_s(const Rank& rank) const {
   return start_s + busy_s;
 }
 
-// Returns the time of the messages to the next stage and back, or a negative number when not both ways are
-// taken.
-double StepEstimate::neighbour_s(size_t s) const {
-  for (const Wire& there : tensors_[s].out)
-    for (const Wire& back : gradients_[s].in)
-      if (there.stage == int(s) + 1 && back.stage == int(s) + 1) return there.least_s + back.least_s;
-  return -1;
-}
-
 // Returns the same bound, by round trips to each of the later stages. It is 0 where the orders do not
 // alternate.
 double StepEstimate::trips_s(size_t s) const {
   const Seat& seat = seats_[size_t(stages_[s].first_seat)];
-  const int M = seat.whole, w = seat.lead;
   double longest_s = 0, trip_s = 0;
-  for (size_t e = s; e < stages_.size() && stages_[e].replicas == 1; ++e) {
-    const int v = seats_[size_t(stages_[e].first_seat)].lead, advance = w - v + 1;
-    if (w == 0 || v == 0 || advance < 1) break;
-    trip_s += stages_[e].forward_s + stages_[e].backward_s;
-    const int trips = M > w ? (M - 1 - w) / advance + 1 : 0, rest = M - 1 - trips * advance;
-    longest_s = std::max(longest_s, (v - 1) * seat.forward_s + (trips + 1) * trip_s + rest * seat.backward_s);
-    const double messages_s = neighbour_s(e);
-    if (messages_s < 0) break;
-    trip_s += messages_s;
+  for (size_t e = s; const RoundTrips& to : stages_[s].round_trips) {
+    const Stage& last = stages_[e++];
+    trip_s += last.forward_s + last.backward_s;
+    longest_s = std::max(longest_s,
+                         to.forwards * seat.forward_s + to.trips * trip_s + to.backwards * seat.backward_s);
+    if (last.to_next_s == no_way_s) break;
+    trip_s += last.to_next_s;
   }
   return longest_s;
 }
 
 const std::vector<double>& StepEstimate::at_least_s() {
   at_least_s_.resize(stages_.size());
+  for (Stage& stage : stages_) stage.start_s = 0;
   for (size_t s = 0; s < stages_.size(); ++s) {
     Stage& stage = stages_[s];
     const double update_s = stage.last_reduce_s + stage.update_s;
-    stage.start_s = 0, stage.tail_s = update_s;
-    for (const Wire& wire : tensors_[s].in) {
-      const Stage& from = stages_[size_t(wire.stage)];
-      stage.start_s = std::max(stage.start_s, from.start_s + from.forward_s + wire.least_s);
+    stage.tail_s = update_s;
+    for (const Wire& wire : tensors_[s]) {
+      Stage& to = stages_[size_t(wire.stage)];
+      to.start_s = std::max(to.start_s, stage.start_s + stage.forward_s + wire.least_s);
     }
-    for (const Wire& wire : gradients_[s].out) {
+    for (const Wire& wire : gradients_[s]) {
       const Stage& to = stages_[size_t(wire.stage)];
       stage.tail_s = std::max(stage.tail_s, wire.least_s + to.gradient_s + to.tail_s);
     }

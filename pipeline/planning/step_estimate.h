@@ -21,6 +21,7 @@
 // Where a rank has several stages, the step is no shorter than all their work and updates either.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "partition/profile/cluster.h"
@@ -53,8 +54,8 @@ class StepEstimate {
   struct Turn {
     int seat = 0, stage = 0, microbatch = 0;
     Verb verb = Verb::forward;
-    // This is what the backward needs with which a forward forms a fused pair.
-    int pair_stage = -1, pair_microbatch = -1;
+    size_t cell = 0;                     // of the stage and micro-batch
+    std::optional<size_t> partner = {};  // the cell of the backward with which a forward forms a fused pair
   };
   // A rank's place in a stage.
   struct Seat {
@@ -65,12 +66,24 @@ class StepEstimate {
     double forward_s = 0, backward_s = 0, input_s = 0, weight_s = 0;
     double last_begin_s = 0;  // of its last B or W so far
     Verb last = Verb::backward;
-    double seconds(Verb) const;
-    double busy_s(bool late_weights) const;
+    double seconds(Verb verb) const {
+      if (verb == Verb::forward) return forward_s;
+      if (verb == Verb::backward) return backward_s;
+      return verb == Verb::backward_input ? input_s : weight_s;
+    }
+    // Returns its work without waiting, with or without the weight halves after the last gradient.
+    double busy_s(bool with_late_weights) const {
+      const double all_s = whole * (forward_s + backward_s) + halved * (forward_s + input_s + weight_s);
+      return all_s - (with_late_weights ? 0 : late_weights * weight_s);
+    }
   };
   struct Rank {
     double speed = 1, now_s = 0;
     std::vector<int> seats;  // ascending by stage
+  };
+  // The round trips to one later stage: how many there are, and what the stage does before and after them.
+  struct RoundTrips {
+    int forwards = 0, trips = 0, backwards = 0;
   };
   struct Stage {
     int first_seat = 0, replicas = 1;
@@ -81,48 +94,54 @@ class StepEstimate {
     double forward_s = 0, backward_s = 0, gradient_s = 0, last_reduce_s = 0, update_s = 0;
     double reduce_s = 0;
     std::vector<GradientBucket> buckets;
-    bool halves = false;             // whether any of its ranks has I and W
-    double start_s = 0, tail_s = 0;  // of at_least_s
+    bool halves = false;                  // whether any of its ranks has I and W
+    std::vector<RoundTrips> round_trips;  // to itself and the stages after it
+    double to_next_s = no_way_s;          // of the messages to the next stage and back
+    double start_s = 0, tail_s = 0;       // of at_least_s
   };
-  struct Wire {  // from a stage to another
-    int stage = 0, messages = 0;
-    int64_t bytes = 0;
-    size_t arrivals = 0;  // into there_s_, per micro-batch
-    double least_s = 0;   // over the fastest link between the two
+  // A Wire has all messages of a micro-batch from a stage to another.
+  struct Wire {
+    int stage = 0;  // that gets them
+    double within_node_s = 0, between_nodes_s = 0;
+    double least_s = 0;  // over the fastest link between the two
   };
-  struct Wires {
-    std::vector<Wire> in, out;
-  };
+  using Wires = std::vector<std::vector<Wire>>;  // by the stage that sends
 
   void add_stage(const std::vector<int>& ranks, const std::vector<int>& devices, const Cluster&);
   ComputeOrders orders_of(const Policy&, const std::vector<std::vector<int>>& ranks);
   void list_turns(const ComputeOrders&, const Policy&);
-  void lay(std::vector<Wires>&, int from, int to, int messages, int64_t bytes);
-  double arrived_s(const std::vector<Wires>&, int stage, int microbatch, double now_s) const;
-  void take(const Turn&);
+  void list_round_trips();
+  inline double lay(Wires&, int from, int to, int messages, int64_t bytes);
+  inline void take(const Turn&);
   double added_up_s(const Stage&) const;
   double finish();
-  double busy_s(const Stage&, bool late_weights) const;
+  inline double busy_s(const Stage&, bool late_weights) const;
   double rank_s(const Rank&) const;
-  double trips_s(size_t stage) const;
-  double neighbour_s(size_t stage) const;
+  inline double trips_s(size_t stage) const;
   int seat_of(int stage, int microbatch) const {
     return stages_[size_t(stage)].first_seat + microbatch % stages_[size_t(stage)].replicas;
   }
+  size_t cell(int stage, int microbatch) const {
+    return size_t(stage) * size_t(microbatches_) + size_t(microbatch);
+  }
   Rank& rank_of(const Seat& seat) { return ranks_[size_t(seat.rank)]; }
+
+  static constexpr double no_way_s = -1;
 
   const int microbatches_;
   const double overhead_s_;
   std::vector<Stage> stages_;
   std::vector<Seat> seats_;  // stage by stage
   std::vector<Rank> ranks_;
-  std::vector<Link> links_;                 // rank x rank
-  std::vector<Link> fastest_link_;          // stage x stage
-  std::vector<double> free_s_;              // rank x rank: when the link is free again
-  std::vector<Turn> turns_;                 // every F, B, I and W, each after all that it can depend on
-  std::vector<Wires> tensors_, gradients_;  // per stage
-  size_t arrivals_ = 0;
-  std::vector<double> there_s_;
+  const Link within_node_, between_nodes_;
+  std::vector<char> apart_;         // rank x rank: whether they are on different nodes
+  std::vector<Link> fastest_link_;  // stage x stage
+  std::vector<double> free_s_;      // rank x rank: when the link is free again
+  std::vector<Turn> turns_;         // every F, B, I and W, each after all that it can depend on
+  Wires tensors_, gradients_;
+  // Per stage and micro-batch: its rank, and when the last of the tensors or gradients has come.
+  std::vector<int> rank_at_;
+  std::vector<double> tensors_there_s_, gradients_there_s_;
   std::vector<double> at_least_s_;
 };
 
