@@ -165,6 +165,17 @@ class RoundTrips {
     return {load_[state], idle_[state], way_[state] - fill, missing, missing - both_of_[state]};
   }
 
+  // Returns the first state at which a stage ends in any of so many layers, or the number of states.
+  size_t first_reached(size_t layers) const {
+    size_t first = size_t(dag_.states());
+    for (size_t l = 0; l < layers; ++l) {
+      const std::vector<int64_t>& reached = layers_[l].reached;
+      const auto at = std::ranges::find_if(reached, [](int64_t missing) { return missing != nothing_ns; });
+      first = std::min(first, size_t(at - reached.begin()));
+    }
+    return first;
+  }
+
   // `without` says which cuts the test is about: those of which some stage holds no waist, or the others.
   bool possible(int64_t T, const Class& first, bool without, const std::vector<int64_t>& trip) {
     const size_t states = size_t(dag_.states()), full = size_t(dag_.full());
@@ -177,7 +188,7 @@ class RoundTrips {
         layers_[l].within_module.assign(states, {});
         layers_[l].before_waist = {};
       }
-      for (size_t s = 0; s < states; ++s) {
+      for (size_t s = first_reached(count); s < states; ++s) {
         const bool fits = stage > 0 || (last_[s] >= first.least && last_[s] < first.below);
         for (size_t l = 0; l < count; ++l) {
           Layer& layer = layers_[l];
