@@ -32,6 +32,7 @@ namespace antichain {
 struct Cuts {
   std::vector<int> states;
   std::vector<const Move*> moves;
+  bool operator==(const Cuts&) const = default;
 };
 
 enum class Goal {

@@ -96,10 +96,7 @@ class CutAndOrderSearch {
   std::vector<ScoredCuts> candidates() {
     std::vector<ScoredCuts> found;
     const auto add = [&](const Cuts& cuts) {
-      const bool known = std::ranges::any_of(found, [&](const ScoredCuts& c) {
-        return c.cuts.states == cuts.states && c.cuts.moves == cuts.moves;
-      });
-      if (known) return;
+      if (std::ranges::find(found, cuts, &ScoredCuts::cuts) != found.end()) return;
       if (const std::optional<Score> score = score_(cuts)) found.push_back({cuts, *score});
     };
     add(best_.cuts);

@@ -237,6 +237,7 @@ int CutClimb::somewhere_near(int state) {
 ScoredCuts CutClimb::wander(const ScoredCuts& start, int64_t budget) {
   ScoredCuts best = start;
   if (best.cuts.moves.size() < 2 && !choice_) return best;
+  Cuts elsewhere;
   double first = threshold;
   for (int round = 0; round < rounds; ++round, first /= 2) {
     const int64_t begin = score_.spent(), end = begin + budget / rounds;
@@ -247,11 +248,11 @@ ScoredCuts CutClimb::wander(const ScoredCuts& start, int64_t budget) {
       // While memory is lacking, the step may be of any length, and a share of memory more may be lacking.
       int64_t lacking = best.score.lacking_bytes;
       if (lacking > 0) lacking += int64_t(share * double(score_.memory_bytes()));
-      Cuts elsewhere = at.cuts;
+      elsewhere = at.cuts;
       jump(elsewhere);
       const std::optional<Score> score = score_(elsewhere, limit_s, lacking);
       if (!score || (lacking == 0 && score->step_s > limit_s)) continue;
-      at = {std::move(elsewhere), *score};
+      at = {elsewhere, *score};
       if (at.score < best.score) best = at;
     }
     best = climb(best, budget / rounds);

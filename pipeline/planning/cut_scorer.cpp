@@ -11,6 +11,8 @@ namespace antichain {
 namespace {
 
 constexpr size_t most_estimates = 500;  // one per path through the placements; they are large
+constexpr size_t most_parts = 20'000;   // but for those of one cut
+constexpr size_t most_known = 50'000;   // scores
 // Steps are rounded to picoseconds, and differ from bounds in their last bits.
 constexpr double step_rounding = 1e-11;
 
@@ -29,8 +31,7 @@ CutScorer::CutScorer(const Profile& profile, const PlanOptions& options, const P
       dag_(dag),
       placements_(placements),
       add_(profile),
-      down_sets_(size_t(dag.states())),
-      stage_of_(profile.nodes.size(), -1) {}
+      down_sets_(size_t(dag.states())) {}
 
 const CutScorer::Bits& CutScorer::down_set(int state) {
   Bits& bits = down_sets_[size_t(state)];
@@ -41,14 +42,25 @@ const CutScorer::Bits& CutScorer::down_set(int state) {
   return bits;
 }
 
-// Stage s has what states[s + 1] has beyond states[s].
-void CutScorer::find_stages(const Cuts& cuts) {
-  for (size_t s = 0; s + 1 < cuts.states.size(); ++s) {
-    const Bits &before = down_set(cuts.states[s]), &after = down_set(cuts.states[s + 1]);
-    for (size_t w = 0; w < after.size(); ++w)
-      for (uint64_t added = after[w] & ~before[w]; added != 0; added &= added - 1)
-        stage_of_[w * 64 + size_t(std::countr_zero(added))] = int(s);
-  }
+// A stage has what one state has beyond the other.
+const StagePart& CutScorer::part(int from_state, int to_state, bool replicated) {
+  const int64_t key = (int64_t(from_state) * dag_.states() + to_state) * 2 + replicated;
+  const auto found = parts_.find(key);
+  if (found != parts_.end()) return found->second;
+  const Bits &before = down_set(from_state), &after = down_set(to_state);
+  std::vector<int> nodes;
+  for (size_t w = 0; w < after.size(); ++w)
+    for (uint64_t added = after[w] & ~before[w]; added != 0; added &= added - 1)
+      nodes.push_back(int(w * 64) + std::countr_zero(added));
+  return parts_.emplace(key, add_.part(std::move(nodes), replicated)).first->second;
+}
+
+const StageSums& CutScorer::add_up(const Cuts& cuts) {
+  if (parts_.size() > most_parts) parts_.clear();
+  of_cuts_.clear();
+  for (size_t s = 0; s < cuts.moves.size(); ++s)
+    of_cuts_.push_back(&part(cuts.states[s], cuts.states[s + 1], cuts.moves[s]->replicas > 1));
+  return add_(of_cuts_);
 }
 
 bool CutScorer::fits(const StageSums& sums, const Cuts& cuts) const {
@@ -92,44 +104,42 @@ Ranks CutScorer::ranks_of(const Cuts& cuts) const {
 }
 
 StepEstimate& CutScorer::estimate_of(const Cuts& cuts) {
-  std::vector<int> key;
-  for (const Move* move : cuts.moves) key.push_back(int(move - placements_.moves().data()));
-  const auto found = estimates_.find(key);
+  const auto found = estimates_.find(cuts.moves);
   if (found != estimates_.end()) return found->second;
   if (estimates_.size() >= most_estimates) estimates_.clear();
   StepEstimate estimate(policy_, options_.microbatches, options_.cluster, ranks_of(cuts),
                         profile_.overhead_s);
   spent_ += 40 * estimate.actions();
-  return estimates_.emplace(std::move(key), std::move(estimate)).first->second;
+  return estimates_.emplace(cuts.moves, std::move(estimate)).first->second;
 }
 
 // Returns false where the step is certainly longer than the limit.
-bool CutScorer::estimate(Score& score, const StageSums& sums, const Cuts& cuts, double limit_s) {
+bool CutScorer::estimate(Known& known, const StageSums& sums, const Cuts& cuts, double limit_s) {
   StepEstimate& estimate = estimate_of(cuts);
   estimate.set(sums);
   for (double s : estimate.at_least_s()) {
-    if (s > limit_s * (1 + step_rounding)) return false;
-    score.strain += s * s;
+    known.least_s = std::max(known.least_s, s);
+    known.score.strain += s * s;
   }
+  if (known.least_s > limit_s * (1 + step_rounding)) return false;
   spent_ += 4 * estimate.actions();
-  score.step_s = std::round(estimate.step_s() * 1e12) / 1e12;
+  known.score.step_s = std::round(estimate.step_s() * 1e12) / 1e12;
   return true;
 }
 
-std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s, int64_t lacking_bytes) {
-  spent_ += 50;
+bool CutScorer::possible(const Cuts& cuts) const {
   const std::vector<int>& states = cuts.states;
   for (size_t s = 0; s + 1 < states.size(); ++s)
-    if (states[s] == states[s + 1] || !dag_.inside(states[s], states[s + 1])) return std::nullopt;
-  for (const Move* move : cuts.moves)
-    if (move->replicas > options_.microbatches) return std::nullopt;
-  find_stages(cuts);
-  std::vector<bool> replicated;
-  for (const Move* move : cuts.moves) replicated.push_back(move->replicas > 1);
-  const StageSums& sums = add_(stage_of_, int(cuts.moves.size()), replicated);
+    if (states[s] == states[s + 1] || !dag_.inside(states[s], states[s + 1])) return false;
+  return std::ranges::all_of(cuts.moves, [&](const Move* m) { return m->replicas <= options_.microbatches; });
+}
+
+std::optional<CutScorer::Known> CutScorer::judge(const Cuts& cuts, double limit_s, int64_t lacking_bytes) {
+  const StageSums& sums = add_up(cuts);
   if (!fits(sums, cuts)) return std::nullopt;
   spent_ += int64_t(profile_.nodes.size());
-  Score score{.lacking_bytes = this->lacking_bytes(sums, cuts), .bytes = sums.bytes()};
+  Known known{.score = {.lacking_bytes = this->lacking_bytes(sums, cuts), .bytes = sums.bytes()}};
+  Score& score = known.score;
   if (score.lacking_bytes > lacking_bytes) return std::nullopt;
   if (score.lacking_bytes < lacking_bytes) limit_s = std::numeric_limits<double>::infinity();
   if (seconds_) {
@@ -139,13 +149,42 @@ std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s, int
       const double stage_s = stage.forward_s + stage.backward_s;
       score.strain += stage_s * stage_s;
     }
-  } else if (!estimate(score, sums, cuts, limit_s)) {
+  } else if (!estimate(known, sums, cuts, limit_s)) {
     return std::nullopt;
   }
   for (size_t s = 0; s < cuts.moves.size(); ++s)
     score.slowest_s = std::max(score.slowest_s, (sums.stages[s].forward_s + sums.stages[s].backward_s) /
                                                     (cuts.moves[s]->speed * cuts.moves[s]->replicas));
-  return score;
+  return known;
+}
+
+std::optional<Score> CutScorer::operator()(const Cuts& cuts, double limit_s, int64_t lacking_bytes) {
+  spent_ += 50;
+  if (!possible(cuts)) return std::nullopt;
+  if (const auto found = known_.find(cuts); found != known_.end()) {
+    const auto& [score, least_s] = found->second;
+    spent_ += int64_t(profile_.nodes.size());
+    if (score.lacking_bytes > lacking_bytes) return std::nullopt;
+    const int actions = estimate_of(cuts).actions();
+    if (score.lacking_bytes == lacking_bytes && least_s > limit_s * (1 + step_rounding)) return std::nullopt;
+    spent_ += 4 * actions;
+    return score;
+  }
+  const std::optional<Known> known = judge(cuts, limit_s, lacking_bytes);
+  if (!known) return std::nullopt;
+  if (!seconds_) {
+    if (known_.size() >= most_known) known_.clear();
+    known_.emplace(cuts, *known);
+  }
+  return known->score;
+}
+
+size_t CutScorer::CutsHash::operator()(const Cuts& cuts) const {
+  uint64_t hash = 0;
+  const auto mix = [&](int value) { hash = (std::rotl(hash, 5) ^ uint64_t(value)) * 0x9e3779b97f4a7c15; };
+  for (int state : cuts.states) mix(state);
+  for (const Move* move : cuts.moves) mix(move->to);
+  return hash;
 }
 
 }  // namespace antichain

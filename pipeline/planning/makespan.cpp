@@ -159,7 +159,7 @@ class MakespanSearch {
 
   void add_start(Ground& ground, const Cuts& cuts) {
     for (const ScoredCuts& known : ground.found)
-      if (known.cuts.states == cuts.states && known.cuts.moves == cuts.moves) return;
+      if (known.cuts == cuts) return;
     if (const std::optional<Score> score = (*ground.score)(cuts)) ground.found.push_back({cuts, *score});
     sort_found(ground);
   }

@@ -1,7 +1,7 @@
 #include "pipeline/planning/stage_sums.h"
 
 #include <algorithm>
-#include <span>
+#include <utility>
 
 #include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/schedule_passes.h"
@@ -25,7 +25,7 @@ void StageSum::add(const StageSum& other) {
   kept_bytes += other.kept_bytes;
 }
 
-StageAdder::StageAdder(const Profile& profile) : profile_(profile) {
+StageAdder::StageAdder(const Profile& profile) : profile_(profile), stage_of_(profile.nodes.size(), -1) {
   const std::vector<std::vector<int>> consumers = profile.consumers();
   for (size_t n = 0; n < profile.nodes.size(); ++n) {
     const NodeCost& cost = profile.nodes[n].cost;
@@ -46,47 +46,62 @@ StageAdder::StageAdder(const Profile& profile) : profile_(profile) {
   }
 }
 
-const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages,
-                                        const std::vector<bool>& replicated) {
-  stages_ = stages;
-  sums_.stages.assign(size_t(stages), {});
-  sums_.traffic.clear();
-  pairs_.assign(size_t(stages) * size_t(stages), {});
-  last_tensor_.assign(size_t(stages), -1);
-  for (size_t n = 0; n < stage_of.size(); ++n) {
-    if (stage_of[n] < 0) continue;
-    sums_.stages[size_t(stage_of[n])].add(nodes_[n].sum);
-    add_traffic(int(n), stage_of);
+StagePart StageAdder::part(std::vector<int> nodes, bool replicated) const {
+  StagePart part{.nodes = std::move(nodes)};
+  for (int n : part.nodes) {
+    part.sum.add(nodes_[size_t(n)].sum);
+    const auto elsewhere = [&](int c) { return !std::ranges::binary_search(part.nodes, c); };
+    if (std::ranges::any_of(consumers(nodes_[size_t(n)]), elsewhere)) part.leaving.push_back(n);
   }
-  for (size_t s = 0; s < replicated.size(); ++s)
-    if (replicated[s]) sums_.stages[s].buckets = buckets(int(s), stage_of);
+  if (replicated)
+    part.sum.buckets = gradient_buckets(profile_, part.nodes, bucket_count(profile_, part.nodes));
+  return part;
+}
+
+const StageSums& StageAdder::operator()(const std::vector<const StagePart*>& parts) {
+  const int stages = int(parts.size());
+  sums_.stages.resize(parts.size());
+  sums_.traffic.clear();
+  pairs_.resize(parts.size() * parts.size());
+  last_tensor_.assign(parts.size(), -1);
+  for (int s = 0; s < stages; ++s) {
+    sums_.stages[size_t(s)] = parts[size_t(s)]->sum;
+    for (int n : parts[size_t(s)]->nodes) stage_of_[size_t(n)] = s;
+  }
+  for (const StagePart* part : parts)
+    for (int tensor : part->leaving) add_traffic(tensor);
   for (int to = 1; to < stages; ++to)
     for (int from = 0; from < to; ++from)
-      if (const Traffic& pair = between(from, to, stages); pair.tensors > 0) {
-        sums_.traffic.push_back(pair);
-        sums_.traffic.back().from_stage = from, sums_.traffic.back().to_stage = to;
+      if (Traffic& pair = between(from, to); pair.tensors > 0) {
+        pair.from_stage = from, pair.to_stage = to;
+        sums_.traffic.push_back(std::exchange(pair, {}));
       }
   return sums_;
 }
 
-std::vector<GradientBucket> StageAdder::buckets(int stage, const std::vector<int>& stage_of) const {
-  std::vector<int> nodes;
-  for (size_t n = 0; n < stage_of.size(); ++n)
-    if (stage_of[n] == stage) nodes.push_back(int(n));
-  return gradient_buckets(profile_, nodes, bucket_count(profile_, nodes));
+const StageSums& StageAdder::operator()(const std::vector<int>& stage_of, int stages,
+                                        const std::vector<bool>& replicated) {
+  std::vector<StagePart> parts;
+  std::vector<const StagePart*> of_cut;
+  for (int s = 0; s < stages; ++s) {
+    std::vector<int> nodes;
+    for (size_t n = 0; n < stage_of.size(); ++n)
+      if (stage_of[n] == s) nodes.push_back(int(n));
+    parts.push_back(part(std::move(nodes), !replicated.empty() && replicated[size_t(s)]));
+  }
+  for (const StagePart& part : parts) of_cut.push_back(&part);
+  return (*this)(of_cut);
 }
 
 // There is one message to every stage that consumes the tensor. Back comes one for every run of the
 // gradient's fold.
-void StageAdder::add_traffic(int tensor, const std::vector<int>& stage_of) {
+void StageAdder::add_traffic(int tensor) {
   const Node& node = nodes_[size_t(tensor)];
-  const int own = stage_of[size_t(tensor)];
-  const std::span<const int> consumers(consumers_.data() + node.begin, node.end - node.begin);
-  if (std::ranges::all_of(consumers, [&](int c) { return stage_of[size_t(c)] == own; })) return;
-  fold_in_runs(consumers, stage_of, own, [&](int consumer, bool joins) {
-    const int stage = stage_of[size_t(consumer)];
+  const int own = stage_of_[size_t(tensor)];
+  fold_in_runs(consumers(node), stage_of_, own, [&](int consumer, bool joins) {
+    const int stage = stage_of_[size_t(consumer)];
     if (stage == own) return;
-    Traffic& pair = between(own, stage, stages_);
+    Traffic& pair = between(own, stage);
     if (last_tensor_[size_t(stage)] != tensor) {
       last_tensor_[size_t(stage)] = tensor;
       ++pair.tensors, pair.tensor_bytes += node.output_bytes;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "partition/profile/profile.h"
@@ -36,35 +37,45 @@ struct StageSums {
   int64_t bytes() const;  // all of it
 };
 
-// A StageAdder adds up a network again and again, for one cut after another, without allocating.
+// A StagePart is what a stage is by itself, wherever the other stages begin and end.
+struct StagePart {
+  std::vector<int> nodes;    // ascending
+  std::vector<int> leaving;  // those with a consumer in another stage
+  StageSum sum;
+};
+
+// A StageAdder adds up a network again and again, for one cut after another. A search keeps the parts, which
+// many cuts have in common, and then only the tensors that leave a stage are looked at.
 class StageAdder {
  public:
   explicit StageAdder(const Profile&);  // keeps a reference
-  // `stage_of` is per node, −1 for inputs. `replicated` says which stages have replicas; none where it is
-  // empty. The result holds until the next call.
+  StagePart part(std::vector<int> nodes, bool replicated) const;
+  // The parts are those of one cut, in the order of its stages. The result holds until the next call.
+  const StageSums& operator()(const std::vector<const StagePart*>& parts);
+  // Does the same for a stage per node, −1 for inputs. `replicated` says which stages have replicas; none
+  // where it is empty.
   const StageSums& operator()(const std::vector<int>& stage_of, int stages,
                               const std::vector<bool>& replicated = {});
 
  private:
-  void add_traffic(int tensor, const std::vector<int>& stage_of);
-  std::vector<GradientBucket> buckets(int stage, const std::vector<int>& stage_of) const;
-  Traffic& between(int from, int to, int stages) {
-    return pairs_[size_t(to) * size_t(stages) + size_t(from)];
-  }
-
   // What a node adds to its stage, and its consumers, ascending: consumers_[begin] to consumers_[end - 1].
-  // All nodes lie side by side, because a search adds them up many thousand times.
   struct Node {
     StageSum sum;
     int64_t output_bytes = 0;
     bool needs_gradient = false;
     size_t begin = 0, end = 0;
   };
+  void add_traffic(int tensor);
+  Traffic& between(int from, int to) { return pairs_[size_t(to) * sums_.stages.size() + size_t(from)]; }
+  std::span<const int> consumers(const Node& node) const {
+    return {consumers_.data() + node.begin, node.end - node.begin};
+  }
+
   const Profile& profile_;
   std::vector<Node> nodes_;
   std::vector<int> consumers_;
-  int stages_ = 0;
-  std::vector<Traffic> pairs_;
+  std::vector<int> stage_of_;     // per node; −1 for inputs
+  std::vector<Traffic> pairs_;    // zero between calls
   std::vector<int> last_tensor_;  // per stage: the last tensor that was counted as sent there
   StageSums sums_;
 };
