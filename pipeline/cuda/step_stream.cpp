@@ -57,6 +57,16 @@ class Gate {
   int64_t closed_ = 0, opened_ = 0, passed_ = 0;  // counts
 };
 
+// A Tie is a moment at which both clocks are known.
+struct Tie {
+  Moment moment;
+  double host_s = 0;
+};
+struct Stamped {
+  Moment moment;
+  std::shared_ptr<const Tie> tie;  // the one in front
+};
+
 struct Looked {
   std::vector<Tensor> tensors;  // kept alive
   Tensor pieces;                // on the device
@@ -87,24 +97,26 @@ class CudaStep : public DeviceStep {
     double shortest_s = 0;
     for (int i = 0; i < (exactly ? 4 : 1); ++i) {
       const double before_s = now_s();
-      const Stamp tie = stamps_->in(of_ties_);
-      if (exactly) wait(tie);
+      const Moment moment = timed_->in(of_ties_);
+      if (exactly) wait(moment);
       const double took_s = exactly ? now_s() - before_s : 0;
       if (i > 0 && took_s >= shortest_s) continue;
       shortest_s = took_s;
-      tie_ = tie;
-      tied_s_ = before_s + took_s / 2;
+      tie_ = std::make_shared<Tie>(Tie{moment, before_s + took_s / 2});
     }
   }
 
-  Stamp stamp() override { return stamps_->in(stream_); }
+  Stamp stamp() override {
+    ANTICHAIN_CHECK(tie_, "the clocks are tied before the first stamp");
+    return std::make_shared<Stamped>(Stamped{timed_->in(stream_), tie_});
+  }
 
   double at_s(const Stamp& stamp) override {
-    ANTICHAIN_CHECK(tie_, "the clocks are tied before a stamp is read");
-    wait(tie_);
+    const auto& [moment, tie] = *static_cast<const Stamped*>(stamp.get());
+    wait(tie->moment);
     float ms = 0;  // since the tie: a step's length or so, for which 24 bits are enough
-    ANTICHAIN_CUDA(cudaEventElapsedTime(&ms, cudaEvent_t(tie_.get()), cudaEvent_t(stamp.get())));
-    return tied_s_ + double(ms) / 1e3;
+    ANTICHAIN_CUDA(cudaEventElapsedTime(&ms, cudaEvent_t(tie->moment.get()), cudaEvent_t(moment.get())));
+    return tie->host_s + double(ms) / 1e3;
   }
 
   void hold() override {
@@ -182,11 +194,10 @@ class CudaStep : public DeviceStep {
   const int steps_at_once_ = is_fast(Fast::next_step) ? 2 : 1;
   SideStream beside_, of_ties_;
   std::shared_ptr<Events> events_ = std::make_shared<Events>();
-  std::shared_ptr<Events> stamps_ = std::make_shared<Events>(cudaEventDefault);
+  std::shared_ptr<Events> timed_ = std::make_shared<Events>(cudaEventDefault);
   const Tensor numbers_;
   Recordings recordings_;
-  Stamp tie_;
-  double tied_s_ = 0;
+  std::shared_ptr<const Tie> tie_;
   Gate gate_;
 };
 
