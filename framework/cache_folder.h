@@ -1,5 +1,5 @@
-// Says where files are kept that can be made again: data sets, profiles, compiled plans (freedesktop.org, "XDG
-// Base Directory Specification", version 0.8, 2021).
+// Says where files are kept that can be made again: data sets, profiles, compiled plans (freedesktop.org,
+// "XDG Base Directory Specification", version 0.8, 2021).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// This file implements moments and stamps in a CUDA stream by events from a pool, so that a step creates none.
-// Either may be released before it occurs.
+// This file implements moments and stamps in a CUDA stream by events from a pool, so that a step creates
+// none. Either may be released before it occurs.
 #pragma once
 
 #include <cuda_runtime_api.h>
