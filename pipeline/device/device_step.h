@@ -29,10 +29,10 @@ class DeviceStep {
   virtual void begin_range(const std::string& label) = 0;
   virtual void end_range() = 0;
 
-  // `at_s` says when the device reached a stamp, on std::chrono::steady_clock in seconds. It is called when the
-  // host has waited for something behind the stamp. `tie_clocks` comes before the first stamp, and the last
-  // call before a stamp counts. With `exactly` it waits for the device, which ties the clocks to within some
-  // microseconds. Without, it supposes that the device answers at once.
+  // `at_s` says when the device reached a stamp, on std::chrono::steady_clock in seconds. It is called when
+  // the host has waited for something behind the stamp. `tie_clocks` comes before the first stamp, and the
+  // last call before a stamp counts. With `exactly` it waits for the device, which ties the clocks to within
+  // some microseconds. Without, it supposes that the device answers at once.
   virtual void tie_clocks(bool exactly) = 0;
   virtual Stamp stamp() = 0;
   virtual double at_s(const Stamp&) = 0;

@@ -176,8 +176,8 @@ class Trainer {
     if (++position_.batch == per_epoch_) ++position_.epoch, position_.batch = 0;
   }
 
-  // Ends the oldest step that was begun. Its time is what passed since its begin, or since the end of the step
-  // in front of it.
+  // Ends the oldest step that was begun. Its time is what passed since its begin, or since the end of the
+  // step in front of it.
   void end_step() {
     StepResult mine = training_.finish();
     BegunStep ended = begun_.front();
