@@ -1,7 +1,6 @@
 #include "framework/cuda/update.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "framework/cuda/list_on_device.h"

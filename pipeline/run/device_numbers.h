@@ -43,7 +43,7 @@ class DeviceNumbers final : public NumberWatch {
     NodeId id = 0;
     int microbatch = 0;
   };
-  // What came out of a step.
+  // An Outcome is what came out of a step.
   struct Outcome {
     Tensor losses, marks;      // page-locked
     std::vector<Noted> noted;  // losses, in the order in which they are computed
@@ -78,7 +78,7 @@ class DeviceNumbers final : public NumberWatch {
   const WatchedRank place_;
   Tensor losses_;                                   // all of a step, on the device
   std::map<NodeId, std::vector<int64_t>> loss_at_;  // by micro-batch: where its bytes are in there
-  // At one stage, by micro-batch.
+  // These are the checks at one stage, by micro-batch.
   struct Looks {
     std::vector<Look> statistics, outputs, sent, vectors;
   };

@@ -8,11 +8,11 @@ namespace antichain {
 namespace {
 
 TEST(CacheFolder, IsTheUsers) {
-  const Variable home("HOME", "/home/someone");
+  const Variable home("HOME", "/nowhere/home");
   const Variable cache("XDG_CACHE_HOME", "/scratch/cache");
   EXPECT_EQ(user_cache_folder(), "/scratch/cache/antichain");
   const Variable empty("XDG_CACHE_HOME", "");
-  EXPECT_EQ(user_cache_folder(), "/home/someone/.cache/antichain");
+  EXPECT_EQ(user_cache_folder(), "/nowhere/home/.cache/antichain");
   const Variable homeless("HOME", std::nullopt);
   EXPECT_EQ(user_cache_folder(), "");
 }

@@ -252,7 +252,7 @@ TEST(DeviceTrace, HasTheDevicesTimes) {
   }));
 }
 
-// The losses of some steps, of which so many are under way; `begun` is called when one has begun.
+// Returns the losses of four steps, of which so many are under way. `begun` is called when one has begun.
 std::vector<double> losses_of(
     StageRunner& runner, int at_once, const std::function<void()>& begun = [] {}) {
   Watched source;
@@ -265,7 +265,7 @@ std::vector<double> losses_of(
   return losses;
 }
 
-// Also where the second has ended before anyone looks at the first.
+// This holds even where the second has ended before anyone looks at the first.
 TEST(DeviceStep, OfTwoStepsUnderWayEachHasItsOwnLosses) {
   OneDevice device, fast, slow_host;
   const std::vector<double> one_by_one = losses_of(*device.runner, 1);
