@@ -34,10 +34,10 @@ class DeviceNumbers::Gathering {
 
 DeviceNumbers::DeviceNumbers(DeviceStep& step, CopyStream& copies, RankModel& model, WatchedRank rank)
     : device_(step), copies_(copies), model_(model), place_(std::move(rank)) {
-  gather_losses();
+  lay_out_losses();
 }
 
-void DeviceNumbers::gather_losses() {
+void DeviceNumbers::lay_out_losses() {
   int64_t bytes = 0;
   for (const NodeId id : model_.nodes()) {
     if (model_.graph()[id].role() != Role::loss) continue;

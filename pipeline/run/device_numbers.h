@@ -63,7 +63,7 @@ class DeviceNumbers final : public NumberWatch {
   void read(Outcome&);  // when the copies are there
   void read_losses(Outcome&) const;
   void read_marks(Outcome&) const;
-  void gather_losses();
+  void lay_out_losses();
   void prepare_looks();
   Look at_statistics(const WatchedStage&, int microbatch, int& marks);
   Look at_outputs(const WatchedStage&, int microbatch, int& marks);
