@@ -1,4 +1,5 @@
 // Reads arrays from HDF5 files: the reader of framework/files/hdf5_arrays.h.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,9 +8,11 @@
 #include <filesystem>
 
 #include "framework/error.h"
+#include "framework/file_handle.h"
 #include "framework/files/hdf5_arrays.h"
 #include "framework/files/hdf5_attributes.h"
 #include "framework/files/hdf5_session.h"
+#include "framework/files/hdf5_superblock.h"
 
 namespace antichain {
 using namespace hdf5;
@@ -19,7 +22,14 @@ constexpr int64_t most_cache_bytes = int64_t(256) << 20;  // of unpacked chunks,
 
 int64_t clamped(hsize_t value) { return int64_t(std::min<hsize_t>(value, INT64_MAX)); }
 
+ReadAt reads_file(const FileHandle& handle) {
+  return [&handle](uint64_t place, std::span<char> to) {
+    return ::pread(handle, to.data(), to.size(), off_t(place)) == ssize_t(to.size());
+  };
+}
+
 hid_t open_file(const std::string& file) {
+  refuse_driver_information(reads_file(FileHandle(::open(file.c_str(), O_RDONLY | O_CLOEXEC))), file);
   H5PLset_loading_state(0);  // no code is loaded because a file asks for it
   const hid_t id = H5Fopen(file.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
   if (id < 0)

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
 #include <new>
 
 #include "framework/error.h"
 #include "framework/files/hdf5_session.h"
+#include "framework/files/hdf5_superblock.h"
 
 namespace antichain::hdf5 {
 namespace {
@@ -55,20 +55,13 @@ hid_t create_in_memory(std::string& bytes, int64_t structure_bytes) {
 }
 
 hid_t open_in_memory(std::string& bytes, const std::string& origin) {
+  refuse_driver_information(reads_memory(bytes), origin);
   const Properties access(H5Pcreate(H5P_FILE_ACCESS));
   use_memory(access, bytes);
   H5Pset_file_image(access, bytes.data(), bytes.size());
   const hid_t file = H5Fopen(next_name().c_str(), H5F_ACC_RDONLY, access);
   if (file < 0) fail(origin, "HDF5 can't open the file");
   return file;
-}
-
-uint64_t file_size(const std::string& bytes) {
-  constexpr size_t place = 28;
-  uint64_t size = 0;
-  ANTICHAIN_CHECK(bytes.size() >= place + sizeof size, "HDF5 wrote a superblock");
-  std::memcpy(&size, bytes.data() + place, sizeof size);
-  return size;
 }
 
 hid_t written(hid_t id, const std::string& what) {

@@ -17,9 +17,6 @@ hid_t create_in_memory(std::string& bytes, int64_t structure_bytes = 2048);
 // open it.
 hid_t open_in_memory(std::string& bytes, const std::string& origin);
 
-// Returns the file's size from its superblock (versions 2 and 3). The driver's memory may end elsewhere.
-uint64_t file_size(const std::string& bytes);
-
 // Returns the handle of an object to write; throws Error where HDF5 could not make it.
 hid_t written(hid_t id, const std::string& what);
 

@@ -10,12 +10,11 @@
 #include "framework/files/hdf5.h"
 #include "framework/files/hdf5_memory.h"
 #include "framework/files/hdf5_session.h"
+#include "framework/files/hdf5_superblock.h"
 
 namespace antichain {
 using namespace hdf5;
 namespace {
-
-constexpr std::string_view signature("\x89HDF\r\n\x1a\n", 8);
 
 std::vector<std::string> link_names(hid_t file, const std::string& origin) {
   const Object root(H5Oopen(file, "/", H5P_DEFAULT));
@@ -127,12 +126,7 @@ NamedTensor read_tensor(hid_t file, const std::string& name, int64_t file_bytes,
 
 }  // namespace
 
-// The signature stands at 0, or after a user's block of 512, 1024, 2048 … bytes.
-bool is_hdf5(const std::string& bytes) {
-  for (size_t at = 0; at + signature.size() <= bytes.size(); at = at == 0 ? 512 : 2 * at)
-    if (std::string_view(bytes).substr(at, signature.size()) == signature) return true;
-  return false;
-}
+bool is_hdf5(const std::string& bytes) { return find_superblock(reads_memory(bytes)).has_value(); }
 
 Weights from_hdf5(const std::string& bytes, const std::string& origin, int64_t most_bytes) {
   const Session session;

@@ -6,8 +6,10 @@
 #include <hdf5.h>
 
 #include <cstdio>
+#include <cstring>
 #include <functional>
 
+#include "framework/files/hdf5_arrays.h"
 #include "framework/json.h"
 #include "tests/expect_error.h"
 
@@ -22,9 +24,9 @@ constexpr hsize_t six[] = {2, 3};
 const std::vector<float> values = {0, 1, -2, 3.5, 1e-30f, 6};
 
 // Returns the bytes of a file in the library's usual format, which has no checksums.
-std::string file_of(const std::function<void(hid_t file)>& write) {
+std::string file_of(const std::function<void(hid_t file)>& write, hid_t creation = H5P_DEFAULT) {
   const std::string path = ::testing::TempDir() + "/antichain_hdf5_" + std::to_string(::getpid());
-  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+  const hid_t file = H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, H5P_DEFAULT);
   write(file);
   H5Fclose(file);
   const std::string bytes = read_file(path);
@@ -110,6 +112,28 @@ TEST(Hdf5, RefusesDataThatAreNotThere) {
   };
   expect_error([&] { from_hdf5(unwritten(false), "w.h5"); }, {"'a'", "1000000 x 1000000"});
   expect_error([&] { from_hdf5(unwritten(true), "w.h5"); }, {"'a'", "in another file"});
+}
+
+// The library would allocate and fill the 4 GiB that such a block claims.
+TEST(Hdf5, RefusesDriverInformation) {
+  const auto file_with_driver = [](hsize_t user_block) {
+    const hid_t creation = H5Pcreate(H5P_FILE_CREATE);
+    H5Pset_userblock(creation, user_block);
+    std::string bytes = file_of([](hid_t file) { write_dataset(file, "a", H5T_IEEE_F32LE); }, creation);
+    H5Pclose(creation);
+    const uint64_t address = bytes.size() - user_block;
+    std::memcpy(bytes.data() + user_block + 48, &address, sizeof address);
+    const std::string claims_4_gib("\0\0\0\0\xf0\xff\xff\xffNCSAfami", 16);
+    return bytes + claims_4_gib;
+  };
+  for (const hsize_t user_block : {0, 512, 2048}) {
+    const std::string bytes = file_with_driver(user_block);
+    expect_error([&] { from_hdf5(bytes, "w.h5"); }, {"w.h5", "driver information"});
+    const std::string path = ::testing::TempDir() + "/antichain_driver_" + std::to_string(::getpid()) + ".h5";
+    write_file(path, bytes);
+    expect_error([&] { ArrayReader reader(path); }, {path, "driver information"});
+    std::remove(path.c_str());
+  }
 }
 
 TEST(Hdf5, LeavesTheLibrarysErrorPrintingAsItWas) {
