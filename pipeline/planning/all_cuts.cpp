@@ -10,6 +10,10 @@ constexpr int most_states = 1000;
 constexpr double rounding = 1e-11;
 constexpr double none = std::numeric_limits<double>::infinity();
 constexpr int64_t price_of_a_boundary = 5;  // in the unit of CutScorer::spent()
+// After this part of its budget, a search needs this share of all cuts behind it to go on. Later boundaries
+// leave less room for the rest, so the second half of a search is shorter than the first.
+constexpr int64_t look_after_part = 6;
+constexpr double least_share = 0.1;
 
 double least_seconds(const Cluster& cluster, int64_t bytes) {
   return std::min(cluster.within_node.seconds(bytes), cluster.between_nodes.seconds(bytes));
@@ -102,20 +106,43 @@ void AllCuts::find_rests() {
 
 double AllCuts::least_step_s() const { return whole_ ? rest_s(stages_, dag_.empty()) : 0; }
 
+// Says whether boundary b may be here, behind the one before it, for a step that is no longer.
+bool AllCuts::may_follow(int b, int from, int to, double step_s) const {
+  return dag_.inside(from, to) && stage_s(from, to) <= step_s && rest_s(stages_ - b, to) <= step_s;
+}
+
+// Takes all ways on from a boundary for equally long.
+double AllCuts::share_searched(const ScoredCuts& best, const std::vector<int>& states) const {
+  double share = 0, of_each = 1;
+  for (int b = 1; b < stages_ && of_each > 0; ++b) {
+    const int from = states[size_t(b) - 1];
+    int before = 0, all = 0;
+    for (int to = from + 1; to < dag_.full(); ++to)
+      if (may_follow(b, from, to, best.score.step_s)) ++all, before += to < states[size_t(b)];
+    of_each = all > 0 ? of_each / all : 0;
+    share += of_each * before;
+  }
+  return share;
+}
+
 // The search is depth first. Boundary b goes through all states beyond that of boundary b − 1.
 bool AllCuts::search(CutScorer& score, ScoredCuts& best, int64_t budget) const {
   const int64_t begin = score.spent();
-  int64_t boundaries = 0;
+  int64_t boundaries = 0, look_at = budget / look_after_part;
   Cuts cuts = best.cuts;
   const int last = stages_ - 1;  // the last boundary that can move
   cuts.states[size_t(last > 0 ? 1 : 0)] = dag_.empty();
   for (int b = 1; b > 0 && last > 0;) {
-    if (score.spent() - begin + price_of_a_boundary * boundaries++ > budget) return false;
+    const int64_t spent = score.spent() - begin + price_of_a_boundary * boundaries++;
+    if (spent > budget) return false;
+    if (spent > look_at) {
+      if (share_searched(best, cuts.states) < least_share) return false;
+      look_at = budget;
+    }
     const int from = cuts.states[size_t(b) - 1], to = ++cuts.states[size_t(b)];
     if (to >= dag_.full()) {
       --b;
-    } else if (dag_.inside(from, to) && stage_s(from, to) <= best.score.step_s &&
-               rest_s(stages_ - b, to) <= best.score.step_s) {
+    } else if (may_follow(b, from, to, best.score.step_s)) {
       if (b < last) {
         cuts.states[size_t(++b)] = to;
       } else if (const std::optional<Score> found = score(cuts, best.score.step_s);

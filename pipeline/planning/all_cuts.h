@@ -29,7 +29,8 @@ class AllCuts {
 
   // No plan with boundaries in the DAG has a shorter step than this.
   double least_step_s() const;
-  // Replaces `best` where there is a better one. Returns true when nothing is left out.
+  // Replaces `best` where there is a better one. Returns true when nothing is left out. A search that is
+  // still at its beginning after a part of the budget gives up there.
   bool search(CutScorer&, ScoredCuts& best, int64_t budget) const;
 
  private:
@@ -37,6 +38,8 @@ class AllCuts {
   double wait_s(const LongestWays&, const ProfileNode&) const;
   void find_rests();
   double stage_s(int from, int to) const;
+  bool may_follow(int boundary, int from, int to, double step_s) const;
+  double share_searched(const ScoredCuts& best, const std::vector<int>& states) const;
   double& rest_s(int stages, int state) {
     return rest_s_[size_t(stages) * size_t(dag_.states()) + size_t(state)];
   }
