@@ -1,6 +1,5 @@
-// What this program reads by itself of an HDF5 file's superblock, its first structure: where it stands, how
-// large the file is, and whether it leads to a size that the HDF5 library would believe. Source: The HDF
-// Group, "HDF5 File Format Specification", version 3, section II.A.
+// These functions read the superblock of an HDF5 file, its first structure, without the HDF5 library. Source:
+// The HDF Group, "HDF5 File Format Specification", version 3, section II.A.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace antichain::hdf5 {
 
-// Copies what stands at `place` to `to`. Returns false where the file ends before that.
+// Copies the bytes at `place` to `to`. Returns false where the file has fewer.
 using ReadAt = std::function<bool(uint64_t place, std::span<char> to)>;
 
 ReadAt reads_memory(const std::string& bytes);  // which must outlive the result
@@ -20,12 +19,12 @@ ReadAt reads_memory(const std::string& bytes);  // which must outlive the result
 std::optional<uint64_t> find_superblock(const ReadAt& read);
 
 // Throws Error naming `origin` when the superblock names a block of driver information, which only files of
-// several parts have. The library takes that block's size, of up to 4 GiB, from the file, and allocates and
-// fills as much memory before it looks at the block.
+// several parts have. The library believes the size that such a block claims: it allocates and fills up to
+// 4 GiB before it looks at the block.
 void refuse_driver_information(const ReadAt& read, const std::string& origin);
 
-// Returns the file's size as a superblock at 0 of version 2 or 3 has it. The driver's memory may end
-// elsewhere.
+// Returns the file's size from a superblock of version 2 or 3 at the file's beginning. The driver's memory may
+// end elsewhere.
 uint64_t file_size(const std::string& bytes);
 
 }  // namespace antichain::hdf5

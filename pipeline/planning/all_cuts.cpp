@@ -11,7 +11,7 @@ constexpr double rounding = 1e-11;
 constexpr double none = std::numeric_limits<double>::infinity();
 constexpr int64_t price_of_a_boundary = 5;  // in the unit of CutScorer::spent()
 // After this part of its budget, a search needs this share of all cuts behind it to go on. Later boundaries
-// leave less room for the rest, so the second half of a search is shorter than the first.
+// leave less room for the rest, so a search gets faster on its way.
 constexpr int64_t look_after_part = 6;
 constexpr double least_share = 0.1;
 
