@@ -23,8 +23,8 @@ std::optional<uint64_t> find_superblock(const ReadAt& read);
 // 4 GiB before it looks at the block.
 void refuse_driver_information(const ReadAt& read, const std::string& origin);
 
-// Returns the file's size from a superblock of version 2 or 3 at the file's beginning. The driver's memory may
-// end elsewhere.
+// Returns the file's size from a superblock of version 2 or 3 at its beginning. The driver's memory may end
+// elsewhere.
 uint64_t file_size(const std::string& bytes);
 
 }  // namespace antichain::hdf5
