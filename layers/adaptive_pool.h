@@ -12,6 +12,14 @@
 
 namespace antichain {
 
+// The window of output pixel i along one side is the input's pixels begin … end − 1.
+struct AdaptiveWindow {
+  int64_t begin, end;
+  constexpr AdaptiveWindow(int64_t i, int64_t in, int64_t out)
+      : begin(i * in / out), end(((i + 1) * in + out - 1) / out) {}
+  constexpr int64_t size() const { return end - begin; }
+};
+
 struct AdaptiveAveragePoolOptions {
   int h = 0, w = 0;  // of y
 };

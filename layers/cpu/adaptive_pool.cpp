@@ -20,7 +20,7 @@ class AdaptivePoolKernel : public Kernel {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
         const T* x = f.x[0].data<T>() + plane * x_.plane();
         T* y = f.y.data<T>() + plane * y_plane();
-        for_each_window([&](const Span& rows, const Span& columns) {
+        for_each_window([&](const AdaptiveWindow& rows, const AdaptiveWindow& columns) {
           double sum[B] = {};
           for (int64_t r = rows.begin; r < rows.end; ++r)
             for (int64_t q = columns.begin; q < columns.end; ++q)
@@ -38,7 +38,7 @@ class AdaptivePoolKernel : public Kernel {
       for_each_plane(x_.planes(), context.threads(), [&](int64_t plane) {
         const T* dy = b.dy.data<T>() + plane * y_plane();
         summed(b.dx[0].data<T>() + plane * x_.plane(), [&](float* dx) {
-          for_each_window([&](const Span& rows, const Span& columns) {
+          for_each_window([&](const AdaptiveWindow& rows, const AdaptiveWindow& columns) {
             const float share = 1.0f / float(rows.size() * columns.size());
             for (int64_t r = rows.begin; r < rows.end; ++r)
               for (int64_t q = columns.begin; q < columns.end; ++q)
@@ -51,18 +51,12 @@ class AdaptivePoolKernel : public Kernel {
   }
 
  private:
-  // Pixels begin … end − 1 along one side.
-  struct Span {
-    int64_t begin, end;
-    Span(int64_t i, int64_t in, int64_t out) : begin(i * in / out), end(((i + 1) * in + out - 1) / out) {}
-    int64_t size() const { return end - begin; }
-  };
-
   // Calls f(rows, columns) for each window in the order of y's pixels.
   template <class F>
   void for_each_window(F&& f) const {
     for (int64_t r = 0; r < out_.h; ++r)
-      for (int64_t q = 0; q < out_.w; ++q) f(Span(r, x_.height, out_.h), Span(q, x_.width, out_.w));
+      for (int64_t q = 0; q < out_.w; ++q)
+        f(AdaptiveWindow(r, x_.height, out_.h), AdaptiveWindow(q, x_.width, out_.w));
   }
 
   int64_t y_plane() const { return out_.h * out_.w * x_.block; }

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "models/onnx/pattern.h"
+#include "models/onnx/window_means.h"
 
 namespace antichain::onnx {
 namespace {
@@ -45,6 +46,14 @@ bool settle_group_norm(const Match& m, Constants& constants, Node& into) {
   if (shape.size() != 3 || shape[0] != 0 || shape[2] != -1 || !all('O', 1) || !all('Z', 0)) return false;
   into.set("num_groups", shape[1]).set("per_channel", int64_t(1));
   into.set("epsilon", m.node("InstanceNormalization").real("epsilon", 1e-5f));
+  return true;
+}
+
+bool settle_adaptive_pool(const Match& m, Constants& constants, Node& into) {
+  const Constant rows = constants.find(m.letters.at('R')), columns = constants.find(m.letters.at('C'));
+  if (!averages_rows(*rows) || !averages_columns(*columns)) return false;
+  into.set("input_size", std::vector<int64_t>{rows->shape[1], columns->shape[0]});
+  into.set("output_size", std::vector<int64_t>{rows->shape[0], columns->shape[1]});
   return true;
 }
 
@@ -109,6 +118,7 @@ const std::vector<Rule>& rules() {
        settle_group_norm},
       {"Mul(GroupNormalization(x), W)", "GroupNormalization", "xW", extends("GroupNormalization")},
       {"Add(GroupNormalization(x, W), B)", "GroupNormalization", "xWB", extends("GroupNormalization")},
+      {"MatMul(R, MatMul(x, C))", "AveragePool", "x", settle_adaptive_pool},
       {"Add(MatMul(x, W), B)", "MatMul", "xWB", extends("MatMul")},
   };
   return table;

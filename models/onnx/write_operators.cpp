@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "layers/layers.h"
+#include "models/onnx/window_means.h"
 #include "models/onnx/writing.h"
 
 namespace antichain::onnx {
@@ -137,9 +138,12 @@ void write_pool(Writing& w, const Pool& op) {
 
 void write_adaptive_pool(Writing& w, Extent out) {
   const Shape& x = w.shape();
-  if (x[2] % out.h != 0 || x[3] % out.w != 0)
-    w.refuse(fmt::format("adaptive pool of {} x {} pixels to {} x {}, which do not divide them", x[2], x[3],
-                         out.h, out.w));
+  if (x[2] % out.h != 0 || x[3] % out.w != 0) {
+    const std::string columns = w.numbers(means_of_columns(x[3], out.w), {x[3], out.w});
+    const std::string narrow = w.done(w.helper("MatMul", {w.input(), columns}));
+    w.last("MatMul", {w.numbers(means_of_rows(x[2], out.h), {out.h, x[2]}), narrow});
+    return;
+  }
   const std::vector<int64_t> kernel = {x[2] / out.h, x[3] / out.w};
   w.last("AveragePool", {w.input()}).set("kernel_shape", kernel).set("strides", kernel);
 }

@@ -124,6 +124,8 @@ TEST(Onnx, EveryOperatorSurvivesARoundTrip) {
   x = interpolate(g, "twice", x, {.scale = Scale(2, 2)});
   x = concat(g, "cat", {x, slice(g, "part", x, {.axis = 1, .begin = 1, .end = -1, .step = 2})});
   x = adaptive_average_pool(g, "adaptive", x, {9, 5});
+  x = adaptive_average_pool(g, "uneven", x, {7, 4});
+  x = adaptive_average_pool(g, "repeated", x, {8, 9});
   x = conv2d(g, "matrix", x, {.out = 6, .kernel = 1, .bias = false, .matrix = true});
   x = permute(g, "permute", x, {0, 2, 3, 1});
   x = mean(g, "mean", x, {1}, true);
@@ -140,6 +142,30 @@ TEST(Onnx, EveryOperatorSurvivesARoundTrip) {
   // Sums have another order: GroupNorm is over a reshaped tensor, and LayerNorms over permuted ones.
   expect_near(logits_of(network.graph.graph({.microbatch = 2}), network.weights, images),
               logits_of(g, weights, images), 1e-5);
+}
+
+// Windows of different sizes are two products with matrices of means, which other products are not.
+TEST(Onnx, OnlyProductsWithMatricesOfMeansAreAdaptivePools) {
+  Graph g("uneven");
+  const NodeId images = input_images(g, "images", {2, 3, 5, 7});
+  const NodeId labels = input_labels(g, "labels", 2);
+  const NodeId x = adaptive_average_pool(g, "pool", images, {3, 4});
+  softmax_cross_entropy(g, "loss", linear(g, "fc", flatten(g, "flat", x), {.out = 2}), labels);
+  const std::string bytes = to_onnx(g, initial_weights(g, 1), "the test");
+  EXPECT_EQ(network_of_onnx(bytes, "uneven.onnx", "uneven").graph.graph({.microbatch = 2}).model(), "uneven");
+
+  onnx::Model larger = onnx::parse(bytes, "uneven.onnx");
+  larger.graph.inputs[0].dims[2] = 6;
+  expect_error([&] { network_of_onnx(onnx::serialise(larger), "uneven.onnx", "uneven"); },
+               {"two products with matrices that are of another size than the image at node 'pool'"});
+
+  onnx::Model other = onnx::parse(bytes, "uneven.onnx");
+  onnx::Tensor& rows = other.graph.initializers[1];
+  std::string numbers(rows.raw);
+  numbers[3] ^= 0x40;
+  rows.raw = numbers;
+  expect_error([&] { network_of_onnx(onnx::serialise(other), "uneven.onnx", "uneven"); },
+               {"'MatMul' with a second factor that is no float32 constant at node 'pool'"});
 }
 
 // A reader takes attributes by their type, and 0 may be a number of either.

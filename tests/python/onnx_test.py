@@ -10,6 +10,8 @@ import warnings
 
 import torch
 
+import antichain
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/scripts"))
 sys.path.insert(0, str(ROOT / "tests/golden"))
@@ -61,3 +63,20 @@ class Onnx(unittest.TestCase):
                 with torch.no_grad():
                     error = onnx_models.error(onnx_models.run_by_onnxruntime(file, images), model(images))
                 self.assertLess(error, MOST_ERROR)
+
+    @unittest.skipUnless(onnx_models and onnx_models.HAS_ONNXRUNTIME, "needs onnxruntime")
+    def test_onnxruntime_runs_adaptive_pools_whose_windows_differ(self):
+        module = torch.nn.Sequential(
+            torch.nn.AdaptiveAvgPool2d((3, 4)),  # of 5 x 7 pixels
+            torch.nn.AdaptiveAvgPool2d((6, 2)),  # repeats rows, divides columns
+            torch.nn.Flatten(),
+            torch.nn.Linear(3 * 6 * 2, 5),
+        ).eval()
+        images = torch.randn(2, 3, 5, 7)
+        with tempfile.TemporaryDirectory() as folder:
+            net, file = (pathlib.Path(folder) / n for n in ("net.antichain", "net.onnx"))
+            antichain.from_torch(module, images, folder=net)
+            onnx_models.export(PROGRAM, "--graph", net, "--out", file)
+            with torch.no_grad():
+                error = onnx_models.error(onnx_models.run_by_onnxruntime(file, images), module(images))
+        self.assertLess(error, MOST_ERROR)

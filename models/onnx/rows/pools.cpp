@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "layers/adaptive_pool.h"
 #include "layers/global_pool.h"
 #include "layers/mean.h"
 #include "layers/pool.h"
@@ -25,6 +26,15 @@ PoolOptions pool_options(Translation& t, const Value& x) {
           .ceil_mode = t.node().integer("ceil_mode", 0) != 0};
 }
 
+void adaptive_average_pool(Translation& t) {
+  const Value x = t.image(t.input(), "an adaptive pool");
+  const std::vector<int64_t> shape = t.shape(x);
+  if (t.node().integers("input_size") != std::vector<int64_t>{shape[2], shape[3]})
+    throw Unsupported{"two products with matrices that are of another size than the image"};
+  const Extent out = extent_of(t.node().integers("output_size"), "a size");
+  t.give(0, t.emit(std::make_shared<AdaptiveAveragePool>(out), {x}));
+}
+
 }  // namespace
 
 void max_pool(Translation& t) {
@@ -33,6 +43,7 @@ void max_pool(Translation& t) {
 }
 
 void average_pool(Translation& t) {
+  if (t.node().find("output_size")) return adaptive_average_pool(t);
   Value x = t.padded_input();
   const Padding zeros = x.zeros;
   x.zeros = 0;
