@@ -13,12 +13,12 @@
 namespace antichain::cuda {
 namespace {
 
-// Sizes of a tensor N x C x …; a `place` is a channel of an image, numbered n · channels + c.
-struct Sizes {
+// A tensor is N x C x …, and a `place` is a channel of an image, numbered n · channels + c.
+struct GroupSizes {
   Index images, channels, groups, pixels;
   Index pixel, channel;  // elements from a pixel to the next, from a channel to the next
 
-  Sizes(int64_t groups, const Shape& x)
+  GroupSizes(int64_t groups, const Shape& x)
       : images(index_of(x[0])), channels(index_of(x[1])), groups(index_of(groups)) {
     pixels = index_of(x.elements() / x[0] / x[1]);
     const bool nhwc = layout_of(x) == Layout::nhwc;
@@ -53,7 +53,7 @@ struct Statistics {
 };
 
 // Computes to[group] = Σ of[place] / n over each group.
-void merge(Stream stream, const Sizes& s, const double* of, double* to) {
+void merge(Stream stream, const GroupSizes& s, const double* of, double* to) {
   for_each(stream, s.all_groups(), [=] ANTICHAIN_DEVICE(Index group) {
     double all = 0;
     for (Index c = 0; c < s.group_size(); ++c) all += of[group * s.group_size() + c];
@@ -62,7 +62,8 @@ void merge(Stream stream, const Sizes& s, const double* of, double* to) {
 }
 
 template <class T>
-void take_statistics(Stream stream, const Sizes& s, const T* x, double* of_places, const Statistics& to) {
+void take_statistics(Stream stream, const GroupSizes& s, const T* x, double* of_places,
+                     const Statistics& to) {
   fold<Sum>(
       stream, s.pixels, s.places(),
       [=] ANTICHAIN_DEVICE(Index p, Index place) { return Sum{double(float(x[s.at(place, p)]))}; },
@@ -83,8 +84,8 @@ struct Normal {
   float *mean, *scale, *shift;
 };
 
-void set_normal(Stream stream, const Sizes& s, const Statistics& statistics, double eps, const Params& params,
-                const Normal& normal) {
+void set_normal(Stream stream, const GroupSizes& s, const Statistics& statistics, double eps,
+                const Params& params, const Normal& normal) {
   for_each(stream, s.places(), [=] ANTICHAIN_DEVICE(Index place) {
     const Index channel = place % s.channels, group = s.group_of(place);
     const double mean = statistics.mean[group];
@@ -96,7 +97,7 @@ void set_normal(Stream stream, const Sizes& s, const Statistics& statistics, dou
 }
 
 template <class T>
-void normalise(Stream stream, const Sizes& s, const T* x, T* y, const Normal& n) {
+void normalise(Stream stream, const GroupSizes& s, const T* x, T* y, const Normal& n) {
   for_each(stream, s.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index place = s.place_of(i);
     y[i] = T((float(x[i]) - n.mean[place]) * n.scale[place] + n.shift[place]);
@@ -109,7 +110,7 @@ struct Sums {
 };
 
 template <class T>
-void take_sums(Stream stream, const Sizes& s, const T* x, const T* dy, const Statistics& statistics,
+void take_sums(Stream stream, const GroupSizes& s, const T* x, const T* dy, const Statistics& statistics,
                double eps, const Sums& to) {
   fold<Pair>(
       stream, s.pixels, s.places(),
@@ -133,8 +134,8 @@ struct Gradient {
 
 // With g = dy · weight, of which means are taken over a group of n numbers:
 //   dx = (g − Σ g / n − x̂ · Σ (g · x̂) / n) / sqrt(variance + eps)
-void set_gradient(Stream stream, const Sizes& s, const Sums& sums, const Statistics& statistics, double eps,
-                  const Params& params, const Gradient& gradient) {
+void set_gradient(Stream stream, const GroupSizes& s, const Sums& sums, const Statistics& statistics,
+                  double eps, const Params& params, const Gradient& gradient) {
   for_each(stream, s.all_groups(), [=] ANTICHAIN_DEVICE(Index group) {
     const Index first = group * s.group_size(), end = first + s.group_size();
     double sum = 0, product = 0;
@@ -154,7 +155,7 @@ void set_gradient(Stream stream, const Sizes& s, const Sums& sums, const Statist
 }
 
 template <class T>
-void input_gradient(Stream stream, const Sizes& s, const T* x, const T* dy, T* dx, bool adds,
+void input_gradient(Stream stream, const GroupSizes& s, const T* x, const T* dy, T* dx, bool adds,
                     const Gradient& g) {
   for_each(stream, s.elements(), [=] ANTICHAIN_DEVICE(Index i) {
     const Index place = s.place_of(i);
@@ -165,7 +166,7 @@ void input_gradient(Stream stream, const Sizes& s, const T* x, const T* dy, T* d
   });
 }
 
-void param_gradient(Stream stream, const Sizes& s, const double* of_places, float* to, bool adds) {
+void param_gradient(Stream stream, const GroupSizes& s, const double* of_places, float* to, bool adds) {
   fold<Sum>(
       stream, s.images, s.channels,
       [=] ANTICHAIN_DEVICE(Index n, Index c) { return Sum{of_places[n * s.channels + c]}; },
@@ -180,7 +181,7 @@ class GroupNormKernel : public Kernel {
   GroupNormKernel(const GroupNormOptions& options, const Shape& x)
       : eps_(double(options.eps)), x_(options.groups, x) {}
 
-  static int64_t workspace_bytes(const Sizes& s) {
+  static int64_t workspace_bytes(const GroupSizes& s) {
     return 2 * Scratch::rounded(s.places() * int64_t(sizeof(double))) +
            4 * Scratch::rounded(s.places() * int64_t(sizeof(float))) +
            Scratch::rounded(2 * s.all_groups() * int64_t(sizeof(double)));
@@ -224,7 +225,7 @@ class GroupNormKernel : public Kernel {
   }
 
   const double eps_;
-  const Sizes x_;
+  const GroupSizes x_;
 };
 
 }  // namespace
@@ -234,7 +235,7 @@ KernelEntry group_norm_entry() {
               [](const Op& op, std::span<const Shape> x, std::span<const Layout>, Precision precision) {
                 const GroupNormOptions& options = dynamic_cast<const GroupNorm&>(op).options;
                 const Layout layout = layout_of(x[0]);
-                const Sizes sizes(options.groups, x[0]);
+                const GroupSizes sizes(options.groups, x[0]);
                 return Lowering{.x = {layout},
                                 .y = layout,
                                 .params = std::vector<Layout>(options.affine ? 2 : 0, Layout::plain),
