@@ -3,8 +3,8 @@
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
 # .ci/run needs these as well: for the format, fuzzing and benchmarks, Graphviz to judge the pictures, PyTorch
-# to import its models, and a Slurm of two emulated nodes.
-check_packages="clang-format git clang libclang-rt-dev libbenchmark-dev graphviz gnuplot-nox
+# to import its models, a Slurm of two emulated nodes, and a debugger for what crashes there.
+check_packages="clang-format git clang libclang-rt-dev libbenchmark-dev graphviz gnuplot-nox gdb
   python3 python3-torch python3-torchvision slurm-wlm munge iproute2 procps shellcheck"
 
 # Open MPI refuses root unless told otherwise; in a container there is nobody else.

@@ -25,9 +25,18 @@ stacks() {
   find . -type f -name 'core*' -exec gdb -batch -ex 'thread apply all bt' "$TEST_PROGRAM" {} \; 2>/dev/null |
     tail -n 80
 }
+# A rank of Open MPI 4.1.4 calls a null pointer where another one's first message comes while it still waits
+# inside MPI_Init (once in some thousand starts; https://github.com/open-mpi/ompi/issues/12495).
+crashed_inside_mpi_init() { [[ $1 =~ '#0  0x0000000000000000 in ?? ()'.*'in ompi_mpi_init ()' ]]; }
 fail() {
+  local crashed; crashed=$(stacks)
+  if crashed_inside_mpi_init "$crashed"; then
+    echo "skipped ($case): Open MPI crashed inside MPI_Init: $*"
+    echo "$crashed"
+    exit 77
+  fi
   echo "FAILED ($case): $*"
-  stacks
+  echo "$crashed"
   squeue
   tail -n 60 ./*.log
   find . -path "*/logs/*.log" -exec tail -n 8 {} +
