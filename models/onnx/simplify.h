@@ -8,9 +8,13 @@ namespace antichain::onnx {
 
 // Rewrites the graph's nodes, and enters constants that they give. A node that nothing uses is left out.
 //
-// Four operators have a meaning of their own afterwards: MatMul may have a third input, which is added;
-// LayerNormalization has the attribute `axes`; GroupNormalization that was recognised has `per_channel` = 1;
-// and AveragePool that was recognised is adaptive and has `input_size` and `output_size`, heights and widths.
+// Four operators have a meaning of their own afterwards:
+//
+// * MatMul may have a third input, which is added.
+// * LayerNormalization has the attribute `axes`.
+// * GroupNormalization that was recognised has `per_channel` = 1.
+// * AveragePool that was recognised is an adaptive pool. Its attributes `input_size` and `output_size` are a
+//   height and a width each.
 void simplify(Model&, Constants&);
 
 }  // namespace antichain::onnx

@@ -16,6 +16,7 @@ one.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
+MODELS = "resnet18 resnet20 squeezenet1_0 mobilenet_v3_large".split()
 SCHEDULES = "gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v auto".split()
 WARM_UP, ALLOWED = 2, 0.05
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
@@ -65,7 +66,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
-    parser.add_argument("--models", nargs="+", default=["resnet18", "resnet20", "squeezenet1_0", "mobilenet_v3_large"])
+    parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--schedules", nargs="+", default=SCHEDULES)
     parser.add_argument("--overlap-steps", choices=["on", "off"], default="off")
     parser.add_argument("--rounds", type=int, default=5)
@@ -78,7 +79,7 @@ def main():
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     worst = 0
     print("ratios to 1f1b's step")
-    print(f"{'model':14} {'schedule':12} {'predicted':>10} {'measured':>10} {'off':>7}"
+    print(f"{'model':18} {'schedule':12} {'predicted':>10} {'measured':>10} {'off':>7}"
           f" {'lowest':>7} {'highest':>7}")
     for name in options.models:
         with tempfile.TemporaryDirectory() as folder:
@@ -90,7 +91,7 @@ def main():
                 measured = statistics.median(turns)
                 off = measured / predicted - 1
                 worst = max(worst, abs(off))
-                print(f"{name:14} {schedule:12} {predicted:10.3f} {measured:10.3f} {off:+7.1%}"
+                print(f"{name:18} {schedule:12} {predicted:10.3f} {measured:10.3f} {off:+7.1%}"
                       f" {turns[0]:7.3f} {turns[-1]:7.3f}", flush=True)
     sys.exit(worst > ALLOWED)
 

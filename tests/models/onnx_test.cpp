@@ -152,7 +152,9 @@ TEST(Onnx, OnlyProductsWithMatricesOfMeansAreAdaptivePools) {
   const NodeId x = adaptive_average_pool(g, "pool", images, {3, 4});
   softmax_cross_entropy(g, "loss", linear(g, "fc", flatten(g, "flat", x), {.out = 2}), labels);
   const std::string bytes = to_onnx(g, initial_weights(g, 1), "the test");
-  EXPECT_EQ(network_of_onnx(bytes, "uneven.onnx", "uneven").graph.graph({.microbatch = 2}).model(), "uneven");
+  const Graph read = network_of_onnx(bytes, "uneven.onnx", "uneven").graph.graph({.microbatch = 2});
+  ASSERT_GE(read.find("pool"), 0);
+  EXPECT_EQ(read[read.find("pool")].op->type(), "adaptive_average_pool");
 
   onnx::Model larger = onnx::parse(bytes, "uneven.onnx");
   larger.graph.inputs[0].dims[2] = 6;
