@@ -39,7 +39,7 @@ import gradients
 import kinks
 import tensor_file
 
-QUICK = [("cifar", "squeezenet1_0"), ("cifar", "resnet18"), ("imagenet", "densenet121")]
+QUICK = [("cifar", "squeezenet1_0"), ("cifar", "resnet18"), ("imagenet", "mobilenet_v2")]
 
 
 def winograd(net, batch):
