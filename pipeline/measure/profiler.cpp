@@ -110,16 +110,14 @@ class Telling {
  public:
   explicit Telling(const MeasureOptions& options) : options_(options) {}
   void of_all(double steps) { all_ = steps; }
-  // Reports after so many steps, in this node. Returns how long the report took.
-  double tell(double steps, std::string_view node) {
-    if (!options_.progress) return 0;
-    const double now = now_s();
+  // Reports after so many steps, in this node.
+  void tell(double steps, std::string_view node) {
+    if (!options_.progress) return;
     MeasureProgress progress = progress_after(
-        steps, all_, now - begin_s_, {options_.budget_s, options_.min_repeats, options_.max_repeats});
+        steps, all_, now_s() - begin_s_, {options_.budget_s, options_.min_repeats, options_.max_repeats});
     progress.node = node;
     progress.share = share_ = std::max(share_, progress.share);
     options_.progress(progress);
-    return now_s() - now;
   }
 
  private:
@@ -151,31 +149,34 @@ Calls time_calls(const Graph& graph, Context& context, const Profile& profile, J
               profiled_microbatches(context.backend(), options.microbatches), policy);
   std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
   std::vector<double> overhead;
-  double in_nodes = 0;
+  std::map<std::pair<NodeId, Verb>, double> step_s;
+  double explained_s = 0;  // of a step: its nodes, and the clock
   int done = before;
   bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
+    if (id == no_node) return;
+    const double heard_s = now_s();
     job.activity().beat();
-    in_nodes += seconds;
     if (verb != Verb::update)
-      in_nodes += telling.tell(
+      telling.tell(
           done + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
           graph[id].name);
     // The first micro-batch overwrites gradients. The others accumulate, and a run has more of them.
-    if (verb == Verb::update || microbatch == bench.microbatches() - 1)
-      samples[{id, verb}].push_back(seconds);
+    if (verb == Verb::update || microbatch == bench.microbatches() - 1) step_s[{id, verb}] += seconds;
+    explained_s += seconds + now_s() - heard_s;
   });
   job.barrier();
   const double warm_up_s = bench.step().seconds;
-  samples.clear();
   Calls calls{.steps = steps > 0 ? steps : repeats(job, options, 2 * warm_up_s)};
   telling.of_all(2 * (1 + calls.steps));
   job.barrier();
   const StarvedTime starved;
   for (done = before + 1; done <= before + calls.steps; ++done) {
-    in_nodes = 0;
+    explained_s = 0;
+    step_s.clear();
     const double seconds = bench.step().seconds;
     calls.seconds += seconds;
-    overhead.push_back(std::max(0.0, seconds - in_nodes) / (2 * bench.microbatches()));
+    overhead.push_back(std::max(0.0, seconds - explained_s) / (2 * bench.microbatches()));
+    for (const auto& [key, node_s] : step_s) samples[key].push_back(node_s);
   }
   calls.starved_s = starved.seconds();
   calls.overhead_s = median(overhead);

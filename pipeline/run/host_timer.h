@@ -1,4 +1,5 @@
-// In host memory a node takes as long as its call, and the clock hears at once.
+// In host memory a node takes as long as its call, with what the host prepares for it since the node before,
+// and the clock hears at once.
 #pragma once
 
 #include <utility>
@@ -12,19 +13,23 @@ class HostTimer final : public NodeTimer {
  public:
   explicit HostTimer(NodeClock clock) : clock_(std::move(clock)) {}
   bool listens() const override { return true; }
+  void let_go() override { idle_since_s_ = 0; }
 
  private:
   void begin(NodeId id, Verb verb, int microbatch) override {
     id_ = id, verb_ = verb, microbatch_ = microbatch;
-    start_s_ = now_s();
+    start_s_ = idle_since_s_ > 0 ? idle_since_s_ : now_s();
   }
-  void end() override { clock_(id_, verb_, microbatch_, now_s() - start_s_); }
+  void end() override {
+    clock_(id_, verb_, microbatch_, now_s() - start_s_);
+    idle_since_s_ = now_s();  // what the clock did is nobody's work
+  }
 
   const NodeClock clock_;
   NodeId id_ = no_node;
   Verb verb_ = Verb::forward;
   int microbatch_ = 0;
-  double start_s_ = 0;
+  double start_s_ = 0, idle_since_s_ = 0;  // 0: at the begin of an action
 };
 
 }  // namespace antichain

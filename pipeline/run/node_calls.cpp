@@ -147,10 +147,10 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
     call.dx_into = dx_into;
     if (halves.weight && !apart) call.dw = dw;
     const bool whole = !call.dw.empty() && !kernel.inseparable();
-    timer_->around(id, whole ? Verb::backward : Verb::backward_input, m,
-                   [&] { kernel.backward(context_, call); });
+    const Verb verb = whole ? Verb::backward : Verb::backward_input;
+    timer_->around(id, verb, m, [&] { kernel.backward(context_, call); });
     spoil_->apply(context_, graph_[id], m, true, dx[0]);
-    timer_->around_rest(id, Verb::backward_input, m, [&] { folds_.end(id, m, dx); });
+    timer_->around(id, verb, m, [&] { folds_.end(id, m, dx); });
   }
   if (halves.weight && call.dw.empty()) {
     call.dx = {};
@@ -166,8 +166,8 @@ void NodeCalls::update() {
   for (NodeId id : nodes_) {
     NodeState& state = model_[id];
     if (!graph_[id].signature.statistics.empty() && !(at_once && absorb_at_once_))
-      timer_->around_rest(id, Verb::update, 0,
-                          [&] { state.kernel->absorb(context_, statistics_of(id), state.buffers); });
+      timer_->around(id, Verb::update, 0,
+                     [&] { state.kernel->absorb(context_, statistics_of(id), state.buffers); });
     if (graph_.needs_gradient(id) && !at_once)
       timer_->around(id, Verb::update, 0, [&] { model_.update(id, rate); });
     device_.between_nodes();

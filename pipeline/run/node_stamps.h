@@ -35,7 +35,6 @@ class NodeStamps final : public NodeTimer {
   };
   void begin(NodeId, Verb, int microbatch) override;
   void end() override;
-  bool times_rest() const override { return true; }
 
   DeviceStep& device_;
   const NodeClock clock_;

@@ -1,4 +1,4 @@
-// A NodeTimer times the kernels of single nodes. The class itself times nothing; host_timer.h times calls in
+// A NodeTimer times the work of single nodes. The class itself times nothing; host_timer.h times calls in
 // host memory, and node_stamps.h times work on a device.
 #pragma once
 
@@ -9,10 +9,10 @@
 
 namespace antichain {
 
-// The profiler hears the duration of one kernel, or of one node's update. The verb is forward,
-// backward_input, backward_weight, update, or backward where one call computes both halves. On a device it
-// hears when the step is done, and may hear of a node and verb several times (all of them count). As
-// `no_node` it hears what an action does besides its nodes, by the action's verb.
+// The profiler hears the duration of a kernel, of one node's update, or of other work of a node. The verb is
+// forward, backward_input, backward_weight, update, or backward where one call computes both halves. It may
+// hear of a node and verb several times, and all of them count. As `no_node` it hears what an action does
+// besides its nodes, by the action's verb. On a device it hears when the step is done.
 using NodeClock = std::function<void(NodeId, Verb, int microbatch, double seconds)>;
 constexpr NodeId no_node = -1;
 
@@ -20,19 +20,12 @@ class NodeTimer {
  public:
   virtual ~NodeTimer() = default;
 
-  // Times a kernel, or one node's update.
+  // Times a part of a node's work.
   template <class Work>
   void around(NodeId id, Verb verb, int microbatch, const Work& work) {
     begin(id, verb, microbatch);
     work();
     end();
-  }
-  // Times work besides kernels, on devices only: in host memory it is part of what an action takes besides
-  // its nodes.
-  template <class Work>
-  void around_rest(NodeId id, Verb verb, int microbatch, const Work& work) {
-    if (!times_rest()) return work();
-    around(id, verb, microbatch, work);
   }
 
   // Says whether anybody hears of single nodes.
@@ -45,7 +38,6 @@ class NodeTimer {
  private:
   virtual void begin(NodeId, Verb, int /*microbatch*/) {}
   virtual void end() {}
-  virtual bool times_rest() const { return false; }
 };
 
 }  // namespace antichain

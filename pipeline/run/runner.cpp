@@ -152,7 +152,7 @@ void StageRunner::start(const Action& action, const std::function<void()>& nodes
                         const std::function<void()>& check) {
   device_->start(action, by_node(), [&] {
     nodes();
-    if (check) timer().around_rest(no_node, action.verb, action.microbatch, check);
+    if (check) timer().around(no_node, action.verb, action.microbatch, check);
   });
 }
 
@@ -213,7 +213,7 @@ void StageRunner::after_backward(NodeId, int, std::span<const Tensor>, std::span
 void StageRunner::after_forward(NodeId id, int m, const Tensor& y) {
   if (watch_) watch_(id, m, y);
   if (graph_[id].role() == Role::loss)
-    timer().around_rest(id, Verb::forward, m, [&] { numbers_->add_loss(id, m, y); });
+    timer().around(id, Verb::forward, m, [&] { numbers_->add_loss(id, m, y); });
 }
 
 }  // namespace antichain

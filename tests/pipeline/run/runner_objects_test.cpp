@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <limits>
+#include <thread>
+#include <vector>
 
 #include "framework/error.h"
 #include "pipeline/run/gradient_folds.h"
@@ -152,7 +155,7 @@ TEST_F(HostNumbersOfAStage, CheckNothingWithoutAJudge) {
   EXPECT_TRUE(numbers.allows_update([] { FAIL() << "nobody is asked"; }));
 }
 
-TEST(NodeTimer, HearsOfKernelsAndOnHostsOfNothingElse) {
+TEST(NodeTimer, HearsOnHostsOfAllWork) {
   NodeTimer nobody;
   EXPECT_FALSE(nobody.listens());
   EXPECT_FALSE(nobody.parts_backwards());
@@ -161,12 +164,33 @@ TEST(NodeTimer, HearsOfKernelsAndOnHostsOfNothingElse) {
   int done = 0;
   for (NodeTimer* each : {&nobody, static_cast<NodeTimer*>(&timer)}) {
     each->around(7, Verb::forward, 0, [&] { ++done; });
-    each->around_rest(8, Verb::forward, 0, [&] { ++done; });
+    each->around(8, Verb::forward, 0, [&] { ++done; });
   }
   EXPECT_TRUE(timer.listens());
   EXPECT_FALSE(timer.parts_backwards()) << "what training calls at once is timed at once";
   EXPECT_EQ(done, 4);
-  EXPECT_EQ(heard, std::vector<NodeId>{7});
+  EXPECT_EQ(heard, (std::vector<NodeId>{7, 8}));
+}
+
+TEST(NodeTimer, CountsForANodeOnHostsWhatTheHostDidSinceTheNodeBefore) {
+  using namespace std::chrono_literals;
+  std::vector<double> seconds;
+  HostTimer timer([&](NodeId, Verb, int, double s) {
+    seconds.push_back(s);
+    std::this_thread::sleep_for(200ms);  // is nobody's work
+  });
+  const auto node = [&] { timer.around(0, Verb::forward, 0, [] {}); };
+  node();
+  std::this_thread::sleep_for(100ms);
+  node();
+  timer.let_go();  // the action ends
+  std::this_thread::sleep_for(200ms);
+  node();
+  ASSERT_EQ(seconds.size(), 3u);
+  EXPECT_LT(seconds[0], 0.1);
+  EXPECT_GE(seconds[1], 0.1);
+  EXPECT_LT(seconds[1], 0.2);
+  EXPECT_LT(seconds[2], 0.1);
 }
 
 }  // namespace
