@@ -40,8 +40,8 @@ void draw_golden(const Tensor& plain, std::string_view full_name) {
     scale = 0.25, offset = 1;
   }
   const uint64_t key = fnv1a(full_name);
-  for (int64_t i = 0; i < shape.elements(); ++i)
-    plain.data<float>()[i] = float(offset + scale * drawn(key, i));
+  float* values = plain.data<float>();
+  for (int64_t i = 0, end = shape.elements(); i < end; ++i) values[i] = float(offset + scale * drawn(key, i));
 }
 
 namespace {

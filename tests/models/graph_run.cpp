@@ -1,5 +1,6 @@
 #include "tests/models/graph_run.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include "framework/backend.h"
@@ -32,7 +33,7 @@ Tensor to_backend(const Context& context, const Tensor& plain, Layout layout, bo
   if (spec.dtype == plain.dtype())
     relayout(plain, tensor);
   else
-    for (int64_t i = 0; i < plain.elements(); ++i) tensor.data<double>()[i] = plain.data<float>()[i];
+    std::copy_n(plain.data<float>(), plain.elements(), tensor.data<double>());
   return there(context, tensor);
 }
 
@@ -42,10 +43,11 @@ std::vector<double> numbers(const Context& context, const Tensor& of_backend) {
   spec.layout = Layout::plain;
   const Tensor plain = Tensor::host(spec);
   relayout(tensor, plain);
-  std::vector<double> values;
-  values.reserve(size_t(plain.elements()));
-  for (int64_t i = 0; i < plain.elements(); ++i)
-    values.push_back(spec.dtype == DType::f64 ? plain.data<double>()[i] : plain.data<float>()[i]);
+  std::vector<double> values(size_t(plain.elements()));
+  if (spec.dtype == DType::f64)
+    std::copy_n(plain.data<double>(), values.size(), values.begin());
+  else
+    std::copy_n(plain.data<float>(), values.size(), values.begin());
   return values;
 }
 
