@@ -35,7 +35,7 @@ def single(x):
 
 
 def train(net, batch, rate):
-    """The losses, and how far each weight has moved; None where a loss is above the first, or is none."""
+    """The losses, and how far each weight has moved; None where a loss is above the first, is 0, or is none."""
     start = [p.detach().clone() for p in net.parameters()]
     optimiser = torch.optim.SGD(net.parameters(), single(rate), momentum=single(0.9), weight_decay=single(5e-4),
                                 nesterov=True)
@@ -44,7 +44,7 @@ def train(net, batch, rate):
         optimiser.zero_grad()
         loss = torch.nn.functional.cross_entropy(net(batch), torch.arange(len(batch)))
         losses.append(loss.item())
-        if not losses[-1] <= losses[0]:
+        if not 0 < losses[-1] <= losses[0]:
             return None
         if step < 5:
             loss.backward()
