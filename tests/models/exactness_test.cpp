@@ -146,7 +146,7 @@ INSTANTIATE_TEST_SUITE_P(Large, Exactness, ::testing::ValuesIn(cases(true)), nam
 // relative to how far they have moved. Winograd is allowed four times PyTorch's errors, hence the limit.
 class FiveSteps : public ::testing::TestWithParam<GoldenSteps> {};
 
-// In double precision the others take minutes. tests/pipeline holds the losses of all recorded ones to
+// The others take up to a minute in double precision. tests/pipeline holds the losses of all recorded ones to
 // PyTorch's.
 bool quick(const std::string& model) { return model == "alexnet" || model == "squeezenet1_0"; }
 
@@ -160,7 +160,7 @@ TEST_P(FiveSteps, StayBesideDoublePrecision) {
   });
   ASSERT_NE(c, networks.end());
   if (!quick(model) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
-    GTEST_SKIP() << "takes minutes: set ANTICHAIN_LARGE_TESTS=1";
+    GTEST_SKIP() << "takes up to a minute: set ANTICHAIN_LARGE_TESTS=1";
   const Graph graph = network(*c);
   const auto train = [&](const Backend& backend, int steps) {
     return train_graph(graph, backend, start(*c, graph, 0), default_optimiser(), rate, steps);

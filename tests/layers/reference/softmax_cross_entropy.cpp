@@ -37,8 +37,10 @@ void forward(const Op& op, const Forward& f) {
     double* y = f.y.data<double>() + 2 * n;
     y[0] = y[1] = 0;
     if (share.empty()) continue;
-    for (size_t k = 0; k < p.size(); ++k)
-      y[0] -= ((1 - smoothing) * share[k] + smoothing / double(classes)) * std::log(p[k]);
+    for (size_t k = 0; k < p.size(); ++k) {
+      const double target = (1 - smoothing) * share[k] + smoothing / double(classes);
+      if (target > 0) y[0] -= target * std::log(p[k]);  // p may have become 0
+    }
     y[1] = std::ranges::max_element(p) - p.begin() == std::ranges::max_element(share) - share.begin();
   }
 }
