@@ -29,7 +29,8 @@ class HostTimer final : public NodeTimer {
   NodeId id_ = no_node;
   Verb verb_ = Verb::forward;
   int microbatch_ = 0;
-  double start_s_ = 0, idle_since_s_ = 0;  // 0: at the begin of an action
+  double start_s_ = 0;
+  double idle_since_s_ = 0;  // is 0 before an action's first node
 };
 
 }  // namespace antichain

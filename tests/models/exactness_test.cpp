@@ -146,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(Large, Exactness, ::testing::ValuesIn(cases(true)), nam
 // relative to how far they have moved. Winograd is allowed four times PyTorch's errors, hence the limit.
 class FiveSteps : public ::testing::TestWithParam<GoldenSteps> {};
 
-// The others take up to a minute in double precision. tests/pipeline holds the losses of all recorded ones to
-// PyTorch's.
+// The others take up to a minute in double precision. tests/pipeline holds the losses of all recorded
+// networks to PyTorch's.
 bool quick(const std::string& model) { return model == "alexnet" || model == "squeezenet1_0"; }
 
 TEST_P(FiveSteps, StayBesideDoublePrecision) {
