@@ -152,7 +152,7 @@ void add_plan(CLI::App& app) {
   CLI::App& command = add_command(app, "plan", "cut a network into stages",
                                   "antichain plan --profile profile.json --stages 4 --json plan.json");
   add_planning_options(command, options->planning);
-  add_profile_cache_option(command, options->planning);
+  add_measuring_options(command, options->planning);
   command
       .add_flag("--compare", options->compare,
                 "plan by every method and print them side by side; files get the plan of --method")

@@ -36,7 +36,6 @@ struct ProfileOptions {
   PlanningOptions planning;  // only the profile cache of these
   std::string json_file;
   bool tune = false;
-  double seconds = 0;
 };
 
 Table node_table(const Profile& profile) {
@@ -108,7 +107,7 @@ void run(const ProfileOptions& options) {
     const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
     const Profile profile =
         measured_profile(options.planning, options.network, graph, make_optimiser(options.optimiser), rank,
-                         tensors, options.seconds);
+                         tensors);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = compare_engines(graph, rank.context, rank.job.activity());
     // 3. Report.
@@ -130,16 +129,11 @@ void add_profile(CLI::App& app) {
   add_measured_optimiser_options(command, options->optimiser);
   add_machine_options(command, options->machine);
   add_transport_option(command, options->machine);
-  add_profile_cache_option(command, options->planning);
+  add_measuring_options(command, options->planning, "--seconds");
   command
       .add_flag("--tune", options->tune,
                 "time every engine that obeys the rule for each convolution, and say which is the fastest; "
                 "training goes by the rule")
-      ->group("Planning");
-  check_number(command.add_option("--seconds", options->seconds,
-                                  "about how long to measure, five steps at least [3, on GPUs 1.5]"),
-               0.01, 1e4)
-      ->type_name("X")
       ->group("Planning");
   add_output_option(command, "--json", options->json_file, "write the profile, for --profile");
   command.callback([options, &command] {

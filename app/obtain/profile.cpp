@@ -85,7 +85,7 @@ Profile given_profile(const GivenFiles& given, const PlanningOptions& planning, 
 
 Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& network, const Graph& lowered,
                          const std::shared_ptr<const Optimiser>& optimiser, Rank& rank,
-                         const ChosenTransport& tensors, double seconds) {
+                         const ChosenTransport& tensors) {
   Context& context = rank.context;
   Job& job = rank.job;
   check_available_memory(job, MemoryOf::profiling,
@@ -94,7 +94,7 @@ Profile measured_profile(const PlanningOptions& planning, const NetworkOptions& 
   MeasureOptions options{.optimiser = optimiser, .microbatches = network.microbatches};
   if (!context.backend().host_memory()) options.budget_s = 1.5;  // its times hardly vary
   const double usual_s = options.budget_s;
-  if (seconds > 0) options.budget_s = seconds;
+  if (planning.measure_s > 0) options.budget_s = planning.measure_s;
   double starved_share = 0;
   options.starved_share = &starved_share;
   std::optional<ProgressBar> bar;

@@ -15,10 +15,9 @@ Profile given_profile(const GivenFiles&, const PlanningOptions&, const Graph& lo
 // transport chosen for tensors. Rank 0 says so where the given profile's link was measured over another one.
 Profile obtain_profile(const GivenFiles&, const PlanningOptions&, const NetworkOptions&, const Graph& lowered,
                        const std::shared_ptr<const Optimiser>&, Rank&, const ChosenTransport&);
-// Collective. Measures a profile now. It is kept unless ranks lacked cores meanwhile or `seconds` is below
-// the usual.
+// Collective. Measures a profile now. It is kept unless ranks lacked cores meanwhile or the options ask for
+// less time than usual.
 Profile measured_profile(const PlanningOptions&, const NetworkOptions&, const Graph& lowered,
-                         const std::shared_ptr<const Optimiser>&, Rank&, const ChosenTransport&,
-                         double seconds = 0);  // approximate duration; 0: as usual for the device
+                         const std::shared_ptr<const Optimiser>&, Rank&, const ChosenTransport&);
 
 }  // namespace antichain

@@ -154,7 +154,7 @@ std::vector<std::string> parse_names(const std::string& text) {
   return names;
 }
 
-void add_profile_cache_option(CLI::App& app, PlanningOptions& o) {
+void add_measuring_options(CLI::App& app, PlanningOptions& o, const std::string& seconds) {
   in_group(app.add_option(
                "--profile-cache", o.profile_cache,
                "where measured profiles are kept, to be found again for the same network, device, ranks "
@@ -162,6 +162,11 @@ void add_profile_cache_option(CLI::App& app, PlanningOptions& o) {
                "user's cache"),
            "FOLDER")
       ->capture_default_str();
+  CLI::Option* duration =
+      app.add_option(seconds, o.measure_s,
+                     "about how long to measure a profile, five steps at least; shorter ones are not kept "
+                     "[$ANTICHAIN_PROFILE_SECONDS, else 3, on GPUs 1.5]");
+  in_group(check_number(duration, 0.01, 1e4), "X")->envname("ANTICHAIN_PROFILE_SECONDS");
 }
 
 void add_planning_options(CLI::App& app, PlanningOptions& o) {

@@ -18,6 +18,7 @@ constexpr Objective default_objective = Objective::makespan;  // the step time o
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
+  double measure_s = 0;  // about how long to measure a profile; 0: as usual for the device
   int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
   int chunks = 0;  // stages a rank; 0: as many as the schedule has
   std::string overlap_steps = "auto";  // or on, off
@@ -33,8 +34,8 @@ struct PlanningOptions {
 };
 
 void add_planning_options(CLI::App&, PlanningOptions&);
-// Adds the option for commands that measure.
-void add_profile_cache_option(CLI::App&, PlanningOptions&);
+// Adds what commands that measure a profile have. `seconds` is the name that the command gives to how long.
+void add_measuring_options(CLI::App&, PlanningOptions&, const std::string& seconds = "--profile-seconds");
 
 // Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.
 Replicas parse_replicas(const std::string&);

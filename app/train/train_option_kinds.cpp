@@ -129,6 +129,7 @@ const auto options = std::to_array<TrainOption>({
     {"link-bytes-per-s", speed},
     {"link-latency-s", speed},
     {"profile-cache", speed},
+    {"profile-seconds", speed},
     {"schedule", speed},
     {"local", speed},
     {"device", last_bits},

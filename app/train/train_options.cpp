@@ -62,7 +62,7 @@ void add_train_options(CLI::App& app, TrainCommandOptions& o) {
   add_on_nan_option(app, o);
   add_checkpoint_options(app, o.checkpoint);
   add_planning_options(app, o.planning);
-  add_profile_cache_option(app, o.planning);
+  add_measuring_options(app, o.planning);
   add_schedule_option(app, o.schedule);
   add_machine_options(app, o.machine);
   add_transport_option(app, o.machine);

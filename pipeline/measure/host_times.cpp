@@ -9,12 +9,12 @@ namespace {
 //
 // A whole backward often takes less than its halves, because one call reads the operands once, or finds them
 // in a cache.
-NodeCost priced(NodeCost cost, NodeId id, const HostTimes& whole, const HostTimes& parted, double pace) {
+NodeCost priced(NodeCost cost, NodeId id, const HostTimes& whole, const HostTimes& parted) {
   cost.forward_s = whole(id, Verb::forward);
   cost.update_s = whole(id, Verb::update);
-  const double both_s = whole(id, Verb::backward), late_s = pace * parted(id, Verb::backward_weight);
+  const double both_s = whole(id, Verb::backward), late_s = parted(id, Verb::backward_weight);
   if (both_s > 0) {
-    const double input_s = pace * parted(id, Verb::backward_input);
+    const double input_s = parted(id, Verb::backward_input);
     cost.backward_input_s = std::min(input_s, both_s);
     cost.backward_weight_s = both_s - cost.backward_input_s;
     cost.backward_parted_s = input_s + late_s - both_s;
@@ -46,18 +46,9 @@ double HostTimes::operator()(NodeId id, Verb verb) const {
   return found == node_s.end() ? 0 : found->second;
 }
 
-double HostTimes::sum_s(Verb verb) const {
-  double sum = 0;
-  for (const auto& [key, seconds] : node_s)
-    if (key.second == verb) sum += seconds;
-  return sum;
-}
-
 void price(Profile& profile, const HostTimes& whole, const HostTimes& parted) {
-  const double there_s = parted.sum_s(Verb::forward);
-  const double pace = there_s > 0 ? whole.sum_s(Verb::forward) / there_s : 1;
   for (size_t id = 0; id < profile.nodes.size(); ++id)
-    profile.nodes[id].cost = priced(profile.nodes[id].cost, NodeId(id), whole, parted, pace);
+    profile.nodes[id].cost = priced(profile.nodes[id].cost, NodeId(id), whole, parted);
   settle_parted(profile.nodes);
 }
 

@@ -1,9 +1,8 @@
 // HostTimes are the times of a network's nodes in host memory, where a node takes as long as its call. They
-// are measured in steps of two kinds.
+// are measured for micro-batches of two kinds.
 //
 //   whole    a backward is one action
-//   parted   all weight halves of a micro-batch come after all its input halves, as in schedules that part
-//            them
+//   parted   its input half and its weight half are two actions, as in schedules that part them
 #pragma once
 
 #include <map>
@@ -18,11 +17,9 @@ struct HostTimes {
   std::map<std::pair<NodeId, Verb>, double> node_s;  // medians over the steps
 
   double operator()(NodeId, Verb) const;  // 0 where the node was not called for that
-  double sum_s(Verb) const;
 };
 
-// Sets the times of the nodes. Both kinds of steps have the same forwards, which say by how much the machine
-// was faster or slower between the two measurements; the parted times are scaled by that.
+// Sets the times of the nodes.
 void price(Profile&, const HostTimes& whole, const HostTimes& parted);
 
 }  // namespace antichain

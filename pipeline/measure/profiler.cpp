@@ -3,100 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <map>
 
-#include "framework/random.h"
 #include "pipeline/host/median.h"
-#include "pipeline/host/seconds.h"
 #include "pipeline/host/starved_time.h"
+#include "pipeline/measure/bench.h"
 #include "pipeline/measure/device_times.h"
 #include "pipeline/measure/host_times.h"
 #include "pipeline/measure/link_probe.h"
-#include "pipeline/run/runner.h"
-#include "pipeline/schedule/policy.h"
-#include "pipeline/transport/solo_transport.h"
 
 namespace antichain {
 namespace {
-
-// A RandomSource gives random images and labels 0, drawn once. Their values do not change the times unless
-// they are denormal, and a real run does not draw them.
-class RandomSource : public BatchSource {
- public:
-  void fill(std::string_view input, int, const Tensor& out) override {
-    if (out.dtype() != DType::f32) {
-      std::memset(out.raw(), 0, size_t(out.bytes()));  // page-locked memory is uninitialised
-      return;
-    }
-    Tensor& values = drawn_[std::string(input)];
-    if (!values) values = draw(out.spec());
-    std::memcpy(out.raw(), values.raw(), size_t(out.bytes()));
-  }
-  bool expects_more() const override {
-    return true;
-  }  // as in training: a device copies the next step's samples during this one
-  void fill_next(std::string_view input, int microbatch, const Tensor& out) override {
-    fill(input, microbatch, out);
-  }
-  bool is_expected() const override { return true; }
-
- private:
-  static Tensor draw(const TensorSpec& spec) {
-    const Tensor values = Tensor::host(spec);
-    const Philox random(0);
-    for (int64_t i = 0; i < values.elements(); ++i)
-      values.data<float>()[i] = 2 * Philox::uniform(random.words(uint64_t(i))[0]) - 1;
-    return values;
-  }
-  std::map<std::string, Tensor> drawn_;
-};
-
-Plan whole_model(const Profile& profile) {
-  Plan plan{.model = profile.model,
-            .graph_hash = profile.graph_hash,
-            .method = "whole",
-            .objective = Objective::compute};
-  plan.stages.push_back({.ranks = {0}});
-  for (int id = 0; id < int(profile.nodes.size()); ++id)
-    if (profile.nodes[id].role != Role::input) plan.stages[0].nodes.push_back(id);
-  return plan;
-}
-
-// A Bench runs steps of one model on one rank.
-class Bench {
- public:
-  Bench(const Graph& graph, const std::shared_ptr<const Optimiser>& optimiser, Context& context,
-        const Profile& profile, int microbatches, const Policy& policy = Policy::one_f_one_b)
-      : plan_(whole_model(profile)),
-        schedule_(make_schedule(profile, plan_, policy, microbatches)),
-        model_(graph, plan_.stages[0].nodes, context, /*seed=*/0, optimiser),
-        runner_(model_, profile, plan_, schedule_, Mode::train, alone_) {}
-
-  StageRunner& runner() { return runner_; }
-  int microbatches() const { return schedule_.microbatches; }
-
-  struct Step {
-    double seconds = 0;
-    std::vector<Event> events;
-  };
-  Step step(bool traced = false) {
-    const auto start = std::chrono::steady_clock::now();
-    // The rate is 0, so that the weights stay as drawn and no value overflows.
-    StepResult result = runner_.run(
-        {.batch = model_.graph().microbatch() * microbatches(), .rate = 0, .traced = traced}, source_);
-    return {seconds_since(start), std::move(result.events)};
-  }
-
- private:
-  Plan plan_;
-  Schedule schedule_;
-  SoloTransport alone_;
-  RankModel model_;
-  StageRunner runner_;
-  RandomSource source_;
-};
 
 // Returns how many rounds of `round_s` fit. All ranks use rank 0's answer, so that all measure equally long.
 int repeats(Job& job, const MeasureOptions& options, double round_s) {
@@ -105,7 +22,7 @@ int repeats(Job& job, const MeasureOptions& options, double round_s) {
 }
 
 // Telling reports the progress of the measurement to its caller. The progress never goes back, although
-// weight halves come after all input halves of a micro-batch.
+// parted backwards come after the forwards of all micro-batches.
 class Telling {
  public:
   explicit Telling(const MeasureOptions& options) : options_(options) {}
@@ -132,77 +49,97 @@ double largest(Job& job, double mine) {
   return most;
 }
 
-// Calls are the figures of steps of one kind, measured in host memory.
-struct Calls {
-  HostTimes times;
-  double overhead_s = 0;              // of an action, besides its nodes
-  double seconds = 0, starved_s = 0;  // of all measured steps
-  int steps = 0;
+// TimedCalls times the calls of steps of one kind, in host memory.
+class TimedCalls {
+ public:
+  // Tells in which node the step is and how much of the step is done.
+  using Told = std::function<void(const std::string& node, double share)>;
+
+  TimedCalls(RankModel& model, const Profile& profile, const Plan& plan, Schedule schedule, Told told)
+      : bench_(model, profile, plan, std::move(schedule)) {
+    bench_.runner().set_clock([this, &graph = model.graph(), told = std::move(told)](
+                                  NodeId id, Verb verb, int microbatch, double seconds) {
+      if (id == no_node) return;
+      const double heard_s = now_s();
+      const int last = bench_.microbatches() - 1;
+      if (verb != Verb::update)
+        told(graph[id].name,
+             share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench_.microbatches()));
+      // The first micro-batch overwrites gradients. The others accumulate, and a run has more of them.
+      if (verb == Verb::update || microbatch == last) step_s_[{id, verb}] += seconds;
+      explained_s_ += seconds + now_s() - heard_s;
+    });
+  }
+
+  double warm_up() { return bench_.step().seconds; }
+  // Measures a step, and returns how long it took.
+  double step() {
+    explained_s_ = 0;
+    step_s_.clear();
+    const double seconds = bench_.step().seconds;
+    overhead_.push_back(std::max(0.0, seconds - explained_s_) / (2 * bench_.microbatches()));
+    for (const auto& [key, node_s] : step_s_) samples_[key].push_back(node_s);
+    return seconds;
+  }
+
+  double overhead_s() const { return median(overhead_); }  // of an action, besides its nodes
+  HostTimes times() const {
+    HostTimes times;
+    for (const auto& [key, seconds] : samples_) times.node_s[key] = median(seconds);
+    return times;
+  }
+
+ private:
+  Bench bench_;
+  std::map<std::pair<NodeId, Verb>, double> step_s_;
+  std::map<std::pair<NodeId, Verb>, std::vector<double>> samples_;
+  std::vector<double> overhead_;
+  double explained_s_ = 0;  // of a step: its nodes, and the clock
 };
 
-// Times the calls of a policy's steps: of as many as `steps` says, or, where it is 0, as half of the budget
-// allows. `before` steps were done by a former call.
-Calls time_calls(const Graph& graph, Context& context, const Profile& profile, Job& job,
-                 const MeasureOptions& options, const Policy& policy, Telling& telling, int before,
-                 int steps) {
-  Bench bench(graph, options.optimiser, context, profile,
-              profiled_microbatches(context.backend(), options.microbatches), policy);
-  std::map<std::pair<NodeId, Verb>, std::vector<double>> samples;
-  std::vector<double> overhead;
-  std::map<std::pair<NodeId, Verb>, double> step_s;
-  double explained_s = 0;  // of a step: its nodes, and the clock
-  int done = before;
-  bench.runner().set_clock([&](NodeId id, Verb verb, int microbatch, double seconds) {
-    if (id == no_node) return;
-    const double heard_s = now_s();
-    job.activity().beat();
-    if (verb != Verb::update)
-      telling.tell(
-          done + share_of_step(id, verb == Verb::forward, microbatch, graph.size(), bench.microbatches()),
-          graph[id].name);
-    // The first micro-batch overwrites gradients. The others accumulate, and a run has more of them.
-    if (verb == Verb::update || microbatch == bench.microbatches() - 1) step_s[{id, verb}] += seconds;
-    explained_s += seconds + now_s() - heard_s;
-  });
-  job.barrier();
-  const double warm_up_s = bench.step().seconds;
-  Calls calls{.steps = steps > 0 ? steps : repeats(job, options, 2 * warm_up_s)};
-  telling.of_all(2 * (1 + calls.steps));
-  job.barrier();
-  const StarvedTime starved;
-  for (done = before + 1; done <= before + calls.steps; ++done) {
-    explained_s = 0;
-    step_s.clear();
-    const double seconds = bench.step().seconds;
-    calls.seconds += seconds;
-    overhead.push_back(std::max(0.0, seconds - explained_s) / (2 * bench.microbatches()));
-    for (const auto& [key, node_s] : step_s) samples[key].push_back(node_s);
-  }
-  calls.starved_s = starved.seconds();
-  calls.overhead_s = median(overhead);
-  for (const auto& [key, seconds] : samples) calls.times.node_s[key] = median(seconds);
-  return calls;
-}
-
-// Steps with whole backwards are followed by as many with parted ones.
+// Steps with whole backwards and steps with parted ones take turns, because a machine is faster at times and
+// slower at others, which must not look like a difference between the two.
 void measure_calls(const Graph& graph, Context& context, Profile& profile, Job& job,
                    const MeasureOptions& options) {
+  const Plan plan = whole_model(profile);
+  RankModel model(graph, plan.stages[0].nodes, context, /*seed=*/0, options.optimiser);
   Telling telling(options);
-  const Calls whole = time_calls(graph, context, profile, job, options, Policy::one_f_one_b, telling, 0, 0);
-  const Calls parted = time_calls(graph, context, profile, job, options, policy("zb-h1"), telling,
-                                  1 + whole.steps, whole.steps);
-  price(profile, whole.times, parted.times);
-  profile.overhead_s = whole.overhead_s;
-  const double share = largest(job, (whole.starved_s + parted.starved_s) / (whole.seconds + parted.seconds));
+  int done = 0;
+  const auto told = [&](const std::string& node, double share) {
+    job.activity().beat();
+    telling.tell(done + share, node);
+  };
+  const int microbatches = profiled_microbatches(context.backend(), options.microbatches);
+  TimedCalls whole(model, profile, plan, whole_backwards(profile, plan, microbatches), told);
+  TimedCalls parted(model, profile, plan, parted_backwards(profile, plan, microbatches), told);
+  job.barrier();
+  double warm_up_s = whole.warm_up();
+  ++done;
+  warm_up_s += parted.warm_up();
+  const int steps = repeats(job, options, warm_up_s);
+  telling.of_all(2 * (1 + steps));
+  double all_s = 0;
+  job.barrier();
+  const StarvedTime starved;
+  for (int i = 0; i < steps; ++i)
+    for (TimedCalls* kind : {&whole, &parted}) {
+      ++done;
+      all_s += kind->step();
+    }
+  const double share = largest(job, starved.seconds() / all_s);
   if (options.starved_share) *options.starved_share = share;
+  price(profile, whole.times(), parted.times());
+  profile.overhead_s = whole.overhead_s();
 }
 
 // On a device the call only starts the work: see pipeline/measure/device_times.h.
 void measure_device(const Graph& graph, Context& context, Profile& profile, Job& job,
                     const MeasureOptions& options) {
   constexpr int warm_ups = 3, kinds = 5;  // a step with a clock takes about as long as three
-  Bench bench(graph, options.optimiser, context, profile,
-              profiled_microbatches(context.backend(), options.microbatches));
+  const Plan plan = whole_model(profile);
+  RankModel model(graph, plan.stages[0].nodes, context, /*seed=*/0, options.optimiser);
+  Bench bench(model, profile, plan,
+              whole_backwards(profile, plan, profiled_microbatches(context.backend(), options.microbatches)));
   // Numbers are checked as in training, where steps continue without waiting for the result.
   bench.runner().set_judge([](const NumberReport&) { return true; }, /*decides=*/false);
   DeviceTimes times(bench.microbatches());
@@ -245,14 +182,14 @@ MemoryNeed profiling_need(const Graph& lowered, const Optimiser& optimiser, cons
                           int of_run) {
   const Profile profile = unpriced(lowered, "", optimiser);
   const Plan plan = whole_model(profile);
-  const auto need = [&](const Policy& policy) {
-    const Schedule schedule = make_schedule(profile, plan, policy, profiled_microbatches(device, of_run));
+  const int microbatches = profiled_microbatches(device, of_run);
+  const auto need = [&](const Schedule& schedule) {
     return step_need(lowered, optimiser, profile, plan, schedule, 0);
   };
-  const MemoryNeed whole = need(Policy::one_f_one_b);
-  if (!device.host_memory()) return whole;
-  const MemoryNeed parted = need(policy("zb-h1"));
-  return parted.activations > whole.activations ? parted : whole;
+  MemoryNeed all = need(whole_backwards(profile, plan, microbatches));
+  if (device.host_memory())
+    all.activations += need(parted_backwards(profile, plan, microbatches)).activations;
+  return all;
 }
 
 Profile measure(const Graph& lowered, Context& context, Transport& transport, const MeasureOptions& options) {

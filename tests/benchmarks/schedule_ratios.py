@@ -18,7 +18,7 @@ import argparse, json, os, statistics, subprocess, sys, tempfile
 
 MODELS = "resnet18 resnet20 squeezenet1_0 mobilenet_v3_large".split()
 SCHEDULES = "gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v auto".split()
-WARM_UP, ALLOWED = 2, 0.05
+WARM_UP, ALLOWED, PROFILE_S = 2, 0.05, "12"
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
 
 
@@ -34,7 +34,8 @@ class Model:
         self.form = ["--batch", str(options.batch), "--microbatches", str(options.microbatches)]
         self.microbatches, self.steps = ["--microbatches", str(options.microbatches)], str(options.steps)
         self.overlap = ["--overlap-steps", options.overlap_steps]
-        run(RANKS + [self.program, "profile", "--model", name, *self.form, "--json", "profile.json"], folder)
+        run(RANKS + [self.program, "profile", "--model", name, *self.form, "--seconds", PROFILE_S,
+                     "--json", "profile.json"], folder)
 
     def predicted_s(self, schedule):
         """Plans for the schedule, and returns the period."""
