@@ -70,11 +70,22 @@ CLI::Option* check_whole(CLI::Option* option, int64_t least, int64_t most) {
   });
 }
 
+namespace {
+
+// Returns the option's name, and the environment's variable where the value is that one's.
+std::string where_from(const CLI::Option& option, const std::string& text) {
+  const std::string variable = option.get_envname();
+  const char* value = variable.empty() ? nullptr : std::getenv(variable.c_str());
+  return value && value == text ? fmt::format("{} (${})", option.get_name(), variable) : option.get_name();
+}
+
+}  // namespace
+
 CLI::Option* check_number(CLI::Option* option, double least, double most) {
-  return option->check([=, name = option->get_name()](const std::string& text) {
+  return option->check([=](const std::string& text) {
     double value = 0;
     if (!read(text, value) || !(value >= least && value <= most))  // in this form it refuses NaN
-      refuse_value(name, fmt::format("a number from {:g} to {:g}", least, most), text);
+      refuse_value(where_from(*option, text), fmt::format("a number from {:g} to {:g}", least, most), text);
     return std::string();
   });
 }

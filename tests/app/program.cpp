@@ -23,8 +23,8 @@ std::string text_of(const std::string& file) {
 // tests, also where ctest does not start them (tests/CMakeLists.txt).
 ProgramRun run_behind(const std::string& folder, const std::string& launcher, const std::string& words) {
   const std::string command = fmt::format(
-      "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='{}' ANTICHAIN_PROFILE_CACHE=none ANTICHAIN_PROFILE_SECONDS=0.1 "
-      "timeout 240 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null",
+      "cd '{}' && CIFAR10_DIR= XDG_CACHE_HOME='{}' ANTICHAIN_PROFILE_CACHE=none "
+      "ANTICHAIN_PROFILE_SECONDS=0.1 timeout 240 {} '{}' {} >stdout.txt 2>stderr.txt </dev/null",
       folder, ANTICHAIN_TEST_CACHE, launcher, ANTICHAIN_PROGRAM, words);
   const int status = std::system(command.c_str());
   return {.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1,

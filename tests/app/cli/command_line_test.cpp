@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
 #include "app/cli/checks.h"
@@ -49,6 +50,25 @@ TEST(CommandLine, SuggestsTheNearestOption) {
   expect_error([] { parse({"train", "--batch"}); }, {"--batch takes one value"});
   expect_error([] { parse({"train", "more"}); }, {"'more'"});
   expect_error([] { parse({}); }, {"command is missing", "train"});
+}
+
+// The variable is the reader's only hint where the option was not given.
+TEST(CommandLine, NamesTheVariableThatAValueIsOf) {
+  const auto parse_seconds = [](const Words& words) {
+    double seconds = 0;
+    CLI::App app("a test", "test");
+    check_number(app.add_option("--seconds", seconds), 1, 9)->envname("ANTICHAIN_TEST_SECONDS");
+    parse_and_run(app, words);
+    return seconds;
+  };
+  setenv("ANTICHAIN_TEST_SECONDS", "4", 1);
+  EXPECT_EQ(parse_seconds({}), 4);
+  EXPECT_EQ(parse_seconds({"--seconds", "3"}), 3);
+  setenv("ANTICHAIN_TEST_SECONDS", "10", 1);
+  expect_error([&] { parse_seconds({}); },
+               {"--seconds ($ANTICHAIN_TEST_SECONDS) takes", "from 1 to 9", "10"});
+  expect_error([&] { parse_seconds({"--seconds", "11"}); }, {"--seconds takes", "11"});
+  unsetenv("ANTICHAIN_TEST_SECONDS");
 }
 
 TEST(CommandLine, NearestIsNearOrNothing) {
