@@ -105,9 +105,8 @@ void run(const ProfileOptions& options) {
     warn_of_crowding(rank);
     // 2. Measure.
     const ChosenTransport tensors = choose_transport(rank.context, rank.job, options.machine.transport);
-    const Profile profile =
-        measured_profile(options.planning, options.network, graph, make_optimiser(options.optimiser), rank,
-                         tensors);
+    const Profile profile = measured_profile(options.planning, options.network, graph,
+                                             make_optimiser(options.optimiser), rank, tensors);
     std::vector<TunedPass> tuned;
     if (options.tune) tuned = compare_engines(graph, rank.context, rank.job.activity());
     // 3. Report.

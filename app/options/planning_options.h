@@ -18,7 +18,7 @@ constexpr Objective default_objective = Objective::makespan;  // the step time o
 struct PlanningOptions {
   std::string profile_file, plan_file, cluster_file;
   std::string profile_cache = "auto";  // app/obtain/profile_cache.h
-  double measure_s = 0;  // about how long to measure a profile; 0: as usual for the device
+  double measure_s = 0;                // about how long to measure a profile; 0: as usual for the device
   int stages = 0;  // 0: from replicas or cuts, else one per device of the cluster, else one per rank
   int chunks = 0;  // stages a rank; 0: as many as the schedule has
   std::string overlap_steps = "auto";  // or on, off
