@@ -6,6 +6,7 @@
 #include <map>
 
 #include "pipeline/host/median.h"
+#include "pipeline/host/seconds.h"
 #include "pipeline/host/starved_time.h"
 #include "pipeline/measure/bench.h"
 #include "pipeline/measure/device_times.h"
