@@ -1,6 +1,7 @@
 # Compiles the CUDA files of a target several at a time, because most of the time for each goes into the
-# headers that all of them include. CMake itself has unity builds of CUDA since 3.31. The suffix says for what
-# they are compiled: cu for devices, cpp for the host.
+# headers that all of them include. Within a group of that size, their anonymous namespaces must not have the
+# same names. The suffix says for what they are compiled: cu for devices, cpp for the host. CMake itself has
+# unity builds of CUDA since 3.31.
 function(antichain_together target suffix size)  # antichain_together(antichain_cuda cu 6)
   get_target_property(kernels ${target} SOURCES)
   list(FILTER kernels INCLUDE REGEX "[.]cu$")

@@ -33,7 +33,7 @@ struct ProfileOptions {
   NetworkOptions network;
   MachineOptions machine;
   OptimiserOptions optimiser;
-  PlanningOptions planning;  // only the profile cache of these
+  PlanningOptions planning;  // only how a profile is measured and kept
   std::string json_file;
   bool tune = false;
 };

@@ -34,7 +34,7 @@ struct PlanningOptions {
 };
 
 void add_planning_options(CLI::App&, PlanningOptions&);
-// Adds what commands that measure a profile have. `seconds` is the name that the command gives to how long.
+// Adds the options of commands that measure a profile. `seconds` names the one that says for how long.
 void add_measuring_options(CLI::App&, PlanningOptions&, const std::string& seconds = "--profile-seconds");
 
 // Parses "off", "auto" or "2,1,1". Throws a usage Error when it is none of these.

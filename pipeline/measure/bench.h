@@ -18,11 +18,12 @@ namespace antichain {
 // Returns the plan of one stage.
 Plan whole_model(const Profile&);
 
-// Returns the step in which a backward is one action.
+// Returns the schedule of a step in which a backward is one action.
 Schedule whole_backwards(const Profile&, const Plan& whole_model, int microbatches);
 
-// Returns the step in which it is two: all forwards, then all input halves, then all weight halves. Schedules
-// that part backwards put weight halves off, so that caches no longer hold what a weight half reads.
+// Returns the schedule of a step in which a backward is two actions. All forwards come first, then all input
+// halves, then all weight halves. Schedules that part backwards put weight halves off, so that caches no
+// longer hold what a weight half reads.
 Schedule parted_backwards(const Profile&, const Plan& whole_model, int microbatches);
 
 // A RandomSource gives random images and labels 0, drawn once. Their values do not change the times unless
@@ -43,6 +44,7 @@ class RandomSource : public BatchSource {
 
 class Bench {
  public:
+  // Model, profile and plan must outlive the bench.
   Bench(RankModel& model, const Profile& profile, const Plan& plan, Schedule schedule)
       : model_(model),
         schedule_(std::move(schedule)),
@@ -55,6 +57,7 @@ class Bench {
     double seconds = 0;
     std::vector<Event> events;
   };
+  // Runs a step on random images, with a learning rate of 0. It has events only where it is traced.
   Step step(bool traced = false);
 
  private:

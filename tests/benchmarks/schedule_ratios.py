@@ -4,7 +4,7 @@
     tests/benchmarks/schedule_ratios.py PROGRAM [--models resnet18 vgg16 …] [--schedules zb-v …]
     [--overlap-steps off] [--rounds 5] [--jobs 4] [--batch 32] [--microbatches 8] [--steps 10]
 
-For each model one profile, which both ranks measure at the same time, serves all plans. A schedule and 1f1b
+For each model one profile of 12 s, which both ranks measure at the same time, serves all plans. A schedule and 1f1b
 take turns, because machines are noisy and only the ratio counts. A turn is JOBS jobs of each side, one of the
 schedule and one of 1f1b alternately; its ratio is that of the median steps, without the first two of a job.
 Many short jobs tell more than a long one: where a core has fast and slow times of some seconds, the same job

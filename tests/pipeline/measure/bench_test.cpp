@@ -1,4 +1,4 @@
-// The steps that are measured: weight halves are put off, as in schedules that part backwards.
+// A bench's parted steps put weight halves off, as schedules do that part backwards.
 #include "pipeline/measure/bench.h"
 
 #include <gtest/gtest.h>

@@ -20,6 +20,7 @@
 #include "models/model.h"
 #include "pipeline/cuda/streams.h"
 #include "pipeline/device/device_step.h"
+#include "pipeline/measure/bench.h"
 #include "pipeline/measure/profiler.h"
 #include "pipeline/run/runner.h"
 #include "pipeline/schedule/policy.h"
@@ -101,10 +102,7 @@ std::vector<Heard> clocked_step(const Graph& graph, int microbatches) {
   Context context(gpu);
   gpu.enter(context);
   const Profile profile = unpriced(graph, gpu.description());
-  Plan plan{.model = profile.model, .graph_hash = profile.graph_hash};
-  plan.stages.push_back({.ranks = {0}});
-  for (int id = 0; id < graph.size(); ++id)
-    if (graph[id].role() != Role::input) plan.stages[0].nodes.push_back(id);
+  const Plan plan = whole_model(profile);
   const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, microbatches);
   SoloTransport alone;
   RankModel model(graph, plan.stages[0].nodes, context, 0);
