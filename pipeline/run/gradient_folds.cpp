@@ -15,6 +15,19 @@ std::vector<Tensor> GradientFolds::begin(NodeId id, int m) {
   return dx;
 }
 
+std::vector<Into> GradientFolds::into(NodeId id) const {
+  std::vector<Into> into;
+  for (const Contribution& c : memory_.contributions.at(id)) into.push_back(c.into());
+  return into;
+}
+
+std::vector<Tensor> GradientFolds::sums(NodeId id, int m, const std::vector<Tensor>& dx) const {
+  std::vector<Tensor> sums(dx.size());
+  for (size_t i = 0; i < dx.size(); ++i)
+    if (dx[i]) sums[i] = memory_.contributions.at(id)[i].sum[m];
+  return sums;
+}
+
 void GradientFolds::end(NodeId id, int m, const std::vector<Tensor>& dx) {
   const auto& contributions = memory_.contributions.at(id);
   for (size_t i = 0; i < dx.size(); ++i)
@@ -25,7 +38,7 @@ void GradientFolds::end(NodeId id, int m, const std::vector<Tensor>& dx) {
 // Adds received terms to the sum in order; the first is copied where the sum is still empty.
 void GradientFolds::add_received(const std::vector<Message>& messages, int m, const Tensor& sum, bool empty) {
   for (const Message& message : messages) {
-    const Tensor& term = memory_.received.at(message)[m];
+    const Tensor& term = received_.at(message)[m];
     if (std::exchange(empty, false))
       device_.copy(term, sum);
     else
@@ -35,7 +48,7 @@ void GradientFolds::add_received(const std::vector<Message>& messages, int m, co
 
 Tensor GradientFolds::output_gradient(NodeId id, int m, bool finish) {
   const OutputGradient& g = memory_.gradient.at(id);
-  if (g.sum.size() == 0) return memory_.received.at(g.received_after.front())[m];
+  if (g.sum.size() == 0) return received_.at(g.received_after.front())[m];
   if (finish) add_received(g.received_after, m, g.sum[m], g.starts);
   return g.sum[m];
 }

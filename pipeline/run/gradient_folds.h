@@ -1,7 +1,8 @@
-// GradientFolds are the sums of gradients within a stage. What the consumers of a tensor contribute, here and
+// GradientFolds are the sums of gradients within one form of a stage's backward. What the consumers of a tensor contribute, here and
 // on other ranks, is folded in an order that does not depend on the cut (pipeline/stage/stage_memory.h).
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "framework/context.h"
@@ -13,15 +14,19 @@ namespace antichain {
 class GradientFolds {
  public:
   // Everything referred to must outlive it.
-  GradientFolds(Context& context, const StageMemory& memory, StepDevice& device)
-      : context_(context), memory_(memory), device_(device) {}
+  GradientFolds(Context& context, const StageMemory& stage, const BackwardMemory& memory, StepDevice& device)
+      : context_(context), received_(stage.received), memory_(memory), device_(device) {}
 
   // Returns where the backward of a node writes the gradient of each of its inputs: into the sum if it starts
   // the fold or can add to it, else beside the sum. The tensor is empty for an input whose gradient nobody
   // wants.
   std::vector<Tensor> begin(NodeId, int microbatch);
+  // Returns how it writes each of them.
+  std::vector<Into> into(NodeId) const;
   // Adds what was written beside the sums, after that backward. `dx` is what `begin` returned.
   void end(NodeId, int microbatch, const std::vector<Tensor>& dx);
+  // Returns the sums that have the gradients `dx` by now; empty where `dx` is.
+  std::vector<Tensor> sums(NodeId, int microbatch, const std::vector<Tensor>& dx) const;
   // Returns the gradient of a node's output. With `finish` the terms that arrived are added first; the weight
   // half, when it comes later, finds the fold finished.
   Tensor output_gradient(NodeId, int microbatch, bool finish);
@@ -32,7 +37,8 @@ class GradientFolds {
   void add_received(const std::vector<Message>&, int microbatch, const Tensor& sum, bool empty);
 
   Context& context_;
-  const StageMemory& memory_;
+  const std::map<Message, Ring>& received_;
+  const BackwardMemory& memory_;
   StepDevice& device_;
 };
 

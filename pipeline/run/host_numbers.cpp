@@ -14,8 +14,9 @@ class HostNumbers::Locator final : public NodeObserver {
  public:
   Locator(HostNumbers& numbers, const StageMemory& memory) : numbers_(numbers), memory_(memory) {}
   void after_forward(NodeId id, int m, const Tensor&) override { numbers_.check_output(memory_, id, m); }
-  void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) override {
-    numbers_.check_gradients(memory_, id, m, dx, dw);
+  void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> sums,
+                      std::span<const Tensor> dw) override {
+    numbers_.check_gradients(id, m, dx, sums, dw);
   }
 
  private:
@@ -110,7 +111,7 @@ void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
   report_.note(found);
 }
 
-void HostNumbers::check_gradients(const StageMemory& memory, NodeId id, int m, std::span<const Tensor> dx,
+void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> sums,
                                   std::span<const Tensor> dw) {
   const auto note = [&](NonFinite::What what, size_t index) {
     report_.note({.microbatch = m,
@@ -123,8 +124,7 @@ void HostNumbers::check_gradients(const StageMemory& memory, NodeId id, int m, s
   for (size_t i = 0; i < dw.size(); ++i)
     if (!all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
-    if (dx[i] &&
-        (!all_finite(context_, dx[i]) || !all_finite(context_, memory.contributions.at(id)[i].sum[m])))
+    if (dx[i] && (!all_finite(context_, dx[i]) || !all_finite(context_, sums[i])))
       note(NonFinite::What::input_gradient, i);
 }
 

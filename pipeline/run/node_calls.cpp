@@ -29,7 +29,8 @@ NodeCalls::NodeCalls(RankModel& model, std::vector<NodeId> nodes, const StageMem
       seat_(seat),
       mode_(mode),
       device_(device),
-      folds_(context_, memory, device) {
+      whole_(context_, memory, memory.whole, device),
+      parted_(context_, memory, memory.parted, device) {
   if (mode != Mode::train || !device.updates_at_once()) return;
   at_once_ = model.make_update(nodes_);
   std::vector<Absorbed> absorbed;
@@ -86,9 +87,11 @@ void NodeCalls::forward(int m, NodeObserver& observer) {
 
 void NodeCalls::backward(int m, Verb half, NodeObserver& observer, int first, int end) {
   const Halves halves{half != Verb::backward_weight, half != Verb::backward_input};
+  GradientFolds& folds = half == Verb::backward ? whole_ : parted_;
   for (int i = end - 1; i >= first; --i) {
     const NodeId id = nodes_[size_t(i)];
-    if (graph_.needs_gradient(id) || graph_[id].role() == Role::loss) backward_node(id, m, halves, observer);
+    if (graph_.needs_gradient(id) || graph_[id].role() == Role::loss)
+      backward_node(id, m, halves, folds, observer);
     device_.between_nodes();
   }
 }
@@ -99,7 +102,7 @@ void NodeCalls::backward_again(int m, Verb half, NodeObserver& observer) {
   again_ = false;
 }
 
-void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& observer) {
+void NodeCalls::backward_node(NodeId id, int m, Halves halves, GradientFolds& folds, NodeObserver& observer) {
   const Node& node = graph_[id];
   NodeState& state = model_[id];
   if (state.kernel->inseparable()) halves.weight = halves.input;
@@ -120,8 +123,8 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& obs
                 .dropout = dropout_key(m)};
   if (node.lowering.keeps_y) call.y = memory_.output.at(id)[m];
   if (node.role() != Role::loss) {
-    call.dy = folds_.output_gradient(id, m, halves.input);
-    call.dy_term = folds_.output_term(id, m);
+    call.dy = folds.output_gradient(id, m, halves.input);
+    call.dy_term = folds.output_term(id, m);
   }
 
   std::vector<Tensor> elsewhere;
@@ -129,17 +132,16 @@ void NodeCalls::backward_node(NodeId id, int m, Halves halves, NodeObserver& obs
     for (const Tensor& t : state.gradients) elsewhere.push_back(context_.backend().tensor(t.spec()));
     call.into = Into::overwrite;
   }
-  call_halves(id, m, call, elsewhere.empty() ? state.gradients : elsewhere, halves, observer);
+  call_halves(id, m, call, elsewhere.empty() ? state.gradients : elsewhere, halves, folds, observer);
 }
 
 // One call of the kernel computes both halves, unless the timer wants each by itself.
 void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Tensor> dw, Halves halves,
-                            NodeObserver& observer) {
+                            GradientFolds& folds, NodeObserver& observer) {
   const Kernel& kernel = *model_[id].kernel;
   std::vector<Tensor> dx;
-  if (halves.input) dx = folds_.begin(id, m);
-  std::vector<Into> dx_into;
-  for (const Contribution& c : memory_.contributions.at(id)) dx_into.push_back(c.into());
+  if (halves.input) dx = folds.begin(id, m);
+  const std::vector<Into> dx_into = folds.into(id);
   const bool wants_dx = std::ranges::any_of(dx, [](const Tensor& t) { return bool(t); });
   const bool apart = timer_->parts_backwards() && wants_dx && halves.weight && !kernel.inseparable();
   if (wants_dx || (halves.input && kernel.inseparable())) {
@@ -150,14 +152,14 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
     const Verb verb = whole ? Verb::backward : Verb::backward_input;
     timer_->around(id, verb, m, [&] { kernel.backward(context_, call); });
     spoil_->apply(context_, graph_[id], m, true, dx[0]);
-    timer_->around(id, verb, m, [&] { folds_.end(id, m, dx); });
+    timer_->around(id, verb, m, [&] { folds.end(id, m, dx); });
   }
   if (halves.weight && call.dw.empty()) {
     call.dx = {};
     call.dw = dw;
     timer_->around(id, Verb::backward_weight, m, [&] { kernel.backward(context_, call); });
   }
-  observer.after_backward(id, m, dx, call.dw);
+  observer.after_backward(id, m, dx, folds.sums(id, m, dx), call.dw);
 }
 
 void NodeCalls::update() {

@@ -49,8 +49,9 @@ class NodeCalls {
   };
   std::vector<std::vector<Tensor>> statistics_of(NodeId) const;  // of every micro-batch
   DropoutKey dropout_key(int microbatch) const;
-  void backward_node(NodeId, int microbatch, Halves, NodeObserver&);
-  void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, NodeObserver&);
+  void backward_node(NodeId, int microbatch, Halves, GradientFolds&, NodeObserver&);
+  void call_halves(NodeId, int microbatch, Backward&, std::span<const Tensor> dw, Halves, GradientFolds&,
+                   NodeObserver&);
 
   RankModel& model_;
   const std::vector<NodeId> nodes_;
@@ -60,7 +61,7 @@ class NodeCalls {
   const Seat seat_;
   const Mode mode_;
   StepDevice& device_;
-  GradientFolds folds_;
+  GradientFolds whole_, parted_;     // of the backward's two forms
   std::unique_ptr<Update> at_once_;  // of all parameters of the nodes, where the device has such a launch
   std::unique_ptr<Absorption> absorb_at_once_;  // likewise of all statistics
   const StepInput* input_ = nullptr;

@@ -33,11 +33,10 @@ class RankMemory::StageBuilder {
         slots_(slots),
         train_(train) {
     for (size_t i = 0; i < nodes_.size(); ++i) position_[nodes_[i]] = int(i);
-    end_ = 2 * int(position_.size()) + 1;
+    end_ = int(nodes_.size());
     for (const Action& a : of_rank_) {
       own_stages_.insert(a.stage);
       if (a.stage != here()) continue;
-      split_ = split_ || a.verb == Verb::backward_weight;
       if (a.verb == Verb::send && a.message.flow == Flow::activation) sent_.insert(a.message.tensor);
       if (a.verb == Verb::recv && a.message.flow == Flow::activation) received_.insert(a.message.tensor);
     }
@@ -50,7 +49,6 @@ class RankMemory::StageBuilder {
       stashes();
       statistics();
       gradients();
-      terms();
     }
     layout_ = lay_out(lifetimes_);
   }
@@ -65,9 +63,11 @@ class RankMemory::StageBuilder {
   }
 
  private:
-  // Kernel calls in order: the forward of every node, then the backward of every node, last first.
+  class FormBuilder;
+
+  // Times of the arena: the forward of every node, then, for each form of the backward, the backward of every
+  // node, last first, and the all-reduce. The forms never live at the same time.
   int forward_at(NodeId id) const { return position_.at(id); }
-  int backward_at(NodeId id) const { return end_ - 1 - position_.at(id); }
   bool local(NodeId id) const { return position_.contains(id); }
 
   Ring own_ring(const TensorSpec& spec, int size) {
@@ -160,24 +160,6 @@ class RankMemory::StageBuilder {
     if (seat_.replicas > 1) memory_.all_statistics = std::move(blocks);
   }
 
-  // Received from the end of the bucket's last backward on: first a part of the other replicas' gradients,
-  // then their sums of other parts.
-  void terms() {
-    if (seat_.replicas == 1) return;
-    const std::vector<GradientBucket> buckets =
-        gradient_buckets(profile_, nodes_, std::max(1, buckets_in(of_rank_, here())));
-    const std::vector<ByteRange> ranges = bucket_ranges(graph_, nodes_, buckets);
-    memory_.terms.resize(buckets.size());
-    for (size_t k = 0; k < buckets.size(); ++k) {
-      int64_t bytes = part_alignment_bytes;
-      for (int i = 0; i < seat_.replicas; ++i)
-        bytes = std::max(bytes, equal_part(ranges[k].bytes, i, seat_.replicas).bytes);
-      memory_.terms[k].resize(size_t(seat_.replicas - 1));
-      const int first = backward_at(nodes_[size_t(buckets[k].first)]) + 1;
-      for (Ring& ring : memory_.terms[k]) in_arena(ring, {{bytes / int64_t(sizeof(float))}}, first, end_);
-    }
-  }
-
   void gradients() {
     for (const Action& a : of_rank_) {
       if (a.stage != here() || a.message.flow != Flow::gradient) continue;
@@ -188,14 +170,12 @@ class RankMemory::StageBuilder {
         memory_.received[a.message] = own_ring(spec, slots_.receive_ring(Flow::gradient));
     }
     for (const Route& route : crossing_.gradients) shared_gradient(route);
-    for (NodeId id : nodes_)
-      if (graph_.needs_gradient(id)) output_gradient(id);
-    for (NodeId id : nodes_) memory_.contributions[id].resize(graph_[id].inputs.size());
-    std::set<NodeId> tensors;
-    for (NodeId id : nodes_) tensors.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
-    for (NodeId tensor : tensors)
-      if (graph_.needs_gradient(tensor)) fold(tensor);
+    add_form(memory_.whole, {Verb::backward});
+    add_form(memory_.parted, {Verb::backward_input, Verb::backward_weight});
   }
+
+  // Lays out the form of the backward that has these verbs, if the schedule has any of them here.
+  void add_form(BackwardMemory&, const std::set<Verb>&);
 
   // Between two stages of the rank: the earlier one, which is laid out first, holds the gradient.
   void shared_gradient(const Route& route) {
@@ -204,92 +184,6 @@ class RankMemory::StageBuilder {
                                                  shared_gradients(of_rank_, here(), {route.from_stage}));
     if (route.from_stage == here() && own_stages_.contains(route.to_stage))
       memory_.sent[route.message] = rank_.stages_.at(route.to_stage).received.at(route.message);
-  }
-
-  void output_gradient(NodeId id) {
-    const auto terms = gradient_fold(profile_, stage_of_, id);
-    if (terms.empty())
-      throw Error("node '" + graph_[id].name + "' of model '" + graph_.model() +
-                      "' has parameters before it but no loss after it",
-                  "remove it or connect it to a loss");
-    OutputGradient& out = memory_.gradient[id];
-    out.starts = true;
-    int first = backward_at(id);
-    for (const FoldTerm& term : terms) {
-      if (term.stage == stage_of_[id]) {
-        out.starts = false;
-        out.received_after.clear();
-        first = std::min(first, backward_at(term.message.consumer));
-      } else {
-        out.received_after.push_back(term.message);
-      }
-    }
-    if (terms.size() == 1 && out.starts && !outlives(id)) return;  // dy is the received tensor itself
-    if (outlives(id))
-      out.sum = own_ring(graph_[id].output(), slots_.held_gradients + 1);
-    else
-      in_arena(out.sum, graph_[id].output(), first, backward_at(id));
-  }
-
-  // Walks the fold of one tensor and tells each local consumer where its contribution goes.
-  void fold(NodeId tensor) {
-    const auto terms = gradient_fold(profile_, stage_of_, tensor);
-    std::vector<Message> waiting;
-    bool starts = true;
-    for (const FoldTerm& term : terms) {
-      if (term.stage != here()) {
-        waiting.push_back(term.message);
-        continue;
-      }
-      if (local(tensor)) {
-        OutputGradient& out = memory_.gradient[tensor];
-        contribute(term.message.consumer, tensor, out.sum, std::exchange(waiting, {}), starts);
-        starts = false;
-        if (&term == &terms.back()) leave_last_term(term.message.consumer, tensor, out);
-      } else {  // one message per term; only the first term can be a run of several consumers
-        starts = true;
-        const auto& consumers = graph_.consumers(tensor);
-        const NodeId highest = &term == &terms.front() ? consumers.back() : term.message.consumer;
-        for (auto c = consumers.rbegin(); c != consumers.rend(); ++c)
-          if (*c <= highest && *c >= term.message.consumer)
-            contribute(*c, tensor, memory_.sent.at(term.message), {}, std::exchange(starts, false));
-      }
-    }
-  }
-
-  // Leaves the last consumer's term beside the sum where the kernel that reads the sum can add it. A sum that
-  // outlives this backward is kept whole.
-  void leave_last_term(NodeId consumer, NodeId tensor, OutputGradient& out) {
-    const std::vector<NodeId>& inputs = graph_[consumer].inputs;
-    if (!graph_[tensor].lowering.adds_dy || std::ranges::count(inputs, tensor) > 1 || outlives(tensor))
-      return;
-    Contribution& c =
-        memory_.contributions[consumer][size_t(std::ranges::find(inputs, tensor) - inputs.begin())];
-    if (c.written_directly()) return;
-    c.left = true;
-    lifetimes_.back().last = backward_at(tensor);  // the term's, which was asked for last
-    sums_.push_back({&out.term, &c.term});
-  }
-
-  bool outlives(NodeId id) const {  // the weight half comes later
-    return split_ && !graph_[id].signature.params.empty();
-  }
-
-  // A consumer that uses the tensor twice contributes twice, in input order.
-  void contribute(NodeId consumer, NodeId tensor, Ring& sum, std::vector<Message> received_before,
-                  bool starts) {
-    const Node& node = graph_[consumer];
-    for (size_t i = 0; i < node.inputs.size(); ++i) {
-      if (node.inputs[i] != tensor) continue;
-      Contribution& c = memory_.contributions[consumer][i];
-      c.wanted = true;
-      c.starts = std::exchange(starts, false);
-      c.adds = node.lowering.adds_dx && std::ranges::count(node.inputs, tensor) == 1;
-      c.received_before = std::exchange(received_before, {});
-      sums_.push_back({&c.sum, &sum});
-      if (!c.written_directly())
-        in_arena(c.term, graph_[tensor].output(), backward_at(consumer), backward_at(consumer));
-    }
   }
 
   int here() const { return seat_.stage; }
@@ -306,8 +200,7 @@ class RankMemory::StageBuilder {
   const Seat seat_;
   const Slots slots_;
   const bool train_;
-  bool split_ = false;
-  int end_ = 0;
+  int end_ = 0;  // the last time so far
   std::map<NodeId, int> position_;
   std::set<NodeId> sent_, received_;
   std::set<int> own_stages_;  // the rank's others
@@ -316,6 +209,146 @@ class RankMemory::StageBuilder {
   ArenaLayout layout_;
   std::vector<std::pair<Ring*, Ring*>> sums_;
 };
+
+// A FormBuilder lays out the gradients of one form of the stage's backward.
+class RankMemory::StageBuilder::FormBuilder {
+ public:
+  FormBuilder(StageBuilder& stage, BackwardMemory& memory, bool parted)
+      : stage_(stage), graph_(stage.graph_), memory_(memory), parted_(parted), end_(stage.end_) {}
+
+  void lay_out_gradients() {
+    for (NodeId id : stage_.nodes_)
+      if (graph_.needs_gradient(id)) output_gradient(id);
+    for (NodeId id : stage_.nodes_) memory_.contributions[id].resize(graph_[id].inputs.size());
+    std::set<NodeId> tensors;
+    for (NodeId id : stage_.nodes_) tensors.insert(graph_[id].inputs.begin(), graph_[id].inputs.end());
+    for (NodeId tensor : tensors)
+      if (graph_.needs_gradient(tensor)) fold(tensor);
+  }
+
+  // These are received from the end of the bucket's last backward on: first a part of the other replicas'
+  // gradients, then their sums of other parts.
+  void lay_out_terms() {
+    const std::vector<GradientBucket> buckets = gradient_buckets(
+        stage_.profile_, stage_.nodes_, std::max(1, buckets_in(stage_.of_rank_, stage_.here())));
+    const std::vector<ByteRange> ranges = bucket_ranges(graph_, stage_.nodes_, buckets);
+    stage_.memory_.terms.resize(buckets.size());
+    for (size_t k = 0; k < buckets.size(); ++k) {
+      int64_t bytes = part_alignment_bytes;
+      for (int i = 0; i < stage_.seat_.replicas; ++i)
+        bytes = std::max(bytes, equal_part(ranges[k].bytes, i, stage_.seat_.replicas).bytes);
+      stage_.memory_.terms[k].resize(size_t(stage_.seat_.replicas - 1));
+      const int first = backward_at(stage_.nodes_[size_t(buckets[k].first)]) + 1;
+      for (Ring& ring : stage_.memory_.terms[k])
+        stage_.in_arena(ring, {{bytes / int64_t(sizeof(float))}}, first, end_);
+    }
+  }
+
+ private:
+  int backward_at(NodeId id) const { return end_ - 1 - stage_.position_.at(id); }
+
+  void output_gradient(NodeId id) {
+    const auto terms = gradient_fold(stage_.profile_, stage_.stage_of_, id);
+    if (terms.empty())
+      throw Error("node '" + graph_[id].name + "' of model '" + graph_.model() +
+                      "' has parameters before it but no loss after it",
+                  "remove it or connect it to a loss");
+    OutputGradient& out = memory_.gradient[id];
+    out.starts = true;
+    int first = backward_at(id);
+    for (const FoldTerm& term : terms) {
+      if (term.stage == stage_.stage_of_[id]) {
+        out.starts = false;
+        out.received_after.clear();
+        first = std::min(first, backward_at(term.message.consumer));
+      } else {
+        out.received_after.push_back(term.message);
+      }
+    }
+    if (terms.size() == 1 && out.starts && !outlives(id)) return;  // dy is the received tensor itself
+    if (outlives(id))
+      out.sum = stage_.own_ring(graph_[id].output(), stage_.slots_.held_gradients);
+    else
+      stage_.in_arena(out.sum, graph_[id].output(), first, backward_at(id));
+  }
+
+  // Walks the fold of one tensor and tells each local consumer where its contribution goes.
+  void fold(NodeId tensor) {
+    const auto terms = gradient_fold(stage_.profile_, stage_.stage_of_, tensor);
+    std::vector<Message> waiting;
+    bool starts = true;
+    for (const FoldTerm& term : terms) {
+      if (term.stage != stage_.here()) {
+        waiting.push_back(term.message);
+        continue;
+      }
+      if (stage_.local(tensor)) {
+        OutputGradient& out = memory_.gradient[tensor];
+        contribute(term.message.consumer, tensor, out.sum, std::exchange(waiting, {}), starts);
+        starts = false;
+        if (&term == &terms.back()) leave_last_term(term.message.consumer, tensor, out);
+      } else {  // one message per term; only the first term can be a run of several consumers
+        starts = true;
+        const auto& consumers = graph_.consumers(tensor);
+        const NodeId highest = &term == &terms.front() ? consumers.back() : term.message.consumer;
+        for (auto c = consumers.rbegin(); c != consumers.rend(); ++c)
+          if (*c <= highest && *c >= term.message.consumer)
+            contribute(*c, tensor, stage_.memory_.sent.at(term.message), {}, std::exchange(starts, false));
+      }
+    }
+  }
+
+  // Leaves the last consumer's term beside the sum where the kernel that reads the sum can add it. A sum that
+  // outlives this backward is kept whole.
+  void leave_last_term(NodeId consumer, NodeId tensor, OutputGradient& out) {
+    const std::vector<NodeId>& inputs = graph_[consumer].inputs;
+    if (!graph_[tensor].lowering.adds_dy || std::ranges::count(inputs, tensor) > 1 || outlives(tensor))
+      return;
+    Contribution& c =
+        memory_.contributions[consumer][size_t(std::ranges::find(inputs, tensor) - inputs.begin())];
+    if (c.written_directly()) return;
+    c.left = true;
+    stage_.lifetimes_.back().last = backward_at(tensor);  // the term's, which was asked for last
+    stage_.sums_.push_back({&out.term, &c.term});
+  }
+
+  bool outlives(NodeId id) const {  // the weight half comes later
+    return parted_ && !graph_[id].signature.params.empty();
+  }
+
+  // A consumer that uses the tensor twice contributes twice, in input order.
+  void contribute(NodeId consumer, NodeId tensor, Ring& sum, std::vector<Message> received_before,
+                  bool starts) {
+    const Node& node = graph_[consumer];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] != tensor) continue;
+      Contribution& c = memory_.contributions[consumer][i];
+      c.wanted = true;
+      c.starts = std::exchange(starts, false);
+      c.adds = node.lowering.adds_dx && std::ranges::count(node.inputs, tensor) == 1;
+      c.received_before = std::exchange(received_before, {});
+      stage_.sums_.push_back({&c.sum, &sum});
+      if (!c.written_directly())
+        stage_.in_arena(c.term, graph_[tensor].output(), backward_at(consumer), backward_at(consumer));
+    }
+  }
+
+  StageBuilder& stage_;
+  const Graph& graph_;
+  BackwardMemory& memory_;
+  const bool parted_;
+  const int end_;  // the time of the all-reduce
+};
+
+void RankMemory::StageBuilder::add_form(BackwardMemory& memory, const std::set<Verb>& verbs) {
+  const auto is_of_form = [&](const Action& a) { return a.stage == here() && verbs.contains(a.verb); };
+  if (std::ranges::none_of(of_rank_, is_of_form)) return;
+  end_ += int(nodes_.size()) + 1;
+  FormBuilder form(*this, memory, verbs.contains(Verb::backward_weight));
+  form.lay_out_gradients();
+  if (seat_.replicas > 1 && is_of_form(of_rank_[size_t(last_gradient(of_rank_, here()))]))
+    form.lay_out_terms();
+}
 
 class RankMemory::Builder {
  public:

@@ -65,6 +65,14 @@ struct OutputGradient {
   Ring term;
 };
 
+// BackwardMemory has the gradients of one form of a stage's backward. A whole backward is one action, within
+// which they are born and die. A parted one is two actions, and the later one, for the weights, reads the
+// gradients of its nodes' outputs again.
+struct BackwardMemory {
+  std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
+  std::map<NodeId, OutputGradient> gradient;                  // per own node
+};
+
 // StageMemory has the tensors of one stage of a rank. What another stage of the same rank uses is the same
 // ring in both.
 struct StageMemory {
@@ -72,8 +80,8 @@ struct StageMemory {
   // outputs of the rank's earlier stages.
   std::map<NodeId, Ring> output;
   std::map<NodeId, std::vector<Ring>> stash, statistics;
-  std::map<NodeId, std::vector<Contribution>> contributions;  // per own node, one per input
-  std::map<NodeId, OutputGradient> gradient;                  // per own node
+  BackwardMemory whole, parted;  // each is empty where the schedule has no such backward of the stage
+  const BackwardMemory& backward(Verb verb) const { return verb == Verb::backward ? whole : parted; }
   // These are gradients; activations live in `output`. Where both stages are the rank's own, nothing travels:
   // what the later stage "sent" is what the earlier one "received".
   std::map<Message, Ring> sent, received;

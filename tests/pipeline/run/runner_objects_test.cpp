@@ -60,7 +60,7 @@ TEST(StepMessages, HaveNamesThatSayTheNode) {
 
 TEST(GradientFolds, AddWhatWasWrittenBesideTheSum) {
   TwoStages two;
-  GradientFolds folds(two.context, two.memory, *two.device);
+  GradientFolds folds(two.context, two.memory, two.memory.whole, *two.device);
   const NodeId linear = two.graph.find("linear");
   const std::vector<Tensor> dx = folds.begin(linear, 0);
   ASSERT_EQ(dx.size(), 1u);
