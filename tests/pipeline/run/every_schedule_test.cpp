@@ -21,30 +21,29 @@ class EverySchedule : public ::testing::TestWithParam<const char*> {};
 TEST_P(EverySchedule, GivesTheBitsOfOneRank) {
   const std::string_view model = GetParam();
   const bool small = model == "resnet20" || model == "squeezenet1_0";
-  TrainingCase c{
-      .model = GetParam(), .microbatch = small ? 2 : 1, .microbatches = microbatches, .rate = 0.01f};
-  c.steps = small ? 3 : 1;
+  const TrainingCase c{.model = GetParam(),
+                       .microbatch = 1,
+                       .microbatches = microbatches,
+                       .steps = small ? 2 : 1,
+                       .rate = 0.01f};
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
   unsigned seed = 0;
   for (const Policy& policy : policies()) {
     if (!policy.trains) continue;
-    // A larger network takes 2, 3 and 4 ranks in turn: one number of ranks for each policy.
-    const int turn = 2 + int(seed) % 3;
-    for (int ranks = small ? 1 : turn; ranks <= (small ? 4 : turn); ++ranks)
+    for (int ranks = 1; ranks <= 4; ++ranks)
       expect_same(train_on_threads(c, ranks, for_policy(policy, ++seed), by_policy(policy)), one,
                   fmt::format("{} on {} ranks", policy.name, ranks));
   }
   const auto planned = [](const Profile& profile, const Plan& plan, int M) {
     return plan_order(profile, plan, {}, M, default_in_flight(profile, plan, {}, M)).schedule;
   };
-  for (int ranks = small ? 2 : 3; ranks <= (small ? 4 : 3); ++ranks)
+  for (int ranks = 2; ranks <= 4; ++ranks)
     expect_same(train_on_threads(c, ranks, at_random(++seed), planned), one,
                 fmt::format("a planned order on {} ranks", ranks));
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, EverySchedule,
-                         ::testing::Values("resnet20", "squeezenet1_0", "densenet121", "inception_v3",
-                                           "mobilenet_v2", "efficientnet_b0"));
+                         ::testing::Values("resnet20", "squeezenet1_0", "mobilenet_v2", "efficientnet_b0"));
 
 TEST(EverySchedule, GivesTheBitsOfOneRankInBf16) {
   if (!cpu::has_bf16()) GTEST_SKIP() << "no AVX512_BF16";

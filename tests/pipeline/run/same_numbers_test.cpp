@@ -38,7 +38,7 @@ TEST_P(SameNumbers, WhateverTheCut) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
-                         ::testing::Values("resnet20", "resnet18", "vgg16", "squeezenet1_0", "mobilenet_v2"));
+                         ::testing::Values("resnet20", "squeezenet1_0", "mobilenet_v2"));
 
 class SameNumbersOnTwoStages : public ::testing::TestWithParam<const char*> {};
 
@@ -51,10 +51,11 @@ TEST_P(SameNumbersOnTwoStages, AsOnOne) {
   expect_same(one, train_on_threads(c, 2, by_antichains, one_f_one_b), GetParam());
 }
 
+// ResNet-101 and ResNeXt-101 have more blocks of the same kind as ResNet-50 and ResNeXt-50.
 INSTANTIATE_TEST_SUITE_P(OtherModels, SameNumbersOnTwoStages,
                          ::testing::Values("alexnet", "convnext_tiny", "densenet121", "efficientnet_b0",
-                                           "inception_v3", "mobilenet_v3_large", "resnet32", "resnet50",
-                                           "resnet56", "resnet101", "resnext50", "resnext101"));
+                                           "inception_v3", "mobilenet_v3_large", "resnet18", "resnet32",
+                                           "resnet50", "resnet56", "resnext50", "vgg16"));
 
 int stage_of(const Plan& plan, const Profile& profile, std::string_view node) {
   const auto at = std::ranges::find_if(profile.nodes, [&](const ProfileNode& n) { return n.called(node); });

@@ -30,7 +30,7 @@ class SeveralStages : public ::testing::TestWithParam<const char*> {};
 
 // In the third case a rank has two neighbours and a stage behind other ranks'; in the fourth it has all.
 TEST_P(SeveralStages, GiveTheBitsOfOneRank) {
-  TrainingCase c{.model = GetParam(), .microbatch = 2, .microbatches = 3, .steps = 2, .rate = 0.01f};
+  TrainingCase c{.model = GetParam(), .microbatch = 1, .microbatches = 3, .steps = 2, .rate = 0.01f};
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses[0], one.losses[1]);
   unsigned seed = 0;

@@ -124,7 +124,7 @@ TEST(MessageOrder, IsSafeForAllSmallChains) {
   for (const NodeCost& cost : {NodeCost{.forward_s = 1, .backward_input_s = 1, .backward_weight_s = 1},
                                NodeCost{}})  // nothing takes time: all ties
     for (int S = 1; S <= 8; ++S)
-      for (const int M : {1, 2, 3, 8, 13})
+      for (const int M : {1, 3, 13})
         for (const Link& link : links) {
           const Profile profile = chain(S, cost);
           expect_all_safe(profile, one_node_each(profile), M, link);
@@ -134,7 +134,7 @@ TEST(MessageOrder, IsSafeForAllSmallChains) {
 TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
   std::mt19937 random(21);
   int skips = 0;
-  for (int trial = 0; trial < 120; ++trial) {
+  for (int trial = 0; trial < 60; ++trial) {
     SCOPED_TRACE(fmt::format("trial {}", trial));
     const int S = 1 + trial % 8;
     Profile profile = random_network(random, S + 2 + int(random() % 12));
@@ -147,7 +147,7 @@ TEST(MessageOrder, IsSafeForRandomNetworksWithSkips) {
         skips += stage_of[size_t(x)] >= 0 && stage_of[n] > stage_of[size_t(x)] + 1;
     expect_all_safe(profile, plan, 1 + int(random() % 11), links[size_t(trial) % std::size(links)]);
   }
-  EXPECT_GT(skips, 100);  // the sample does contain the hard case
+  EXPECT_GT(skips, 50);  // the sample does contain the hard case
 }
 
 TEST(MessageOrder, IsSafeWithReplicasAndAllReduces) {
@@ -212,7 +212,7 @@ TEST(MessageOrder, TheReportNamesWhoWaitsWhere) {
 TEST(MessageOrder, OtherOrdersDeadlock) {
   std::mt19937 random(24);
   int as_posted = 0, by_delivery = 0, without_depth = 0, trials = 0;
-  for (int trial = 0; trial < 120; ++trial) {
+  for (int trial = 0; trial < 60; ++trial) {
     const int S = 3 + trial % 6;
     Profile profile = random_network(random, S + 4 + int(random() % 10));
     const Plan plan = random_plan(random, profile, S);
