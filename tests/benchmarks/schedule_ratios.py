@@ -1,20 +1,20 @@
 #!/usr/bin/python3
 """Compares measured with predicted steps on two CPU ranks, each as a ratio of a schedule's step to 1f1b's.
 
-    tests/benchmarks/schedule_ratios.py BUILD [--models resnet18 alexnet …] [--schedules zb-v …]
+    tests/benchmarks/schedule_ratios.py BUILD [--models resnet18 resnet20 …] [--schedules zb-v …]
     [--turns 5] [--steps 15] [--batch 32] [--microbatches 8]
 
 BUILD is the build's folder. A turn measures a profile for 12 s on both ranks at the same time, plans every
 schedule by it, and runs one job of two processes, in which all schedules take turns step by step
 (schedule_times): first a step of 1f1b, then one of each other schedule, and so on. Machines are noisy, and
-only steps of the same second are compared. A turn's measured ratio is the median, over its rounds without
-the first two, of the schedule's step to 1f1b's. The table has the medians of all turns: of the predicted
-ratio, of the measured one, and of how far it is off. Beside them stand the lowest and the highest turn,
-which show the noise that is left. The exit code is 1 where a schedule is more than 5 % off.
+a step is compared with the steps of 1f1b before and after it, the nearer one counting more. A turn's measured
+ratio is the median of its rounds without the first two. The table has the medians of all turns: of the
+predicted ratio, of the measured one, and of how far it is off. Beside them stand the lowest and the highest
+turn, which show the noise that is left. The exit code is 1 where a schedule is more than 5 % off.
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
-MODELS = "mobilenet_v3_large squeezenet1_0 resnet18 alexnet".split()
+MODELS = "mobilenet_v3_large squeezenet1_0 efficientnet_b0 resnet18".split()
 SCHEDULES = "gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v auto".split()
 WARM_UP, ALLOWED, PROFILE_S = 2, 0.05, "12"
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
@@ -47,13 +47,16 @@ class Turn:
             with open(os.path.join(folder, "step.json")) as file:
                 predicted_s[schedule] = json.load(file)["step_s"]
         times = os.path.join(build, "tests", "benchmarks", "schedule_times")
-        measured_s = json.loads(run([*RANKS, times, name, "profile.json", str(WARM_UP + options.steps),
-                                     *schedules], folder))
-        first = schedules[0]
-        self.predicted = {s: predicted_s[s] / predicted_s[first] for s in schedules}
-        self.measured = {s: statistics.median(ours / theirs for ours, theirs in
-                                              list(zip(measured_s[s], measured_s[first]))[WARM_UP:])
-                         for s in schedules}
+        rounds = WARM_UP + options.steps + 1
+        steps_s = json.loads(run([*RANKS, times, name, "profile.json", str(rounds), *schedules], folder))
+        base_s = steps_s[schedules[0]]
+        self.predicted = {s: predicted_s[s] / predicted_s[schedules[0]] for s in schedules}
+        self.measured = {}
+        for place, schedule in enumerate(schedules):
+            later = place / len(schedules)  # where its step is between two of the first schedule's
+            self.measured[schedule] = statistics.median(
+                steps_s[schedule][i] / ((1 - later) * base_s[i] + later * base_s[i + 1])
+                for i in range(WARM_UP, rounds - 1))
 
     def off(self, schedule):
         return self.measured[schedule] / self.predicted[schedule] - 1

@@ -5,7 +5,7 @@
 //
 // It reads NAME.plan.json and NAME.schedule, which `antichain plan --json` and `simulate --write-schedule`
 // write, and prints {"NAME": [seconds of each round, …], …}.
-// A step is timed from a moment when all ranks are ready to one when all are done. It has a learning rate of 0
+// A step is timed from when all ranks are ready to when all are done. It has a learning rate of 0
 // and random images, as in the profiler.
 #include <fmt/format.h>
 

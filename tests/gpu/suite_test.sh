@@ -55,7 +55,7 @@ for file in ./summary.log ./operators.0.log ./operators.1.log ./diagnose.log; do
 [ "$(ls "$folder/out" | tr '\n' ' ')" = "figures.json logs.tar.gz summary.log " ] || fail "other files: $(ls "$folder/out")"
 
 # What is stopped, not begun, or wrong in its times alone is not.
-suite 1 LIMIT=30 PARTS="models steps"
+suite 1 LIMIT=20 PARTS="models steps"
 expect "models     exit code 124"
 expect "steps      not begun: no time left"
 refuse "diagnose"

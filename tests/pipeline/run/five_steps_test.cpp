@@ -26,6 +26,10 @@ GoldenErrors drawn_as(const std::string& model) {
   throw std::runtime_error("tests/golden/gradients.txt has no network " + model + " in CIFAR form");
 }
 
+Graph network(const std::string& model) {
+  return make_model(model, {.form = Form::cifar, .microbatch = 2, .dropout = 0, .stochastic_depth = 0});
+}
+
 // This is the whole network, as tests/models draws it.
 Weights drawn_weights(const Graph& model, float shift) {
   Weights drawn;
@@ -56,21 +60,20 @@ class OneBatch : public BatchSource {
 };
 
 // Mean losses: before each step, and after the last.
-std::vector<double> train(const GoldenErrors& drawn, float rate, int stages, size_t steps) {
+std::vector<double> train(const GoldenErrors& drawn, const Weights& weights, float rate, int stages,
+                          size_t steps) {
   register_cpu_backend();
   const Backend& cpu = backend("cpu");
   std::vector<double> losses(steps + 1);
   run_ranks(stages, [&](JobTransport& transport) {
     Context context(cpu);
     cpu.enter(context);
-    const Graph described =
-        make_model(drawn.model, {.form = Form::cifar, .microbatch = 2, .dropout = 0, .stochastic_depth = 0});
-    const Graph graph = lower(described, cpu);
+    const Graph graph = lower(network(drawn.model), cpu);
     const Profile profile = test::priced_by_flops(unpriced(graph, cpu.description()));
     const Plan plan = plan_antichain(profile, {.stages = stages, .cluster = one_link({.bytes_per_s = 1e9})});
     const Schedule schedule = make_schedule(profile, plan, Policy::one_f_one_b, 1);
     RankModel model(graph, stage_of_rank(plan, transport.rank()).nodes, context, 0);
-    load_weights(model, drawn_weights(described, drawn.shift), Fit::whole, "tests/golden");
+    load_weights(model, weights, Fit::whole, "tests/golden");
     StageRunner runner(model, profile, plan, schedule, Mode::train, transport);
     OneBatch batch(drawn.batches[0]);
     for (uint64_t step = 0; step <= steps; ++step) {
@@ -86,10 +89,12 @@ class FiveStepsOfStages : public ::testing::TestWithParam<GoldenSteps> {};
 // 1e-3 as in tests/models: four times what is allowed to PyTorch's own float32, as Winograd's errors are.
 TEST_P(FiveStepsOfStages, StayBesideDoublePrecision) {
   const auto& [model, rate, right] = GetParam();
-  const std::vector<double> one = train(drawn_as(model), rate, 1, right.size() - 1);
+  const GoldenErrors drawn = drawn_as(model);
+  const Weights weights = drawn_weights(network(model), drawn.shift);
+  const std::vector<double> one = train(drawn, weights, rate, 1, right.size() - 1);
   for (size_t i = 0; i < right.size(); ++i)
     EXPECT_NEAR(one[i] / right[i], 1, 1e-3) << "loss before step " << i;
-  EXPECT_EQ(train(drawn_as(model), rate, 2, right.size() - 1), one) << "two stages";
+  EXPECT_EQ(train(drawn, weights, rate, 2, right.size() - 1), one) << "two stages";
 }
 
 INSTANTIATE_TEST_SUITE_P(Cifar, FiveStepsOfStages, ::testing::ValuesIn(read_golden_steps()),
