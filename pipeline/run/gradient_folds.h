@@ -1,5 +1,6 @@
-// GradientFolds are the sums of gradients within one form of a stage's backward. What the consumers of a tensor contribute, here and
-// on other ranks, is folded in an order that does not depend on the cut (pipeline/stage/stage_memory.h).
+// GradientFolds are the sums of gradients within one form of a stage's backward. What the consumers of a
+// tensor contribute, here and on other ranks, is folded in an order that does not depend on the cut
+// (pipeline/stage/stage_memory.h).
 #pragma once
 
 #include <map>
