@@ -57,9 +57,10 @@ case $case in
     expect_code 3; expect_once "^antichain: .*/proc" ;;
   memory)  # what was estimated for each process, over the memory it took at most
     mkdir data
-    for i in $(seq 256); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
+    for i in $(seq 128); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
+    large=(--model resnet18 --batch 64 --microbatches 4)
     compare() {  # OPTION … of train, on two processes
-      "${mpirun[@]}" -n 2 "$program" train --microbatches 4 --data-dir data --steps 2 --epochs 1 --lr 0.001 \
+      "${mpirun[@]}" -n 2 "$program" train "${large[@]}" --data-dir data --steps 2 --epochs 1 --lr 0.001 \
         --json m.json "$@" >out 2>err; code=$?
       expect_code 0
       pairs=$(tr -d ' \n' <m.json | grep -o '"estimated_bytes":[0-9]*,"measured_bytes":[0-9]*' | tr -c '0-9\n' ' ')
@@ -70,8 +71,8 @@ case $case in
           fail "the estimate is off by more than a tenth with $*: $estimated, $measured"
       done <<<"$pairs"
     }
-    compare --model resnet20 --batch 128 --optimiser sgd  # most of its memory are activations
-    compare --model resnet18 --batch 8 --optimiser adamw --ema 0.9 ;;  # here it is what the optimiser keeps
+    compare --optimiser sgd --results sgd  # this run measures its profile, and the next one takes it
+    compare --optimiser adamw --ema 0.9 --profile sgd/profile.json ;;
   settings)
     "${mpirun[@]}" -n 2 "${train[@]}" --lr 0.3 : -n 1 "${train[@]}" --lr 0.2 >out 2>err; code=$?
     expect_code 2; expect_once "rank 2 was started with --lr 0.2, the others with --lr 0.3" ;;
