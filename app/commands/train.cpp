@@ -181,9 +181,9 @@ void train_rank(const TrainCommandOptions& options, Rank& rank, SharedData& shar
   }
   warn_of_crowding(rank);
   const bool bytes = options.augment != "host" && !rank.context.backend().host_memory();
-  const MemoryNeed need =
-      memory_need(graph, *optimiser, profile, plan, schedule, job.rank(),
-                  data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)));
+  const MemoryNeed need = memory_need(
+      graph, *optimiser, profile, plan, schedule, job.rank(),
+      data.train->image_shape().elements() * int64_t(bytes ? 1 : sizeof(float)), !options.results.empty());
   const DeviceMemory device = device_memory(rank.context);
   check_available_memory(job, MemoryOf::plan, need, device);
   memory.begin(device.name.empty() ? need.total() : need.beside_device());

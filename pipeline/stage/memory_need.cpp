@@ -4,6 +4,8 @@
 #include <vector>
 
 #include "data/loader.h"
+#include "framework/averaged.h"
+#include "framework/files/state_dict.h"
 #include "framework/update_scratch.h"
 #include "partition/plan/stage_cost.h"
 #include "pipeline/schedule/policy.h"
@@ -36,6 +38,14 @@ int64_t copy_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
   return most;
 }
 
+int64_t largest_param_bytes(const Graph& graph, const std::vector<NodeId>& nodes) {
+  int64_t most = 0;
+  for (const NodeId id : nodes)
+    for (size_t i = 0; i < graph[id].signature.params.size(); ++i)
+      most = std::max(most, graph[id].param(i).bytes());
+  return most;
+}
+
 bool reads_images(const Graph& graph, const std::vector<NodeId>& nodes) {
   const NodeId images = graph.find(Loader::images_input);
   return std::ranges::any_of(nodes, [&](NodeId id) {
@@ -59,12 +69,16 @@ MemoryNeed step_need(const Graph& graph, const Optimiser& optimiser, const Profi
 }
 
 MemoryNeed memory_need(const Graph& graph, const Optimiser& optimiser, const Profile& profile,
-                       const Plan& plan, const Schedule& training, int rank, int64_t image_bytes) {
+                       const Plan& plan, const Schedule& training, int rank, int64_t image_bytes,
+                       bool keeps_weights) {
   const std::vector<NodeId> nodes = nodes_of_rank(plan, rank);
   const Schedule evaluation = make_schedule(profile, plan, Policy::forward_only, training.microbatches);
   MemoryNeed need = step_need(graph, optimiser, profile, plan, training, rank);
   need.evaluation = RankMemory::bytes_needed(graph, profile, plan, evaluation, rank, Mode::evaluate);
+  if (averaged(optimiser)) need.evaluation += largest_param_bytes(graph, nodes);  // swap_averages() copies it
   need.copy = copy_bytes(graph, nodes);
+  // gather_weights() encodes each value for rank 0, which then encodes all of them.
+  if (keeps_weights) need.copy = rank == 0 ? 2 * file_bytes(graph) : 2 * need.copy;
   if (reads_images(graph, nodes))  // one loader for training, one for evaluation
     need.images = 2 * int64_t(LoaderOptions().ahead) * graph.microbatch() * image_bytes;
   return need;

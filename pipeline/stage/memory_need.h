@@ -17,7 +17,7 @@ struct MemoryNeed {
   int64_t scratch = 0;      // of the largest kernel
   int64_t images = 0;       // micro-batches decoded ahead
   int64_t code = 0;         // that the engine generates for its kernels, and its state
-  int64_t copy = 0;  // of what was learned, for its fingerprint: when the steps' own memory is free again
+  int64_t copy = 0;  // of what was learned, for hash and file: when the steps' own memory is free again
   // Where ranks compute on devices with memory of their own, the first is what lies there, and the second
   // what lies on the host.
   int64_t on_device() const { return weights + activations + evaluation + scratch; }
@@ -31,7 +31,8 @@ struct MemoryNeed {
 MemoryNeed step_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
                      const Schedule&, int rank, Mode = Mode::train);
 // Returns the need for all that `antichain train` does besides. `image_bytes` are those of one decoded image.
+// With `keeps_weights`, rank 0 gathers the weights at the end and writes a file of them.
 MemoryNeed memory_need(const Graph& lowered, const Optimiser&, const Profile& profile, const Plan&,
-                       const Schedule& training, int rank, int64_t image_bytes);
+                       const Schedule& training, int rank, int64_t image_bytes, bool keeps_weights);
 
 }  // namespace antichain

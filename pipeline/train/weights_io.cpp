@@ -96,18 +96,21 @@ std::string first_bad_number(RankModel& model, Job& job) {
   return first.empty() ? "" : first.substr(12);
 }
 
+// One tensor after the other, so that a rank has a copy of one at a time, and rank 0 of all.
 Weights gather_weights(RankModel& model, Job& job) {
   Weights all;
-  std::vector<std::string> parts = job.gather(to_safetensors(weights_of(model)));
-  if (parts.empty()) return all;
-  std::map<std::string, NamedTensor> found;
-  for (size_t rank = 0; rank < parts.size(); ++rank) {
-    const std::string part = std::exchange(parts[rank], {});  // whose memory is free again right away
-    for (const NamedTensor& tensor : from_safetensors(part, "rank " + std::to_string(rank)))
-      found.try_emplace(tensor.name, tensor);
+  for (const StateEntry& entry : state_entries(model.graph())) {
+    std::string mine;
+    if (model.owns(entry.node)) {
+      Weights one;
+      one.add(to_named(entry.name, to_host(value_of(model[entry.node], entry), entry, model.context())));
+      mine = to_safetensors(one);
+    }
+    const std::vector<std::string> parts = job.gather(mine);  // replicas have the same
+    if (const auto part = std::ranges::find_if(parts, [](const std::string& p) { return !p.empty(); });
+        part != parts.end())
+      all.add(from_safetensors(*part, entry.name)[0]);
   }
-  for (const StateEntry& entry : state_entries(model.graph()))
-    if (const auto tensor = found.find(entry.name); tensor != found.end()) all.add(std::move(tensor->second));
   return all;
 }
 

@@ -57,8 +57,8 @@ case $case in
     expect_code 3; expect_once "^antichain: .*/proc" ;;
   memory)  # what was estimated for each process, over the memory it took at most
     mkdir data
-    for i in $(seq 128); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
-    large=(--model resnet18 --batch 64 --microbatches 4)
+    for i in $(seq 64); do printf '\3'; head -c 3072 /dev/urandom; done | tee data/data_batch_1.bin >data/test_batch.bin
+    large=(--model resnet18 --batch 32 --microbatches 4)
     compare() {  # OPTION … of train, on two processes
       "${mpirun[@]}" -n 2 "$program" train "${large[@]}" --data-dir data --steps 2 --epochs 1 --lr 0.001 \
         --json m.json "$@" >out 2>err; code=$?
@@ -71,8 +71,9 @@ case $case in
           fail "the estimate is off by more than a tenth with $*: $estimated, $measured"
       done <<<"$pairs"
     }
-    compare --optimiser sgd --results sgd  # this run measures its profile, and the next one takes it
-    compare --optimiser adamw --ema 0.9 --profile sgd/profile.json ;;
+    "${mpirun[@]}" -n 2 "$program" profile "${large[@]}" --json p.json >out 2>err || fail "no profile"
+    compare --profile p.json --optimiser sgd --results sgd
+    compare --profile p.json --optimiser adamw --ema 0.9 ;;
   settings)
     "${mpirun[@]}" -n 2 "${train[@]}" --lr 0.3 : -n 1 "${train[@]}" --lr 0.2 >out 2>err; code=$?
     expect_code 2; expect_once "rank 2 was started with --lr 0.2, the others with --lr 0.3" ;;
