@@ -25,11 +25,18 @@ run "configure" cmake -S "$source" -B "$build" -G "$(of_full CMAKE_GENERATOR)" -
 commands() {
   sed -n 's/^ *"command": "\(.*\)",$/\1/p' "$1/compile_commands.json" | sed "s|$1|BUILD|g" | sort
 }
-same_sources() {  # files that CMake wrote to compile several together list the same ones in both builds
+# A file that CMake wrote to compile several together lists the same ones in both builds, and those that CMake
+# wrote as well have the same text.
+same_list() { cmp -s <(sed "s|$full|BUILD|" "$full/$1") <(sed "s|$build|BUILD|" "$build/$1"); }
+same_texts() {
+  while read -r text; do
+    cmp -s "$full/$text" "$build/$text" || return 1
+  done < <(sed -n "s|^#include \"$build/\(.*\)\"$|\1|p" "$build/$1")
+}
+same_sources() {
   while read -r object; do
-    written=${object%.o}
-    [ ! -f "$build/$written" ] || cmp -s "$full/$written" "$build/$written" || continue
-    echo "$object"
+    list=${object%.o}
+    if [ ! -f "$build/$list" ] || { same_list "$list" && same_texts "$list"; }; then echo "$object"; fi
   done
 }
 comm -12 <(commands "$full") <(commands "$build") | sed -n 's/.* -o \([^ ]*\) -c .*/\1/p' | same_sources >"$build/alike"
