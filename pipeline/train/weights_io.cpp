@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
-#include <utility>
+#include <algorithm>
 
 #include "framework/bounded_file.h"
 #include "framework/files/finite_weights.h"
@@ -40,6 +39,10 @@ Weights collect(RankModel& model, const Choose& choose) {
 
 const Tensor& value_of(const NodeState& state, const StateEntry& entry) {
   return (entry.buffer ? state.buffers : state.params)[size_t(entry.index)];
+}
+
+NamedTensor copy_of(RankModel& model, const StateEntry& entry) {
+  return to_named(entry.name, to_host(value_of(model[entry.node], entry), entry, model.context()));
 }
 
 }  // namespace
@@ -81,15 +84,13 @@ Weights gradients_of(RankModel& model) {
 }
 
 std::string first_bad_number(RankModel& model, Job& job) {
-  std::map<std::string, std::string> mine;
-  for (const NamedTensor& tensor : weights_of(model))
-    if (const std::string bad = describe_bad_number(tensor); !bad.empty()) mine[tensor.name] = bad;
-  std::string first;
-  size_t place = 0;
   const std::vector<StateEntry> entries = state_entries(model.graph());
-  while (place < entries.size() && !mine.contains(entries[place].name)) ++place;
-  const std::string text =
-      place == entries.size() ? "" : fmt::format("{:012}{}", place, mine.at(entries[place].name));
+  std::string text;
+  for (size_t place = 0; place < entries.size() && text.empty(); ++place)
+    if (model.owns(entries[place].node))
+      if (const std::string bad = describe_bad_number(copy_of(model, entries[place])); !bad.empty())
+        text = fmt::format("{:012}{}", place, bad);
+  std::string first;
   for (const std::string& other : job.gather(text))
     if (!other.empty() && (first.empty() || other < first)) first = other;
   first = job.broadcast(first);
@@ -103,7 +104,7 @@ Weights gather_weights(RankModel& model, Job& job) {
     std::string mine;
     if (model.owns(entry.node)) {
       Weights one;
-      one.add(to_named(entry.name, to_host(value_of(model[entry.node], entry), entry, model.context())));
+      one.add(copy_of(model, entry));
       mine = to_safetensors(one);
     }
     const std::vector<std::string> parts = job.gather(mine);  // replicas have the same
