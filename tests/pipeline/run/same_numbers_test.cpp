@@ -37,8 +37,7 @@ TEST_P(SameNumbers, WhateverTheCut) {
                 "random cuts " + std::to_string(seed));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, SameNumbers,
-                         ::testing::Values("resnet20", "squeezenet1_0", "mobilenet_v2"));
+INSTANTIATE_TEST_SUITE_P(Models, SameNumbers, ::testing::Values("resnet20", "squeezenet1_0", "mobilenet_v2"));
 
 class SameNumbersOnTwoStages : public ::testing::TestWithParam<const char*> {};
 
