@@ -14,7 +14,7 @@ turn, which show the noise that is left. The exit code is 1 where a schedule is 
 """
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
-MODELS = "mobilenet_v3_large squeezenet1_0 efficientnet_b0 resnet18".split()
+MODELS = "mobilenet_v3_large squeezenet1_0 efficientnet_b0 mobilenet_v2".split()
 SCHEDULES = "gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v auto".split()
 WARM_UP, ALLOWED, PROFILE_S = 2, 0.05, "12"
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
