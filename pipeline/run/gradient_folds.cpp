@@ -21,13 +21,6 @@ std::vector<Into> GradientFolds::into(NodeId id) const {
   return into;
 }
 
-std::vector<Tensor> GradientFolds::sums(NodeId id, int m, const std::vector<Tensor>& dx) const {
-  std::vector<Tensor> sums(dx.size());
-  for (size_t i = 0; i < dx.size(); ++i)
-    if (dx[i]) sums[i] = memory_.contributions.at(id)[i].sum[m];
-  return sums;
-}
-
 void GradientFolds::end(NodeId id, int m, const std::vector<Tensor>& dx) {
   const auto& contributions = memory_.contributions.at(id);
   for (size_t i = 0; i < dx.size(); ++i)

@@ -26,8 +26,6 @@ class GradientFolds {
   std::vector<Into> into(NodeId) const;
   // Adds what was written beside the sums, after that backward. `dx` is what `begin` returned.
   void end(NodeId, int microbatch, const std::vector<Tensor>& dx);
-  // Returns the sums that have the gradients `dx` by now; empty where `dx` is.
-  std::vector<Tensor> sums(NodeId, int microbatch, const std::vector<Tensor>& dx) const;
   // Returns the gradient of a node's output. With `finish` the terms that arrived are added first; the weight
   // half, when it comes later, finds the fold finished.
   Tensor output_gradient(NodeId, int microbatch, bool finish);

@@ -12,16 +12,18 @@ namespace antichain {
 
 class HostNumbers::Locator final : public NodeObserver {
  public:
-  Locator(HostNumbers& numbers, const StageMemory& memory) : numbers_(numbers), memory_(memory) {}
+  // The verb is that of the action that runs again.
+  Locator(HostNumbers& numbers, const StageMemory& memory, Verb verb)
+      : numbers_(numbers), memory_(memory), backward_(memory.backward(verb)) {}
   void after_forward(NodeId id, int m, const Tensor&) override { numbers_.check_output(memory_, id, m); }
-  void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> sums,
-                      std::span<const Tensor> dw) override {
-    numbers_.check_gradients(id, m, dx, sums, dw);
+  void after_backward(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> dw) override {
+    numbers_.check_gradients(backward_, id, m, dx, dw);
   }
 
  private:
   HostNumbers& numbers_;
   const StageMemory& memory_;
+  const BackwardMemory& backward_;
 };
 
 HostNumbers::HostNumbers(RankModel& model, WatchedRank rank)
@@ -57,7 +59,7 @@ void HostNumbers::look_at_forward(int stage, int m) {
   report_.bad = report_.bad || bad;
   if ((!bad && !spoilt) || located_forward_) return;
   located_forward_ = true;
-  Locator locator(*this, *own.memory);
+  Locator locator(*this, *own.memory, Verb::forward);
   own.calls->forward_again(m, locator);
 }
 
@@ -72,7 +74,7 @@ void HostNumbers::look_at_backward(int stage, int m, Verb half) {
       if (dw.shape().rank() <= 1) spoilt = spoilt || !all_finite(context_, dw);
   if (!spoilt) return;
   located_backward_ = true;
-  Locator locator(*this, *own.memory);
+  Locator locator(*this, *own.memory, half);
   own.calls->backward_again(m, half, locator);
 }
 
@@ -111,7 +113,7 @@ void HostNumbers::check_output(const StageMemory& memory, NodeId id, int m) {
   report_.note(found);
 }
 
-void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, std::span<const Tensor> sums,
+void HostNumbers::check_gradients(const BackwardMemory& memory, NodeId id, int m, std::span<const Tensor> dx,
                                   std::span<const Tensor> dw) {
   const auto note = [&](NonFinite::What what, size_t index) {
     report_.note({.microbatch = m,
@@ -124,7 +126,8 @@ void HostNumbers::check_gradients(NodeId id, int m, std::span<const Tensor> dx, 
   for (size_t i = 0; i < dw.size(); ++i)
     if (!all_finite(context_, dw[i])) note(NonFinite::What::weight_gradient, i);
   for (size_t i = 0; i < dx.size(); ++i)
-    if (dx[i] && (!all_finite(context_, dx[i]) || !all_finite(context_, sums[i])))
+    if (dx[i] &&
+        (!all_finite(context_, dx[i]) || !all_finite(context_, memory.contributions.at(id)[i].sum[m])))
       note(NonFinite::What::input_gradient, i);
 }
 

@@ -159,7 +159,7 @@ void NodeCalls::call_halves(NodeId id, int m, Backward& call, std::span<const Te
     call.dw = dw;
     timer_->around(id, Verb::backward_weight, m, [&] { kernel.backward(context_, call); });
   }
-  observer.after_backward(id, m, dx, folds.sums(id, m, dx), call.dw);
+  observer.after_backward(id, m, dx, call.dw);
 }
 
 void NodeCalls::update() {

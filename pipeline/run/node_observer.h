@@ -13,10 +13,9 @@ class NodeObserver {
  public:
   virtual ~NodeObserver() = default;
   virtual void after_forward(NodeId, int /*microbatch*/, const Tensor& /*y*/) {}
-  // `dx` has one tensor per input, empty where none was asked for, and `sums` the sum that each is added to;
-  // `dw` has one per parameter, or nothing.
+  // `dx` has one tensor per input, empty where none was asked for; `dw` has one per parameter, or nothing.
   virtual void after_backward(NodeId, int /*microbatch*/, std::span<const Tensor> /*dx*/,
-                              std::span<const Tensor> /*sums*/, std::span<const Tensor> /*dw*/) {}
+                              std::span<const Tensor> /*dw*/) {}
 };
 
 }  // namespace antichain

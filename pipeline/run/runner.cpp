@@ -206,8 +206,7 @@ void StageRunner::update(const Action& action) {
   device_->start(action, by_node(), [&] { calls_.at(action.stage).update(); });
 }
 
-void StageRunner::after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>,
-                                 std::span<const Tensor>) {
+void StageRunner::after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) {
   if (sum_) sum_->advance(transport_);
 }
 

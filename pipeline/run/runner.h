@@ -93,8 +93,7 @@ class StageRunner : private NodeObserver {
   void start(const Action&, const std::function<void()>& nodes, const std::function<void()>& check);
   bool by_node() { return timer().listens() || watch_ || spoil_.active(); }
   void after_forward(NodeId, int microbatch, const Tensor& y) override;
-  void after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>,
-                      std::span<const Tensor>) override;
+  void after_backward(NodeId, int, std::span<const Tensor>, std::span<const Tensor>) override;
 
   RankModel& model_;
   const Graph& graph_;

@@ -81,6 +81,7 @@ struct StageMemory {
   std::map<NodeId, Ring> output;
   std::map<NodeId, std::vector<Ring>> stash, statistics;
   BackwardMemory whole, parted;  // each is empty where the schedule has no such backward of the stage
+  // Returns that of the form which has the verb, a backward or one of its halves.
   const BackwardMemory& backward(Verb verb) const { return verb == Verb::backward ? whole : parted; }
   // These are gradients; activations live in `output`. Where both stages are the rank's own, nothing travels:
   // what the later stage "sent" is what the earlier one "received".
