@@ -59,6 +59,7 @@ leg() {
   wait $job; code=$?
   [ "$1" -gt 0 ] && [ "$code" != 0 ] && [ $(($(now_ms) - begin)) -gt $worst_ms ] && worst_ms=$(($(now_ms) - begin))
   after=$(newest)
+  echo "a leg of $1 ms: exit code $code, newest checkpoint ${after:-none}"
   grep -q "damaged\|can't be used" err && fail "a checkpoint was found damaged"
   [[ ! "$after" < "$before" ]] || fail "the newest checkpoint was $before and is $after"
   [ "$code" != 0 ] || [ -z "$before" ] || grep -q "Going on from ck/$before" out || fail "$before was not gone on from"
