@@ -7,21 +7,17 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . scripts/packages.sh
-folder=build; target=all; options=(); select=()
+folder=build; sanitizers=""; select=()
 if [ "${1:-}" = --sanitize ]; then
-  folder="build-${2//,/-}"
-  target=unit_tests
-  # Only line numbers, and no optimisation but of what computes (antichain_optimise): compiling takes longer
-  # than testing.
-  options=(-DANTICHAIN_SANITIZE="$2" -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g1 -DNDEBUG"
-    -DANTICHAIN_CUDA=OFF)
+  sanitizers="$2"
+  folder="build-${sanitizers//,/-}"
   select=(-L unit)
   export ASAN_OPTIONS=detect_leaks=0  # MPI keeps memory to its end
   export TSAN_OPTIONS=ignore_noninstrumented_modules=1  # Open MPI, OpenMP and oneDNN
   shift 2
 fi
 install_missing $build_packages
-build "$folder" "$target" "${options[@]}"
+if [ -n "$sanitizers" ]; then build_sanitized "$sanitizers" unit_tests; else build build all; fi
 log="$folder/Testing/Temporary/LastTest.log"
 rm -f "$log"
 # Three tests run on two cores, because many of them mostly wait for timers, signals and other processes.

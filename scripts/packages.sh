@@ -2,9 +2,11 @@
 # how to build.
 build_packages="build-essential cmake ninja-build pkg-config libopenmpi-dev openmpi-bin libdnnl-dev libhdf5-dev libeigen3-dev
   nlohmann-json3-dev libcli11-dev libfmt-dev libtomlplusplus-dev libgtest-dev libgmock-dev libxxhash-dev libjpeg-dev libpng-dev curl ca-certificates"
-# .ci/run needs these as well: for the format, fuzzing and benchmarks, Graphviz to judge the pictures, PyTorch
-# to import its models, a Slurm of two emulated nodes, and a debugger for what crashes there.
-check_packages="clang-format git clang libclang-rt-dev libbenchmark-dev graphviz gnuplot-nox gdb
+# Builds by clang need these as well.
+clang_packages="clang libclang-rt-dev libomp-dev"
+# .ci/run needs these as well: for the format and benchmarks, Graphviz to judge the pictures, PyTorch to
+# import its models, a Slurm of two emulated nodes, and a debugger for what crashes there.
+check_packages="$clang_packages clang-format git libbenchmark-dev graphviz gnuplot-nox gdb
   python3 python3-torch python3-torchvision slurm-wlm munge iproute2 procps shellcheck"
 
 # Open MPI refuses root unless told otherwise; in a container there is nobody else.
@@ -51,4 +53,17 @@ build() {
   cmake -S . -B "$folder" -G Ninja $launcher "$@" >"$folder/configure.log" 2>&1 || { cat "$folder/configure.log"; exit 1; }
   grep "CUDA module" "$folder/configure.log" || true
   ninja -C "$folder" "$target"
+}
+
+# build_sanitized SANITIZERS TARGET builds in build-SANITIZERS. With address,undefined it builds by clang,
+# which the fuzzers need. Only line numbers are kept, and only what computes is optimised
+# (antichain_optimise), because compiling takes longer than testing.
+build_sanitized() {
+  local sanitizers="$1" target="$2" by_clang=()
+  if [ "$sanitizers" = address,undefined ]; then
+    install_missing $clang_packages
+    by_clang=(-DCMAKE_CXX_COMPILER=clang++ -DANTICHAIN_FUZZERS=ON)
+  fi
+  build "build-${sanitizers//,/-}" "$target" "${by_clang[@]}" -DANTICHAIN_SANITIZE="$sanitizers" \
+    -DANTICHAIN_CUDA=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O0 -g1 -DNDEBUG"
 }

@@ -57,7 +57,7 @@ void clear_padding(const Activation& view, T* at) {
 // from start to end, so results do not depend on the thread count.
 template <class F>
 void for_each_plane(int64_t planes, int threads, F&& f) {
-#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t plane = 0; plane < planes; ++plane) f(plane);
 }
 

@@ -53,8 +53,12 @@ inline void pack(const float* w, int64_t blocks, int group, bool transposed, flo
 }
 
 #ifdef __x86_64__
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f")
+#endif
 
 // Sets lane l to lane l / group · group + j.
 template <int group>
@@ -145,7 +149,11 @@ void correlate_plane(const float* x, const Padded& padded, const float* dy, int6
     }
   }
 }
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif
 
 }  // namespace antichain::cpu::narrow

@@ -12,7 +12,7 @@ namespace antichain::cuda {
 template <class Candidate>  // with a member `compiles`
 std::vector<Candidate> in_order_of_effort(std::vector<Candidate> ranked, std::vector<Candidate> fallbacks) {
   std::ranges::move(fallbacks, std::back_inserter(ranked));
-  std::ranges::stable_partition(ranked, [](const Candidate& c) { return !c.compiles; });
+  std::stable_partition(ranked.begin(), ranked.end(), [](const Candidate& c) { return !c.compiles; });
   return ranked;
 }
 

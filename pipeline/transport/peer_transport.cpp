@@ -86,7 +86,8 @@ class PeerTransport : public CopyingTransport {
   void wait(Ticket ticket) override {
     const auto it = arriving_.find(ticket);
     ANTICHAIN_CHECK(it != arriving_.end(), "a receive is posted once and waited for once");
-    const auto [key, peer] = std::pair(it->second.key, it->second.peer);
+    const auto key = it->second.key;
+    const int peer = it->second.peer;
     poll(
         peer, [&] { return fmt::format("{} from rank {}", name_of(key, peer, rank()), peer); },
         [&] { return arrived(ticket); });

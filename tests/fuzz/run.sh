@@ -1,24 +1,22 @@
 #!/bin/bash
-# Builds the fuzz targets with clang and runs each for SECONDS (60), one per core. Fails when any reader
-# crashes, breaks its promise, takes a second or 256 MiB for one input (HDF5: 4 GiB in all); the input is then
-# in build-fuzz/<target>/.
+# Builds the fuzz targets, in the folder of the unit tests with sanitizers, and runs each for SECONDS (60),
+# one per core. Fails when any reader crashes, breaks its promise, takes a second or 256 MiB for one input
+# (HDF5: 4 GiB in all); the input is then in build-address-undefined/fuzz/<target>/.
 #
 #   tests/fuzz/run.sh [SECONDS [target …]]
 set -euo pipefail
 seconds="${1:-60}"; shift || true
 here="$(cd "$(dirname "$0")" && pwd)"
-build="$here/../../build-fuzz"
+cd "$here/../.."
+. scripts/packages.sh
+build_sanitized address,undefined fuzzers
+programs="$PWD/build-address-undefined/tests/fuzz"
 targets=("$@")
 [ $# -gt 0 ] || targets=(graph_txt graph_file onnx profile plan cluster schedule schedule_csv cuts safetensors cifar10 hdf5_set
   image manifest settings)
 
-launcher=""
-command -v ccache >/dev/null && launcher="-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
-cmake -S "$here" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER=clang++ $launcher >/dev/null
-ninja -C "$build" --quiet
-
 fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as they are
-  local target="$1" folder="$build/$1"
+  local target="$1" folder="$PWD/build-address-undefined/fuzz/$1"
   mkdir -p "$folder/found"
   # A small quarantine: freed memory that AddressSanitizer holds back counts towards the limit.
   local asan=quarantine_size_mb=16 limits=(-rss_limit_mb=256 -timeout=1)
@@ -26,7 +24,7 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
   # what it asks for. And it loses some hundred bytes of its own with each such file, which adds up over
   # 100,000 of them.
   [ "$target" = hdf5_set ] && asan+=:allocator_may_return_null=1 limits=(-rss_limit_mb=4096 -malloc_limit_mb=1000000 -timeout=1)
-  if ASAN_OPTIONS=$asan "$build/${target}_fuzzer" -max_total_time="$seconds" "${limits[@]}" \
+  if ASAN_OPTIONS=$asan "$programs/${target}_fuzzer" -max_total_time="$seconds" "${limits[@]}" \
     -max_len=65536 -artifact_prefix="$folder/" "$folder/found" "$here/corpus/$target" >"$folder/log" 2>&1; then
     echo "$target: $(grep "^Done" "$folder/log")"
   else
@@ -34,5 +32,5 @@ fuzz() {  # TARGET: new inputs go to a folder of their own, the seeds stay as th
     return 1
   fi
 }
-export -f fuzz; export build seconds here
+export -f fuzz; export programs seconds here
 printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'fuzz {}'

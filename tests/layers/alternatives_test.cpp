@@ -98,7 +98,8 @@ TEST_F(Alternatives, TheFirstIsTheRules) {
       for (const Pass pass : {Pass::forward, Pass::input_gradient, Pass::weight_gradient}) {
         const auto by_rule = plan(c, pass, Factors::exact),
                    listed = all_plans(c, pass, Factors::exact)[0].plan;
-        EXPECT_EQ(typeid(*by_rule), typeid(*listed));
+        const auto &one = *by_rule, &other = *listed;
+        EXPECT_EQ(typeid(one), typeid(other));
         EXPECT_EQ(by_rule->workspace_bytes(), listed->workspace_bytes());
       }
     }

@@ -19,7 +19,7 @@
 namespace antichain::cuda {
 namespace {
 
-const std::string folder = ANTICHAIN_GOLDEN "/cudnn_plans/";
+const std::string plans_folder = ANTICHAIN_GOLDEN "/cudnn_plans/";
 
 std::string text_of(const std::string& file) {
   std::ostringstream text;
@@ -57,7 +57,7 @@ class CudnnPlans : public ::testing::Test {
                        plan.plan ? fmt::format("engine {}", plan.number) : "not to be had");
   }
 
-  const PlanTarget h200_ = described_device(text_of(folder + "nvidia-h200.json"));
+  const PlanTarget h200_ = described_device(text_of(plans_folder + "nvidia-h200.json"));
 };
 
 TEST_F(CudnnPlans, AreTheRecordedOnesForAnH200) {
@@ -74,7 +74,7 @@ TEST_F(CudnnPlans, AreTheRecordedOnesForAnH200) {
       }
   std::string found;
   for (const std::string& one : lines) found += one + "\n";
-  const std::string file = folder + "nvidia-h200-bf16.txt";
+  const std::string file = plans_folder + "nvidia-h200-bf16.txt";
   if (std::getenv("ANTICHAIN_RECORD_PLANS")) std::ofstream(file) << found;
   EXPECT_EQ(found, text_of(file));
   EXPECT_EQ(found.find("not to be had"), std::string::npos);

@@ -12,12 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/repository/repository.h"
+
 namespace antichain {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path root = ANTICHAIN_SOURCE_DIR;
 const std::map<std::string, std::set<std::string>> may_include{
     {"framework", {}},
     {"layers", {"framework"}},

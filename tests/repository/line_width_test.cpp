@@ -9,12 +9,13 @@
 #include <set>
 #include <string>
 
+#include "tests/repository/repository.h"
+
 namespace fs = std::filesystem;
 
 namespace antichain {
 namespace {
 
-const fs::path root = ANTICHAIN_SOURCE_DIR;
 constexpr size_t limit = 110;
 
 // Counts characters: bytes of UTF-8 that continue one do not count.

@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "tests/repository/repository.h"
+
 namespace fs = std::filesystem;
 
 namespace antichain {
 namespace {
-
-const fs::path root = ANTICHAIN_SOURCE_DIR;
 
 // Returns the line without its comment.
 std::string code_of(const std::string& line) { return line.substr(0, line.find("//")); }

@@ -281,12 +281,14 @@ TEST(Commands, RefuseWhatTheyCantUse) {
                                  const std::string& value) {
     run({"train", "--lr-schedule", name, option, value});
   };
-  for (const auto& [option, value, owner, other] :
-       {std::array{"--lr-milestones", "0.2,0.8", "step", "cosine"},
-        std::array{"--lr-decay", "0.5", "step", "constant"},
-        std::array{"--lr-final", "0.001", "cosine", "one-cycle"},
-        std::array{"--lr-rise", "0.2", "one-cycle", "step"}})
-    expect_error([&] { with_schedule(other, option, value); }, {option, owner, "leave it out", other});
+  struct Case {
+    const char *option, *value, *owner, *other;
+  };
+  for (const Case& c :
+       {Case{"--lr-milestones", "0.2,0.8", "step", "cosine"}, Case{"--lr-decay", "0.5", "step", "constant"},
+        Case{"--lr-final", "0.001", "cosine", "one-cycle"}, Case{"--lr-rise", "0.2", "one-cycle", "step"}})
+    expect_error([&] { with_schedule(c.other, c.option, c.value); },
+                 {c.option, c.owner, "leave it out", c.other});
   expect_error([&] { with_schedule("step", "--lr-milestones", "0.5,"); }, {"--lr-milestones", "'0.5,'"});
   expect_error([&] { with_schedule("step", "--lr-milestones", "0.7,0.2"); }, {"0.7, 0.2", "rising order"});
   expect_error([&] { with_schedule("step", "--lr-milestones", "30,60"); }, {"30, 60", "from 0 to 1"});

@@ -85,8 +85,12 @@ TEST_F(BoundedFile, APipeIsNotWaitedForForEver) {
 
 // In a process of its own, whose address space is limited.
 TEST_F(BoundedFile, LackOfMemoryIsSaid) {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__)  // GCC
   GTEST_SKIP() << "AddressSanitizer needs the address space";
+#elif defined(__has_feature)  // Clang
+#if __has_feature(address_sanitizer)
+  GTEST_SKIP() << "AddressSanitizer needs the address space";
+#endif
 #endif
   const std::string file = sparse(int64_t(7) << 30);
   const auto read_with_little = [&] {

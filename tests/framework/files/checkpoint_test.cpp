@@ -118,10 +118,11 @@ TEST_F(Checkpoint, IsNotCompleteWhereAFileIsNotAsItWasWritten) {
          bytes[bytes.size() / 2] = char(bytes[bytes.size() / 2] ^ 1);
          overwrite(path, bytes);
        }}};
-  for (const auto& [reason, spoil] : ways) {
+  for (const auto& way : ways) {
+    const auto& spoil = way.second;
     expect_error(
         [&] { write_checkpoint(folder, 2, [&](const std::string& p) { spoil(p + "/stage-1.h5"); }); },
-        {"stage-1.h5", reason, "do all hosts share this folder?"});
+        {"stage-1.h5", way.first, "do all hosts share this folder?"});
     folder.discard(2);
     EXPECT_EQ(folder.list(), std::vector<std::string>{folder.of_step(1)});
   }

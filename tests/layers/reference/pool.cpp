@@ -36,7 +36,7 @@ int64_t divisor(const PoolOptions& o, const Image& in, int64_t y, int64_t x) {
   return count;
 }
 
-void forward(const Op& op, const Forward& f) {
+void pool_forward(const Op& op, const Forward& f) {
   const auto& pool = static_cast<const Pool&>(op);
   const Image in(f.x[0]), out(f.y);
   for_each_window(pool.options, in, out, [&](int64_t n, int64_t c, int64_t y, int64_t x, auto&& window) {
@@ -50,7 +50,7 @@ void forward(const Op& op, const Forward& f) {
   });
 }
 
-void backward(const Op& op, const Backward& b) {
+void pool_backward(const Op& op, const Backward& b) {
   const auto& pool = static_cast<const Pool&>(op);
   if (!wanted(b.dx, 0, Into::overwrite)) return;
   const Image in(b.x[0]), out(b.y), dx(b.dx[0]), dy(b.dy);
@@ -115,7 +115,7 @@ void adaptive_backward(const Op&, const Backward& b) {
 
 }  // namespace
 
-KernelEntry pool() { return entry_of(forward, backward); }
+KernelEntry pool() { return entry_of(pool_forward, pool_backward); }
 KernelEntry global_average_pool() { return entry_of(global_forward, global_backward); }
 KernelEntry adaptive_average_pool() { return entry_of(adaptive_forward, adaptive_backward); }
 

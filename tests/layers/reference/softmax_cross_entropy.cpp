@@ -28,7 +28,7 @@ std::vector<double> shares(const Tensor& labels, int64_t n, int64_t classes) {
   return std::ranges::count(all, 0) == classes ? std::vector<double>() : all;
 }
 
-void forward(const Op& op, const Forward& f) {
+void cross_entropy_forward(const Op& op, const Forward& f) {
   const double smoothing = static_cast<const SoftmaxCrossEntropy&>(op).options.label_smoothing;
   const int64_t classes = f.x[0].shape()[1];
   for (int64_t n = 0; n < f.y.shape()[0]; ++n) {
@@ -45,7 +45,7 @@ void forward(const Op& op, const Forward& f) {
   }
 }
 
-void backward(const Op& op, const Backward& b) {
+void cross_entropy_backward(const Op& op, const Backward& b) {
   const double smoothing = static_cast<const SoftmaxCrossEntropy&>(op).options.label_smoothing;
   const int64_t classes = b.x[0].shape()[1];
   double* dx = wanted(b.dx, 0, Into::overwrite);
@@ -62,6 +62,6 @@ void backward(const Op& op, const Backward& b) {
 
 }  // namespace
 
-KernelEntry softmax_cross_entropy() { return entry_of(forward, backward); }
+KernelEntry softmax_cross_entropy() { return entry_of(cross_entropy_forward, cross_entropy_backward); }
 
 }  // namespace antichain::reference

@@ -100,7 +100,7 @@ TEST_F(PlanJson, DevicesStandBesideTheirRanks) {
   const json file = json::parse(to_json(plan, profile));
   EXPECT_EQ(file["stages"][0]["devices"], json({5, 7}));
   EXPECT_FALSE(file["stages"][1].contains("devices"));
-  EXPECT_EQ(file["stages"][2]["devices"], json({0}));
+  EXPECT_EQ(file["stages"][2]["devices"], json::array({0}));
   const Plan back = plan_from_json(file.dump(), "plan.json");
   EXPECT_EQ(back.stages[0].ranks, std::vector<int>({0, 2}));
   EXPECT_EQ(back.stages[0].devices, std::vector<int>({7, 5}));

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <span>
 
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/message_order.h"
@@ -136,8 +135,8 @@ TEST(MessageTurns, InAnotherOrderOnOneReplicaAreFound) {
     const auto [r, first] = c.replica();
     if (r < 0) continue;
     Turns swapped = c.turns, sooner = c.turns;
-    std::ranges::stable_partition(std::span(swapped[size_t(r)]).subspan(first),
-                                  [](const Turn& turn) { return turn.group != 0 && turn.group % 2 == 0; });
+    std::stable_partition(swapped[size_t(r)].begin() + int(first), swapped[size_t(r)].end(),
+                          [](const Turn& turn) { return turn.group != 0 && turn.group % 2 == 0; });
     const auto begin = sooner[size_t(r)].begin();
     const bool needs = std::any_of(begin, begin + int(first), [](const Turn& turn) { return !turn.sends; });
     std::rotate(begin, begin + int(first), sooner[size_t(r)].end());

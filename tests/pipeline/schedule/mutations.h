@@ -37,7 +37,9 @@ struct Swaps {
 // Dropping or doubling any one action is refused. Swapping two neighbours is refused, or the result is again
 // good: then the independent interpreter agrees.
 inline void mutate_every_action(const GoodSchedule& good, Swaps& swaps) {
-  const auto& [profile, plan, schedule] = good;
+  const Profile& profile = good.profile;
+  const Plan& plan = good.plan;
+  const Schedule& schedule = good.schedule;
   for (size_t r = 0; r < schedule.ranks.size(); ++r)
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
       Schedule dropped = schedule, doubled = schedule, swapped = schedule;

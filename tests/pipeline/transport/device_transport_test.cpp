@@ -22,9 +22,9 @@ namespace {
 class StagedTransportKeeps : public ::testing::TestWithParam<std::tuple<TransportCheck, int>> {};
 
 TEST_P(StagedTransportKeeps, Promise) {
-  const auto& [check, ranks] = GetParam();
+  const TransportCheck& check = std::get<0>(GetParam());
   run_ranks(
-      ranks,
+      std::get<1>(GetParam()),
       [&](JobTransport& job) { check.run(*make_staged_transport(job, std::make_unique<FakeCopies>())); },
       {.watchdog_s = 30});
 }

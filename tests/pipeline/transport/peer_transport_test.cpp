@@ -30,8 +30,10 @@ std::unique_ptr<Transport> over_peers(JobTransport& job, Pairs which = Pairs::al
 class PeerTransportKeeps : public ::testing::TestWithParam<std::tuple<TransportCheck, int, Pairs>> {};
 
 TEST_P(PeerTransportKeeps, Promise) {
-  const auto& [check, ranks, pairs] = GetParam();
-  run_ranks(ranks, [&](JobTransport& job) { check.run(*over_peers(job, pairs)); }, {.watchdog_s = 30});
+  const TransportCheck& check = std::get<0>(GetParam());
+  const Pairs pairs = std::get<2>(GetParam());
+  run_ranks(std::get<1>(GetParam()), [&](JobTransport& job) { check.run(*over_peers(job, pairs)); },
+            {.watchdog_s = 30});
 }
 
 std::string name_of(const ::testing::TestParamInfo<PeerTransportKeeps::ParamType>& info) {

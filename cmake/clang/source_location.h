@@ -1,5 +1,5 @@
-// std::source_location for clang 14, which lacks the builtin that the standard library asks for. Included
-// before everything else (-include), in this project only.
+// This is std::source_location for clang 14, which lacks the builtin that the standard library asks for.
+// Builds by clang include it before everything else (-include).
 #pragma once
 
 #if !__has_builtin(__builtin_source_location)
@@ -19,7 +19,7 @@ class source_location {
 
  private:
   constexpr source_location(const char* file, unsigned line, const char* function)
-      : file_(file), line_(line), function_(function) {}
+      : file_(file), function_(function), line_(line) {}
   const char *file_, *function_;
   unsigned line_;
 };
