@@ -3,12 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <cstdlib>
 #include <map>
+#include <string_view>
 
 #include "layers/cpu/backend.h"
 #include "layers/cpu/dnnl.h"
 #include "models/model.h"
+#include "tests/large_tests.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
 #include "tests/models/judged_engine.h"
@@ -36,7 +37,7 @@ class Agreement : public ::testing::TestWithParam<GoldenErrors> {
     std::string why;
     engine_ = compared_engine(why);
     if (!engine_) GTEST_SKIP() << why;
-    if (engine_->host_memory() && large(GetParam().model) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
+    if (engine_->host_memory() && large(GetParam().model) && !large_tests())
       GTEST_SKIP() << "takes minutes on the host: set ANTICHAIN_LARGE_TESTS=1";
   }
 

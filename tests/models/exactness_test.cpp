@@ -7,13 +7,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <string_view>
 
 #include "framework/backend.h"
 #include "layers/conv2d.h"
 #include "layers/cpu/dnnl.h"
 #include "layers/exactness.h"
 #include "models/model.h"
+#include "tests/large_tests.h"
 #include "tests/layers/reference/reference.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
@@ -98,7 +99,7 @@ class Exactness : public ::testing::TestWithParam<GoldenErrors> {
   void SetUp() override {
     std::string why;
     if (!judged_engine(why)) GTEST_SKIP() << why;
-    if (large(GetParam()) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
+    if (large(GetParam()) && !large_tests())
       GTEST_SKIP() << "takes gigabytes and minutes: set ANTICHAIN_LARGE_TESTS=1";
   }
 };
@@ -153,14 +154,15 @@ bool quick(const std::string& model) { return model == "alexnet" || model == "sq
 TEST_P(FiveSteps, StayBesideDoublePrecision) {
   std::string why;
   if (!judged_engine(why)) GTEST_SKIP() << why;
-  const auto [model, rate, losses] = GetParam();
+  const std::string& model = GetParam().model;
+  const float rate = GetParam().rate;
+  const std::vector<double>& losses = GetParam().losses;
   const std::vector<GoldenErrors> networks = read_golden_errors();
   const auto c = std::find_if(networks.begin(), networks.end(), [&](const GoldenErrors& n) {
     return n.model == model && n.form == Form::cifar;
   });
   ASSERT_NE(c, networks.end());
-  if (!quick(model) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
-    GTEST_SKIP() << "takes up to a minute: set ANTICHAIN_LARGE_TESTS=1";
+  if (!quick(model) && !large_tests()) GTEST_SKIP() << "takes up to a minute: set ANTICHAIN_LARGE_TESTS=1";
   const Graph graph = network(*c);
   const auto train = [&](const Backend& backend, int steps) {
     return train_graph(graph, backend, start(*c, graph, 0), default_optimiser(), rate, steps);

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "framework/backend.h"
 #include "models/model.h"
 #include "tests/cpu_engine.h"
+#include "tests/large_tests.h"
 #include "tests/layers/reference/reference.h"
 #include "tests/models/golden.h"
 #include "tests/models/graph_run.h"
@@ -84,15 +84,15 @@ void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
 // Returns true where weights or images alone take seconds and gigabytes in double precision. These cases run
 // only with ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
 bool large(const GoldenLosses& c) {
-  const bool heavy =
-      c.model == "vgg16" || c.model == "alexnet" || c.model == "resnet101" || c.model == "convnext_tiny";
-  return c.model == "resnext101" || c.image > 200 || (c.form == Form::imagenet && heavy);
+  const bool heavy = c.model == "vgg16" || c.model == "alexnet" || c.model == "convnext_tiny";
+  const bool deep = c.model == "resnet101" || c.model == "resnext101";  // they have the blocks of the 50s
+  return deep || c.image > 200 || (c.form == Form::imagenet && heavy);
 }
 
 class Network : public ::testing::TestWithParam<GoldenLosses> {
  protected:
   void SetUp() override {
-    if (large(GetParam()) && !std::getenv("ANTICHAIN_LARGE_TESTS"))
+    if (large(GetParam()) && !large_tests())
       GTEST_SKIP() << "takes gigabytes and minutes: set ANTICHAIN_LARGE_TESTS=1";
   }
   Graph graph() const {

@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <string_view>
 
 #include "framework/error.h"
 #include "framework/files/checkpoint_folder.h"
@@ -17,6 +17,7 @@
 #include "pipeline/stage/parts.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
+#include "tests/large_tests.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -69,6 +70,8 @@ class ReplicatedStages : public ::testing::TestWithParam<ReplicaCase> {};
 
 TEST_P(ReplicatedStages, LearnWhatOneDeviceLearnsWithinRounding) {
   const auto& [model, replicas, microbatches] = GetParam();
+  if (std::string_view(model) == "vgg16" && !large_tests())
+    GTEST_SKIP() << "takes twenty seconds: set ANTICHAIN_LARGE_TESTS=1";
   TrainingCase c{.model = model, .microbatch = 2, .microbatches = microbatches, .steps = 1, .rate = 0.01f};
   const TrainingRun one = train_on_threads(c, 1, cut_for({1}), by_policy(Policy::one_f_one_b));
   const TrainingRun many = train(c, replicas);

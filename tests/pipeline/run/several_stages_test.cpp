@@ -5,12 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "framework/files/checkpoint_folder.h"
 #include "pipeline/schedule/policy.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "tests/data/temporary_folder.h"
 #include "tests/expect_error.h"
+#include "tests/large_tests.h"
 #include "tests/pipeline/planning/networks.h"
 #include "tests/pipeline/run/expect_same.h"
 #include "tests/pipeline/run/training_run.h"
@@ -30,6 +32,8 @@ class SeveralStages : public ::testing::TestWithParam<const char*> {};
 
 // In the third case a rank has two neighbours and a stage behind other ranks'; in the fourth it has all.
 TEST_P(SeveralStages, GiveTheBitsOfOneRank) {
+  if (std::string_view(GetParam()) == "inception_v3" && !large_tests())
+    GTEST_SKIP() << "takes twenty seconds: set ANTICHAIN_LARGE_TESTS=1";
   TrainingCase c{.model = GetParam(), .microbatch = 1, .microbatches = 3, .steps = 2, .rate = 0.01f};
   const TrainingRun one = train_on_threads(c, 1, at_random(0), by_policy(Policy::one_f_one_b));
   ASSERT_NE(one.losses[0], one.losses[1]);

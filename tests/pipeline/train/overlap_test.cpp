@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <string_view>
 
 #include "pipeline/schedule/policy.h"
 #include "tests/data/temporary_folder.h"
+#include "tests/large_tests.h"
 #include "tests/pipeline/run/training_run.h"
 
 namespace antichain {
@@ -16,6 +18,11 @@ using namespace test;
 
 class Overlap : public ::testing::TestWithParam<const char*> {
  protected:
+  void SetUp() override {
+    if (std::string_view(GetParam()) == "efficientnet_b0" && !large_tests())
+      GTEST_SKIP() << "takes half a minute: set ANTICHAIN_LARGE_TESTS=1";
+  }
+
   // The run has two epochs of three steps, each evaluated, with a checkpoint in between.
   TrainingCase two_epochs(const std::string& name) {
     const std::string folder = temporary_.str() + "/" + name;
