@@ -1,4 +1,4 @@
-// Which tests run only when they are asked for.
+// Some tests run only when they are asked for.
 #pragma once
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// What the tests of the repository itself read.
+// The tests of the repository itself read files below this root.
 #pragma once
 
 #include <filesystem>

@@ -20,7 +20,7 @@ class Overlap : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (std::string_view(GetParam()) == "efficientnet_b0" && !large_tests())
-      GTEST_SKIP() << "takes half a minute: set ANTICHAIN_LARGE_TESTS=1";
+      GTEST_SKIP() << "takes twenty seconds: set ANTICHAIN_LARGE_TESTS=1";
   }
 
   // The run has two epochs of three steps, each evaluated, with a checkpoint in between.
