@@ -71,13 +71,6 @@ bool uses_winograd(const Graph& graph) {
          });
 }
 
-// Returns true where weights or images alone take seconds and gigabytes in double precision.
-bool large(const GoldenErrors& c) {
-  const bool deep = c.model == "resnet101" || c.model == "resnext101";
-  const bool wide = c.model == "vgg16" || c.model == "alexnet" || c.model == "convnext_tiny";
-  return deep || (c.form == Form::imagenet && wide);
-}
-
 Graph network(const GoldenErrors& c) {
   return make_model(c.model,
                     {.form = c.form, .microbatch = 2, .image = c.image, .dropout = 0, .stochastic_depth = 0});
@@ -99,8 +92,8 @@ class Exactness : public ::testing::TestWithParam<GoldenErrors> {
   void SetUp() override {
     std::string why;
     if (!judged_engine(why)) GTEST_SKIP() << why;
-    if (large(GetParam()) && !large_tests())
-      GTEST_SKIP() << "takes gigabytes and minutes: set ANTICHAIN_LARGE_TESTS=1";
+    if (large(GetParam().model, GetParam().form) && !large_tests())
+      GTEST_SKIP() << "takes gigabytes, or has the blocks of another network: set ANTICHAIN_LARGE_TESTS=1";
   }
 };
 
@@ -136,7 +129,7 @@ std::string name_of(const ::testing::TestParamInfo<GoldenErrors>& info) {
 
 std::vector<GoldenErrors> cases(bool wanted_large) {
   std::vector<GoldenErrors> all = read_golden_errors();
-  std::erase_if(all, [&](const GoldenErrors& c) { return large(c) != wanted_large; });
+  std::erase_if(all, [&](const GoldenErrors& c) { return large(c.model, c.form) != wanted_large; });
   return all;
 }
 INSTANTIATE_TEST_SUITE_P(All, Exactness, ::testing::ValuesIn(cases(false)), name_of);

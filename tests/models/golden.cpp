@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <sstream>
 #include <stdexcept>
 
@@ -42,6 +44,15 @@ void draw_golden(const Tensor& plain, std::string_view full_name) {
   const uint64_t key = fnv1a(full_name);
   float* values = plain.data<float>();
   for (int64_t i = 0, end = shape.elements(); i < end; ++i) values[i] = float(offset + scale * drawn(key, i));
+}
+
+bool large(std::string_view model, Form form) {
+  const auto is_one_of = [&](std::initializer_list<std::string_view> models) {
+    return std::ranges::find(models, model) != models.end();
+  };
+  return is_one_of({"resnet101", "resnext101"}) ||
+         (form == Form::imagenet &&
+          is_one_of({"alexnet", "convnext_tiny", "densenet121", "resnet50", "resnext50", "vgg16"}));
 }
 
 namespace {

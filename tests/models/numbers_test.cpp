@@ -81,14 +81,8 @@ void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
   EXPECT_NEAR(std::sqrt(squares) / golden.gradient_norm, 1, 1e-7);
 }
 
-// Returns true where weights or images alone take seconds and gigabytes in double precision, and for the
-// networks of 101 layers, which have the blocks of those of 50. These cases run only with
-// ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
-bool large(const GoldenLosses& c) {
-  const bool heavy = c.model == "vgg16" || c.model == "alexnet" || c.model == "convnext_tiny";
-  const bool deep = c.model == "resnet101" || c.model == "resnext101";
-  return deep || c.image > 200 || (c.form == Form::imagenet && heavy);
-}
+// Inception's auxiliary head needs large images.
+bool large(const GoldenLosses& c) { return c.image > 200 || large(c.model, c.form); }
 
 class Network : public ::testing::TestWithParam<GoldenLosses> {
  protected:

@@ -71,7 +71,7 @@ case $case in
           fail "the estimate is off by more than a tenth with $*: $estimated, $measured"
       done <<<"$pairs"
     }
-    "${mpirun[@]}" -n 2 "$program" profile "${large[@]}" --json p.json >out 2>err || fail "no profile"
+    "$program" profile "${large[@]}" --json p.json >out 2>err || fail "no profile"
     compare --profile p.json --optimiser sgd --results sgd
     compare --profile p.json --optimiser adamw --ema 0.9 ;;
   settings)

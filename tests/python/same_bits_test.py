@@ -10,9 +10,11 @@ import torch
 
 from check_test import torchvision_models
 
-# A network with sums over two branches, one with depthwise convolutions, one whose channels are taken apart
-# and mixed, and one that joins four branches.
-MODELS = ["resnet18", "mobilenet_v2", "shufflenet_v2_x0_5", "googlenet"]
+# A network with sums over two branches and depthwise convolutions, one whose channels are taken apart and
+# mixed, and one that joins four branches.
+MODELS = ["mobilenet_v2", "shufflenet_v2_x0_5", "googlenet"]
+if os.environ.get("ANTICHAIN_LARGE_TESTS"):
+    MODELS += ["resnet18"]
 
 
 @unittest.skipIf(torchvision_models is None, "needs torchvision")

@@ -10,7 +10,7 @@ program=$1 kills=${2:-10} RANDOM=${3:-1}
 folder=$(mktemp -d "${KILL_AND_RESUME_DIR:-${TMPDIR:-/tmp}}/kill.XXXXXX") || exit 1
 trap 'rm -rf "$folder"' EXIT
 cd "$folder" || exit 1
-ranks=2 steps=80
+ranks=2 steps=40
 network=(--model resnet20 --batch 8 --microbatches 2)
 train=("${MPIRUN:-mpirun}" -n $ranks "$program" train "${network[@]}" --dataset synthetic --steps $steps
   --profile p.json --lr 0.01 --checkpoint-every 1 --keep 2)

@@ -156,10 +156,12 @@ case $case in
     done
     cmp on-1.json on-3.json || fail "three ranks found something else than one"
     ;;
-  tutorial) # the commands of its seventh section, as they stand there
+  tutorial) # the commands of its seventh section, as they stand there but for the number of steps
     cp -r "$here/../../slurm" . && export PATH="${TEST_PROGRAM%/*}:$PATH"
     # shellcheck disable=SC2016 # no expressions
-    sed -n '/^## 7/,/^## 8/p' "$here/../../docs/tutorial.md" | sed -n '/^```$/,/^```$/{/^```/!p}' >commands.sh
+    sed -n '/^## 7/,/^## 8/p' "$here/../../docs/tutorial.md" | sed -n '/^```$/,/^```$/{/^```/!p}' |
+      sed 's/--steps 100/--steps 10/' >commands.sh
+    grep -q -e "--steps 10 " commands.sh || fail "the tutorial trains other than 100 steps"
     bash -e commands.sh >numbers || fail "not submitted"
     [ "$(wc -l <numbers)" = 2 ] || fail "the tutorial submits other jobs than two"
     while read -r job; do finished "$job" && expect_code "$job" 0; done <numbers

@@ -14,6 +14,7 @@
 #include "pipeline/schedule/policy.h"
 #include "pipeline/simulate/simulate.h"
 #include "tests/expect_error.h"
+#include "tests/large_tests.h"
 #include "tests/pipeline/planning/networks.h"
 
 namespace antichain::test {
@@ -167,7 +168,8 @@ struct RandomCase {
 
 void expect_exact(Steps steps) {
   int proved = 0, equal = 0, cases = 0;
-  for (unsigned seed = 0; seed < 90; ++seed) {
+  const unsigned seeds = large_tests() ? 90 : 36;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
     SCOPED_TRACE(seed);
     const RandomCase c(seed);
     const Plan plan = one_node_each(c.profile);

@@ -128,10 +128,12 @@ TEST(PublishedBubbles, OfTheInterleavedScheduleAreMet) {
   }
 }
 
+constexpr int numbers_of_ranks[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 16, 32};
+
 // p ranks, messages that take no time: 1F1B idles (p - 1)(F + I + W), ZB-H1 (p - 1)(F + I - W) where W is no
 // longer than F and I and M >= p, and a rank of ZB-H2 max(0, (p - 1)(F + I - 2 W)) where M >= 2 p - 1.
 TEST(PublishedBubbles, ClosedFormsHold) {
-  for (int p = 1; p <= 32; ++p)
+  for (const int p : numbers_of_ranks)
     for (const auto& [f, i, w] : {std::tuple(1, 1, 1), {3, 2, 1}, {4, 5, 4}, {7, 6, 5}}) {
       SCOPED_TRACE(std::to_string(p) + " ranks, F " + std::to_string(f));
       for (const int m : {p, 2 * p - 1, 2 * p + 3}) {
@@ -151,7 +153,7 @@ double step_of(const EqualStages& at, const char* name) { return timeline_of(at,
 
 // Interleaved 1F1B idles 1F1B's time over the number of chunks.
 TEST(PublishedBubbles, ClosedFormsHoldWithSeveralStagesARank) {
-  for (int p = 1; p <= 32; ++p) {
+  for (const int p : numbers_of_ranks) {
     SCOPED_TRACE(std::to_string(p) + " ranks");
     for (const auto& [f, i, w] : {std::tuple(2, 2, 2), {6, 4, 2}, {8, 10, 8}}) {
       const EqualStages at{p, 2 * p, double(f), double(i), double(w)};
