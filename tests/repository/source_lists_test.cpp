@@ -1,5 +1,5 @@
-// Lists of sources in CMakeLists.txt name one file a line, and the names are sorted. So a change of a list is a
-// line of a diff, and a file is found where a reader looks for it.
+// Lists of sources in CMakeLists.txt name one file a line, and the names are sorted. So a change of a list is
+// one line of a diff, and a reader finds a file where it is looked for.
 #include <gtest/gtest.h>
 
 #include <filesystem>
