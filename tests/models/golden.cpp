@@ -50,9 +50,9 @@ bool large(std::string_view model, Form form) {
   const auto is_one_of = [&](std::initializer_list<std::string_view> models) {
     return std::ranges::find(models, model) != models.end();
   };
-  return is_one_of({"resnet101", "resnext101"}) ||
+  return is_one_of({"resnet101", "resnext50", "resnext101"}) ||
          (form == Form::imagenet &&
-          is_one_of({"alexnet", "convnext_tiny", "densenet121", "resnet50", "resnext50", "vgg16"}));
+          is_one_of({"alexnet", "convnext_tiny", "densenet121", "resnet50", "vgg16"}));
 }
 
 namespace {

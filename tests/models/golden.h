@@ -17,8 +17,9 @@ namespace antichain {
 void draw_golden(const Tensor& plain, std::string_view full_name);
 
 // Returns true where weights or images alone take seconds and gigabytes in double precision, and for networks
-// made of the parts of others: those of 101 layers have the blocks of those of 50, and those of 50 and
-// DenseNet-121 begin as ResNet-18 does in the form for large images. Such cases run only with
+// made of the parts of others: those of 101 layers have the blocks of those of 50, ResNeXt-50 has those of
+// ResNet-50 with grouped convolutions, and ResNet-50 and DenseNet-121 begin as ResNet-18 does in the form for
+// large images. Such cases run only with
 // ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
 bool large(std::string_view model, Form form);
 
