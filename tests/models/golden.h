@@ -16,11 +16,11 @@ namespace antichain {
 // Fills a parameter or the images exactly as tests/golden/networks.py does.
 void draw_golden(const Tensor& plain, std::string_view full_name);
 
-// Returns true where weights or images alone take seconds and gigabytes in double precision, and for networks
-// made of the parts of others: those of 101 layers have the blocks of those of 50, ResNeXt-50 has those of
-// ResNet-50 with grouped convolutions, and ResNet-50 and DenseNet-121 begin as ResNet-18 does in the form for
-// large images. Such cases run only with
-// ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'
+// Returns whether a network is tested only with ANTICHAIN_LARGE_TESTS=1 test_models --gtest_filter='Large*'.
+// Some networks take gigabytes in double precision. Others show little that a smaller one does not:
+// * Networks of 101 layers have the blocks of those of 50.
+// * ResNeXt-50 has the blocks of ResNet-50, but with grouped convolutions.
+// * In the form for large images, ResNet-50 and DenseNet-121 begin as ResNet-18 does.
 bool large(std::string_view model, Form form);
 
 // A GoldenLosses is a line of tests/golden/losses.txt, which tests/golden/losses.py writes and explains.

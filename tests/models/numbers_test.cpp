@@ -81,7 +81,7 @@ void expect_golden(const GraphResults& exact, const GoldenLosses& golden) {
   EXPECT_NEAR(std::sqrt(squares) / golden.gradient_norm, 1, 1e-7);
 }
 
-// Inception's auxiliary head needs large images.
+// Inception with its auxiliary head needs images of 299 pixels a side, which take long as well.
 bool large(const GoldenLosses& c) { return c.image > 200 || large(c.model, c.form); }
 
 class Network : public ::testing::TestWithParam<GoldenLosses> {

@@ -1,5 +1,5 @@
-// Lists of sources in CMakeLists.txt name one file a line, and the names are sorted. So a change of a list is
-// one line of a diff, and a reader finds a file where it is looked for.
+// Each line of a list of sources in CMakeLists.txt names one file, and the lines are sorted. So a new file is
+// one line in a diff, and a reader finds a file by its name.
 #include <gtest/gtest.h>
 
 #include <filesystem>

@@ -92,7 +92,7 @@ int wrong_bytes(const RandomRun& run, unsigned seed, const MakeTransport& make) 
             {.watchdog_s = 30});
   return wrong;
 }
-// Each policy has a seed.
+// There is a seed for each policy.
 void expect_no_wrong_bytes(const MakeTransport& make) {
   const unsigned seeds = large_tests() ? 21 : unsigned(policies().size());
   for (const bool replicas : {false, true})
