@@ -21,7 +21,7 @@ std::filesystem::path own_folder() {
 // can't.
 std::string not_there(const std::filesystem::path& folder) {
   if (std::filesystem::exists(folder / "CMakeCache.txt"))
-    return fmt::format("was not built: `cmake --build {} --target antichain_modules` builds it where CUDA is",
+    return fmt::format("was not built: `cmake --build {} --target antichain_modules` builds it",
                        folder.string());
   return fmt::format("is not installed in {}: install a build of the target antichain_modules",
                      folder.string());

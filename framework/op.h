@@ -1,7 +1,7 @@
 // An operator is an immutable description; a kernel carries it out. Neither owns a tensor.
 //
 // Inputs, weights, buffers, outputs and the stash for backward come in as arguments, so that one operator
-// serves every micro-batch in flight, every weight version, recomputation, and ranks that are threads.
+// serves every micro-batch in flight, and ranks that are threads.
 //
 //   Op::infer          what every device agrees on: output shape, parameters, buffers, statistics, FLOPs
 //   Lowering           what an engine adds: layouts, precision, what backward re-reads, the stash (static as

@@ -1,4 +1,4 @@
-// antichain info lists the models, and shows what one is made of.
+// antichain info lists the models, devices and schedules, and shows what one model is made of.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
@@ -19,6 +19,8 @@
 #include "framework/version.h"
 #include "models/model.h"
 #include "pipeline/host/launch.h"
+#include "pipeline/planning/schedule_choice.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -58,9 +60,10 @@ std::string narrow(std::string shape) {
   return shape;
 }
 
-void list_models(const InfoOptions& options) {
+// Each of these prints a list and returns it for the JSON file.
+nlohmann::ordered_json list_models(const InfoOptions& options) {
   Table table({{"model", Table::Align::left}, {"nodes"}, {"weights"}, {"forward\nMFLOP/image"}});
-  nlohmann::ordered_json models = nlohmann::ordered_json::array(), devices = models;
+  auto models = nlohmann::ordered_json::array();
   for (const std::string& name : model_names()) {
     NetworkOptions network = options.network;
     network.model = name;
@@ -71,15 +74,47 @@ void list_models(const InfoOptions& options) {
                       {"weights", sum.parameters},
                       {"forward_flops_per_image", sum.flops}});
   }
-  fmt::print("antichain {}\n\n{}\n{}\n{}\n", version(), styled(Style::heading, "Models"), table.str(),
-             styled(Style::heading, "Devices"));
+  fmt::print("{}\n{}\n", styled(Style::heading, "Models"), table.str());
+  return models;
+}
+
+nlohmann::ordered_json list_devices() {
+  auto devices = nlohmann::ordered_json::array();
+  fmt::print("{}\n", styled(Style::heading, "Devices"));
   for (const std::string& name : backend_names()) {
     fmt::print("  {}: {}\n", name, backend(name).description());
     devices.push_back({{"device", name}, {"description", backend(name).description()}});
   }
-  if (options.json_file.empty()) return;
-  const nlohmann::ordered_json all = {{"version", version()}, {"models", models}, {"devices", devices}};
-  write_output(options.json_file, all.dump(2) + "\n");
+  return devices;
+}
+
+nlohmann::ordered_json list_schedules() {
+  using enum Table::Align;
+  Table table({{"schedule", left}, {"stages\na rank", left}, {"backward", left}, {"replicas", left}});
+  auto schedules = nlohmann::ordered_json::array();
+  for (const Policy& policy : policies()) {
+    const std::string stages(stages_a_rank(policy.placement));
+    schedules.push_back({{"schedule", policy.name},
+                         {"trains", policy.trains},
+                         {"stages_a_rank", stages},
+                         {"halves", policy.halves},
+                         {"replicas", policy.replicas},
+                         {"source", policy.citation}});
+    const char* backward = !policy.trains ? "none" : policy.halves ? "in halves" : "whole";
+    table.add({std::string(policy.name), stages, backward, policy.replicas ? "yes" : "no"});
+  }
+  fmt::print("\n{}\n{}", styled(Style::heading, "Schedules"), table.str());
+  fmt::print("  With --schedule {} the order is searched for the plan.\n", planned_order);
+  return schedules;
+}
+
+void list_all(const InfoOptions& options) {
+  fmt::print("antichain {}\n\n", version());
+  nlohmann::ordered_json all = {{"version", version()}};
+  all["models"] = list_models(options);
+  all["devices"] = list_devices();
+  all["schedules"] = list_schedules();
+  if (!options.json_file.empty()) write_output(options.json_file, all.dump(2) + "\n");
 }
 
 Table node_table(const Graph& graph) {
@@ -119,8 +154,9 @@ void list_nodes(const InfoOptions& options) {
 
 void add_info(CLI::App& app) {
   auto options = std::make_shared<InfoOptions>();
-  CLI::App& command = add_command(app, "info", "list the models and devices, or the nodes of one model",
-                                  "antichain info --model resnet50 --form imagenet --batch 32");
+  CLI::App& command =
+      add_command(app, "info", "list the models, devices and schedules, or the nodes of one model",
+                  "antichain info --model resnet50 --form imagenet --batch 32");
   add_model_option(command, options->network)->description("list this model's nodes [all models]");
   add_form_option(command, options->network.form);
   add_aux_option(command, options->network.aux);
@@ -135,7 +171,7 @@ void add_info(CLI::App& app) {
     check_writable({options->json_file});
     if (rank_hint() > 0) return;  // under mpirun rank 0 prints
     begin_answer();
-    options->network.model.empty() ? list_models(*options) : list_nodes(*options);
+    options->network.model.empty() ? list_all(*options) : list_nodes(*options);
   });
 }
 

@@ -59,16 +59,19 @@ TrainedFigures trained_figures(JsonReader reader) {
 
 const std::vector<StudyMethod>& study_methods() {
   using enum StudyMethod::Kind;
-  static const std::vector<StudyMethod> methods = {{"antichain", Method::antichain},
-                                                   {"pipedream", Method::pipedream},
-                                                   {"block", Method::block},
-                                                   {"hashrate", Method::hashrate},
-                                                   {"cudasize", Method::cudasize},
-                                                   {"handsplit", Method::handsplit},
-                                                   {"uniform", Method::uniform},
-                                                   {"antichain+replicas", Method::antichain, replicated},
-                                                   {"pipedream+replicas", Method::pipedream, replicated},
-                                                   {"data-parallel", Method::data_parallel, data_parallel}};
+  static const std::vector<StudyMethod> methods = [] {
+    std::vector<StudyMethod> all;
+    const auto add = [&](Method planner, StudyMethod::Kind kind) {
+      all.push_back(
+          {fmt::format("{}{}", name_of(planner), kind == replicated ? "+replicas" : ""), planner, kind});
+    };
+    using enum Method;  // in the order of a report's columns
+    for (const Method planner : {antichain, pipedream, block, hashrate, cudasize, handsplit, uniform})
+      add(planner, straight);
+    for (const Method planner : {antichain, pipedream}) add(planner, replicated);
+    add(Method::data_parallel, StudyMethod::Kind::data_parallel);
+    return all;
+  }();
   return methods;
 }
 

@@ -61,8 +61,8 @@ SpeedupOptions understood(SpeedupOptions o, const Words& words) {
       folder && o.profiles.empty() && o.mode != StudyMode::measure)
     o.profiles = folder;
   if (o.machine.device.starts_with("rehearse:"))
-    throw Error("a study rehearses by --mode rehearse, not by --device", "give --device cpu, cuda or auto",
-                ExitCode::usage);
+    throw Error("a study rehearses by --mode rehearse, not by --device",
+                "leave out --device, or give another", ExitCode::usage);
   if (o.mode == StudyMode::measure && !o.profiles.empty())
     throw Error("measuring trains our own networks, and profiles them under the load of the run",
                 "leave out --profiles", ExitCode::usage);
@@ -203,8 +203,7 @@ void add_run_options(CLI::App& app, SpeedupOptions& o) {
   option(app, "--dataset", o.dataset, "NAME", group, "of training, as for train")->capture_default_str();
   option(app, "--data-dir", o.data_dir, "DIR", group, "of training, as for train");
   add_watchdog_option(app, o.machine);
-  add_device_option(app, o.machine)
-      ->description("of training, and of profiles measured here, as for train: cpu, cuda, cuda:tf32 or auto");
+  add_device_option(app, o.machine)->description("of training, and of profiles measured here, as for train");
   add_threads_option(app, o.machine);
   add_precision_option(app, o.precision);
 }

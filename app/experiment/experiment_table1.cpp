@@ -30,14 +30,12 @@ struct Table1Options {
 };
 
 // Takes the median of three runs, because the first one finds its memory cold.
-Table1Entry time_method(const std::string& method, const std::string& text, const std::string& file,
-                        int devices) {
+Table1Entry time_method(Method method, const std::string& text, const std::string& file, int devices) {
   std::vector<double> seconds;
   Plan plan;
   for (int i = 0; i < 3; ++i) {
     const auto start = std::chrono::steady_clock::now();
-    plan = planner(antichain::method(method))(read_profile(text, file),
-                                              {.stages = devices, .objective = Objective::compute});
+    plan = planner(method)(read_profile(text, file), {.stages = devices, .objective = Objective::compute});
     seconds.push_back(seconds_since(start));
   }
   return {.seconds = median(seconds), .slowest_s = plan.bottleneck_s, .proved = plan.proved_optimal()};
@@ -46,13 +44,13 @@ Table1Entry time_method(const std::string& method, const std::string& text, cons
 Table1Row make_row(const std::string& model, int devices, const std::string& file) {
   Table1Row row{.model = model, .devices = devices};
   const std::string text = read_file(file);
-  for (const char* method : table1_methods) try {
+  for (const Method method : table1_methods) try {
       row.entries.push_back(time_method(method, text, file, devices));
     } catch (const Error& error) {
       if (error.code() == ExitCode::failure) throw;
       row.entries.emplace_back();
-      row.refusals.push_back(
-          fmt::format("{} on {} by {}: {}", model, counted(devices, "device"), method, error.what()));
+      row.refusals.push_back(fmt::format("{} on {} by {}: {}", model, counted(devices, "device"),
+                                         name_of(method), error.what()));
     }
   return row;
 }

@@ -77,7 +77,7 @@ Grid simple_methods(const std::vector<Table1Row>& rows) {
 
 Grid slowest_stages(const std::vector<Table1Row>& rows) {
   Grid grid{"What the plans are worth: the slowest stage, ms a micro-batch", {"model", "devices"}, {}};
-  for (const char* method : table1_methods) grid.header.push_back(method);
+  for (const Method method : table1_methods) grid.header.emplace_back(name_of(method));
   for (const Table1Row& row : rows) {
     Cells cells = first_cells(row);
     for (const auto& entry : row.entries) cells.push_back(milliseconds_here(entry, &Table1Entry::slowest_s));
@@ -167,9 +167,9 @@ std::string table1_json(const std::vector<Table1Row>& rows) {
     nlohmann::ordered_json of_row = {{"model", row.model}, {"devices", row.devices}};
     for (size_t m = 0; m < table1_methods.size(); ++m)
       if (row.entries[m])
-        of_row[table1_methods[m]] = {{"planning_s", row.entries[m]->seconds},
-                                     {"slowest_stage_s", row.entries[m]->slowest_s},
-                                     {"proved_optimal", row.entries[m]->proved}};
+        of_row[std::string(name_of(table1_methods[m]))] = {{"planning_s", row.entries[m]->seconds},
+                                                           {"slowest_stage_s", row.entries[m]->slowest_s},
+                                                           {"proved_optimal", row.entries[m]->proved}};
     if (const PublishedRow* theirs = published_row(row.model, row.devices))
       of_row["published"] = {{"handsplit_min", theirs->handsplit_min},
                              {"cudasize_s", theirs->cudasize_s},

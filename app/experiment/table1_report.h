@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "app/experiment/report_document.h"
+#include "partition/plan/method.h"
 
 namespace antichain {
 
-inline constexpr std::array table1_methods = {"handsplit", "cudasize", "hashrate", "antichain"};
+inline constexpr std::array table1_methods = {Method::handsplit, Method::cudasize, Method::hashrate,
+                                              Method::antichain};
 
 struct Table1Entry {
   double seconds = 0;    // from the profile's text to the plan

@@ -13,7 +13,7 @@ struct PlanTask {
   PlanOptions options;  // the cluster included
   Method method = Method::antichain;
   Policy policy = Policy::one_f_one_b;  // the policy for predicted steps and memory
-  std::string schedule = "1f1b";        // as asked for: a policy, `auto` or a file
+  std::string schedule{policy.name};    // as asked for: a policy, `auto` or a file
   ScheduleChoice choice;                // what it names; 1f1b for a file
   std::string link;                     // its speed, and where that comes from
   std::string backward_split;  // a line about it, where the schedule has halves that were not measured

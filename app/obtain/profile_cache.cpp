@@ -60,15 +60,12 @@ bool fits(const Profile& kept, const ProfileSubject& s) {
 
 ProfileSubject profile_subject(const Graph& lowered, const Optimiser& optimiser, const Context& context,
                                int microbatches, int ranks_at_once) {
-  std::string program = fmt::format("{} {}", version(), revision());
-  if (const char* graphs = std::getenv("ANTICHAIN_CUDA_GRAPHS"))
-    program += fmt::format(", graphs {}", graphs);
   return {.model = lowered.model(),
           .graph_hash = lowered.hash(),
           .device = context.backend().description(),
           .engine = engine_of(context.backend()),
           .optimiser = fmt::format("{}, {} bytes", optimiser.name(), all_slot_bytes(optimiser, lowered)),
-          .program = std::move(program),
+          .program = fmt::format("{} {}", version(), revision()),
           .microbatch = lowered.microbatch(),
           .microbatches = profiled_microbatches(context.backend(), microbatches),
           .threads = context.threads(),

@@ -10,6 +10,7 @@
 #include "framework/error.h"
 #include "partition/planners/planner.h"
 #include "pipeline/planning/planning.h"
+#include "pipeline/schedule/policy.h"
 
 namespace antichain {
 namespace {
@@ -57,9 +58,12 @@ void add_what_is_asked(CLI::App& app, PlanningOptions& o) {
                                        "stages a rank, devices [one per device of the cluster, else one "
                                        "per rank]");
   in_group(check_whole(stages, 1, most_devices), "N");
-  CLI::Option* chunks = app.add_option("--chunks", o.chunks,
-                                       "stages a rank, where the schedule has several: 2 or more for "
-                                       "interleaved, 2 for the V-shaped ones [2]");
+  CLI::Option* chunks =
+      app.add_option("--chunks", o.chunks,
+                     fmt::format("stages a rank, where the schedule has several: {} for {}, "
+                                 "{} for {} [2]",
+                                 stages_a_rank(Placement::loop), policies_in_words(Placement::loop),
+                                 stages_a_rank(Placement::vee), policies_in_words(Placement::vee)));
   in_group(check_whole(chunks, 1, most_chunks), "N");
   CLI::Option* in_flight = app.add_option(
       "--in-flight", o.in_flight,

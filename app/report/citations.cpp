@@ -10,6 +10,7 @@
 #include "app/cli/commands.h"
 #include "app/cli/table.h"
 #include "framework/version.h"
+#include "partition/plan/method.h"
 #include "pipeline/host/launch.h"
 #include "pipeline/schedule/policy.h"
 
@@ -38,18 +39,17 @@ constexpr Work models[] = {
      "size\", "
      "arXiv 2016"},
 };
-constexpr Work method_works[] = {
-    {"antichain",
-     "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019 "
-     "(antichains)"},
-    {"pipedream",
-     "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019"},
-    {"block", "Grinberg, \"Block partitions of sequences\", Israel Journal of Mathematics, 2015"},
-};
 constexpr Work data_sets[] = {
     // A name that begins so is CIFAR-100's, too.
     {"CIFAR-10", "Krizhevsky, \"Learning Multiple Layers of Features from Tiny Images\", 2009"},
 };
+
+std::vector<Work> planning_methods() {
+  std::vector<Work> works;
+  for (const Method method : methods())
+    if (!citation(method).empty()) works.emplace_back(name_of(method), citation(method));
+  return works;
+}
 
 std::vector<Work> schedules() {
   std::vector<Work> works;
@@ -73,7 +73,7 @@ void print_all() {
   if (rank_hint() > 0) return;  // under mpirun rank 0 prints
   fmt::print("antichain {}, revision {}\n", version(), revision());
   print("Models", models);
-  print("Planning methods", method_works);
+  print("Planning methods", planning_methods());
   print("Schedules", schedules());
   print("Data sets", data_sets);
 }
@@ -92,7 +92,7 @@ void add_citations(CLI::App& app) {
 std::vector<std::string> citations(const Cited& cited) {
   std::vector<std::string> lines = {fmt::format("antichain {}, revision {}", version(), revision())};
   add(models, cited.model, lines);
-  add(method_works, cited.method, lines);
+  add(planning_methods(), cited.method, lines);
   add(schedules(), cited.schedule, lines);
   add(data_sets, cited.data, lines);
   return lines;

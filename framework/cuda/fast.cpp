@@ -65,6 +65,13 @@ bool is_fast(Fast wanted) {
   return found;
 }
 
+bool records_graphs() {
+  const char* said = std::getenv("ANTICHAIN_CUDA_GRAPHS");
+  return !said || std::string_view(said) != "0";
+}
+
+std::string graphs_in_words() { return records_graphs() ? "" : ", without graphs"; }
+
 std::string fast_in_words() {
   std::vector<std::string_view> chosen, usual;
   for (const FastWay& way : table) {

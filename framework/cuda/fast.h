@@ -36,4 +36,8 @@ std::span<const FastWay> fast_ways();
 bool is_fast(Fast);
 std::string fast_in_words();  // ", fast ways s2 and s7"; "" where they are those of the default
 
+// Returns whether the work of a step is recorded as CUDA graphs: it is unless ANTICHAIN_CUDA_GRAPHS=0.
+bool records_graphs();
+std::string graphs_in_words();  // ", without graphs"; "" where they are recorded
+
 }  // namespace antichain::cuda

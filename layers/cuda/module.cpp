@@ -44,7 +44,8 @@ void register_device(const char* name, const char* words, antichain::cuda::Facto
        .libraries = fmt::format("cuDNN {}, cuBLAS {}, {}", version_of(cudnnGetVersion()),
                                 version_of(cublasLtGetVersion()), words) +
                     antichain::cuda::loops_in_words() + antichain::cuda::skipped_in_words() +
-                    antichain::cuda::fast_in_words() + antichain::cuda::weight_gradients_in_words(),
+                    antichain::cuda::fast_in_words() + antichain::cuda::graphs_in_words() +
+                    antichain::cuda::weight_gradients_in_words(),
        .operators = antichain::cuda::operators(factors)}));
   antichain::register_alternatives(name, antichain::cuda::conv2d_alternatives(factors));
 }

@@ -87,7 +87,7 @@ void check_round_robin(const Plan& plan) {
                               "rank {} and stage {} on rank {}",
                               groups.size(), s % groups.size(), plan.stages[s % groups.size()].ranks[0], s,
                               plan.stages[s].ranks[0]),
-                  "plan for a schedule with one stage a rank, or for interleaved");
+                  "plan for a schedule with one stage a rank, or for one whose stages go round the ranks");
 }
 
 // Throws Error where a node from `begin` on, before `end`, is not in the stage.

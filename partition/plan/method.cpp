@@ -23,6 +23,20 @@ constexpr NameTable<Method, 8> method_table = {
 
 std::string_view name_of(Method method) { return method_table.name_of(method); }
 
+std::string_view citation(Method method) {
+  switch (method) {
+    case Method::antichain:
+      return "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019 "
+             "(antichains)";
+    case Method::pipedream:
+      return "Narayanan et al., \"PipeDream: Generalized Pipeline Parallelism for DNN Training\", SOSP 2019";
+    case Method::block:
+      return "Grinberg, \"Block partitions of sequences\", Israel Journal of Mathematics, 2015";
+    default:
+      return "";
+  }
+}
+
 Method method(std::string_view name) { return method_table.value(name); }
 
 std::vector<std::string> method_names() { return method_table.names(); }

@@ -10,8 +10,6 @@ namespace {
 
 constexpr double ns_per_s = 1e9;
 
-int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // A time that a link takes is bounded, so that it can be added up like everything else.
 int64_t round_link_ns(double ns) {
   if (!(ns < 0x1p53))
@@ -37,7 +35,7 @@ int64_t gradient_ns(int64_t param_bytes, const Link& link, int microbatches) {
 }
 
 int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas) {
-  return divide_up(work_ns + (replicas - 1) * gradient_ns, replicas);
+  return of_one_replica(stage_ns_of_all(work_ns, gradient_ns, replicas), replicas);
 }
 
 int64_t transfer_ns(int64_t bytes, int tensors, const Link& link) {
@@ -53,7 +51,7 @@ int64_t kept_bytes(const NodeCost& cost) {
 }
 
 int64_t memory_bytes(const MemoryParts& stage, int in_flight, int replicas) {
-  return divide_up(memory_bytes_of_all(stage, in_flight, replicas), replicas);
+  return of_one_replica(memory_bytes_of_all(stage, in_flight, replicas), replicas);
 }
 
 int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replicas) {
@@ -61,9 +59,9 @@ int64_t memory_bytes_of_all(const MemoryParts& stage, int in_flight, int replica
 }
 
 int one_f_one_b_in_flight(const PipelinePlace& at) {
-  return int(std::min(divide_up(at.microbatches, at.replicas), divide_up(at.devices_left, at.replicas)));
+  return int(of_one_replica(std::min(at.microbatches, at.devices_left), at.replicas));
 }
 
-int all_in_flight(const PipelinePlace& at) { return int(divide_up(at.microbatches, at.replicas)); }
+int all_in_flight(const PipelinePlace& at) { return int(of_one_replica(at.microbatches, at.replicas)); }
 
 }  // namespace antichain

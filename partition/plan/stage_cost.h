@@ -31,7 +31,14 @@ double all_reduce_s(int64_t param_bytes, int replicas, const Link&);
 
 int64_t work_ns(const NodeCost&, double speed);
 int64_t gradient_ns(int64_t param_bytes, const Link&, int microbatches);
-int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas);  // rounded up
+// The first function is for one of r replicas, rounded up. The second is what all r take together, a sum over
+// nodes without rounding.
+int64_t stage_ns(int64_t work_ns, int64_t gradient_ns, int replicas);
+constexpr int64_t stage_ns_of_all(int64_t work_ns, int64_t gradient_ns, int replicas) {
+  return work_ns + (replicas - 1) * gradient_ns;
+}
+// Returns one replica's part of what all r take, rounded up.
+constexpr int64_t of_one_replica(int64_t of_all, int replicas) { return (of_all + replicas - 1) / replicas; }
 int64_t transfer_ns(int64_t bytes, int tensors, const Link&);
 
 // Returns what training holds of weights: the weights, their gradients, and what the optimiser keeps beside

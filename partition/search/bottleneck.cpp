@@ -199,7 +199,7 @@ bool BottleneckSearch::pass_fronts_on(int state, int first, int last) {
 
 int64_t BottleneckSearch::stage_ns(int from, int to, const Move& move) const {
   const Prices& f = prices_[gates_[terms_of(move).gate].price];
-  return (int64_t(f[to] - f[from]) + move.replicas - 1) / move.replicas;
+  return of_one_replica(int64_t(f[to] - f[from]), move.replicas);
 }
 
 bool BottleneckSearch::fits(int from, int to, const Move& move) const {

@@ -42,7 +42,7 @@ int BottleneckSearch::price_list(const Profile& profile, const PlanOptions& opti
     prices_.push_back(as_doubles(dag_.sums(per_node(dag_.graph(), [&](int n) {
       const NodeCost& cost = profile.nodes[n].cost;
       const int64_t shared = reduces ? gradient_ns(cost.param_bytes, link, options.microbatches) : 0;
-      return work_ns(cost, move.speed) + (move.replicas - 1) * shared;
+      return stage_ns_of_all(work_ns(cost, move.speed), shared, move.replicas);
     }))));
   }
   return place->second;

@@ -2,20 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
-#include <string_view>
 #include <utility>
 
 #include "framework/cuda/check.h"
+#include "framework/cuda/fast.h"
 #include "framework/say.h"
 
 namespace antichain::cuda {
 namespace {
-
-bool wanted() {
-  const char* said = std::getenv("ANTICHAIN_CUDA_GRAPHS");
-  return !said || std::string_view(said) != "0";
-}
 
 // A Capture makes a stream record until it is told to end or the work throws. Only calls of this thread are
 // recorded: ranks that are threads continue to allocate and copy meanwhile.
@@ -48,7 +42,7 @@ class Capture {
 }  // namespace
 
 Recordings::Recordings(cudaStream_t stream, size_t most_nodes)
-    : stream_(stream), most_nodes_(most_nodes), records_(wanted()) {}
+    : stream_(stream), most_nodes_(most_nodes), records_(records_graphs()) {}
 
 void Recordings::repeat(int key, const std::function<void()>& work) {
   Graph& graph = graphs_[key];

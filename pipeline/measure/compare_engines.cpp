@@ -11,6 +11,7 @@
 #include "framework/backend.h"
 #include "framework/bf16.h"
 #include "framework/error.h"
+#include "framework/module.h"
 #include "framework/random.h"
 #include "framework/say.h"
 #include "pipeline/device/device_streams.h"
@@ -116,7 +117,7 @@ void check_tunable(const Backend& device) {
   if (alternatives_of(device.name())) return;
   throw Error(
       fmt::format("there is nothing to tune on {}: it has one engine for each operator", device.name()),
-      "use --tune with --device cuda or cuda:tf32", ExitCode::usage);
+      fmt::format("use --tune with --device {}", module_devices()), ExitCode::usage);
 }
 
 std::vector<TunedPass> compare_engines(const Graph& graph, Context& context, Progress& activity) {

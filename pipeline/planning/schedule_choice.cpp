@@ -35,7 +35,9 @@ std::vector<std::string> schedule_names() {
   return names;
 }
 
-const Policy& ScheduleChoice::policy() const { return antichain::policy(planned() ? "zb-h1" : name); }
+const Policy& ScheduleChoice::policy() const {
+  return planned() ? Policy::zero_bubble_h1 : antichain::policy(name);
+}
 
 Objective ScheduleChoice::objective(const PlanOptions& options) const {
   return planned() && options.objective == Objective::makespan && options.steps == Steps::overlapped

@@ -278,8 +278,8 @@ void Rehearsal::reduce(const Action& action) {
 // Every rank tells rank 0 that it has come, and rank 0 tells all that the last one has.
 void Rehearsal::vote() {
   const int me = transport_.rank(), ranks = transport_.size();
-  const auto latency_s = [&](int from, int to) {
-    return options_.time_scale * cluster_.link(plan_.device_of(from), plan_.device_of(to)).seconds(0);
+  const auto takes_s = [&](int from, int to) {
+    return options_.time_scale * vote_s(plan_, cluster_, from, to);
   };
   const Tensor mine = buffers(1, 0)[0];
   const auto tell = [&](int peer, double delivered_s) {
@@ -292,13 +292,13 @@ void Rehearsal::vote() {
     return await(transport_.recv({vote_channel(), 0}, peer, theirs), theirs);
   };
   if (me > 0) {
-    tell(0, time_.here_s() + latency_s(me, 0));
+    tell(0, time_.here_s() + takes_s(me, 0));
     return time_.sleep_until(hear(0));
   }
   double met_s = time_.here_s();
   for (int peer = 1; peer < ranks; ++peer) met_s = std::max(met_s, hear(peer));
   time_.sleep_until(met_s);
-  for (int peer = 1; peer < ranks; ++peer) tell(peer, met_s + latency_s(0, peer));
+  for (int peer = 1; peer < ranks; ++peer) tell(peer, met_s + takes_s(0, peer));
 }
 
 int Rehearsal::turn(const Action& a) const {

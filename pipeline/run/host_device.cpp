@@ -21,6 +21,10 @@ std::unique_ptr<NumberWatch> HostDevice::make_numbers(RankModel& model, const Wa
   return std::make_unique<HostNumbers>(model, rank);
 }
 
+std::unique_ptr<StepTimes> HostDevice::make_times(int rank, bool traced, TimeSheet* sheet) {
+  return std::make_unique<HostTimes>(rank, traced, sheet);
+}
+
 std::unique_ptr<NodeTimer> HostDevice::make_timer(const NodeClock& clock, bool) {
   return std::make_unique<HostTimer>(clock);
 }

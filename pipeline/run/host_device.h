@@ -11,6 +11,7 @@ class HostDevice final : public StepDevice {
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) override;
+  std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
 
   void start(const Action&, bool, const std::function<void()>& work) override { work(); }

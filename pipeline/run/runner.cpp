@@ -73,7 +73,7 @@ StepResult StageRunner::finish() try {
   device_->before_end();
   numbers_->finish(result);
   under_way_.front().timer->finish();
-  result.events = under_way_.front().times.finish();
+  result.events = under_way_.front().times->finish();
   under_way_.pop_front();
   return result;
 } catch (...) {
@@ -88,7 +88,7 @@ void StageRunner::begin_step(const StepInput& input, BatchSource& source) {
   messages_.begin_step();
   clipped_ = false;
   if (sum_) sum_->begin_step();
-  StepTimes times(transport_.rank(), input.traced, device_->stamps(), sheet_);
+  std::unique_ptr<StepTimes> times = device_->make_times(transport_.rank(), input.traced, sheet_);
   under_way_.push_back({std::move(times), clock_ ? device_->make_timer(clock_, input.traced || sheet_)
                                                  : std::make_unique<NodeTimer>()});
   device_->begin_step(input, numbers_->judged());

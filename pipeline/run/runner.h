@@ -75,10 +75,10 @@ class StageRunner : private NodeObserver {
  private:
   const std::vector<Action>& own_actions() const { return schedule_.ranks[size_t(transport_.rank())]; }
   struct StepUnderWay {
-    StepTimes times;
+    std::unique_ptr<StepTimes> times;
     std::unique_ptr<NodeTimer> timer;
   };
-  StepTimes& times() { return under_way_.back().times; }  // of the step that is begun
+  StepTimes& times() { return *under_way_.back().times; }  // of the step that is begun
   NodeTimer& timer() { return *under_way_.back().timer; }
   void begin_step(const StepInput&, BatchSource&);
   void end_step(BatchSource&);

@@ -12,6 +12,7 @@
 #include "pipeline/run/node_timer.h"
 #include "pipeline/run/number_watch.h"
 #include "pipeline/run/step.h"
+#include "pipeline/run/step_times.h"
 #include "pipeline/schedule/schedule_passes.h"
 #include "pipeline/stage/rank_model.h"
 #include "pipeline/stage/stage_memory.h"
@@ -27,11 +28,10 @@ class StepDevice {
   // them. On a device they must outlive this object, too, because it ends its work first.
   virtual std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) = 0;
   virtual std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) = 0;
-  // `clocks_tied` says that StepTimes has tied this step's clocks already.
+  // The sheet may be absent.
+  virtual std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) = 0;
+  // `clocks_tied` says that make_times has tied this step's clocks already.
   virtual std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) = 0;
-
-  // Returns what stamps the device's time, or nullptr in host memory, where the host's clock is used.
-  virtual DeviceStep* stamps() { return nullptr; }
 
   // Returns how many steps may be under way: begun, and not finished.
   virtual int steps_at_once() const { return 1; }

@@ -15,43 +15,50 @@ Clock::time_point moment(double s) {
 
 }  // namespace
 
-StepTimes::StepTimes(int rank, bool traced, DeviceStep* device, TimeSheet* sheet)
-    : rank_(rank), traced_(traced), device_(device), sheet_(sheet) {
-  if (device_ && (traced_ || sheet_)) device_->tie_clocks(traced_);
+HostTimes::HostTimes(int rank, bool traced, TimeSheet* sheet)
+    : rank_(rank), traced_(traced), sheet_(sheet), begin_s_(now_s()) {}
+
+void HostTimes::start(const Action& action) {
+  spend(spent_on(action.verb));
+  if (traced_) events_.push_back({rank_, action, now_s() - begin_s_});
+}
+
+void HostTimes::end() {
+  if (traced_) events_.back().end_s = now_s() - begin_s_;
+}
+
+void HostTimes::spend(Spent kind) {
+  if (sheet_) sheet_->enter(kind);
+}
+
+std::vector<Event> HostTimes::finish() { return std::move(events_); }
+
+StampedTimes::StampedTimes(int rank, bool traced, TimeSheet* sheet, DeviceStep& device)
+    : rank_(rank), traced_(traced), sheet_(sheet), device_(device) {
+  if (traced_ || sheet_) device_.tie_clocks(traced_);
   begin_s_ = now_s();
 }
 
-void StepTimes::start(const Action& action) {
+void StampedTimes::start(const Action& action) {
   spend(spent_on(action.verb));
   if (!traced_) return;
   events_.push_back({rank_, action});
-  if (device_)
-    starts_.push_back(device_->stamp());
-  else
-    events_.back().start_s = now_s() - begin_s_;
+  starts_.push_back(device_.stamp());
 }
 
-void StepTimes::end() {
-  if (!traced_) return;
-  if (device_)
-    ends_.push_back(device_->stamp());
-  else
-    events_.back().end_s = now_s() - begin_s_;
+void StampedTimes::end() {
+  if (traced_) ends_.push_back(device_.stamp());
 }
 
-void StepTimes::spend(Spent kind) {
-  if (!sheet_) return;
-  if (!device_)
-    sheet_->enter(kind);
-  else if (spent_.empty() || spent_.back().kind != kind)
-    spent_.push_back({kind, device_->stamp()});
+void StampedTimes::spend(Spent kind) {
+  if (sheet_ && (spent_.empty() || spent_.back().kind != kind)) spent_.push_back({kind, device_.stamp()});
 }
 
-std::vector<Event> StepTimes::finish() {
-  for (const auto& [kind, stamp] : spent_) sheet_->enter(kind, moment(device_->at_s(stamp)));
+std::vector<Event> StampedTimes::finish() {
+  for (const auto& [kind, stamp] : spent_) sheet_->enter(kind, moment(device_.at_s(stamp)));
   for (size_t i = 0; i < starts_.size(); ++i) {
-    events_[i].start_s = device_->at_s(starts_[i]) - begin_s_;
-    events_[i].end_s = device_->at_s(ends_[i]) - begin_s_;
+    events_[i].start_s = device_.at_s(starts_[i]) - begin_s_;
+    events_[i].end_s = device_.at_s(ends_[i]) - begin_s_;
   }
   return std::move(events_);
 }

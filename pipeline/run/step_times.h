@@ -1,6 +1,6 @@
-// StepTimes record when a rank did what within a step. In host memory an action takes as long as its call. On
-// a device the calls only start work. There the times are the device's: stamps in the stream that the rank
-// computes in, read when the step is done.
+// StepTimes record when a rank did what within a step. In host memory an action takes as long as its call
+// (HostTimes). On a device the calls only start work. There the times are the device's: stamps in the stream
+// that the rank computes in, read when the step is done (StampedTimes).
 #pragma once
 
 #include <vector>
@@ -11,20 +11,45 @@
 
 namespace antichain {
 
+// An object is for one step, which begins when it is made. The sheet may be absent.
 class StepTimes {
  public:
-  // It is for one step, from now on. Neither device nor sheet need be there.
-  StepTimes(int rank, bool traced, DeviceStep*, TimeSheet*);
+  virtual ~StepTimes() = default;
 
-  void start(const Action&);
-  void end();
-  void spend(Spent);  // within an action, or after the last
+  virtual void start(const Action&) = 0;
+  virtual void end() = 0;
+  virtual void spend(Spent) = 0;  // within an action, or after the last
   // Ends the step: from here on time is `other`, until a next step begins or the sheet's owner says something
   // else.
   void end_step() { spend(Spent::other); }
   // To be called when the device is done. The sheet is then up to date. Returns events in seconds since the
   // step's begin, where traced.
-  std::vector<Event> finish();
+  virtual std::vector<Event> finish() = 0;
+};
+
+class HostTimes final : public StepTimes {
+ public:
+  HostTimes(int rank, bool traced, TimeSheet*);
+  void start(const Action&) override;
+  void end() override;
+  void spend(Spent) override;
+  std::vector<Event> finish() override;
+
+ private:
+  const int rank_;
+  const bool traced_;
+  TimeSheet* const sheet_;
+  const double begin_s_;
+  std::vector<Event> events_;
+};
+
+class StampedTimes final : public StepTimes {
+ public:
+  StampedTimes(int rank, bool traced, TimeSheet*, DeviceStep&);
+  void start(const Action&) override;
+  void end() override;
+  void spend(Spent) override;
+  std::vector<Event> finish() override;
 
  private:
   struct Stamped {
@@ -33,8 +58,8 @@ class StepTimes {
   };
   const int rank_;
   const bool traced_;
-  DeviceStep* const device_;
   TimeSheet* const sheet_;
+  DeviceStep& device_;
   double begin_s_ = 0;
   std::vector<Event> events_;
   std::vector<Stamp> starts_, ends_;  // of the events

@@ -38,6 +38,10 @@ std::unique_ptr<NumberWatch> StreamDevice::make_numbers(RankModel& model, const 
   return std::make_unique<DeviceNumbers>(*step_, *copies_, model, rank);
 }
 
+std::unique_ptr<StepTimes> StreamDevice::make_times(int rank, bool traced, TimeSheet* sheet) {
+  return std::make_unique<StampedTimes>(rank, traced, sheet, *step_);
+}
+
 std::unique_ptr<NodeTimer> StreamDevice::make_timer(const NodeClock& clock, bool clocks_tied) {
   if (!clocks_tied) step_->tie_clocks(false);
   return std::make_unique<NodeStamps>(*step_, clock);

@@ -16,8 +16,8 @@ class StreamDevice final : public StepDevice {
 
   std::unique_ptr<InputFeed> make_feed(const Graph&, const StageMemory&, const Seat&) override;
   std::unique_ptr<NumberWatch> make_numbers(RankModel&, const WatchedRank&) override;
+  std::unique_ptr<StepTimes> make_times(int rank, bool traced, TimeSheet*) override;
   std::unique_ptr<NodeTimer> make_timer(const NodeClock&, bool clocks_tied) override;
-  DeviceStep* stamps() override { return step_.get(); }
 
   int steps_at_once() const override { return step_->steps_at_once(); }
   void begin_step(const StepInput&, bool judged) override;

@@ -2,7 +2,8 @@
 // rank does its list in order, every message is sent before it is received, and replicas do an all-reduce
 // together, and all ranks a vote.
 //
-// Everything that interprets a whole schedule (deadlock check, clocks, simulator) goes through `walk`.
+// The deadlock check, the vector clocks and the simulator go through `walk`. Only simulate_in_order has a walk
+// of its own, because it delivers messages in the transport's order.
 #pragma once
 
 #include <cstdint>

@@ -29,6 +29,20 @@ int position_of_stage(Placement placement, int stage, int ranks) {
   return placement == Placement::vee && stage >= ranks ? ranks - 1 - position : position;
 }
 
+std::string_view stages_a_rank(Placement placement) {
+  switch (placement) {
+    case Placement::one_stage:
+      return "1";
+    case Placement::any:
+      return "any number";
+    case Placement::loop:
+      return "2 or more";
+    case Placement::vee:
+      return "2";
+  }
+  return "";
+}
+
 int default_chunks(Placement placement) {
   return placement == Placement::loop || placement == Placement::vee ? 2 : 1;
 }
@@ -43,7 +57,7 @@ void check_chunks(Placement placement, int chunks, std::string_view policy) {
   if (default_chunks(placement) == 1 && chunks != 1)
     refuse(fmt::format("the schedule {} is planned with one stage a rank, but --chunks {} was asked for",
                        policy, chunks),
-           "leave out --chunks, or give --schedule interleaved");
+           "leave out --chunks, or give a schedule with several stages a rank (antichain info lists them)");
 }
 
 void check_placement(Placement placement, const std::vector<std::vector<int>>& stages,

@@ -24,6 +24,8 @@ enum class Placement {
 // Returns the position (0 to p − 1) that stage s of all has among p ranks.
 int position_of_stage(Placement, int stage, int ranks);
 
+// Returns how many stages a rank can have, as words: "1", "any number", "2 or more" or "2".
+std::string_view stages_a_rank(Placement);
 // Returns how many stages a rank has under the placement, where nobody says it.
 int default_chunks(Placement);
 // Throws a usage Error when a rank can't have so many stages. `policy` is the name for the sentence.

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 
 #include "framework/error.h"
@@ -86,10 +87,24 @@ constexpr const Policy* find(std::string_view name) {
   return nullptr;
 }
 
+std::vector<std::string> names_where(const std::function<bool(const Policy&)>& holds) {
+  std::vector<std::string> names;
+  for (const Policy& row : table)
+    if (holds(row)) names.emplace_back(row.name);
+  return names;
+}
+
+// Returns "1f1b", or "1f1b, gpipe or zb-h1".
+std::string in_words(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names.front();
+  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
 }  // namespace
 
 constinit const Policy Policy::one_f_one_b = *find("1f1b");
 constinit const Policy Policy::gpipe = *find("gpipe");
+constinit const Policy Policy::zero_bubble_h1 = *find("zb-h1");
 constinit const Policy Policy::forward_only = *find("forward-only");
 
 ComputeOrders Policy::compute_orders(const Seats& seats) const {
@@ -137,22 +152,19 @@ std::span<const Policy> policies() { return table; }
 
 const Policy& policy(std::string_view name) {
   if (const Policy* row = find(name)) return *row;
-  std::vector<std::string_view> known;
-  for (const Policy& row : table) known.push_back(row.name);
+  const std::vector<std::string> known = names_where([](const Policy&) { return true; });
   throw Error(fmt::format("unknown schedule \"{}\"", name),
               fmt::format("there are {}", fmt::join(known, ", ")), ExitCode::usage);
 }
 
 std::vector<std::string> training_policies() {
-  std::vector<std::string> names;
-  for (const Policy& row : table)
-    if (row.trains) names.emplace_back(row.name);
-  return names;
+  return names_where([](const Policy& row) { return row.trains; });
 }
 
-std::string training_policies_in_words() {
-  const std::vector<std::string> names = training_policies();
-  return fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+std::string training_policies_in_words() { return in_words(training_policies()); }
+
+std::string policies_in_words(Placement placement) {
+  return in_words(names_where([&](const Policy& row) { return row.placement == placement; }));
 }
 
 bool is_training_policy(std::string_view name) {

@@ -41,8 +41,9 @@ struct Policy {
 
   bool operator==(const Policy& other) const { return name == other.name; }
 
-  // The program asks for these rows by itself: to profile, to evaluate, and as a default.
-  static const Policy one_f_one_b, gpipe, forward_only;
+  // The program asks for these rows by itself: to profile, to evaluate, to cut for a searched order, and as a
+  // default.
+  static const Policy one_f_one_b, gpipe, zero_bubble_h1, forward_only;
 };
 
 std::span<const Policy> policies();
@@ -52,6 +53,8 @@ const Policy& policy(std::string_view name);  // Error listing the names there a
 std::vector<std::string> training_policies();
 std::string training_policies_in_words();
 bool is_training_policy(std::string_view name);
+// Returns the names of those with this placement, as words.
+std::string policies_in_words(Placement);
 
 // Makes a schedule in which replica i of a stage that has r does the micro-batches i, i + r, i + 2r, … Throws
 // Error for a plan that does not fit the network or the policy, no micro-batches, and a replica that would

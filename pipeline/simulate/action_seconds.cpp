@@ -70,4 +70,8 @@ void ActionSeconds::make_even() {
   for (ByVerb& s : of_stage_) s = mean;
 }
 
+double vote_s(const Plan& plan, const Cluster& cluster, int from, int to) {
+  return from == to ? 0 : cluster.link(plan.device_of(from), plan.device_of(to)).seconds(0);
+}
+
 }  // namespace antichain

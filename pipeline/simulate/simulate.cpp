@@ -30,10 +30,6 @@ class Links {
         std::max(free_s, now_s) + cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(bytes);
     return free_s;
   }
-  // Returns the latency of a word that needs no bandwidth; 0 from a rank to itself.
-  double latency_s(int from, int to) const {
-    return from == to ? 0 : cluster_.link(devices_[size_t(from)], devices_[size_t(to)]).seconds(0);
-  }
   const std::vector<double>& free_s() const { return free_s_; }
 
  private:
@@ -98,7 +94,9 @@ class Player {
   Player(const Schedule& schedule, const Plan& plan, const Profile& profile, const Cluster& cluster,
          const ActionSeconds& seconds)
       : schedule_(schedule),
+        plan_(plan),
         profile_(profile),
+        cluster_(cluster),
         seconds_(seconds),
         partners_(match_messages(schedule)),
         links_(plan, cluster),
@@ -130,8 +128,8 @@ class Player {
     const auto meet = [&](const std::vector<ActionPlace>& places) {
       if (schedule_.ranks[size_t(places[0].rank)][size_t(places[0].index)].verb == Verb::vote) {
         begin_s = met_s = 0;
-        for (const auto& [r, i] : places) met_s = std::max(met_s, now_s_[r] + links_.latency_s(r, 0));
-        for (const auto& [r, i] : places) there_s_[r][i] = met_s + links_.latency_s(0, r);
+        for (const auto& [r, i] : places) met_s = std::max(met_s, now_s_[r] + vote_s(plan_, cluster_, r, 0));
+        for (const auto& [r, i] : places) there_s_[r][i] = met_s + vote_s(plan_, cluster_, 0, r);
         return;
       }
       const auto span = all_reduces_.span(places);
@@ -157,7 +155,9 @@ class Player {
 
  private:
   const Schedule& schedule_;
+  const Plan& plan_;
   const Profile& profile_;
+  const Cluster& cluster_;
   const ActionSeconds& seconds_;
   const Partners partners_;
   Links links_;

@@ -155,13 +155,10 @@ class InOrder {
     double met_s = 0;
     for (size_t r = 0; r < ranks_.size(); ++r) {
       go_to(int(r), int(votes[r]));
-      met_s = std::max(met_s, ranks_[r].now_s + latency_s(int(r), 0));
+      met_s = std::max(met_s, ranks_[r].now_s + vote_s(plan_, cluster_, int(r), 0));
     }
     for (size_t r = 0; r < ranks_.size(); ++r)
-      ranks_[r].exchange_end_s[votes[r]] = met_s + latency_s(0, int(r));
-  }
-  double latency_s(int from, int to) const {
-    return from == to ? 0 : cluster_.link(plan_.device_of(from), plan_.device_of(to)).seconds(0);
+      ranks_[r].exchange_end_s[votes[r]] = met_s + vote_s(plan_, cluster_, 0, int(r));
   }
 
   const Schedule& schedule_;

@@ -15,7 +15,6 @@ turn, which show the noise that is left. The exit code is 1 where a schedule is 
 import argparse, json, os, statistics, subprocess, sys, tempfile
 
 MODELS = "mobilenet_v3_large squeezenet1_0 efficientnet_b0 mobilenet_v2".split()
-SCHEDULES = "gpipe zb-h1 zb-h2 interleaved zb-v v-half v-min dualpipe-v auto".split()
 WARM_UP, ALLOWED, PROFILE_S = 2, 0.05, "12"
 RANKS = ["mpirun", "-n", "2", "--bind-to", "core"]
 
@@ -25,6 +24,12 @@ def run(command, folder):
     if job.returncode:
         sys.exit(f"{' '.join(command)} failed:\n{job.stderr[-2000:]}")
     return job.stdout
+
+
+def schedules_to_compare(antichain):
+    listed = json.loads(run([antichain, "info", "--quiet", "--json", "-"], None))["schedules"]
+    names = [s["schedule"] for s in listed if s["trains"]] + ["auto"]
+    return [name for name in names if name != "1f1b"]
 
 
 class Turn:
@@ -67,12 +72,13 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("--models", nargs="+", default=MODELS)
-    parser.add_argument("--schedules", nargs="+", default=SCHEDULES)
+    parser.add_argument("--schedules", nargs="+", help="[all]")
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--steps", type=int, default=15)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--microbatches", type=int, default=8)
     options = parser.parse_args()
+    compared = options.schedules or schedules_to_compare(os.path.join(os.path.abspath(options.build), "antichain"))
     if os.geteuid() == 0:
         os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     worst = 0
@@ -83,8 +89,8 @@ def main():
         turns = []
         for _ in range(options.turns):
             with tempfile.TemporaryDirectory() as folder:
-                turns.append(Turn(options, name, ["1f1b", *options.schedules], folder))
-        for schedule in options.schedules:
+                turns.append(Turn(options, name, ["1f1b", *compared], folder))
+        for schedule in compared:
             offs = sorted(turn.off(schedule) for turn in turns)
             off = statistics.median(offs)
             worst = max(worst, abs(off))

@@ -82,6 +82,14 @@ begin_long_training() {
   until_true 60 "the first checkpoint" saved_step "$job"
 }
 
+# Until Slurm's signal comes the ranks have nothing to do that is tested, and other tests need the cores.
+saved_while_ranks_mostly_rest() {
+  pkill -STOP -x "${TEST_PROGRAM##*/}"
+  sleep 2
+  pkill -CONT -x "${TEST_PROGRAM##*/}"
+  grep -q "with everything saved" "$1"
+}
+
 case $case in
   train_*)
     profile
@@ -132,6 +140,7 @@ case $case in
     ;;
   limit) # Slurm's own signal before the end of the time; it comes up to half a minute early
     begin_long_training --time=1
+    until_true 100 "saving" saved_while_ranks_mostly_rest "antichain-train-$job.log"
     until_true 100 "the second start" grep -q "== start 2 of job" "antichain-train-$job.log"
     says "with everything saved" "antichain-train-$job.log"
     until_true 30 "going on" grep -q "Going on from" "antichain-train-$job.log"

@@ -2,6 +2,7 @@
 // and hundreds of random networks with skips, branches, interleaved node numbers and permuted ranks.
 #include "pipeline/schedule/schedule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -155,8 +156,9 @@ TEST(Schedule, ARowOfATableIsAPolicy) {
     EXPECT_EQ(learns(schedule), each.trains);
     EXPECT_EQ(has_halves(schedule), each.halves);
   }
-  EXPECT_EQ(training_policies_in_words(),
-            "1f1b, gpipe, zb-h1, zb-h2, interleaved, zb-v, v-half, v-min or dualpipe-v");
+  EXPECT_THAT(training_policies_in_words(), ::testing::StartsWith("1f1b, gpipe, "));
+  EXPECT_THAT(training_policies_in_words(), ::testing::EndsWith(" or " + training_policies().back()));
+  EXPECT_EQ(policies_in_words(Placement::loop), "interleaved");
   expect_error([] { policy("zigzag"); }, {"zigzag", "1f1b", "gpipe"});
 }
 
