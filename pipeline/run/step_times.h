@@ -13,7 +13,7 @@ namespace antichain {
 
 class StepTimes {
  public:
-  // It is for one step, from now on. Neither device nor sheet need be there.
+  // It is for one step, which begins now. The device and the sheet may be nullptr.
   StepTimes(int rank, bool traced, DeviceStep*, TimeSheet*);
 
   void start(const Action&);
@@ -22,8 +22,8 @@ class StepTimes {
   // Ends the step: from here on time is `other`, until a next step begins or the sheet's owner says something
   // else.
   void end_step() { spend(Spent::other); }
-  // To be called when the device is done. The sheet is then up to date. Returns events in seconds since the
-  // step's begin, where traced.
+  // Call this when the device is done. It brings the sheet up to date, and returns the events of a traced
+  // step, in seconds since the step's beginning.
   std::vector<Event> finish();
 
  private:

@@ -1,6 +1,6 @@
 // This file decides which action certainly happens before which, whatever the speed of ranks and links. Each
-// rank does its list in order, every message is sent before it is received, and replicas do an all-reduce
-// together, and all ranks a vote.
+// rank does its list in order, every message is sent before it is received, replicas do an all-reduce
+// together, and all ranks do a vote together.
 //
 // Everything that interprets a whole schedule (deadlock check, clocks, simulator) goes through `walk`.
 #pragma once
